@@ -1,0 +1,55 @@
+"""Every error that a user can meet, one tree:
+
+    DatakitError                exit code 1
+    ├── UsageError              exit code 2: flags or arguments that make no sense together
+    ├── ConfigError             a recipe, flag or --set value that is unknown, of the wrong type or senseless
+    ├── InputError              a file that is missing, unreadable or not what it was said to be
+    │   └── LayoutError         rows whose fields fit no known layout
+    ├── ManifestError           a manifest that is missing, malformed or of another format version
+    │   └── IntegrityError      a checksum, a count or a parent that does not match what the manifest says
+    ├── ModelError              a tokenizer, chat template or classifier that is missing or cannot be used
+    └── MissingExtraError       an optional package that this command needs
+
+A message is one paragraph: which file and row, what was expected, what was found, and what to do.
+Programming mistakes are asserts and ordinary exceptions; they are not in this tree.
+"""
+
+
+class DatakitError(Exception):
+    """Root of the tree; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class UsageError(DatakitError):
+    """Flags or arguments that make no sense together."""
+
+    exit_code = 2
+
+
+class ConfigError(DatakitError):
+    """A configuration value that is unknown, of the wrong type or senseless."""
+
+
+class InputError(DatakitError):
+    """A file that is missing, unreadable or not what it was said to be."""
+
+
+class LayoutError(InputError):
+    """Rows whose fields fit no known layout."""
+
+
+class ManifestError(DatakitError):
+    """A manifest that is missing, malformed or of another format version."""
+
+
+class IntegrityError(ManifestError):
+    """A checksum, a count or a parent that does not match what the manifest says."""
+
+
+class ModelError(DatakitError):
+    """A tokenizer, chat template or classifier that is missing or cannot be used."""
+
+
+class MissingExtraError(DatakitError):
+    """An optional package that this command needs."""
