@@ -1,0 +1,176 @@
+"""Configuration: frozen dataclasses that a recipe's TOML, command-line flags and `--set` fill from the same fields.
+
+A config class declares its fields with `option(default, help)`; checks live in its `__post_init__`. Standard library only.
+"""
+
+import dataclasses
+import hashlib
+import json
+import types
+import typing
+from dataclasses import MISSING, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from datakit.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def option(default: Any, help: str) -> Any:
+    """A dataclass field with a default and the sentence that `--help` and a fresh recipe show for it."""
+    return field(default=default, metadata={"help": help})
+
+
+def section(config: type, help: str = "") -> Any:
+    """A nested config dataclass, a table of its own in the recipe; `help` is one sentence."""
+    return field(default_factory=config, metadata={"help": help})
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One field of a config class as recipes and flags see it."""
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values of a `Literal`; empty for any other type."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
+
+    @property
+    def nested(self) -> type | None:
+        """The config class of a nested section, or None."""
+        return self.type if dataclasses.is_dataclass(self.type) and isinstance(self.type, type) else None
+
+
+def options(config: type) -> list[Option]:
+    """The fields of a config class, in the order they were written."""
+    hints = typing.get_type_hints(config)
+    found = []
+    for f in dataclasses.fields(config):
+        default = f.default if f.default is not MISSING else f.default_factory() if callable(f.default_factory) else None
+        found.append(Option(name=f.name, type=hints[f.name], default=default, help=f.metadata.get("help", "")))
+    return found
+
+
+def build(config: type[T], values: dict[str, Any], where: str) -> T:
+    """Make a `config` from a plain mapping, with every value's type checked; `where` names its origin in errors.
+
+    Raises:
+        ConfigError: an unknown key, a value of the wrong type, or a value that `__post_init__` refuses.
+    """
+    known = {o.name: o for o in options(config)}
+    unknown = [k for k in values if k.replace("-", "_") not in known]
+    if unknown:
+        raise ConfigError(f"{where}: unknown key {unknown[0]!r}; known keys are {', '.join(known) or 'none'}")
+    built = {}
+    for key, value in values.items():
+        o = known[key.replace("-", "_")]
+        here = f"{where}.{o.name}"
+        built[o.name] = build(o.nested, _mapping(value, here), here) if o.nested else check(value, o.type, here)
+    try:
+        return config(**built)
+    except ConfigError as e:
+        raise ConfigError(f"{where}: {e}") from None
+
+
+def _mapping(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{where}: expected a table of keys, found {value!r}")
+    return value
+
+
+def check(value: Any, kind: Any, where: str) -> Any:
+    """`value` as `kind`: the identity for a value of that type, with integers accepted as floats and lists as tuples.
+
+    Raises:
+        ConfigError: the value is of another type.
+    """
+    origin = get_origin(kind)
+    if origin is Literal:
+        if value not in get_args(kind):
+            raise ConfigError(f"{where}: expected one of {', '.join(map(str, get_args(kind)))}, found {value!r}")
+        return value
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{where}: expected a list, found {value!r}")
+        return tuple(check(v, get_args(kind)[0], f"{where}[{i}]") for i, v in enumerate(value))
+    if origin in (typing.Union, types.UnionType):
+        return None if value is None else check(value, next(a for a in get_args(kind) if a is not type(None)), where)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ConfigError(f"{where}: expected {kind.__name__}, found {value!r}")
+    return value
+
+
+def parse(text: str, kind: Any, where: str) -> Any:
+    """A flag's or `--set` value's text as `kind`; lists are separated by commas.
+
+    Raises:
+        ConfigError: the text is not a value of that type.
+    """
+    if get_origin(kind) is tuple:
+        return tuple(parse(t.strip(), get_args(kind)[0], where) for t in text.split(",") if t.strip())
+    if get_origin(kind) in (typing.Union, types.UnionType):
+        inner = next(a for a in get_args(kind) if a is not type(None))
+        return None if text == "" else parse(text, inner, where)
+    if kind is bool:
+        if text.lower() not in ("true", "false"):
+            raise ConfigError(f"{where}: expected true or false, found {text!r}")
+        return text.lower() == "true"
+    if kind in (int, float):
+        try:
+            return kind(text.replace("_", ""))
+        except ValueError:
+            raise ConfigError(f"{where}: expected {kind.__name__}, found {text!r}") from None
+    return check(text, kind, where)
+
+
+def assign(values: dict[str, Any], config: type, key: str, text: str) -> None:
+    """Set a dotted `key` (`gopher_quality.min_words`) of a nested mapping to the parsed `text`, in place.
+
+    Raises:
+        ConfigError: the key names no field of `config`, or the text is not of its type.
+    """
+    head, _, rest = key.replace("-", "_").partition(".")
+    known = {o.name: o for o in options(config)}
+    if head not in known:
+        raise ConfigError(f"--set {key}: unknown key {head!r}; known keys are {', '.join(known)}")
+    nested = known[head].nested
+    if nested and rest:
+        assign(values.setdefault(head, {}), nested, rest, text)
+    elif nested or rest:
+        raise ConfigError(f"--set {key}: {head!r} is {'a section: name a key in it' if nested else 'no section'}")
+    else:
+        values[head] = parse(text, known[head].type, f"--set {key}")
+
+
+def resolved(config: Any) -> dict[str, Any]:
+    """Every value of a config, defaults included, as plain JSON types."""
+    plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
+    return plain
+
+
+def canonical(value: Any) -> bytes:
+    """Canonical JSON: sorted keys, no spaces, UTF-8; equal values give equal bytes.
+
+    Raises:
+        ValueError: NaN or infinity, which JSON does not know.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical JSON, 64 hex digits."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def sha256_file(path: Path) -> str:
+    """SHA-256 of a file's bytes, 64 hex digits."""
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
