@@ -1,0 +1,320 @@
+"""Manifests: what one run of one stage read, decided and wrote. Load, save, verify. Standard library only.
+
+A manifest is canonical JSON (sorted keys, one-space indent, newline at the end), written aside and renamed, after
+everything it names: if it exists, the stage is complete. It holds nothing of the machine that made it; time, host
+and where inputs lay are in `<stage>.run.json` beside it.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from datakit.config import digest, sha256_file
+from datakit.errors import IntegrityError, ManifestError
+
+FORMAT = "datakit.manifest"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """One file that a stage wrote."""
+
+    path: str
+    """Relative to the data folder; its first part is `kept`, `dropped` or `quarantine`."""
+    rows: int
+    bytes: int
+    sha256: str
+    content_sha256: str | None = None
+    """Over the values alone, so that another Parquet version gives the same; None for files that are not tables."""
+
+    def __post_init__(self) -> None:
+        parts = PurePosixPath(self.path).parts
+        if not parts or parts[0] not in ("kept", "dropped", "quarantine") or ".." in parts or "\\" in self.path:
+            raise ManifestError(f"shard path {self.path!r} leaves the data folder or names no role")
+
+    @property
+    def role(self) -> str:
+        """`kept`, `dropped` or `quarantine`."""
+        return PurePosixPath(self.path).parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """What became of the rows (or tokens) that went in."""
+
+    into: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    """By reason."""
+    quarantined: int = 0
+    edited: int = 0
+    """Among the kept: rows whose text was changed."""
+    padding: int = 0
+    """Beside the balance: tokens that only fill rows."""
+
+    @property
+    def balance(self) -> int:
+        """In minus everything that came out; 0 for a ledger that adds up."""
+        return self.into - self.kept - sum(self.dropped.values()) - self.quarantined
+
+    def plus(self, other: "Count") -> "Count":
+        """The sum of two counts."""
+        reasons = sorted(self.dropped.keys() | other.dropped.keys())
+        return Count(
+            into=self.into + other.into,
+            kept=self.kept + other.kept,
+            dropped={r: self.dropped.get(r, 0) + other.dropped.get(r, 0) for r in reasons},
+            quarantined=self.quarantined + other.quarantined,
+            edited=self.edited + other.edited,
+            padding=self.padding + other.padding,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The account of a stage: rows, tokens where there are tokens, and remarks that enter no balance."""
+
+    rows: Count
+    tokens: Count | None = None
+    notes: dict[str, int] = field(default_factory=dict)
+    """Counts beside the balance: `id_clashes`, `duplicate_of_dropped`, ..."""
+
+    def problems(self) -> Iterator[str]:
+        """What does not add up."""
+        for unit, count in (("rows", self.rows), ("tokens", self.tokens)):
+            if count is not None and count.balance:
+                yield f"ledger: {count.into} {unit} in, but {count.into - count.balance} accounted for"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifest:
+    """One stage run. `version` is derived from all the other values."""
+
+    dataset: str
+    kind: str
+    stage: str
+    key: str
+    """SHA-256 over parents, config, resources and code: two runs with one key give the same bytes."""
+    parents: tuple[dict[str, Any], ...]
+    """`{"manifest": stage, "version", "sha256"}` or `{"raw": name, "bytes", "sha256"}`."""
+    config: dict[str, Any]
+    code: str
+    ledger: Ledger
+    shards: tuple[Shard, ...]
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What else is true of the result: tokenizer, packed header, LSH curve, alarms, layouts of the inputs."""
+
+    @property
+    def version(self) -> str:
+        """The first 12 hex digits of the SHA-256 over everything else."""
+        return digest(self._body())[:12]
+
+    def _body(self) -> dict[str, Any]:
+        return {"format": FORMAT, "format_version": FORMAT_VERSION} | json.loads(json.dumps(asdict(self)))
+
+    def to_bytes(self) -> bytes:
+        """The manifest file's bytes."""
+        body = self._body() | {"version": self.version}
+        return (json.dumps(body, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Self:
+        """Read a manifest file's bytes.
+
+        Raises:
+            ManifestError: not a manifest of this format version.
+            IntegrityError: its bytes are not those that were written.
+        """
+        try:
+            body = json.loads(data)
+            found = (body.pop("format"), body.pop("format_version"))
+        except (ValueError, KeyError, AttributeError, TypeError) as e:
+            raise ManifestError(f"{where}: not a datakit manifest ({e!r})") from None
+        if found != (FORMAT, FORMAT_VERSION):
+            raise ManifestError(f"{where}: expected {FORMAT} version {FORMAT_VERSION}, found {found[0]} version {found[1]}")
+        try:
+            version, ledger = body.pop("version"), body.pop("ledger")
+            tokens = ledger["tokens"]
+            manifest = cls(
+                **body
+                | {
+                    "parents": tuple(body["parents"]),
+                    "shards": tuple(Shard(**s) for s in body["shards"]),
+                    "ledger": Ledger(Count(**ledger["rows"]), None if tokens is None else Count(**tokens), ledger["notes"]),
+                }
+            )
+        except (KeyError, TypeError) as e:
+            raise ManifestError(f"{where}: a manifest value is missing or of the wrong type ({e})") from None
+        if version != manifest.version or data != manifest.to_bytes():
+            raise IntegrityError(
+                f"{where}: the manifest was changed after it was written (it says version {version}, its values give "
+                f"{manifest.version}). Restore it, or run the stage again."
+            )
+        return manifest
+
+    def of_role(self, role: str) -> tuple[Shard, ...]:
+        """The shards of one role, in order."""
+        return tuple(s for s in self.shards if s.role == role)
+
+
+def load(path: Path | str) -> Manifest:
+    """Read a manifest file.
+
+    Raises:
+        ManifestError: missing, or not a manifest.
+        IntegrityError: changed after it was written.
+    """
+    path = Path(path)
+    try:
+        return Manifest.from_bytes(path.read_bytes(), str(path))
+    except OSError as e:
+        raise ManifestError(f"{path}: cannot read the manifest ({e.strerror}); has the stage run to its end?") from None
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file aside, flush it to the disk and rename it: a reader sees the old file or the whole new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with aside.open("wb") as f:
+        f.write(data)
+        f.flush()
+        os.fsync(f.fileno())
+    aside.rename(path)
+
+
+def run_file(path: Path) -> Path:
+    """The file beside a manifest that tells when, where and from what it was made."""
+    return path.with_name(f"{path.stem}.run.json")
+
+
+def load_run(path: Path) -> dict[str, Any]:
+    """The run file of a manifest; empty where there is none."""
+    try:
+        run: dict[str, Any] = json.loads(run_file(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return run
+
+
+def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
+    """Write the run file, the copies in `history/`, and last the manifest itself."""
+    data, about = manifest.to_bytes(), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode()
+    if path.name != "manifest.json":
+        kept = path.parent / "history" / f"{path.stem}-{manifest.version}.json"
+        deeper = run | {k: {n: f"../{p}" if not os.path.isabs(p) and "://" not in p else p for n, p in run[k].items()}
+                        for k in ("parents", "raw") if k in run}  # fmt: skip
+        write_whole(run_file(kept), (json.dumps(deeper, indent=1, sort_keys=True) + "\n").encode())
+        write_whole(kept, data)
+    write_whole(run_file(path), about)
+    write_whole(path, data)
+
+
+def data_dir(path: Path | str, manifest: Manifest) -> Path:
+    """The folder that a manifest's shard paths are relative to.
+
+    `DIR/manifest.json` lies in its data folder; `manifests/<dataset>/<stage>.json` (and its history) belongs to
+    `data/<dataset>/<stage>/<key>/` beside `manifests`.
+    """
+    path = Path(path)
+    if path.name == "manifest.json":
+        return path.parent
+    folder = path.parent.parent if path.parent.name == "history" else path.parent
+    return folder.parent.parent / "data" / manifest.dataset / manifest.stage / manifest.key[:16]
+
+
+def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
+    """Where a parent manifest lies now: the place in the run file, or the history beside that place."""
+    lay = load_run(path).get("parents", {}).get(parent["version"])
+    if lay is None:
+        return None
+    place = (path.parent / lay).resolve()
+    history = place.parent / "history" / f"{place.stem}-{parent['version']}.json"
+    for candidate in (place, history):
+        if candidate.is_file() and sha256_file(candidate) == parent["sha256"]:
+            return candidate
+    return place if place.is_file() else None
+
+
+Inspect = Callable[[Path, Shard], Iterator[str]]
+"""Reads a shard as a table and yields what differs from its entry; given by whoever may import pyarrow."""
+
+
+def verify(path: Path, inspect: Inspect | None = None) -> Iterator[tuple[str, str | None]]:
+    """Recompute every checksum and count of a manifest and of all that it was made from.
+
+    Yields one (name, problem) for each thing checked; problem is None where it is as the manifest says.
+    """
+    yield from _verify(path, inspect, set())
+
+
+def _verify(path: Path, inspect: Inspect | None, seen: set[Path]) -> Iterator[tuple[str, str | None]]:
+    if path.resolve() in seen:
+        return
+    seen.add(path.resolve())
+    try:
+        manifest = load(path)
+    except ManifestError as e:
+        yield str(path), str(e)
+        return
+    yield str(path), "; ".join((*manifest.ledger.problems(), *_counts(manifest))) or None
+    folder = data_dir(path, manifest)
+    for shard in manifest.shards:
+        yield str(folder / shard.path), "; ".join(_shard_problems(folder / shard.path, shard, inspect)) or None
+    for parent in manifest.parents:
+        if "raw" in parent:
+            yield _verify_raw(path, parent)
+        else:
+            yield from _verify_parent(path, manifest, parent, inspect, seen)
+
+
+def _counts(manifest: Manifest) -> Iterator[str]:
+    expected = {"dropped": sum(manifest.ledger.rows.dropped.values()), "quarantine": manifest.ledger.rows.quarantined}
+    if manifest.stage not in ("pack", "tokenizer"):  # their files are not tables of rows
+        expected["kept"] = manifest.ledger.rows.kept
+    for role, rows in expected.items():
+        found = sum(s.rows for s in manifest.of_role(role))
+        if found != rows:
+            yield f"ledger: {rows} rows {role}, but the shards hold {found}"
+
+
+def _shard_problems(file: Path, shard: Shard, inspect: Inspect | None) -> Iterator[str]:
+    if not file.is_file():
+        yield "missing"
+    elif file.stat().st_size != shard.bytes:
+        yield f"expected {shard.bytes} bytes, found {file.stat().st_size}"
+    elif (found := sha256_file(file)) != shard.sha256:
+        yield f"expected sha256 {shard.sha256}, found {found}"
+    elif inspect is not None and shard.content_sha256 is not None:
+        yield from inspect(file, shard)
+
+
+def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:
+    lay = load_run(path).get("raw", {}).get(parent["raw"])
+    if lay is None:
+        return parent["raw"], "raw input: the run file does not say where it lay, so it cannot be checked"
+    if "://" in lay:
+        return parent["raw"], f"raw input {lay}: is remote; fetch it and compare its sha256 with {parent['sha256']}"
+    file = path.parent / lay
+    if not file.is_file():
+        return str(file), f"raw input: missing; expected {parent['bytes']} bytes with sha256 {parent['sha256']}"
+    found = sha256_file(file)
+    return str(file), None if found == parent["sha256"] else f"raw input: expected sha256 {parent['sha256']}, found {found}"
+
+
+def _verify_parent(
+    path: Path, manifest: Manifest, parent: dict[str, Any], inspect: Inspect | None, seen: set[Path]
+) -> Iterator[tuple[str, str | None]]:
+    place, name = find_parent(path, parent), f"{parent['manifest']} {parent['version']}"
+    if place is None:
+        yield name, f"parent manifest of {path}: missing"
+        return
+    if sha256_file(place) != parent["sha256"]:
+        yield str(place), f"is not the {name} that {path} was made from: changed, or run again since"
+        return
+    if parent["manifest"] != "tokenizer" and load(place).ledger.rows.kept != manifest.ledger.rows.into:
+        yield str(place), f"kept {load(place).ledger.rows.kept} rows, but {path} took in {manifest.ledger.rows.into}"
+    yield from _verify(place, inspect, seen)
