@@ -1,6 +1,7 @@
 """Configuration: frozen dataclasses that a recipe's TOML, command-line flags and `--set` fill from the same fields.
 
-A config class declares its fields with `option(default, help)`; checks live in its `__post_init__`. Standard library only.
+A config class declares its fields with `option(default, help)`; checks live in its `__post_init__`.
+Standard library only.
 """
 
 import dataclasses
@@ -52,7 +53,8 @@ def options(config: type) -> list[Option]:
     hints = typing.get_type_hints(config)
     found = []
     for f in dataclasses.fields(config):
-        default = f.default if f.default is not MISSING else f.default_factory() if callable(f.default_factory) else None
+        made = f.default_factory() if f.default_factory is not MISSING else None
+        default = made if f.default is MISSING else f.default
         found.append(Option(name=f.name, type=hints[f.name], default=default, help=f.metadata.get("help", "")))
     return found
 

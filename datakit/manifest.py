@@ -61,6 +61,17 @@ class Count:
         """In minus everything that came out; 0 for a ledger that adds up."""
         return self.into - self.kept - sum(self.dropped.values()) - self.quarantined
 
+    def to_json(self) -> dict[str, Any]:
+        """The count as a manifest file holds it: `into` is called `in` there, which Python reserves."""
+        plain = asdict(self)
+        return {"in": plain.pop("into")} | plain
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Self:
+        """The count of a manifest file."""
+        values = dict(plain)
+        return cls(into=values.pop("in"), **values)
+
     def plus(self, other: "Count") -> "Count":
         """The sum of two counts."""
         reasons = sorted(self.dropped.keys() | other.dropped.keys())
@@ -82,6 +93,17 @@ class Ledger:
     tokens: Count | None = None
     notes: dict[str, int] = field(default_factory=dict)
     """Counts beside the balance: `id_clashes`, `duplicate_of_dropped`, ..."""
+
+    @classmethod
+    def from_json(cls, plain: dict[str, Any]) -> Self:
+        """The ledger of a manifest file."""
+        tokens = plain["tokens"]
+        return cls(Count.from_json(plain["rows"]), None if tokens is None else Count.from_json(tokens), plain["notes"])
+
+    def to_json(self) -> dict[str, Any]:
+        """The ledger as a manifest file holds it."""
+        tokens = None if self.tokens is None else self.tokens.to_json()
+        return {"rows": self.rows.to_json(), "tokens": tokens, "notes": self.notes}
 
     def problems(self) -> Iterator[str]:
         """What does not add up."""
@@ -114,7 +136,8 @@ class Manifest:
         return digest(self._body())[:12]
 
     def _body(self) -> dict[str, Any]:
-        return {"format": FORMAT, "format_version": FORMAT_VERSION} | json.loads(json.dumps(asdict(self)))
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self))) | {"ledger": self.ledger.to_json()}
+        return {"format": FORMAT, "format_version": FORMAT_VERSION} | plain
 
     def to_bytes(self) -> bytes:
         """The manifest file's bytes."""
@@ -135,16 +158,15 @@ class Manifest:
         except (ValueError, KeyError, AttributeError, TypeError) as e:
             raise ManifestError(f"{where}: not a datakit manifest ({e!r})") from None
         if found != (FORMAT, FORMAT_VERSION):
-            raise ManifestError(f"{where}: expected {FORMAT} version {FORMAT_VERSION}, found {found[0]} version {found[1]}")
+            raise ManifestError(f"{where}: expected {(FORMAT, FORMAT_VERSION)}, found {found}")
         try:
             version, ledger = body.pop("version"), body.pop("ledger")
-            tokens = ledger["tokens"]
             manifest = cls(
                 **body
                 | {
                     "parents": tuple(body["parents"]),
                     "shards": tuple(Shard(**s) for s in body["shards"]),
-                    "ledger": Ledger(Count(**ledger["rows"]), None if tokens is None else Count(**tokens), ledger["notes"]),
+                    "ledger": Ledger.from_json(ledger),
                 }
             )
         except (KeyError, TypeError) as e:
@@ -194,10 +216,10 @@ def run_file(path: Path) -> Path:
 def load_run(path: Path) -> dict[str, Any]:
     """The run file of a manifest; empty where there is none."""
     try:
-        run: dict[str, Any] = json.loads(run_file(path).read_text(encoding="utf-8"))
+        run = json.loads(run_file(path).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return run
+    return run if isinstance(run, dict) else {}
 
 
 def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
@@ -231,7 +253,7 @@ def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
     lay = load_run(path).get("parents", {}).get(parent["version"])
     if lay is None:
         return None
-    place = (path.parent / lay).resolve()
+    place: Path = (path.parent / lay).resolve()
     history = place.parent / "history" / f"{place.stem}-{parent['version']}.json"
     for candidate in (place, history):
         if candidate.is_file() and sha256_file(candidate) == parent["sha256"]:
@@ -301,8 +323,8 @@ def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:
     file = path.parent / lay
     if not file.is_file():
         return str(file), f"raw input: missing; expected {parent['bytes']} bytes with sha256 {parent['sha256']}"
-    found = sha256_file(file)
-    return str(file), None if found == parent["sha256"] else f"raw input: expected sha256 {parent['sha256']}, found {found}"
+    found, expected = sha256_file(file), parent["sha256"]
+    return str(file), None if found == expected else f"raw input: expected sha256 {expected}, found {found}"
 
 
 def _verify_parent(

@@ -53,7 +53,7 @@ class ReduceStage(Stage, Protocol):
         """What the reduce phase needs to know of each row, in row order."""
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """From all sketches (Arrow IPC files in shard order) to a decisions file `out`; returns facts for the manifest."""
+        """From all sketches (Arrow IPC files in shard order) to a decisions file; returns facts for the manifest."""
 
     def bind(self, out: Path) -> Self:
         """The same stage with the decisions of `out` behind its `decide`."""

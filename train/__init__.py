@@ -1,0 +1,1 @@
+"""A lean streaming trainer for what datakit packs."""

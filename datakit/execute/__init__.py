@@ -1,0 +1,1 @@
+"""Engines that run work units: threads and processes of this machine."""

@@ -1,0 +1,1 @@
+"""One technique, one file: the language stage and the quality rule sets."""

@@ -1,0 +1,1 @@
+"""From rows to packed token rows: chat templates, labels, bin packing, formats."""

@@ -145,7 +145,9 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if kind is None:
             self.close()
 
@@ -201,7 +203,7 @@ class Packed:
         try:
             meta = json.loads(meta_path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as e:
-            raise InputError(f"{meta_path}: cannot read the bin2d header ({e}); was the set packed to its end?") from None
+            raise InputError(f"{meta_path}: cannot read the bin2d header ({e}); was it packed to its end?") from None
         header = Header.from_json(meta, str(meta_path))
         rows, folder = header.num_samples, prefix.parent
         segment_index = _map(folder / meta["segments"]["idx"], "<u8", (rows, 2))
@@ -237,5 +239,5 @@ def _map(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
     found = path.stat().st_size if path.is_file() else None
     if found != expected:
-        raise InputError(f"{path}: expected {expected} bytes for shape {shape} of {dtype}, found {found}; pack the set again")
+        raise InputError(f"{path}: expected {expected} bytes for {shape} of {dtype}, found {found}; pack the set again")
     return np.memmap(path, dtype, "r", shape=shape) if expected else np.empty(shape, dtype)

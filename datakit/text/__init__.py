@@ -1,0 +1,1 @@
+"""The views and kernels over text that several stages share."""
