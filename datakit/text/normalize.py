@@ -1,0 +1,75 @@
+"""The normal form that decides whether two texts are the same, and its digest."""
+
+import hashlib
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.text import _kernels
+from datakit.text.buffers import string_array, string_buffers
+from datakit.text.characters import SPACE, character_table
+
+DIGEST_BYTES = 16
+
+
+def normalize(array: pa.Array) -> pa.Array:
+    """Each text in NFC (UAX #15), every run of white space (`str.isspace`) as one space, none at the ends.
+
+    Takes a string array; null becomes "". Equal to `" ".join(unicodedata.normalize("NFC", text).split())`. Rows that
+    are NFC already, which a kernel decides, never become Python objects.
+    """
+    composed = _compose(array)
+    data, offsets = string_buffers(composed)
+    table = character_table()
+    out = np.empty(offsets[-1] - offsets[0], dtype=np.uint8)
+    out_offsets = np.empty_like(offsets)
+    _kernels.collapse_spaces(data, offsets, _space_leads(), table.pages, table.entries, out, out_offsets)
+    return string_array(out[: out_offsets[-1]], out_offsets)
+
+
+def digest(array: pa.Array) -> pa.Array:
+    """BLAKE2b-128 (RFC 7693) of each value's UTF-8 bytes as 32 hex digits (string array); null counts as ""."""
+    digits = np.frombuffer(_digests(array).hex().encode(), dtype=np.uint8)
+    return string_array(digits, np.arange(len(array) + 1, dtype=np.int64) * 2 * DIGEST_BYTES)
+
+
+def binary_digest(array: pa.Array) -> pa.Array:
+    """The same digests as 16 bytes each (fixed_size_binary array)."""
+    buffers = [None, pa.py_buffer(_digests(array))]
+    return pa.Array.from_buffers(pa.binary(DIGEST_BYTES), len(array), buffers)
+
+
+def _compose(array: pa.Array) -> pa.Array:
+    data, offsets = string_buffers(array)
+    table = character_table()
+    suspect = _kernels.may_not_be_nfc(data, offsets, table.pages, table.entries)
+    if not suspect.any():
+        return array
+    texts = array.filter(pa.array(suspect)).to_pylist()
+    return pc.replace_with_mask(
+        array, pa.array(suspect), pa.array([unicodedata.normalize("NFC", text) for text in texts], type=array.type)
+    )
+
+
+def _digests(array: pa.Array) -> bytes:
+    data, offsets = string_buffers(array)
+    text, bounds = data.data, offsets.tolist()
+    return b"".join(
+        hashlib.blake2b(text[begin:end], digest_size=DIGEST_BYTES).digest() for begin, end in pairwise(bounds)
+    )
+
+
+@lru_cache(maxsize=1)
+def _space_leads() -> npt.NDArray[np.bool_]:
+    """Bytes that the UTF-8 form of some white space character begins with."""
+    table = character_table()
+    codes = np.arange(0x10000)
+    spaces = codes[table.entries[table.pages[codes >> 8].astype(np.int64) << 8 | codes & 255] & SPACE > 0]
+    leads = np.zeros(256, dtype=np.bool_)
+    leads[[chr(code).encode()[0] for code in spaces]] = True
+    return leads
