@@ -113,6 +113,12 @@ class ShardWriter:
         self._aside.unlink(missing_ok=True)
 
 
+def entry(folder: Path, path: str) -> Shard:
+    """The entry of a file that is no table of rows."""
+    file = folder / path
+    return Shard(path=path, rows=0, bytes=file.stat().st_size, sha256=sha256_file(file))
+
+
 def settle(aside: Path, target: Path, path: str, rows: int, content: str | None) -> Shard:
     """Flush a finished file to the disk, rename it to its place and return its entry."""
     with aside.open("rb") as f:

@@ -1,0 +1,189 @@
+"""Runs ingest: work units cut from the raw files are parsed, clashing ids are told apart, rows get their shards."""
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from datakit.config import resolved
+from datakit.errors import InputError
+from datakit.manifest import Count, Ledger, Shard
+from datakit.read.stage import IngestConfig, Plan, Unit, plan, read_unit, units
+from datakit.run.job import Job, Run
+from datakit.run.lineage import RawHashes
+from datakit.run.work import Result
+from datakit.stage import with_column
+from datakit.write import Split, read_shard
+
+
+def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
+    """Read raw files into rows; returns the manifest.
+
+    Raises:
+        InputError: no input, an unreadable file, or with `strict` the first record that would be quarantined.
+        LayoutError: files whose fields fit no layout, or files of different kinds.
+    """
+    planned = plan(inputs, config)
+    for line in planned.summary:
+        run.progress.line(line)
+    job = _job(run, planned, config)
+    if job.current():
+        return job.manifest
+    with job.work() as work:
+        staged = work.folder / "staged"
+        parsed = work.phase(
+            "parse",
+            partial(parse_unit, planned, staged, run.strict),
+            ((u.index, u) for u in units(planned)),
+            title="ingest",
+            processes=True,
+        )
+        renames, notes = _clashes(staged, parsed)
+        if notes:
+            run.progress.line(f"ingest: {notes['id_clashes']} rows whose id was taken got a suffix (#2, #3, ...)")
+        finished = work.phase(
+            "place",
+            partial(place_unit, staged, job.data),
+            ((i, (r["shards"], renames.get(i, {}))) for i, r in enumerate(parsed)),
+            title="ingest: place",
+            units=len(parsed),
+        )
+        rows = Count()
+        for result in parsed:
+            rows = rows.plus(Count.from_json(result["count"]))
+        if rows.quarantined:
+            run.progress.line(f"ingest: {rows.quarantined} records could not be read: see {job.data}/quarantine")
+        shards = [Shard(**s) for r in finished for s in r["shards"]]
+        facts = {"layouts": {f.name: planned.layouts[f.name] for f in planned.files}}
+        return job.close(work, ledger=Ledger(rows, None, notes), shards=shards, facts=facts)
+
+
+def _job(run: Run, planned: Plan, config: IngestConfig) -> Job:
+    hashes, target = RawHashes(), run.place.manifest("ingest").parent
+    parents, lay = [], {}
+    for file in planned.files:
+        remote = "://" in file.path
+        found = file.remote_sha256() if remote else hashes.of(Path(file.path))
+        parents.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
+        lay[file.name] = file.path if remote else relpath(file.path, target)
+    hashes.save()
+    return Job(
+        run=run,
+        stage="ingest",
+        kind=planned.kind,
+        config=resolved(config),
+        parents=tuple(parents),
+        lay={"raw": lay},
+    )
+
+
+def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit) -> Result:
+    """Parse one unit into staged shards; beside them the 64-bit hashes of its ids.
+
+    Raises:
+        InputError: with `strict`, at the first record that cannot be read.
+    """
+    count, size, hashes = Count(), 0, list[npt.NDArray[np.uint64]]()
+    with Split(staged, index) as out:
+        for batch in read_unit(unit, planned):
+            if strict and batch.quarantined.num_rows:
+                raise InputError(_complaint(batch.quarantined.slice(0, 1).to_pylist()[0]))
+            out.write("kept", batch.rows)
+            out.write("quarantine", batch.quarantined)
+            hashes.append(_hash_ids(batch.rows.column("id")))
+            rows, bad = batch.rows.num_rows, batch.quarantined.num_rows
+            count = count.plus(Count(into=rows + bad, kept=rows, quarantined=bad))
+            size += batch.rows.nbytes
+        shards = out.close()
+    ids = staged / f"ids-{index:05d}.npy"
+    np.save(ids, np.concatenate([np.empty(0, np.uint64), *hashes]))
+    return {
+        "shards": [asdict(s) for s in shards],
+        "files": [[str((staged / s.path)), s.bytes] for s in shards] + [[str(ids), ids.stat().st_size]],
+        "rows": count.into,
+        "bytes": size,
+        "count": count.to_json(),
+    }
+
+
+def _complaint(row: dict[str, Any]) -> str:
+    where = f"{row['file']}, line {row['line']}, byte {row['byte_offset']}"
+    found = bytes(row["raw"])[:80]
+    return f"{where}: {row['reason']}: {row['detail']} (found {found!r}). Without --strict the row is quarantined."
+
+
+def _hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
+    digests = (hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids.to_pylist())
+    return np.frombuffer(b"".join(digests), "<u8")
+
+
+def _clashes(staged: Path, parsed: Sequence[Result]) -> tuple[dict[int, dict[int, str]], dict[str, int]]:
+    """New ids for all rows but the first of each id, by unit and row_key: `id#2`, `id#3`, ... whatever is free."""
+    hashes = [np.load(staged / f"ids-{i:05d}.npy") for i in range(len(parsed))]
+    values, counts = np.unique(np.concatenate([np.empty(0, np.uint64), *hashes]), return_counts=True)
+    repeated = values[counts > 1]
+    if len(repeated) == 0:
+        return {}, {}
+    taken, seen, renames = set(values.tolist()), dict[str, int](), dict[int, dict[int, str]]()
+    for unit, found in enumerate(hashes):
+        for key, name in _rows_at(staged, unit, np.flatnonzero(np.isin(found, repeated))):
+            if name not in seen:
+                seen[name] = 1
+                continue
+            renames.setdefault(unit, {})[key] = _free(name, seen, taken)
+    total = sum(map(len, renames.values()))
+    return renames, {"id_clashes": total} if total else {}
+
+
+def _rows_at(staged: Path, unit: int, rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, str]]:
+    if len(rows):
+        path = staged / "kept" / f"part-{unit:05d}.parquet"
+        table = pa.Table.from_batches(list(read_shard(path, ["row_key", "id"]))).take(rows)
+        yield from zip(table["row_key"].to_pylist(), table["id"].to_pylist(), strict=True)
+
+
+def _free(name: str, seen: dict[str, int], taken: set[int]) -> str:
+    while True:
+        seen[name] += 1
+        made = f"{name}#{seen[name]}"
+        mark = int(_hash_ids(pa.array([made]))[0])
+        if mark not in taken:
+            taken.add(mark)
+            return made
+
+
+def place_unit(staged: Path, data: Path, index: int, payload: tuple[list[dict[str, Any]], dict[int, str]]) -> Result:
+    """Give a unit's staged shards their place: as they are, or written again with new ids."""
+    shards, renames = payload
+    made = []
+    for shard in shards:
+        if renames and shard["path"].startswith("kept/"):
+            made.append(_renamed(staged, data, index, shard["path"], renames))
+            continue
+        target = data / shard["path"]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        try:
+            target.hardlink_to(staged / shard["path"])
+        except OSError:  # a file system without hard links
+            shutil.copyfile(staged / shard["path"], target)
+        made.append(shard)
+    return {"shards": made, "files": [[s["path"], s["bytes"]] for s in made]}
+
+
+def _renamed(staged: Path, data: Path, index: int, path: str, renames: dict[int, str]) -> dict[str, Any]:
+    with Split(data, index) as out:
+        for batch in read_shard(staged / path):
+            keys, ids = batch.column("row_key").to_pylist(), batch.column("id").to_pylist()
+            new = pa.array([renames.get(k, i) for k, i in zip(keys, ids, strict=True)], pa.string())
+            out.write("kept", with_column(batch, "id", new))
+        (shard,) = out.close()
+    return asdict(shard)

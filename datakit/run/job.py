@@ -1,0 +1,153 @@
+"""One run of one stage, from its key to its manifest."""
+
+import platform
+import time
+from dataclasses import dataclass, field
+from os.path import relpath
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit import __version__
+from datakit.config import resolved
+from datakit.execute.local import Local
+from datakit.manifest import Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
+from datakit.run.lineage import code_hash, current, key_of, parent_entry
+from datakit.run.place import Place
+from datakit.run.work import Progress, Work
+from datakit.write import entry, read_shard
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What every stage of one command has in common."""
+
+    place: Place
+    executor: Local
+    progress: Progress
+    strict: bool = False
+    """Stop with an error, before the manifest, where something would only be counted or warned about."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One run of one stage: what it is made from and where its result goes."""
+
+    run: Run
+    stage: str
+    kind: str
+    config: dict[str, Any]
+    parents: tuple[dict[str, Any], ...]
+    lay: dict[str, dict[str, str]]
+    """Where the parents lie: {"parents": {version: path}, "raw": {name: path or URL}}, for the run file."""
+    resources: dict[str, Any] = field(default_factory=dict)
+    started: float = field(default_factory=time.time)
+
+    @property
+    def key(self) -> str:
+        """What decides "up to date"."""
+        return key_of(self.stage, self.kind, self.parents, self.config, self.resources)
+
+    @property
+    def manifest(self) -> Path:
+        """Where the manifest goes."""
+        return self.run.place.manifest(self.stage)
+
+    @property
+    def data(self) -> Path:
+        """Where the shards go."""
+        return self.run.place.data(self.stage, self.key)
+
+    def current(self) -> Manifest | None:
+        """The result of an earlier run of the same key, if it is there and whole."""
+        manifest = current(self.manifest, self.key)
+        if manifest is not None:
+            self.run.progress.line(f"{self.stage}: up to date ({manifest.version})")
+        return manifest
+
+    def work(self) -> Work:
+        """Exclusive use of the data folder."""
+        return Work(self.data, self.key, self.run.executor, self.run.progress)
+
+    def close(self, work: Work, *, ledger: Ledger, shards: list[Shard], facts: dict[str, Any], kind: str = "") -> Path:
+        """Write the manifest; the stage is complete when this returns."""
+        assert not list(ledger.problems()), list(ledger.problems())
+        manifest = Manifest(
+            dataset=self.run.place.dataset,
+            kind=kind or self.kind,
+            stage=self.stage,
+            key=self.key,
+            parents=self.parents,
+            config=self.config,
+            code=code_hash(),
+            ledger=ledger,
+            shards=tuple(shards),
+            facts=facts | ({"resources": self.resources} if self.resources else {}),
+        )
+        about = {
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
+            "seconds": round(time.time() - self.started, 2),
+            "workers": self.run.executor.workers,
+            "host": platform.node(),
+            "python": platform.python_version(),
+            "pyarrow": pa.__version__,
+            "datakit": __version__,
+            "data": relpath(self.data, self.manifest.parent),
+        }
+        save(self.manifest, manifest, about | self.lay)
+        work.finish()
+        return self.manifest
+
+
+def begin(run: Run, stage: str, parents: list[Path], config: Any, resources: dict[str, Any]) -> Job:
+    """The job of a stage on parent manifests, the first of which gives the kind."""
+    manifests = [load(p) for p in parents]
+    target = run.place.manifest(stage).parent
+    return Job(
+        run=run,
+        stage=stage,
+        kind=manifests[0].kind,
+        config=resolved(config),
+        parents=tuple(parent_entry(p, m) for p, m in zip(parents, manifests, strict=True)),
+        lay={"parents": {m.version: relpath(p, target) for p, m in zip(parents, manifests, strict=True)}},
+        resources=resources,
+    )
+
+
+def attach(data: Path, files: dict[str, bytes]) -> list[Shard]:
+    """Write files that travel with a result (a tokenizer, say) and return their entries."""
+    for path, content in files.items():
+        write_whole(data / path, content)
+    return [entry(data, path) for path in sorted(files)]
+
+
+def tables(manifest: Manifest, role: str) -> tuple[Shard, ...]:
+    """The shards of a role that are tables of rows, in order."""
+    return tuple(s for s in manifest.of_role(role) if s.path.endswith(".parquet"))
+
+
+def ancestors(path: Path) -> list[tuple[Path, Manifest]]:
+    """The manifest at `path` and those it was made from, nearest first, as far as they can be found."""
+    manifest = load(path)
+    found = [(path, manifest)]
+    for parent in manifest.parents:
+        place = find_parent(path, parent) if "manifest" in parent else None
+        if place is not None:
+            found += ancestors(place)
+    return found
+
+
+def duplicate_of_dropped(parents: list[Path], data: Path, made: list[Shard]) -> dict[str, int]:
+    """How many rows were dropped earlier as duplicates of rows that are dropped now: `{"duplicate_of_dropped": n}`."""
+    dropped = [data / s.path for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
+    ids = [b.column("id") for file in dropped for b in read_shard(file, ["id"])]
+    if not ids:
+        return {}
+    gone, count = pa.chunked_array(ids), 0
+    for path, manifest in (a for p in parents for a in ancestors(p)):
+        for shard in tables(manifest, "dropped") if manifest.stage == "dedup" else ():
+            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
+                count += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
+    return {"duplicate_of_dropped": count} if count else {}

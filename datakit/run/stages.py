@@ -1,0 +1,149 @@
+"""Runs a map or map -> reduce -> map stage over the shards of its parent."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.errors import DatakitError
+from datakit.manifest import Count, Ledger, Shard, data_dir, load
+from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
+from datakit.run.work import Result, Work
+from datakit.stage import ReduceStage, Stage, split
+from datakit.write import Split, read_shard
+
+
+def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) -> Path:
+    """Run a map or map -> reduce -> map stage on the kept rows of a parent manifest; returns the stage's manifest.
+
+    `extra` are manifests that the result depends on too (the tokenizer's).
+
+    Raises:
+        DatakitError: bad input, a missing model, or with `strict` an alarm. Finished units are kept for the next run.
+    """
+    parents = [parent, *extra]
+    source, job = load(parent), begin(run, stage.name, parents, stage.config, stage.resources())
+    if job.current():
+        return job.manifest
+    stage.open()
+    shards, folder = tables(source, "kept"), data_dir(parent, source)
+    with job.work() as work:
+        facts: dict[str, Any] = {}
+        if hasattr(stage, "reduce"):
+            stage, facts = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
+        results = work.phase(
+            "split",
+            partial(split_unit, stage, folder, job.data),
+            enumerate(s.path for s in shards),
+            title=stage.name,
+            units=len(shards),
+            processes=stage.holds_gil,
+        )
+        made = [Shard(**s) for r in results for s in r["shards"]]
+        ledger = _ledger(results, duplicate_of_dropped(parents, job.data, made))
+        made += attach(job.data, getattr(stage, "files", dict)())
+        facts |= getattr(stage, "facts", dict)()
+        return job.close(work, ledger=ledger, shards=made, facts=facts, kind=getattr(stage, "output_kind", ""))
+
+
+def _reduce(
+    run: Run, work: Work, stage: ReduceStage, folder: Path, shards: Sequence[Shard]
+) -> tuple[ReduceStage, dict[str, Any]]:
+    sketches = work.folder / "sketches"
+    sketches.mkdir(exist_ok=True)
+    work.phase(
+        "sketch",
+        partial(sketch_unit, stage, folder, sketches),
+        enumerate(s.path for s in shards),
+        title=f"{stage.name}: sketch",
+        units=len(shards),
+        processes=stage.holds_gil,
+    )
+    out = work.folder / "decisions.arrow"
+
+    def reduce(_: int, __: Any) -> Result:
+        files = [sketches / f"{i:05d}.arrow" for i in range(len(shards))]
+        return {"facts": stage.reduce(files, out, workers=run.executor.workers)}
+
+    (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
+    for alarm in result["facts"].get("alarms", []):
+        run.progress.line(f"ALARM {stage.name}: {alarm}")
+        if run.strict:
+            raise DatakitError(f"{stage.name}: {alarm}. With --strict nothing is written; change the stage's config.")
+    return stage.bind(out), result["facts"]
+
+
+def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, index: int, path: str) -> Result:
+    """Sketch the rows of one shard into an Arrow IPC file."""
+    stage.open()
+    rows = size = 0
+    aside = sketches / f".{index:05d}.{os.getpid()}.tmp"
+    writer = None
+    with pa.OSFile(str(aside), "wb") as file:
+        for batch in read_shard(folder / path):
+            sketch = stage.sketch(batch)
+            writer = writer or pa.ipc.new_file(file, sketch.schema)
+            writer.write_batch(sketch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        assert writer is not None, "read_shard yields at least one batch"
+        writer.close()
+    aside.rename(sketches / f"{index:05d}.arrow")
+    return {"rows": rows, "bytes": size}
+
+
+def split_unit(stage: Stage, folder: Path, data: Path, index: int, path: str) -> Result:
+    """Decide about the rows of one shard and write its kept and dropped rows."""
+    stage.open()
+    count, tokens, size = Count(), None, 0
+    with Split(data, index) as out:
+        for batch in read_shard(folder / path):
+            decision = stage.decide(batch)
+            kept, dropped = split(batch, decision, stage.name)
+            columns = getattr(stage, "kept_columns", lambda names: names)(kept.schema.names)
+            out.write("kept", kept.select(columns))
+            out.write("dropped", dropped)
+            count = count.plus(_count(batch, kept, dropped, decision.edited))
+            size += batch.nbytes
+            if "input_ids" in columns:
+                made, lost = tokens_in(kept), tokens_in(dropped)
+                reasons = {"row_dropped": lost} if lost else {}
+                tokens = (tokens or Count()).plus(Count(into=made + lost, kept=made, dropped=reasons))
+        shards = out.close()
+    return {
+        "files": [[s.path, s.bytes] for s in shards],
+        "shards": [asdict(s) for s in shards],
+        "rows": count.into,
+        "bytes": size,
+        "count": count.to_json(),
+        "tokens": None if tokens is None else tokens.to_json(),
+    }
+
+
+def _count(batch: pa.RecordBatch, kept: pa.RecordBatch, dropped: pa.RecordBatch, edited: pa.Array | None) -> Count:
+    reasons = Counter(dropped.column("reason").to_pylist())
+    changed = 0
+    if edited is not None:
+        ids = batch.column("row_key").filter(edited)
+        changed = pc.sum(pc.is_in(kept.column("row_key"), ids)).as_py() or 0
+    return Count(into=batch.num_rows, kept=kept.num_rows, dropped=dict(sorted(reasons.items())), edited=changed)
+
+
+def tokens_in(batch: pa.RecordBatch) -> int:
+    """Tokens in the rows of a batch, both sides of preference pairs; 0 where there are no ids."""
+    columns = [c for c in ("input_ids", "rejected_ids") if c in batch.schema.names]
+    return sum(pc.sum(pc.list_value_length(batch.column(c))).as_py() or 0 for c in columns)
+
+
+def _ledger(results: Sequence[Result], notes: dict[str, int]) -> Ledger:
+    rows, tokens = Count(), None
+    for result in results:
+        rows = rows.plus(Count.from_json(result["count"]))
+        if result.get("tokens") is not None:
+            tokens = (tokens or Count()).plus(Count.from_json(result["tokens"]))
+    return Ledger(rows, tokens, notes)
