@@ -1,0 +1,137 @@
+"""Repetition: which of a row's lines, paragraphs and n-grams occur more than once. Part of the signal pass."""
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
+import numpy as np
+from numba import njit
+
+MIN_TOP, MAX_TOP, MIN_DUP, MAX_DUP = 2, 4, 5, 10  # n of the n-grams: the most frequent one, all duplicate ones
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(nogil=True, cache=True)
+def duplicates(sizes, total, numbers, counts, firsts, out):
+    """Fill out[4]: copies after the first and their code points, all copies of what occurs twice and theirs."""
+    for i in range(total):
+        if counts[numbers[i]] > 1:
+            out[2] += 1
+            out[3] += sizes[i]
+            if firsts[numbers[i]] != i:
+                out[0] += 1
+                out[1] += sizes[i]
+
+
+@njit(nogil=True, cache=True)
+def table_size(entries):
+    """Slots for that many entries at half load at most: a power of two."""
+    size = 64
+    while size < 2 * entries:
+        size *= 2
+    return size
+
+
+@njit(nogil=True, cache=True)
+def number(keys, total, table, table_numbers, numbers, counts, firsts):
+    """Number equal keys alike, in order of their first occurrence; returns how many different ones there are.
+
+    Fills numbers[i] of each key, counts[number] and firsts[number] (the i of the first occurrence). A key of 0 counts
+    as 1: keys are hashes, or pairs that never are 0.
+    """
+    size = table_size(total)
+    mask = np.uint64(size - 1)
+    table[:size] = 0
+    distinct = 0
+    for i in range(total):
+        key = max(keys[i], np.uint64(1))
+        mixed = key * _GOLDEN
+        slot = (mixed ^ mixed >> np.uint64(32)) & mask
+        while table[slot] != 0 and table[slot] != key:
+            slot = (slot + np.uint64(1)) & mask
+        if table[slot] == 0:
+            table[slot], table_numbers[slot] = key, distinct
+            counts[distinct], firsts[distinct] = 0, i
+            distinct += 1
+        number = table_numbers[slot]
+        numbers[i] = number
+        counts[number] += 1
+    return distinct
+
+
+@njit(nogil=True, cache=True)
+def ngrams(keys, total_words, sizes, starts, words, places, numbers, counts, firsts, table, table_numbers, chars, out):
+    """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row.
+
+    An n-gram can repeat only where the (n-1)-grams at its place and at the next one do, so the places still worth a
+    look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last word.
+    Fills out: top 2..4-grams, then duplicate 5..10-grams counted as extra copies, then the same counted as all copies.
+    """
+    number(keys, total_words, table, table_numbers, words, counts, firsts)
+    left = 0
+    for i in range(total_words):
+        if counts[words[i]] > 1:
+            places[left], numbers[left] = i, words[i]
+            left += 1
+    for n in range(2, MAX_DUP + 1):
+        total = 0
+        for i in range(left - 1):
+            if places[i + 1] == places[i] + 1:
+                keys[total] = np.uint64(numbers[i] + 1) << np.uint64(32) | np.uint64(words[places[i] + n - 1])
+                places[total] = places[i]
+                total += 1
+        if total < 2:
+            return
+        distinct = number(keys, total, table, table_numbers, numbers, counts, firsts)
+        if n <= MAX_TOP:
+            out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, n, chars)
+        left = 0
+        for i in range(total):
+            if counts[numbers[i]] > 1:
+                places[left], numbers[left] = places[i], numbers[i]
+                left += 1
+        if n >= MIN_DUP:
+            out[MAX_TOP - MIN_TOP + 1 + MAX_DUP - MIN_DUP + 1 + n - MIN_DUP] = _covered(sizes, places, left, n)
+            out[MAX_TOP - MIN_TOP + 1 + n - MIN_DUP] = _extra(sizes, places, numbers, counts, left, n)
+
+
+@njit(nogil=True, cache=True)
+def _top(sizes, starts, places, counts, firsts, distinct, n, chars):
+    """Characters in all occurrences of the most frequent n-gram (the first of equals), spaces between words included;
+    0 if none occurs twice. Occurrences may overlap, so the row's characters are the limit."""
+    best = 0
+    for number in range(distinct):
+        if counts[number] > counts[best]:
+            best = number
+    if counts[best] < 2:
+        return 0
+    first = places[firsts[best]]
+    last = first + n - 1
+    return min(np.int64(counts[best]) * (starts[last] + sizes[last] - starts[first]), chars)
+
+
+@njit(nogil=True, cache=True)
+def _covered(sizes, places, total, n):
+    """Characters of the words that lie in any repeated n-gram, each word once."""
+    chars, done = 0, 0
+    for i in range(total):
+        for word in range(max(done, places[i]), places[i] + n):
+            chars += sizes[word]
+        done = places[i] + n
+    return chars
+
+
+@njit(nogil=True, cache=True)
+def _extra(sizes, places, numbers, counts, total, n):
+    """Characters of the words in n-grams seen before, from left to right; behind a hit reading goes on."""
+    for i in range(total):
+        counts[numbers[i]] = 0  # from here on: has been seen
+    chars, free = 0, 0
+    for i in range(total):
+        if places[i] < free:
+            continue
+        if counts[numbers[i]]:
+            for word in range(places[i], places[i] + n):
+                chars += sizes[word]
+            free = places[i] + n
+        counts[numbers[i]] = 1
+    return chars

@@ -1,0 +1,52 @@
+"""Conversations and preference pairs with nothing to learn from: no answer, or one without text.
+
+A conversation is as empty as the emptiest turn of its assistant (a turn that calls a tool needs no text); one without
+such a turn counts as 0 characters. A preference pair is as empty as the emptier side. Documents have no answers: the
+rule says nothing about them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from datakit.config import option
+from datakit.filter.rules import Measure, Rows, check_ratios
+
+_UNLIMITED = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """The one threshold."""
+
+    min_answer_chars: int = option(1, "drop rows with an answer of fewer characters, white space around it not counted")
+
+    def __post_init__(self) -> None:
+        check_ratios(self)
+
+
+def measure(rows: Rows, config: Config) -> Iterator[Measure]:
+    """The characters of each row's shortest answer."""
+    sides = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
+    if sides:
+        yield Measure("min_answer_chars", np.minimum.reduce([_shortest(side) for side in sides]))
+
+
+def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
+    """int64[N]: characters of the shortest assistant turn of each list<message>, 0 for a list without one."""
+    turns = messages.flatten()
+    chars = pc.fill_null(pc.utf8_length(pc.utf8_trim_whitespace(pc.struct_field(turns, "content"))), 0)
+    calls = pc.fill_null(pc.greater(pc.binary_length(pc.struct_field(turns, "tool_calls")), 0), False)
+    answer = pc.fill_null(pc.equal(pc.struct_field(turns, "role"), "assistant"), False).to_numpy(zero_copy_only=False)
+    size = np.where(calls.to_numpy(zero_copy_only=False), _UNLIMITED, chars.to_numpy().astype(np.int64))
+    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
+    row = np.repeat(np.arange(len(messages)), lengths)
+    shortest = np.full(len(messages), _UNLIMITED)
+    np.minimum.at(shortest, row[answer], size[answer])
+    answered = np.zeros(len(messages), np.bool_)
+    answered[row[answer]] = True
+    return np.where(answered, shortest, 0)

@@ -1,0 +1,78 @@
+"""Gopher's quality rules: is this running text? (Rae et al. 2021, Scaling Language Models, appendix A.1.1)
+
+Readings of the paper that implementations differ in, and ours:
+- words are white-space tokens, symbols among them; datatrove counts tokens of its splitter and leaves out pure
+  punctuation for the count and the mean length: `symbol_words = "ignore"` does that.
+- blank lines are not lines.
+- word length counts combining marks with their letter, so that normalisation forms do not differ; it is not judged
+  where most words are characters of scripts written without spaces, and otherwise such characters are left out.
+- the stop words are English, so that rule speaks only of English: not of rows whose `lang` is another language or
+  `und`. Where the language stage has not run, it speaks of rows that could be English: at most 2% of their words have
+  a letter beyond ASCII. Languages that hardly have such letters (Indonesian, Dutch) need the language stage first.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from datakit.config import option
+from datakit.filter.rules import Measure, Rows, check_ratios
+from datakit.filter.signals import ratio
+
+_MAX_FOREIGN_WORD_RATIO = 0.02
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """Thresholds of the paper."""
+
+    min_words: int = option(50, "drop rows with fewer words")
+    max_words: int = option(100_000, "drop rows with more words")
+    min_mean_word_chars: float = option(3.0, "drop rows whose words are shorter on average")
+    max_mean_word_chars: float = option(10.0, "drop rows whose words are longer on average")
+    max_hash_word_ratio: float = option(0.1, "drop rows with more # per word")
+    max_ellipsis_word_ratio: float = option(0.1, "drop rows with more ellipses per word")
+    max_bullet_line_ratio: float = option(0.9, "drop rows with a larger share of lines that begin with a bullet")
+    max_ellipsis_line_ratio: float = option(0.3, "drop rows with a larger share of lines that end in an ellipsis")
+    min_alpha_word_ratio: float = option(0.8, "drop rows with a smaller share of words that have a letter")
+    min_stop_words: int = option(2, "drop English rows with fewer of: the, be, to, of, and, that, have, with")
+    symbol_words: Literal["count", "ignore"] = option("count", "whether tokens without letters or digits are words")
+
+    def __post_init__(self) -> None:
+        check_ratios(self)
+
+
+def measure(rows: Rows, config: Config) -> Iterator[Measure]:
+    """The measures in the order of the config's fields, which is the paper's."""
+    s = rows.signals
+    spaced = s["words"] - s["spaceless_words"]
+    words, chars = s["words"], s["spaced_chars"]
+    if config.symbol_words == "ignore":
+        words, chars, spaced = words - s["symbol_words"], chars - s["symbol_chars"], spaced - s["symbol_words"]
+    yield Measure("min_words", words)
+    yield Measure("max_words", words)
+    mean, by_spaces = ratio(chars, spaced), s["spaceless_words"] * 2 <= s["words"]
+    yield Measure("min_mean_word_chars", mean, by_spaces)
+    yield Measure("max_mean_word_chars", mean, by_spaces)
+    yield Measure("max_hash_word_ratio", s.ratio("hashes", "words"))
+    yield Measure("max_ellipsis_word_ratio", s.ratio("ellipses", "words"))
+    yield Measure("max_bullet_line_ratio", s.ratio("bullet_lines", "lines"))
+    yield Measure("max_ellipsis_line_ratio", s.ratio("ellipsis_lines", "lines"))
+    yield Measure("min_alpha_word_ratio", s.ratio("alpha_words", "words"))
+    yield Measure("min_stop_words", s["stop_words"], _may_be_english(rows))
+
+
+def _may_be_english(rows: Rows) -> NDArray[np.bool_]:
+    """bool[N]: rows in English, and rows of unknown language nearly without letters beyond ASCII."""
+    ascii_words = rows.signals.ratio("foreign_words", "words") <= _MAX_FOREIGN_WORD_RATIO
+    if "lang" not in rows.batch.schema.names:
+        return ascii_words
+    lang = rows.batch.column("lang").cast(pa.string())
+    english = pc.fill_null(pc.match_substring_regex(lang, r"^eng?($|[_-])"), False)
+    unknown = pc.is_null(lang).to_numpy(zero_copy_only=False)
+    return np.asarray(english.to_numpy(zero_copy_only=False) | (unknown & ascii_words))

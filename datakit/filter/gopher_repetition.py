@@ -1,0 +1,56 @@
+"""Gopher's repetition rules: does this text say the same thing over and over? (Rae et al. 2021, appendix A.1.1)
+
+Readings of the paper that implementations differ in, and ours:
+- what is a duplicate: `duplicates = "extra_copies"` counts each copy after the first, as datatrove does (n-grams from
+  left to right, reading on behind each hit); "all_copies" counts the first one too, as Dolma does (every word inside a
+  repeated n-gram once).
+- shares of characters are of all characters of the text, white space included; the top n-gram's characters include the
+  spaces between its words, those of duplicate n-grams do not. Both as in datatrove.
+- an n-gram that occurs once is no repetition; in datatrove it is, and every text of a few words is dropped.
+- a line's indentation is part of it, white space at its end is not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from datakit.config import option
+from datakit.filter.rules import Measure, Rows, check_ratios
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """Thresholds of the paper."""
+
+    max_dup_line_ratio: float = option(0.3, "drop rows with a larger share of duplicate lines")
+    max_dup_paragraph_ratio: float = option(0.3, "drop rows with a larger share of duplicate paragraphs")
+    max_dup_line_char_ratio: float = option(0.2, "drop rows with a larger share of characters in duplicate lines")
+    max_dup_paragraph_char_ratio: float = option(0.2, "the same for duplicate paragraphs")
+    max_top_2gram_char_ratio: float = option(
+        0.2, "drop rows whose most frequent 2-gram takes a larger share of characters"
+    )
+    max_top_3gram_char_ratio: float = option(0.18, "the same for 3-grams")
+    max_top_4gram_char_ratio: float = option(0.16, "the same for 4-grams")
+    max_dup_5gram_char_ratio: float = option(0.15, "drop rows with a larger share of characters in duplicate 5-grams")
+    max_dup_6gram_char_ratio: float = option(0.14, "the same for 6-grams")
+    max_dup_7gram_char_ratio: float = option(0.13, "the same for 7-grams")
+    max_dup_8gram_char_ratio: float = option(0.12, "the same for 8-grams")
+    max_dup_9gram_char_ratio: float = option(0.11, "the same for 9-grams")
+    max_dup_10gram_char_ratio: float = option(0.1, "the same for 10-grams")
+    duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
+
+    def __post_init__(self) -> None:
+        check_ratios(self)
+
+
+def measure(rows: Rows, config: Config) -> Iterator[Measure]:
+    """The measures in the order of the config's fields, which is the paper's."""
+    s, dup = rows.signals, "all_dup" if config.duplicates == "all_copies" else "dup"
+    yield Measure("max_dup_line_ratio", s.ratio(f"{dup}_lines", "lines"))
+    yield Measure("max_dup_paragraph_ratio", s.ratio(f"{dup}_paragraphs", "paragraphs"))
+    yield Measure("max_dup_line_char_ratio", s.ratio(f"{dup}_line_chars", "chars"))
+    yield Measure("max_dup_paragraph_char_ratio", s.ratio(f"{dup}_paragraph_chars", "chars"))
+    for n in range(2, 5):
+        yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
+    for n in range(5, 11):
+        yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"{dup}_{n}gram_chars", "chars"))

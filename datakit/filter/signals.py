@@ -1,0 +1,59 @@
+"""Signals: what one pass over a batch of texts counts, for every rule set to put thresholds on.
+
+Words are white-space tokens with their punctuation, as Rae et al. (2021) leave them; each character of a script written
+without spaces is a word of its own. Lines end where `str.splitlines` ends them and count only if there is more than
+white space in them; paragraphs are lines between blank lines. A character is a code point.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from datakit.filter.chars import classes
+from datakit.text.buffers import string_buffers
+
+Counts = NDArray[np.int64]
+Ratios = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """Counts of each row, all int64[N]; the names and what they count are those of `_kernels.SIGNALS`."""
+
+    counts: Mapping[str, Counts]
+
+    def __getitem__(self, name: str) -> Counts:
+        return self.counts[name]
+
+    def ratio(self, part: str, whole: str) -> Ratios:
+        """part / whole of each row, 0 where the whole is 0, rounded to 1e-3 as everything that decides."""
+        return ratio(self[part], self[whole])
+
+    def column(self) -> pa.Array:
+        """The signals as one struct column."""
+        names = list(self.counts)
+        return pa.StructArray.from_arrays([pa.array(self[n]) for n in names], names)
+
+    @classmethod
+    def from_column(cls, column: pa.StructArray) -> "Signals":
+        """The signals that `column` saved."""
+        names = [field.name for field in column.type]
+        return cls({n: column.field(n).to_numpy(zero_copy_only=False) for n in names})
+
+
+def measure(texts: pa.Array) -> Signals:
+    """Count everything in one pass; a null is an empty text."""
+    from datakit.filter import _kernels  # numba takes a while to import: not before there is text
+
+    data, offsets = string_buffers(texts)
+    counted = _kernels.measure(data, offsets, classes())
+    return Signals(dict(zip(_kernels.SIGNALS, counted, strict=True)))
+
+
+def ratio(part: Counts, whole: Counts) -> Ratios:
+    """part / whole, 0 where the whole is 0, rounded to 1e-3."""
+    shares: Ratios = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
+    return np.round(shares, 3)

@@ -1,0 +1,123 @@
+"""The filter stage: rule sets over shared signals, the first failed threshold is the reason."""
+
+import dataclasses
+import functools
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+import pyarrow as pa
+
+from datakit.config import option, section
+from datakit.errors import ConfigError, InputError
+from datakit.filter.rules import available, config_class, judge
+from datakit.filter.signals import Signals, measure
+from datakit.stage import Decision
+from datakit.text.characters import UNICODE_VERSION
+from datakit.text.view import On, view
+
+DEFAULT_RULES: Final = {
+    "document": ("gopher_quality", "gopher_repetition"),
+    "conversation": ("empty_answer", "gopher_repetition"),
+    "preference": ("empty_answer",),
+}
+"""What is on where the recipe names no rules. Gopher's quality rules are for web pages: their 50 words would drop
+nearly every short, good answer. The two answers of a preference pair are alike by nature, and a rejected one may well
+repeat itself: that is what it is there to teach."""
+
+DEFAULT_VIEW: Final[dict[str, On]] = {"document": "all", "conversation": "answer", "preference": "all"}
+"""What `on = "auto"` looks at. Answers often repeat parts of their question, and rightly so."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilterOptions:
+    """What the filter stage can be told, apart from the thresholds: one section a rule set, see `FilterConfig`."""
+
+    rules: tuple[str, ...] = option((), "rule sets in the order they decide; empty: those of the row kind")
+    on: Literal["auto", "all", "prompt", "answer"] = option("auto", "the part of a row to look at; auto: by row kind")
+    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
+    signals: bool = option(False, "save what was measured as a column")
+
+    def __post_init__(self) -> None:
+        for name in self.rules:
+            config_class(name)
+        unused = [n for n in self.changed() if self.rules and n not in self.rules]
+        if unused:
+            raise ConfigError(f"thresholds of {unused[0]!r} are set, but rules = {list(self.rules)} leaves it out")
+
+    def changed(self) -> list[str]:
+        """The rule sets with a threshold that is not the default."""
+        return [n for n in available() if getattr(self, n) != config_class(n)()]
+
+    def active(self, kind: str) -> tuple[str, ...]:
+        """The rule sets that decide about a kind: those asked for, or the kind's and those with a threshold set."""
+        default = DEFAULT_RULES[kind]
+        return self.rules or default + tuple(n for n in self.changed() if n not in default)
+
+
+FilterConfig: Final[type[FilterOptions]] = dataclasses.make_dataclass(
+    "FilterConfig",
+    [(n, c, section(c, (c.__doc__ or "").strip())) for n in available() if (c := config_class(n))],
+    bases=(FilterOptions,),
+    namespace={"__module__": __name__, "__doc__": FilterOptions.__doc__},
+    frozen=True,
+    kw_only=True,
+    slots=True,
+)
+"""`FilterOptions` and a section of thresholds for every rule set in this folder."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A batch as rule sets see it (`rules.Rows`)."""
+
+    batch: pa.RecordBatch
+    on: On
+    include_system: bool
+
+    @functools.cached_property
+    def signals(self) -> Signals:
+        return measure(view(self.batch, self.on, self.include_system))
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Drops rows that fail a threshold; the reason is `<rule set>.<threshold>`, the first in the order of the rules."""
+
+    name: ClassVar[str] = "filter"
+    holds_gil: ClassVar[bool] = False
+
+    config: FilterOptions = dataclasses.field(default_factory=FilterConfig)
+
+    def resources(self) -> dict[str, Any]:
+        """The Unicode version behind the character classes."""
+        return {"unicode": UNICODE_VERSION}
+
+    def open(self) -> None:
+        """Nothing to load: the character table is built with the first batch."""
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Hold every row against the active rule sets.
+
+        Raises:
+            InputError: the rows are tokens, which have no text.
+        """
+        kind = _kind(batch.schema.names)
+        on: On = DEFAULT_VIEW[kind] if self.config.on == "auto" else self.config.on
+        rows = _Rows(batch, on, self.config.include_system)
+        active = [(name, getattr(self.config, name)) for name in self.config.active(kind)]
+        verdicts = judge(active, rows, batch.num_rows)
+        columns = {"signals": rows.signals.column()} if self.config.signals else {}
+        return Decision(
+            reasons=pa.array(verdicts.reasons, pa.string()),
+            detail=pa.array(verdicts.details, pa.string()),
+            columns=columns,
+        )
+
+
+def _kind(names: list[str]) -> str:
+    for column, kind in (("text", "document"), ("messages", "conversation"), ("chosen", "preference")):
+        if column in names:
+            return kind
+    raise InputError(
+        f"the filter stage reads text, but these rows have only {', '.join(names)}: filter before the tokenize stage"
+    )

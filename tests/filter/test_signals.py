@@ -1,0 +1,257 @@
+"""The signal pass against the same definitions in plain Python."""
+
+import collections
+import itertools
+import re
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.filter import _kernels, chars
+from datakit.filter.signals import Signals, measure
+from datakit.text import characters
+
+STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
+WORD_CHARACTERS = "LMN"
+
+
+def kind(c: str) -> str:
+    return unicodedata.category(c)[0]
+
+
+def spaceless(c: str) -> bool:
+    return bool(chars.classes()[ord(c)] & chars.SPACELESS)
+
+
+def words_of(text: str) -> list[str]:
+    words = []
+    for token in text.split():
+        broken = any(map(spaceless, token))
+        for alone, run in itertools.groupby(token, spaceless):
+            piece = "".join(run)
+            if alone:
+                words += piece
+            elif not broken or any(kind(c) in WORD_CHARACTERS for c in piece):
+                words.append(piece)
+    return words
+
+
+def lines_of(text: str) -> tuple[list[str], list[str]]:
+    lines, paragraphs, open_paragraph = [], [], []
+    raw = text.splitlines(keepends=True)
+    for line in [*raw, ""]:
+        if line.strip():
+            lines.append(line.rstrip())
+            open_paragraph.append(line)
+        elif open_paragraph:
+            paragraphs.append("".join(open_paragraph).rstrip())
+            open_paragraph = []
+    return lines, paragraphs
+
+
+def duplicates(elements: list) -> tuple[int, int, int, int]:
+    count, seen = collections.Counter(elements), set()
+    extra = extra_chars = 0
+    for e in elements:
+        if e in seen:
+            extra, extra_chars = extra + 1, extra_chars + len(e)
+        seen.add(e)
+    repeated = [e for e in elements if count[e] > 1]
+    return extra, extra_chars, len(repeated), sum(map(len, repeated))
+
+
+def top_ngram(text: str, words: list[str], n: int) -> int:
+    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    count = collections.Counter(grams)
+    if not count or max(count.values()) < 2:
+        return 0
+    gram, times = count.most_common(1)[0]
+    place, gaps, spans = 0, [], {}
+    for i, word in enumerate(words):
+        found = text.index(word, place)
+        gaps.append(bool(re.search(r"\s", text[place:found])))
+        place = found + len(word)
+        if i >= n - 1:
+            spans.setdefault(tuple(words[i - n + 1 : i + 1]), sum(gaps[i - n + 2 : i + 1]))
+    return min(len(text), times * (sum(map(len, gram)) + spans[gram]))
+
+
+def dup_ngrams(words: list[str], n: int) -> tuple[int, int]:
+    grams = [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+    seen, extra, i = set(), 0, 0
+    while i < len(grams):
+        if grams[i] in seen:
+            extra += sum(map(len, grams[i]))
+            i += n
+        else:
+            seen.add(grams[i])
+            i += 1
+    count = collections.Counter(grams)
+    covered = {i + k for i, g in enumerate(grams) if count[g] > 1 for k in range(n)}
+    return extra, sum(len(words[i]) for i in covered)
+
+
+def reference(text: str) -> dict[str, int]:
+    words = words_of(text)
+    lines, paragraphs = lines_of(text)
+    characters_alone = [w for w in words if len(w) == 1 and spaceless(w)]
+    spaced = [w for w in words if not (len(w) == 1 and spaceless(w))]
+    letters = [[c for c in w if kind(c) == "L" or (spaceless(c) and kind(c) == "M")] for w in words]
+    symbols = [w for w in words if not any(kind(c) in WORD_CHARACTERS for c in w)]
+    bare = {
+        re.sub(r"^[^0-9A-Za-z]+|[^0-9A-Za-z]+$", "", w).lower()
+        for w, found in zip(words, letters, strict=True)
+        if found and all(c.isascii() for c in found)
+    }
+    starts = [(s[0], s[1:2]) for line in lines for s in [line.lstrip()]]
+    expected = {
+        "chars": len(text),
+        "words": len(words),
+        "spaceless_words": len(characters_alone),
+        "word_chars": sum(map(len, words)),
+        "spaced_chars": sum(kind(c) != "M" for w in spaced for c in w),
+        "symbol_words": len(symbols),
+        "symbol_chars": sum(map(len, symbols)),
+        "alpha_words": sum(map(bool, letters)),
+        "foreign_words": sum(any(not c.isascii() for c in found) for found in letters),
+        "hashes": text.count("#"),
+        "ellipses": text.count("...") + text.count("…"),
+        "stop_words": len(bare & STOP_WORDS),
+        "max_word_chars": max(map(len, words), default=0),
+        "lines": len(lines),
+        "bullet_lines": sum(a in "•‣◦●▪" or (a in "-*" and b in ("", " ", "\t")) for a, b in starts),
+        "ellipsis_lines": sum(line.endswith(("...", "…")) for line in lines),
+        "terminal_lines": sum(bool(chars.classes()[ord(line[-1])] & chars.TERMINAL) for line in lines),
+        "short_lines": sum(len(line) <= 30 for line in lines),
+        "line_breaks": sum(
+            line != line.rstrip("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") for line in text.splitlines(True)
+        ),
+        "line_chars": sum(map(len, lines)),
+        "paragraphs": len(paragraphs),
+    }
+    names = ("dup_lines", "dup_line_chars", "all_dup_lines", "all_dup_line_chars")
+    expected |= dict(zip(names, duplicates(lines), strict=True))
+    expected |= dict(zip((n.replace("line", "paragraph") for n in names), duplicates(paragraphs), strict=True))
+    expected |= {f"top_{n}gram_chars": top_ngram(text, words, n) for n in (2, 3, 4)}
+    for n in range(5, 11):
+        expected[f"dup_{n}gram_chars"], expected[f"all_dup_{n}gram_chars"] = dup_ngrams(words, n)
+    return expected
+
+
+def row(signals: Signals, i: int) -> dict[str, int]:
+    return {name: int(values[i]) for name, values in signals.counts.items()}
+
+
+EDGES = [
+    "",
+    " ",
+    "\n",
+    "\n\n\n",
+    "\r\n\r\n",
+    "\r",
+    "a",
+    "#",
+    "…",
+    "...",
+    "......",
+    "-",
+    "- ",
+    "\u0301",
+    "😀",
+    "😀😀 😀\n😀",
+    "中",
+    "中中",
+    "你好，世界。hello世界 API, 中",
+    "ภาษาไทย ไม่มีช่องว่าง",
+    "one\r\ntwo\r\n\r\none\r\ntwo\r\n",
+    "a\rb\ra",
+    "a\u2028b\u2029a\x85b",
+    "  indented\nindented  \nindented",
+    "the (The) “THE” 'of' thé",
+    "- one\n* two\n-three\n**four\n• five\n•\n-\n",
+    "x" * 5000,
+    "a b c d e f g h i j k l " * 3,
+    "a a a a a a a a a a a a a a a a a a a a a",
+    "to be or not to be that is the question to be or not to be that is the question",
+    "\ufeff\u200bzero width\u00a0no-break\u3000wide",
+    "\U0010fffd\U000e0001 private and tags",
+    "a\0b \0",
+]
+
+
+@pytest.mark.parametrize("text", EDGES, ids=range(len(EDGES)))
+def test_every_signal_equals_the_plain_definition(text):
+    assert row(measure(pa.array([text])), 0) == reference(text)
+
+
+PIECES = st.sampled_from(
+    ["the", "The,", "of", "be", "a", "b", "to", "x1", "12", "#", "...", "…", "-", "* ", "• ", "été", "слово", "العربية",
+     "中文", "字", "、", "。", "ひらがな", "カ", "ไทย", "ြ", "한국어", "e\u0301", "😀", " ", " ", " ", "  ", "\n", "\n",
+     "\n\n", "\r\n", "\r", "\t", "\u3000", "\u2028", ".", "!", "”"]
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80), max_size=4))
+def test_any_text_measures_as_the_plain_definition_says(texts):
+    signals = measure(pa.array(texts, pa.string()))
+    assert [row(signals, i) for i in range(len(texts))] == [reference(t) for t in texts]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from("ab "), min_size=50, max_size=400).map("".join), st.integers(1, 4))
+def test_repetitive_text_measures_as_the_plain_definition_says(text, times):
+    text = " ".join([text] * times)
+    assert row(measure(pa.array([text])), 0) == reference(text)
+
+
+def test_signals_do_not_depend_on_the_batch_around_a_row():
+    texts = [*EDGES, None, "a longer row " * 300, *reversed(EDGES)]
+    together = measure(pa.array(texts))
+    sliced = measure(pa.array(texts).slice(3, len(texts) - 5))
+    for i, text in enumerate(texts):
+        assert row(together, i) == row(measure(pa.array([text or ""])), 0)
+        if 3 <= i < len(texts) - 2:
+            assert row(sliced, i - 3) == row(together, i)
+
+
+def test_no_rows_give_no_signals():
+    assert {len(v) for v in measure(pa.array([], pa.string())).counts.values()} == {0}
+
+
+def test_a_ratio_of_nothing_is_zero_and_ratios_are_rounded():
+    signals = measure(pa.array(["", "a 1 2"]))
+    assert signals.ratio("alpha_words", "words").tolist() == [0.0, 0.333]
+
+
+def test_signals_survive_being_saved_as_a_column():
+    signals = measure(pa.array(EDGES))
+    restored = Signals.from_column(signals.column())
+    assert list(restored.counts) == list(signals.counts)
+    assert all(np.array_equal(restored[name], signals[name]) for name in signals.counts)
+
+
+def test_the_kernel_and_the_character_table_agree_on_the_flags():
+    for flag in ("SPACE", "BREAK", "LETTER", "MARK", "NUMBER", "SPACELESS", "TERMINAL"):
+        assert getattr(chars, flag) == getattr(_kernels, flag)
+
+
+def test_character_classes_are_those_of_python():
+    table = chars.classes()
+    for code in [*range(0x3000), *range(0x3000, 0x110000, 97)]:
+        c, flags = chr(code), int(table[code])
+        assert bool(flags & chars.SPACE) == c.isspace(), hex(code)
+        assert bool(flags & chars.BREAK) == (len(f"a{c}b".splitlines()) == 2), hex(code)
+        expected = {"L": chars.LETTER, "M": chars.MARK, "N": chars.NUMBER}.get(kind(c), 0)
+        assert flags & (chars.LETTER | chars.MARK | chars.NUMBER) == expected, hex(code)
+    shared = characters.character_table()
+    assert (
+        chars.SPACELESS & table[ord("字")]
+        and chars.SPACELESS & table[ord("ไ")]
+        and not table[ord("한")] & chars.SPACELESS
+    )
+    assert shared.pages.size * 256 == table.size
