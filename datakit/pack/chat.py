@@ -1,0 +1,263 @@
+"""A tokenizer with its chat template: messages -> text -> ids. jinja2 and tokenizers only; the trainer uses it too.
+
+Structure is the template's alone. Added tokens (`<|im_start|>`, `<think>`) are recognised only where the template's own
+text spells them; in what people wrote they are plain text. To that end the tokenizer is loaded with each added token
+spelled as a pair of reserved code points, and a rendering is rewritten so that only the template's own tokens are
+spelled that way. Encoding is then one call over the whole text, so ids equal those of the unmodified tokenizer
+wherever no content spells an added token, normalisation and merges across the seams included.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from jinja2 import Template, TemplateError
+from tokenizers import Encoding, Tokenizer
+
+from datakit.errors import ModelError
+from datakit.pack.messages import Message, RenderError, tracked_messages, tracked_tools
+from datakit.pack.provenance import Span, Tracked
+from datakit.pack.sandbox import MARK, OPEN, Sandbox
+from datakit.pack.templates import BUILT_IN
+
+RESERVED = "\ufdd0"
+"""A noncharacter; followed by a private-use character it spells an added token."""
+FIRST_PRIVATE, PRIVATE = 0xE000, 6400
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a template made of messages."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+    """Where text of the row stands, if the messages were tracked."""
+    generated: tuple[tuple[int, int], ...] = ()
+    """`{% generation %}` blocks, in characters of `text`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The added tokens that a template itself wrote, and the text with these (and only these) in reserved spelling."""
+
+    text: str
+    tokens: tuple[tuple[int, int, int], ...]
+    """Start and end in the rendering, and id."""
+
+    def place(self, at: int) -> int:
+        """Where a character of the rendering, not inside a structural token, stands in `text`."""
+        return at + sum(2 - (end - start) for start, end, _ in self.tokens if end <= at)
+
+
+class ChatTokenizer:
+    """A `tokenizer.json` and the chat template that goes with it."""
+
+    def __init__(self, definition: bytes, settings: Mapping[str, Any], chat_template: str, where: str) -> None:
+        self.settings, self.template_source, self.where = dict(settings), chat_template, where
+        self.definition = definition
+        self.sha256 = hashlib.sha256(definition).hexdigest()
+        self.template_sha256 = hashlib.sha256(chat_template.encode()).hexdigest()
+        spec = _parsed(definition, where)
+        self._added: list[dict[str, Any]] = spec.get("added_tokens") or []
+        self._load(spec)
+        self.special = {t["content"]: t["id"] for t in self._added if t.get("special")}
+        self.tokens = {k: _text(settings.get(k)) for k in ("bos_token", "eos_token", "pad_token", "unk_token")}
+        self.bos_id, self.eos_id, self.pad_id = (self._id(f"{k}_token") for k in ("bos", "eos", "pad"))
+        self._pattern = re.compile("|".join(sorted(map(re.escape, self._ids), key=len, reverse=True)) or r"(?!)")
+        try:
+            self._template: Template = Sandbox().from_string(chat_template)
+        except TemplateError as e:
+            raise ModelError(f"{where}: the chat template does not compile: {e}") from None
+
+    @classmethod
+    def load(cls, path: Path | str, chat_template: str = "") -> Self:
+        """Load a tokenizer folder or a `tokenizer.json`.
+
+        `chat_template` is a built-in one's name, a file, or empty for the tokenizer's own (`chatml` if it has none).
+
+        Raises:
+            ModelError: a file is missing or not what it should be, or the template does not compile.
+        """
+        path = Path(path)
+        file = path / "tokenizer.json" if path.is_dir() else path
+        if not file.is_file():
+            raise ModelError(f"{path}: expected a tokenizer.json or a folder with one; found none. Give --tokenizer.")
+        settings: dict[str, Any] = {}
+        for name in ("special_tokens_map.json", "tokenizer_config.json"):
+            beside = file.with_name(name)
+            if beside.is_file():
+                settings |= _parsed(beside.read_bytes(), str(beside))
+        own = file.with_name("chat_template.jinja")
+        if own.is_file():
+            settings["chat_template"] = own.read_text(encoding="utf-8")
+        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(path))
+
+    def _load(self, spec: dict[str, Any]) -> None:
+        if len(self._added) > PRIVATE:
+            raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} can be kept apart")
+        original = Tokenizer.from_str(json.dumps(spec))
+        self._ids = {t["content"]: t["id"] for t in self._added}
+        self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
+        vocab = original.get_vocab(with_added_tokens=True)
+        self.vocab_size = max(vocab.values(), default=-1) + 1
+        # Padding, truncation and the post-processor's extra tokens are for inference servers; a template says it all.
+        bare = spec | {"truncation": None, "padding": None, "post_processor": None}
+        bare["added_tokens"] = [t | {"content": self._spelled[t["id"]]} for t in self._added]
+        self.encoder = Tokenizer.from_str(json.dumps(bare))
+        self._decoder = original
+        self.real_ids = {self.encoder.token_to_id(self._spelled[t["id"]]): t["id"] for t in self._added}
+        self.spelled_by_model = frozenset(
+            t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
+        )
+        """Added tokens that the model makes from plain text too; content that spells one cannot be kept apart."""
+
+    def _id(self, name: str) -> int | None:
+        text = self.tokens[name]
+        found = None if text is None else self._decoder.token_to_id(text)
+        if text is not None and found is None:
+            raise ModelError(f"{self.where}: {name} is {text!r}, which is not in the vocabulary")
+        return found
+
+    def render(
+        self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
+    ) -> Rendering:
+        """Render messages; strings in them may be `Tracked`.
+
+        Raises:
+            RenderError: the template refuses these messages or fails on them.
+        """
+        given: dict[str, Any] = {k: v for k, v in self.tokens.items() if v is not None}
+        given |= {"messages": messages, "tools": tools, "documents": None} | variables
+        try:
+            text = self._template.render(given, add_generation_prompt=add_generation_prompt)
+        except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as e:
+            raise RenderError(f"{type(e).__name__}: {e}") from None
+        return _unmarked(text)
+
+    def structure(self, rendering: Rendering) -> Structure:
+        """Find the added tokens in the template's own text; tagged text has none."""
+        tokens: list[tuple[int, int, int]] = []
+        for start, end in _untagged(rendering):
+            for m in self._pattern.finditer(rendering.text, start, end):
+                tokens.append((m.start(), m.end(), self._ids[m.group()]))
+        parts, at = [], 0
+        for start, end, token in tokens:
+            parts += [rendering.text[at:start], self._spelled[token]]
+            at = end
+        return Structure("".join([*parts, rendering.text[at:]]), tuple(tokens))
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        """Encode texts whose added tokens are in reserved spelling; map ids through `real_ids` afterwards."""
+        found: list[Encoding] = self.encoder.encode_batch(texts, add_special_tokens=False)
+        return found
+
+    def ids(self, encoding: Encoding) -> list[int]:
+        """The ids of an encoding, added tokens under their own numbers."""
+        real = self.real_ids
+        return [real.get(i, i) for i in encoding.ids]
+
+    def encode_text(self, text: str) -> list[int]:
+        """The ids of plain text, in which nothing is an added token."""
+        return self.ids(self.encode([text])[0])
+
+    def encode_prompt(self, messages: Sequence[Message], tools: Any = None) -> list[int]:
+        """The ids of a conversation up to where the assistant speaks next.
+
+        Raises:
+            RenderError: the template refuses these messages or fails on them.
+        """
+        rendering = self.render(tracked_messages(messages), tracked_tools(tools), add_generation_prompt=True)
+        return self.ids(self.encode([self.structure(rendering).text])[0])
+
+    def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
+        """The text of ids."""
+        text: str = self._decoder.decode([int(i) for i in ids], skip_special_tokens=skip_special_tokens)
+        return text
+
+    def token(self, token_id: int) -> str | None:
+        """The vocabulary's own spelling of an id."""
+        found: str | None = self._decoder.id_to_token(int(token_id))
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says about the tokenizer."""
+        return {
+            "sha256": self.sha256,
+            "chat_template_sha256": self.template_sha256,
+            "vocab_size": self.vocab_size,
+            "bos_id": self.bos_id,
+            "eos_id": self.eos_id,
+            "pad_id": self.eos_id if self.pad_id is None else self.pad_id,
+        }
+
+    def files(self) -> dict[str, bytes]:
+        """The two files that give the same tokenizer with the same template again."""
+        settings = self.settings | {"chat_template": self.template_source}
+        config = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+        return {"tokenizer.json": self.definition, "tokenizer_config.json": config.encode()}
+
+
+def _parsed(content: bytes, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(content)
+    except ValueError as e:
+        raise ModelError(f"{where}: expected JSON, found {e}") from None
+    if not isinstance(value, dict):
+        raise ModelError(f"{where}: expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:
+    """The template's source."""
+    if asked in BUILT_IN:
+        return BUILT_IN[asked]
+    if asked:
+        if not Path(asked).is_file():
+            raise ModelError(f"chat template {asked!r}: expected a file or one of {', '.join(BUILT_IN)}")
+        return Path(asked).read_text(encoding="utf-8")
+    own = settings.get("chat_template")
+    if isinstance(own, list):
+        named = {t["name"]: t["template"] for t in own}
+        if "default" not in named:
+            raise ModelError(f"{where}: its templates are {', '.join(named)}, none is `default`; give --chat-template")
+        own = named["default"]
+    return str(own) if own else BUILT_IN["chatml"]
+
+
+def _text(token: Any) -> str | None:
+    """A special token's text; configs hold it as a string or as an AddedToken object."""
+    return token.get("content") if isinstance(token, Mapping) else token
+
+
+def _untagged(rendering: Rendering) -> Iterable[tuple[int, int]]:
+    at = 0
+    for start, end, _ in rendering.spans:
+        if start > at:
+            yield at, start
+        at = max(at, end)
+    if at < len(rendering.text):
+        yield at, len(rendering.text)
+
+
+def _unmarked(text: str) -> Rendering:
+    """Take the generation marks out of a rendering."""
+    if not isinstance(text, Tracked):
+        return Rendering(text)
+    kept, spans, opened, generated = [], [], [], []
+    at = shift = 0
+    for start, end, tag in text.spans:
+        if tag != MARK:
+            spans.append((start - shift, end - shift, tag))
+            continue
+        kept.append(str.__getitem__(text, slice(at, start)))
+        if str.__getitem__(text, start) == OPEN:
+            opened.append(start - shift)
+        elif opened:
+            generated.append((opened.pop(), start - shift))
+        at, shift = end, shift + 1
+    kept.append(str.__getitem__(text, slice(at, None)))
+    return Rendering("".join(kept), tuple(spans), tuple(generated))

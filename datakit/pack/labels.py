@@ -1,0 +1,171 @@
+"""Which tokens of a conversation the model must produce: told from the rendering, never by scanning ids for markers.
+
+An assistant turn is labelled from the first character after the role header (what `add_generation_prompt` renders,
+wherever a template puts it) to the end of its end-of-turn token. A template with `{% generation %}` blocks says itself
+where the turn begins. For any other, the header is found by rendering the messages before the turn with
+`add_generation_prompt`, which must be a prefix of the whole rendering; the end is the first special token after the
+turn's last character, known by provenance. What cannot be told with certainty is refused.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Literal
+
+from datakit.pack.chat import ChatTokenizer, Rendering, Structure
+from datakit.pack.messages import (
+    CONTENT,
+    REASONING,
+    TOOL_CALLS,
+    TOOLS,
+    WIDTH,
+    Message,
+    RenderError,
+    plain_messages,
+    plain_tools,
+    tracked_messages,
+    tracked_tools,
+)
+from datakit.pack.provenance import UNKNOWN
+
+Chars = tuple[int, int]
+
+
+class RowError(Exception):
+    """A row that cannot be rendered or labelled: `reason` for the ledger, `detail` for people."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason, self.detail = reason, detail
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A rendered row."""
+
+    text: str
+    """With the template's added tokens in reserved spelling: ready to encode."""
+    labels: tuple[Chars, ...]
+    """Half-open ranges of characters of `text`."""
+    structural: int
+    """How many added tokens the template wrote."""
+
+
+def label(
+    tokenizer: ChatTokenizer,
+    messages: Sequence[Message],
+    tools: Any = None,
+    *,
+    train_on: Literal["all", "last"] = "all",
+    first: int = 0,
+) -> Labelled:
+    """Render messages and say what the assistant says in them, in turns from number `first` on.
+
+    Raises:
+        RowError: the template fails on the row, leaves out a part of it, or does not show whose text is whose.
+    """
+    said = [i for i, m in enumerate(messages) if m["role"] == "assistant" and i >= first]
+    wanted = [i for i in (said[-1:] if train_on == "last" else said) if messages[i].get("weight") != 0]
+    try:
+        given, plain = tracked_messages(messages), plain_messages(messages)
+        whole = tokenizer.render(given, tracked_tools(tools))
+        _check_complete(tokenizer, whole, given, tools)
+        structure = tokenizer.structure(whole)
+        turns = _Turns(tokenizer, whole, structure, plain, plain_tools(tools))
+        spans = [turns.span(i) for i in wanted]
+    except RenderError as e:
+        raise RowError("template_error", str(e)) from None
+    placed = tuple((structure.place(start), structure.place(end)) for start, end in spans)
+    return Labelled(structure.text, placed, len(structure.tokens))
+
+
+def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any) -> None:
+    """Every message, its calls and the tools must be somewhere in the rendering."""
+    seen = {tag for _, _, tag in whole.spans}
+    if UNKNOWN in seen:
+        raise RowError("labels_uncertain", "the template builds text in a way whose origin cannot be followed")
+    if plain_tools(tools) and TOOLS not in seen:
+        raise RowError("template_drops_tools", "the row has tools, and the template renders none of them")
+    for i, message in enumerate(given):
+        base = 1 + i * WIDTH
+        if message["content"].strip() and not seen & {base + CONTENT, base + REASONING}:
+            _missing(tokenizer, whole, given, tools, i)
+        if "tool_calls" in message and base + TOOL_CALLS not in seen:
+            raise RowError("template_drops_tools", f"message {i} calls tools, and the template leaves the calls out")
+
+
+def _missing(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any, i: int) -> None:
+    """Refuse a message that leaves no trace: left out by the template, or rendered in a way that hides its origin."""
+    role, probe = given[i]["role"], given[i] | {"content": "probe"}
+    changed = tokenizer.render([*given[:i], probe, *given[i + 1 :]], tracked_tools(tools)).text != whole.text
+    if changed:
+        raise RowError("labels_uncertain", f"message {i} ({role}) is rendered, but its text cannot be told apart")
+    raise RowError("template_drops_message", f"message {i} ({role}) is not in the rendering")
+
+
+class _Turns:
+    """Finds assistant turns in a rendering."""
+
+    def __init__(
+        self, tokenizer: ChatTokenizer, whole: Rendering, structure: Structure, messages: list[dict[str, Any]],
+        tools: Any,
+    ) -> None:  # fmt: skip
+        self.tokenizer, self.whole, self.messages, self.tools = tokenizer, whole, messages, tools
+        self.structure = structure
+        ends = set(tokenizer.special.values()) | {tokenizer.eos_id}
+        self.ends = [(start, end) for start, end, token in structure.tokens if token in ends]
+
+    def span(self, i: int) -> Chars:
+        """The characters of turn `i`, from behind its header to the end of its end token."""
+        own = [(a, b) for a, b, tag in self.whole.spans if (tag - 1) // WIDTH == i and tag != TOOLS]
+        start = self._marked(i, own) if self.whole.generated else self._start(i)
+        own = [(a, b) for a, b in own if b > start]
+        last = max((b for _, b in own), default=start)
+        end = next((e for s, e in self.ends if s >= last), None)
+        if end is None:
+            raise RowError("labels_uncertain", f"no special token ends turn {i}: the model could not learn to stop")
+        if any(a < end and b > start and (tag == TOOLS or (tag - 1) // WIDTH != i) for a, b, tag in self.whole.spans):
+            raise RowError("labels_uncertain", f"turn {i} runs into another message before its end token")
+        return start, end
+
+    def _marked(self, i: int, own: list[Chars]) -> int:
+        """Where the generation block of turn `i` begins: blocks and assistant turns come in the same order."""
+        before: int = sum(m["role"] == "assistant" for m in self.messages[:i])
+        blocks = self.whole.generated
+        if len(blocks) != sum(m["role"] == "assistant" for m in self.messages):
+            raise RowError(
+                "labels_uncertain", f"the template marks {len(blocks)} generation blocks, one a turn expected"
+            )
+        if any(a < blocks[before][0] or b > blocks[before][1] for a, b in own):
+            raise RowError("labels_uncertain", f"turn {i} is partly outside its generation block")
+        return blocks[before][0]
+
+    def _start(self, i: int) -> int:
+        """Where turn `i` begins, found by rendering what comes before it."""
+        text = self.whole.text
+        asked = self._before(i, True)
+        base = self._before(i, False)
+        if not text.startswith(base):
+            raise RowError("labels_uncertain", f"the messages before turn {i} are rendered differently without it")
+        if asked == base:
+            return self._unasked(i, len(base))
+        if text.startswith(asked):
+            return len(asked)
+        # A prompt that says more than the turn does (an empty thought, say): the header is what they share.
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, asked, strict=False)))
+        shared = min([shared, *(a for a, _, _ in self.whole.spans if a >= len(base))])
+        shared = next((s for s, e, _ in self.structure.tokens if s < shared < e), shared)
+        if shared <= len(base):
+            raise RowError("labels_uncertain", f"turn {i} does not begin as add_generation_prompt says it does")
+        return shared
+
+    def _before(self, i: int, prompt: bool) -> str:
+        return self.tokenizer.render(self.messages[:i], self.tools, add_generation_prompt=prompt).text
+
+    def _unasked(self, i: int, base: int) -> int:
+        """The start where `add_generation_prompt` adds nothing: behind a header, if the turn brings one."""
+        probe = [*self.messages[:i], self.messages[i] | {"content": "probe"}]
+        rendering = self.tokenizer.render(tracked_messages(probe), self.tools)
+        own = [a for a, _, tag in rendering.spans if (tag - 1) // WIDTH == i and a >= base]
+        lead = rendering.text[base : min(own, default=base)]
+        return base + len(lead) if lead.strip() and self.whole.text.startswith(lead, base) else base
