@@ -1,0 +1,266 @@
+"""Rows of text, conversations or preference pairs -> token ids with the spans the model must produce.
+
+Documents end with the tokenizer's `eos_token`, which is also what generation stops at: one stop token for a model
+that is pretrained first and fine-tuned later, also where a chat template ends turns with it (minimind, Qwen).
+Text never parses into added tokens; see `datakit.pack.chat`. Plain text and rows that bring ids have no or their own
+spans; a conversation's are the assistant's turns.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from datakit.config import option
+from datakit.errors import ConfigError, ModelError
+from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
+from datakit.pack.check_ids import CheckIds
+from datakit.pack.labels import Labelled, RowError, label
+from datakit.schema import SPANS, tokens
+from datakit.stage import Decision
+
+Spans = list[tuple[int, int]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizeConfig:
+    """How rows become tokens."""
+
+    tokenizer: str = option("", "a tokenizer.json, or a folder with one and its tokenizer_config.json")
+    chat_template: str = option("", "chatml, llama3, plain or a template file; empty: the tokenizer's own, else chatml")
+    train_on: Literal["all", "last"] = option("all", "which assistant turns are labelled")
+    add_bos: bool = option(False, "begin each document with the tokenizer's bos_token")
+    add_eos: bool = option(True, "end each document with the tokenizer's eos_token")
+    min_label_tokens: int = option(1, "drop conversations with fewer tokens to learn from")
+
+    def __post_init__(self) -> None:
+        if self.min_label_tokens < 0:
+            raise ConfigError(f"min_label_tokens must be 0 or more, found {self.min_label_tokens}")
+
+
+@dataclass(slots=True)
+class _Side:
+    """The tokens of one sequence a row, collected row by row; None where the row is dropped."""
+
+    ids: list[npt.NDArray[np.int32] | None]
+    spans: list[Spans | None]
+
+    @classmethod
+    def empty(cls, rows: int) -> "_Side":
+        return cls([None] * rows, [None] * rows)
+
+    def columns(self, ids: str, spans: str) -> dict[str, pa.Array]:
+        """Arrow columns of these names; a dropped row has no ids."""
+        lengths = [0 if a is None else len(a) for a in self.ids]
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+        flat = np.concatenate([np.empty(0, np.int32), *(a for a in self.ids if a is not None)])
+        made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in self.spans]
+        return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
+
+
+@dataclass(slots=True)
+class Tokenize:
+    """The stage: any row kind in, token rows out."""
+
+    name: ClassVar[str] = "tokenize"
+    holds_gil: ClassVar[bool] = True
+    output_kind: ClassVar[str] = "tokens"
+
+    config: TokenizeConfig
+    _tokenizer: ChatTokenizer | None = field(default=None, init=False, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig]]:
+        return Tokenize, (self.config,)
+
+    @property
+    def tokenizer(self) -> ChatTokenizer:
+        """The loaded tokenizer.
+
+        Raises:
+            ModelError: it is missing or cannot be used.
+        """
+        if self._tokenizer is None:
+            if not self.config.tokenizer:
+                raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
+            self._tokenizer = ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
+        return self._tokenizer
+
+    def resources(self) -> dict[str, Any]:
+        """Tokenizer and template by hash, vocabulary size and special ids."""
+        return {"tokenizer": self.tokenizer.facts()}
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says about the tokenizer."""
+        return {
+            "tokenizer": self.tokenizer.facts() | {"files": [f"kept/tokenizer/{n}" for n in self.tokenizer.files()]}
+        }
+
+    def files(self) -> dict[str, bytes]:
+        """The tokenizer's files, which travel with the result."""
+        return {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
+
+    def kept_columns(self, names: Sequence[str]) -> list[str]:
+        """The columns of kept rows: the tokens schema."""
+        return list(tokens(preference="rejected_ids" in names).names)
+
+    def open(self) -> None:
+        """Load the tokenizer; refuse a template under which an assistant's turn cannot be told."""
+        if multiprocessing.parent_process() is not None:
+            os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
+        if self.config.add_eos and self.tokenizer.eos_id is None:
+            raise ModelError(
+                f"{self.config.tokenizer}: no eos_token in tokenizer_config.json; documents need one to end"
+            )
+        if self.config.add_bos and self.tokenizer.bos_id is None:
+            raise ModelError(f"{self.config.tokenizer}: add_bos is set and tokenizer_config.json has no bos_token")
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Tokenize the rows of a batch."""
+        self.open()
+        names = batch.schema.names
+        if "input_ids" in names:
+            return CheckIds(self.tokenizer.vocab_size, self.config.min_label_tokens).decide(batch)
+        if "text" in names:
+            return self._documents(batch)
+        work = _Conversations(self.tokenizer, self.config, batch)
+        if "prompt" in names:
+            return work.pairs()
+        return work.rows()
+
+    def _documents(self, batch: pa.RecordBatch) -> Decision:
+        texts: list[str] = batch.column("text").to_pylist()
+        tokenizer, side = self.tokenizer, _Side.empty(batch.num_rows)
+        reasons: list[str | None] = [None] * batch.num_rows
+        details: list[str | None] = [None] * batch.num_rows
+        before = [tokenizer.bos_id] if self.config.add_bos else []
+        after = [tokenizer.eos_id] if self.config.add_eos else []
+        encodings = tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)
+        for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
+            try:
+                ids = _plain_ids(tokenizer, text, encoding.ids)
+            except RowError as e:
+                reasons[i], details[i] = e.reason, e.detail
+                continue
+            side.ids[i] = np.array(before + ids + after, np.int32)
+        return _decision(reasons, details, side.columns("input_ids", "label_spans"), "text")
+
+
+def _plain_ids(tokenizer: ChatTokenizer, text: str, ids: list[int]) -> list[int]:
+    if not ids:
+        raise RowError("empty", "no text")
+    if RESERVED in text:
+        _refuse_reserved(text)
+    if tokenizer.spelled_by_model:
+        _refuse_spelled(tokenizer, ids)
+    return ids
+
+
+def _refuse_reserved(text: str) -> None:
+    """The tokenizer's added tokens are spelled in code points that no text has: a text that has them is refused."""
+    last = chr(FIRST_PRIVATE + PRIVATE)
+    if any(chr(FIRST_PRIVATE) <= follower[:1] < last for follower in text.split(RESERVED)[1:]):
+        raise RowError("reserved_code_point", "the text has U+FDD0 before a private-use character")
+
+
+def _refuse_spelled(tokenizer: ChatTokenizer, ids: Sequence[int]) -> None:
+    found = tokenizer.spelled_by_model.intersection(ids)
+    if found:
+        raise RowError("special_token_in_content", f"the model reads {tokenizer.token(min(found))!r} out of plain text")
+
+
+class _Conversations:
+    """Renders, encodes and labels the conversations of a batch."""
+
+    def __init__(self, tokenizer: ChatTokenizer, config: TokenizeConfig, batch: pa.RecordBatch) -> None:
+        self.tokenizer, self.config, self.batch = tokenizer, config, batch
+        self.tools: list[str | None] = batch.column("tools").to_pylist()
+        self.reasons: list[str | None] = [None] * batch.num_rows
+        self.details: list[str | None] = [None] * batch.num_rows
+
+    def rows(self) -> Decision:
+        """Conversations."""
+        messages = self.batch.column("messages").to_pylist()
+        side = self._side(lambda i: (messages[i], 0))
+        return _decision(self.reasons, self.details, side.columns("input_ids", "label_spans"), "conversation")
+
+    def pairs(self) -> Decision:
+        """Preference pairs: labels on the answers only, both sides kept or neither."""
+        prompts, chosen, rejected = (self.batch.column(c).to_pylist() for c in ("prompt", "chosen", "rejected"))
+        sides = [self._answered(prompts, answers) for answers in (chosen, rejected)]
+        columns: dict[str, pa.Array] = {}
+        for side, names in zip(
+            sides, (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")), strict=True
+        ):
+            for i, reason in enumerate(self.reasons):
+                if reason is not None:
+                    side.ids[i] = side.spans[i] = None
+            columns |= side.columns(*names)
+        return _decision(self.reasons, self.details, columns, "preference")
+
+    def _answered(self, prompts: list[list[Any]], answers: list[list[Any]]) -> _Side:
+        return self._side(lambda i: (prompts[i] + answers[i], len(prompts[i])))
+
+    def _side(self, messages: Callable[[int], tuple[list[dict[str, Any]], int]]) -> _Side:
+        rendered = {i: r for i in range(self.batch.num_rows) if (r := self._rendered(i, *messages(i))) is not None}
+        encodings = self.tokenizer.encode([r.text for r in rendered.values()])
+        side = _Side.empty(self.batch.num_rows)
+        for (i, r), encoding in zip(rendered.items(), encodings, strict=True):
+            try:
+                side.ids[i], side.spans[i] = _labelled_ids(self.tokenizer, r, encoding, self.config.min_label_tokens)
+            except RowError as e:
+                self.reasons[i], self.details[i] = e.reason, e.detail
+        return side
+
+    def _rendered(self, i: int, messages: list[dict[str, Any]], first: int) -> Labelled | None:
+        if self.reasons[i] is not None:
+            return None
+        try:
+            if not messages:
+                raise RowError("empty", "no messages")
+            return label(self.tokenizer, messages, self.tools[i], train_on=self.config.train_on, first=first)
+        except RowError as e:
+            self.reasons[i], self.details[i] = e.reason, e.detail
+            return None
+
+
+def _labelled_ids(
+    tokenizer: ChatTokenizer, row: Labelled, encoding: Any, min_label_tokens: int
+) -> tuple[npt.NDArray[np.int32], Spans]:
+    """The ids of a rendered row and its label spans in tokens."""
+    real = tokenizer.real_ids
+    structural = sum(i in real for i in encoding.ids)
+    if structural != row.structural:
+        reason = f"the template wrote {row.structural} added tokens, the text encodes to {structural}"
+        raise RowError("reserved_code_point", reason)
+    if tokenizer.spelled_by_model:
+        _refuse_spelled(tokenizer, encoding.ids)
+    spans = [_token_span(encoding, *span) for span in row.labels]
+    # The first token of a sequence is never a target.
+    if sum(b - max(a, 1) for a, b in spans) < max(min_label_tokens, 0):
+        raise RowError("no_labels", f"fewer than {min_label_tokens} label tokens in {len(row.labels)} labelled turns")
+    return np.array(tokenizer.ids(encoding), np.int32), spans
+
+
+def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int]:
+    """The tokens whose first character lies in [start, end)."""
+    return _token_at(encoding, start), _token_at(encoding, end - 1) + 1
+
+
+def _token_at(encoding: Any, char: int) -> int:
+    """The first token that begins at a character or behind it."""
+    token = encoding.char_to_token(char)
+    assert token is not None, "label spans begin and end on characters that have tokens"
+    return int(token) if encoding.token_to_chars(token)[0] >= char else int(token) + 1
+
+
+def _decision(
+    reasons: list[str | None], details: list[str | None], columns: dict[str, pa.Array], source: str
+) -> Decision:
+    columns = columns | {"segment_source": pa.repeat(pa.scalar(source), len(reasons))}
+    return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()), columns)
