@@ -18,9 +18,12 @@ from datakit.errors import ConfigError
 T = TypeVar("T")
 
 
-def option(default: Any, help: str) -> Any:
-    """A dataclass field with a default and the sentence that `--help` and a fresh recipe show for it."""
-    return field(default=default, metadata={"help": help})
+def option(default: Any, help: str, *, path: bool = False) -> Any:
+    """A dataclass field with a default and the sentence that `--help` and a fresh recipe show for it.
+
+    `path` marks the place of a file whose content is known by its hash: only its name enters manifests and keys.
+    """
+    return field(default=default, metadata={"help": help, "path": path})
 
 
 def section(config: type, help: str = "") -> Any:
@@ -102,7 +105,8 @@ def check(value: Any, kind: Any, where: str) -> Any:
             raise ConfigError(f"{where}: expected a list, found {value!r}")
         return tuple(check(v, get_args(kind)[0], f"{where}[{i}]") for i, v in enumerate(value))
     if origin in (typing.Union, types.UnionType):
-        return None if value is None else check(value, next(a for a in get_args(kind) if a is not type(None)), where)
+        inner = next(a for a in get_args(kind) if a is not type(None))
+        return None if value in (None, "") else check(value, inner, where)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
@@ -153,8 +157,11 @@ def assign(values: dict[str, Any], config: type, key: str, text: str) -> None:
 
 
 def resolved(config: Any) -> dict[str, Any]:
-    """Every value of a config, defaults included, as plain JSON types."""
+    """Every value of a config, defaults included, as plain JSON types; of paths the last part."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
+    for f in dataclasses.fields(config):
+        if f.metadata.get("path") and plain[f.name]:
+            plain[f.name] = Path(plain[f.name]).name
     return plain
 
 

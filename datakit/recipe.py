@@ -5,7 +5,7 @@ import json
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from datakit.config import assign, build, check, options
 from datakit.errors import ConfigError, UsageError
@@ -78,7 +78,9 @@ class Recipe:
 
     def before(self, stage: str) -> tuple[str, ...]:
         """The recipe's stages before one, in order."""
-        return self.stages[: self.stages.index(stage)] if stage in self.stages else ()
+        if stage in self.stages:
+            return self.stages[: self.stages.index(stage)]
+        return tuple(s for s in self.stages if STAGES.index(cast(StageName, s)) < STAGES.index(cast(StageName, stage)))
 
 
 def recipe_path(root: Path, dataset: str) -> Path:
@@ -143,7 +145,7 @@ def template(dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]
         f"stages = {_toml(list(stages))}",
     ]
     for stage in stages:
-        lines += ["", f"[{stage}]"] + _lines(stage, config_class(stage))  # type: ignore[arg-type]
+        lines += ["", f"[{stage}]", *_lines(stage, config_class(stage))]  # type: ignore[arg-type]
     return "\n".join(lines) + "\n"
 
 

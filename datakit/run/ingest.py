@@ -107,7 +107,7 @@ def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit
     np.save(ids, np.concatenate([np.empty(0, np.uint64), *hashes]))
     return {
         "shards": [asdict(s) for s in shards],
-        "files": [[str((staged / s.path)), s.bytes] for s in shards] + [[str(ids), ids.stat().st_size]],
+        "files": [[str(staged / s.path), s.bytes] for s in shards] + [[str(ids), ids.stat().st_size]],
         "rows": count.into,
         "bytes": size,
         "count": count.to_json(),

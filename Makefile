@@ -1,0 +1,62 @@
+# `make help` lists what there is. Stages take DATASET=name; without it, the only dataset in manifests/ is meant.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAGES := ingest language dedup filter tokenize pack
+STAGE_FLAGS = $(if $(DATASET),--dataset $(DATASET)) $(FLAGS)
+
+.PHONY: help setup check format test demo bench lock clean run verify $(STAGES)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z$$(]+.*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sed 's/\$$(STAGES)/STAGE      /'
+	@echo "  STAGE is one of: $(STAGES)"
+
+setup: $(VENV)/.done ## make the environment in .venv from the lock files
+
+$(VENV)/.done: requirements/lock.txt requirements/torch.txt requirements/models.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "datakit needs Python 3.11 or newer; found $$($(PYTHON) --version). Name one: make setup PYTHON=python3.11"; exit 1; }
+	@test -x $(BIN)/python && $(BIN)/python -m pip --version >/dev/null 2>&1 || bash requirements/venv.sh $(PYTHON) $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/models.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $@
+
+check: setup ## format, lint, types: exactly what CI runs first
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup ## mend what `make check` would complain of, where it can be mended by itself
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: setup ## all tests
+	$(BIN)/python -m pytest
+
+demo: setup ## raw data -> packed manifest -> trained small model, on data made here
+	$(BIN)/python demo/run.py
+
+bench: setup ## side-by-side figures; peers get environments of their own
+	$(BIN)/python bench/run.py $(FLAGS)
+
+lock: setup ## resolve the lock files again
+	$(BIN)/python -m pip install --quiet uv
+	bash requirements/lock.sh $(BIN)/uv
+
+run: setup ## every stage of DATASET
+	$(BIN)/datakit run $(STAGE_FLAGS)
+
+verify: setup ## verify the pack manifest of DATASET
+	$(BIN)/datakit verify manifests/$(DATASET)/pack.json
+
+$(STAGES): setup ## one stage of DATASET, after those before it
+	$(BIN)/datakit $@ $(STAGE_FLAGS)
+
+clean: ## remove the environment and caches; data, manifests and runs stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	find datakit train tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,113 @@
+"""Command-line flags made from config classes, and the flags that all stages share."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from datakit.config import Option, options, parse
+from datakit.execute.local import Local
+from datakit.progress import Bar, Lines, Quiet, for_terminal
+from datakit.recipe import StageName, config_class, load_recipe, only_dataset
+from datakit.run.flow import Flow, sections
+from datakit.run.job import Run
+from datakit.run.place import Place
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Field(click.ParamType[Any]):
+    """A flag's text as the type of a config field."""
+
+    def __init__(self, option: Option) -> None:
+        self._option = option
+        self.name = "|".join(map(str, option.choices)) or getattr(option.type, "__name__", "list")
+        if self.name == "tuple":
+            self.name = "a,b,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Parse, with the config's own rules."""
+        return (
+            parse(value, self._option.type, f"--{self._option.name.replace('_', '-')}")
+            if isinstance(value, str)
+            else value
+        )
+
+
+def stage_flags(stage: StageName, only: tuple[str, ...] = ()) -> Callable[[F], F]:
+    """A flag for every plain field of a stage's config, under the field's name."""
+
+    def add(command: F) -> F:
+        for o in reversed(options(config_class(stage))):
+            if o.nested or (only and o.name not in only) or o.name == "kind":
+                continue
+            flag = "--" + o.name.replace("_", "-")
+            owner = f"{stage}; " if only else ""
+            text = f"{o.help} [{owner}default: {_shown(o.default)}]"
+            name = f"{stage}__{o.name}"
+            if o.type is bool:
+                command = click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)(command)
+            else:
+                command = click.option(flag, name, type=Field(o), default=None, help=text)(command)
+        return command
+
+    return add
+
+
+def _shown(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value) if value not in ("", None) else "none"
+
+
+def common(command: F) -> F:
+    """The flags of every stage command."""
+    for decorate in reversed(
+        (
+            click.option("--dataset", help="The dataset's name; its recipe is manifests/NAME/recipe.toml."),
+            click.option("--output", type=click.Path(path_type=Path), help="A folder that holds the whole result."),
+            click.option(
+                "--kind", type=click.Choice(["text", "sft", "preference"]), help="The rows' kind [default: recognised]"
+            ),
+            click.option("--workers", type=click.IntRange(1), default=None, help="Workers [default: all cores]"),
+            click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Any config value, dotted."),
+            click.option("--strict", is_flag=True, help="Stop at what would be quarantined or only warned about."),
+            click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else."),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def flow(
+    stage: str | None,
+    inputs: tuple[str, ...],
+    *,
+    dataset: str | None,
+    output: Path | None,
+    kind: str | None,
+    workers: int | None,
+    sets: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+    **flags: Any,
+) -> tuple[Flow, Quiet | Lines | Bar]:
+    """The flow that a command's flags ask for, and its report."""
+    root, progress = Path.cwd(), for_terminal(as_json)
+    name = dataset or (output.name if output and inputs else _name(inputs) if inputs else only_dataset(root))
+    place = Place(root=root, dataset=name, output=output, final=stage or "")
+    place.check()
+    by_stage: dict[str, dict[str, Any]] = {"ingest": {"kind": kind}} if kind else {}
+    for key, value in flags.items():
+        owner, _, field = key.partition("__")
+        if value is not None:
+            by_stage.setdefault(owner, {})[field] = value
+    run = Run(place=place, executor=Local(workers or len(os.sched_getaffinity(0))), progress=progress, strict=strict)
+    recipe = load_recipe(root, name)
+    return Flow(run=run, recipe=recipe, flags=by_stage, sets=sections(sets, stage)), progress
+
+
+def _name(inputs: tuple[str, ...]) -> str:
+    """A dataset's name from its first input: `data/train.jsonl.gz` is `train`."""
+    stem = Path(inputs[0].rstrip("/*")).name.split(".")[0]
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in stem).strip("-") or "dataset"

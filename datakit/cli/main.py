@@ -1,0 +1,89 @@
+"""The command group. Commands load when they are called, so that `datakit --help` answers at once."""
+
+import importlib
+import os
+import sys
+
+import click
+
+from datakit import __version__
+from datakit.errors import DatakitError, UsageError
+
+COMMANDS = {
+    "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
+    "run": ("datakit.cli.stages:run", "Run a dataset's stages in order; what is up to date is skipped."),
+    "ingest": ("datakit.cli.stages:ingest", "Read raw files into rows; quarantine what cannot be read."),
+    "language": ("datakit.cli.stages:language", "Name each row's language; keep the ones asked for."),
+    "dedup": ("datakit.cli.stages:dedup", "Drop exact and verified near duplicates."),
+    "filter": ("datakit.cli.stages:filter_", "Drop rows that fail the quality rules."),
+    "tokenize": ("datakit.cli.stages:tokenize", "Turn rows into token ids and label spans."),
+    "pack": ("datakit.cli.stages:pack", "Fit token sequences into rows and write the trainer's format."),
+    "tokenizer": ("datakit.cli.tokenizer:tokenizer", "Train a tokenizer."),
+    "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
+    "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
+    "explain": ("datakit.cli.look:explain", "Tell what became of a row, stage by stage."),
+    "gc": ("datakit.cli.look:gc", "Remove data folders that no manifest names."),
+    "models": ("datakit.cli.models:models", "Fetch models into the user's cache."),
+}
+"""Every command: where it lives, and its line in `datakit --help`."""
+
+
+class Lazy(click.Group):
+    """A group that imports a command's module only when the command is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order that data flows."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """The command, imported."""
+        if name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[name][0].split(":")
+        found: click.Command = getattr(importlib.import_module(module), attribute)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=Lazy, context_settings={"token_normalize_func": lambda t: t.replace("_", "-")})
+@click.version_option(__version__, prog_name="datakit")
+def datakit() -> None:
+    """Turn raw text, conversations and preference pairs into packed, verified, versioned training data."""
+
+
+def main(args: list[str] | None = None) -> None:
+    """Run the command line. Errors are one paragraph on standard error: exit code 2 for usage, 1 for all others."""
+    try:
+        code = datakit.main(args, prog_name="datakit", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Exit as e:
+        sys.exit(e.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted. Finished work is kept: run the same command again to go on.")
+        sys.exit(130)
+    except UsageError as e:
+        _say(str(e))
+        sys.exit(2)
+    except click.ClickException as e:
+        e.show()
+        sys.exit(2 if isinstance(e, click.UsageError) else 1)
+    except DatakitError as e:
+        _say(str(e))
+        sys.exit(e.exit_code)
+    except BrokenPipeError:  # the reader of our output has gone, as in `datakit show M | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as e:
+        _say(f"{e.filename or 'file system'}: {e.strerror or e}. Finished work is kept: mend the cause and run again.")
+        sys.exit(1)
+    except MemoryError:
+        _say("out of memory. Finished work is kept: run again with fewer --workers, or on a smaller shard_mb.")
+        sys.exit(1)
+
+
+def _say(text: str) -> None:
+    click.echo(f"datakit: {text}", err=True)

@@ -1,0 +1,83 @@
+"""The story of one row: where it came from, which stage dropped it and why, who stayed in its place."""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.manifest import Manifest, data_dir
+from datakit.recipe import STAGES
+from datakit.report.rows import body, shorten
+from datakit.run.job import ancestors, tables
+from datakit.write import read_shard
+
+
+def story(row_id: str, paths: list[Path]) -> list[str]:
+    """Lines about the row of an id, over all stages that the manifests come from; empty if no stage knows it."""
+    known = {m.version: (p, m) for path in paths for p, m in ancestors(path)}
+    order = sorted(known.values(), key=lambda pm: STAGES.index(pm[1].stage))
+    lines, text = [], ""
+    for path, manifest in order:
+        if manifest.stage == "tokenizer":
+            continue
+        found = _find(path, manifest, row_id)
+        if found is None:
+            continue
+        role, row = found
+        text = text or body(row)
+        lines.append(f"{manifest.stage:<9} {role}{_facts(manifest.stage, row)}")
+        if row.get("duplicate_of"):
+            lines += _survivor(row, text, order)
+    if lines and text:
+        lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
+    return lines
+
+
+def _find(path: Path, manifest: Manifest, row_id: str) -> tuple[str, dict[str, Any]] | None:
+    folder = data_dir(path, manifest)
+    for role in ("kept", "dropped"):
+        for shard in tables(manifest, role):
+            for batch in read_shard(folder / shard.path):
+                at = pc.index(batch.column("id"), pa.scalar(row_id)).as_py()
+                if at >= 0:
+                    return role, batch.slice(at, 1).to_pylist()[0]
+    return None
+
+
+def _facts(stage: str, row: dict[str, Any]) -> str:
+    if row.get("reason") and row.get("stage") == stage:
+        return f"  [{row['reason']}] {row.get('detail') or ''}"
+    if stage == "ingest":
+        return f"  from {row['source']}, record {row['row_key'] & ((1 << 40) - 1)}"
+    if stage == "language":
+        return f"  {row['lang']} {row['lang_score']:.3f}"
+    if stage == "tokenize" and row.get("input_ids") is not None:
+        return f"  {len(row['input_ids'])} tokens"
+    return ""
+
+
+def _survivor(row: dict[str, Any], text: str, order: list[tuple[Path, Manifest]]) -> Iterator[str]:
+    survivor, stayed, fate = row["duplicate_of"], "", ""
+    for path, manifest in order:
+        found = _find(path, manifest, survivor) if manifest.stage != "tokenizer" else None
+        if found is not None:
+            stayed = stayed or body(found[1])
+            if found[0] == "dropped":
+                fate = f", but was dropped later by {manifest.stage}: [{found[1]['reason']}] {found[1]['detail'] or ''}"
+    yield f"          {survivor} stayed{fate}; similarity {row.get('similarity')}; - this row, + that row:"
+    yield from _differences(text, stayed)
+
+
+def _differences(one: str, other: str) -> Iterator[str]:
+    if one == other:
+        yield "            the texts are equal"
+        return
+    lines = difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1)
+    for number, line in enumerate(list(lines)[2:]):
+        if number == 40:
+            yield "            ..."
+            return
+        yield f"            {shorten(line, 160)}"
