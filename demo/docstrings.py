@@ -1,0 +1,146 @@
+"""Questions and answers from the documentation that every Python installation carries.
+
+Docstrings are read from the standard library's source files with `ast`: nothing is imported that could do anything.
+Names built into the interpreter have no source file and are asked directly. What an installation lacks is left out.
+"""
+
+import ast
+import inspect
+import itertools
+import math
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+Kind = Literal["module", "class", "function", "method"]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+LEFT_OUT: Final = frozenset(
+    {"test", "tests", "idlelib", "lib2to3", "distutils", "ensurepip", "encodings", "tkinter", "turtledemo"}
+    | {"pydoc_data", "site-packages", "dist-packages", "__pycache__"}
+)
+"""Folders of the standard library without documentation for programmers, or with too much of one kind."""
+
+BUILT_IN: Final = (str, bytes, int, float, list, tuple, dict, set, math, itertools)
+"""Types and modules written in C whose names, as far as they are public, are asked for their docstrings."""
+
+MIN_WORDS: Final = 12
+MAX_CHARS: Final = 900
+MAX_SIGNATURE_CHARS: Final = 100
+
+QUESTIONS: Final[dict[Kind, tuple[str, ...]]] = {
+    "module": ("What is the module {} about?", "What does the module {} offer?", "When do I need the module {}?"),
+    "class": ("What is the class {} for?", "What does an object of the class {} represent?", "Explain the class {}."),
+    "function": ("What does {} do?", "How do I use {}?", "Explain the function {}.", "What is {} good for?"),
+    "method": ("What does the method {} do?", "What happens if I call {}?", "Explain {}.", "When do I use {}?"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One documented name: its dotted name, how it is called ("" where unknown), and its cleaned docstring."""
+
+    kind: Kind
+    name: str
+    signature: str
+    doc: str
+
+    def question(self) -> str:
+        """One of the kind's questions; which one depends on nothing but the name."""
+        forms = QUESTIONS[self.kind]
+        return forms[zlib.crc32(self.name.encode()) % len(forms)].format(self.name)
+
+    def answer(self) -> str:
+        """The call, then as many whole paragraphs of the docstring as fit into `MAX_CHARS`."""
+        paragraphs = self.doc.split("\n\n")
+        sizes = itertools.accumulate(len(p) + 2 for p in paragraphs)
+        fitting = [p for p, size in zip(paragraphs, sizes, strict=True) if size <= MAX_CHARS]
+        return "\n\n".join(([self.signature] if self.signature else []) + fitting)
+
+
+def collect(stdlib: Path) -> list[Entry]:
+    """The documented public names below a folder of Python sources and in `BUILT_IN`, one a name, sorted by name."""
+    entries: dict[str, Entry] = {}
+    for entry in itertools.chain(built_in_entries(), *(file_entries(p, m) for p, m in modules(stdlib))):
+        if is_useful(entry):
+            entries.setdefault(entry.name, entry)
+    return [entries[name] for name in sorted(entries)]
+
+
+def is_useful(entry: Entry) -> bool:
+    """Whether there is something to read: enough words, and a first paragraph that fits into an answer."""
+    return len(entry.doc.split()) >= MIN_WORDS and len(entry.doc.split("\n\n")[0]) + 2 <= MAX_CHARS
+
+
+def modules(stdlib: Path) -> Iterator[tuple[Path, str]]:
+    """(source file, dotted name) of the public modules below a folder, sorted by path."""
+    for path in sorted(stdlib.rglob("*.py")):
+        parts = path.relative_to(stdlib).with_suffix("").parts
+        names = parts[:-1] if parts[-1] == "__init__" else parts
+        if names and not any(n in LEFT_OUT or n.startswith("_") or "-" in n for n in names):
+            yield path, ".".join(names)
+
+
+def file_entries(path: Path, module: str) -> Iterator[Entry]:
+    """A module's own docstring, those of its functions and classes, and of the classes' methods.
+
+    A file that this interpreter cannot read or parse (a distribution may ship such) gives nothing.
+    """
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    yield Entry("module", module, "", ast.get_docstring(tree) or "")
+    for node in public(tree.body):
+        is_class = isinstance(node, ast.ClassDef)
+        yield entry_of("class" if is_class else "function", module, node)
+        for inner in public(node.body) if is_class else ():
+            if not isinstance(inner, ast.ClassDef):
+                yield entry_of("method", f"{module}.{node.name}", inner)
+
+
+def public(body: list[ast.stmt]) -> Iterator[Definition]:
+    """The functions and classes of a block whose names do not begin with an underscore."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            yield node
+
+
+def entry_of(kind: Kind, owner: str, node: Definition) -> Entry:
+    """What one definition says about itself."""
+    name = f"{owner}.{node.name}"
+    return Entry(kind, name, signature(name, node), ast.get_docstring(node) or "")
+
+
+def signature(name: str, node: Definition) -> str:
+    """How a function is called, without annotations and `self`; "" for a class and where it would be too long."""
+    if isinstance(node, ast.ClassDef):
+        return ""
+    given = node.args
+    for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
+        if one is not None:
+            one.annotation = None
+    words = [w for w in ast.unparse(given).split(", ") if w not in ("self", "cls", "/")]
+    call = f"{name}({', '.join(words)})"
+    return call if len(call) <= MAX_SIGNATURE_CHARS else ""
+
+
+def built_in_entries() -> Iterator[Entry]:
+    """The public functions and methods of `BUILT_IN`."""
+    for owner in BUILT_IN:
+        kind: Kind = "method" if isinstance(owner, type) else "function"
+        for name in sorted(n for n in dir(owner) if not n.startswith("_")):
+            member = getattr(owner, name)
+            if callable(member):
+                yield Entry(kind, f"{owner.__name__}.{name}", "", inspect.getdoc(member) or "")
+
+
+def topics() -> dict[str, str]:
+    """The language reference that pydoc shows, by topic, sorted; empty where the installation has none."""
+    try:
+        from pydoc_data.topics import topics as found
+    except ImportError:
+        return {}
+    return {name: found[name].strip() for name in sorted(found)}

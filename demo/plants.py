@@ -1,0 +1,148 @@
+"""What is wrong with the demo's data on purpose, and the plan that says so.
+
+Every planted row has an id of its own, so that what the stages drop can be held against what was planted.
+"""
+
+import json
+import random
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+Row = dict[str, Any]
+
+SHINGLE_WORDS: Final = 5
+THRESHOLD: Final = 0.75
+"""The similarity from which two rows are near duplicates: the dedup stage's default."""
+SURE: Final = 0.9
+"""Near duplicates are planted above this: 14 bands of 8 rows meet with a probability of more than 0.999."""
+MIN_NEAR_WORDS: Final = 110
+"""Rows with fewer words are not made near duplicates: one word would change too much of them."""
+
+EXACT: Final = 30
+NEAR: Final = 20
+
+
+@dataclass(slots=True)
+class Plan:
+    """What was planted: written to `planted.json`, printed, and compared with what was found."""
+
+    exact_duplicates: list[dict[str, str]] = field(default_factory=list)
+    """Copies: `id`, and `of`, the id of the row that must stay."""
+    near_duplicates: list[dict[str, Any]] = field(default_factory=list)
+    """The same, and their `similarity`."""
+    other_languages: list[str] = field(default_factory=list)
+    boilerplate: list[str] = field(default_factory=list)
+    broken_lines: list[dict[str, Any]] = field(default_factory=list)
+    """`file`, `line` (the first is 1) and `why`."""
+
+
+def turns(row: Row) -> list[tuple[str, str]]:
+    """(role, content) of a row in any of the layouts that the demo uses."""
+    if "instruction" in row:
+        asked = "\n".join(part for part in (row["instruction"], row["input"]) if part)
+        return [("user", asked), ("assistant", row["output"])]
+    if "question" in row:
+        return [("user", row["question"]), ("assistant", row["answer"])]
+    names = {"human": "user", "gpt": "assistant"}
+    said = row.get("messages") or row["conversations"]
+    return [(names.get(t["from"], t["from"]), t["value"]) if "from" in t else (t["role"], t["content"]) for t in said]
+
+
+def text(row: Row) -> str:
+    """What the user and the assistant say."""
+    return "\n\n".join(content or "" for role, content in turns(row) if role in ("user", "assistant"))
+
+
+def conversation(ident: str, said: Sequence[tuple[str, str]]) -> Row:
+    """A row in the OpenAI layout."""
+    return {"id": ident, "messages": [{"role": role, "content": content} for role, content in said]}
+
+
+def words(said: str) -> list[str]:
+    """Case-folded runs of letters, marks and digits; a character of Chinese or Japanese is a word of its own."""
+    letters = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in said)
+    return re.sub(r"([\u3040-\u9fff])", r" \1 ", letters).casefold().split()
+
+
+def jaccard(one: str, other: str) -> float:
+    """The similarity of two texts: what their sets of shingles share, of all that either has."""
+    first, second = shingles(one), shingles(other)
+    return len(first & second) / len(first | second)
+
+
+def shingles(said: str) -> set[tuple[str, ...]]:
+    """The sequences of `SHINGLE_WORDS` words in a text."""
+    found = words(said)
+    return set(zip(*(found[i:] for i in range(SHINGLE_WORDS)), strict=False))
+
+
+def copies(rows: Sequence[Row], rng: random.Random, plan: Plan) -> list[Row]:
+    """Exact and near duplicates of some rows, in the OpenAI layout whatever the original's is."""
+    plain = [r for r in rows if "tools" not in r]
+    same = rng.sample(plain, EXACT)
+    long = [r for r in plain if r not in same and len(words(text(r))) >= MIN_NEAR_WORDS]
+    made = [_exact(row, i, plan) for i, row in enumerate(same, 1)]
+    made += [_near(row, i, rng, plan) for i, row in enumerate(rng.sample(long, NEAR), 1)]
+    rng.shuffle(made)
+    return made
+
+
+def _exact(row: Row, i: int, plan: Plan) -> Row:
+    """The same words; every other copy differs in its white space, which does not count."""
+    ident = f"copy-exact-{i:02d}"
+    plan.exact_duplicates.append({"id": ident, "of": row["id"]})
+    around = "{}" if i % 2 else "  {}\n"
+    return conversation(ident, [(role, around.format(content)) for role, content in turns(row)])
+
+
+def _near(row: Row, i: int, rng: random.Random, plan: Plan) -> Row:
+    """The same without a word of its longest answer; every other copy without two, where it stays similar enough."""
+    ident = f"copy-near-{i:02d}"
+    copy = conversation(ident, _without_a_word(turns(row), rng))
+    shorter = conversation(ident, _without_a_word(turns(copy), rng))
+    if i % 2 and jaccard(text(row), text(shorter)) > SURE:
+        copy = shorter
+    similarity = round(jaccard(text(row), text(copy)), 3)
+    assert SURE < similarity < 1, f"{row['id']} makes no sure near duplicate"
+    plan.near_duplicates.append({"id": ident, "of": row["id"], "similarity": similarity})
+    return copy
+
+
+def _without_a_word(said: Sequence[tuple[str, str]], rng: random.Random) -> list[tuple[str, str]]:
+    """Leave a word between two spaces out of the longest answer; in a script without spaces, a character."""
+    longest = max((i for i, (role, _) in enumerate(said) if role == "assistant"), key=lambda i: len(said[i][1]))
+    role, content = said[longest]
+    found = list(re.finditer(r"(?<= )[a-z]+ ", content)) or list(re.finditer(r"[\u4e00-\u9fff]", content))
+    gone = found[rng.randrange(len(found))]
+    return [*said[:longest], (role, content[: gone.start()] + content[gone.end() :]), *said[longest + 1 :]]
+
+
+DAMAGE: Final[tuple[tuple[str, Callable[[bytes], bytes]], ...]] = (
+    ("cut off in the middle", lambda line: line[: len(line) // 2]),
+    ("a byte that is not UTF-8", lambda line: line[:-6] + b"\xff" + line[-6:]),
+    ("a number where text belongs", lambda line: json.dumps({"messages": [{"role": "user", "content": 42}]}).encode()),
+    ("no JSON at all", lambda line: b"id: 17, question: how are you?, answer: fine"),
+    ("a list instead of an object", lambda line: b"[" + line + b"]"),
+    ("no messages", lambda line: json.dumps({"id": "nothing", "note": "exported without the text"}).encode()),
+    ("messages that are no list", lambda line: json.dumps({"messages": "Hello! How can I help you?"}).encode()),
+    ("a comma too many", lambda line: line[:-1] + b",}"),
+    ("half of a surrogate pair", lambda line: rb'{"messages": [{"role": "user", "content": "\ud83d"}]}'),
+    ("two records in one line", lambda line: line + line),
+)
+"""Why a line is broken, and how a good one is made so."""
+
+
+def broken(good: Sequence[Row], file: str, plan: Plan) -> bytes:
+    """JSON lines in which a damaged line follows each of the first good rows, and the plan of which they are."""
+    lines = [json.dumps(row, ensure_ascii=False).encode() for row in good]
+    made: list[bytes] = []
+    for i, line in enumerate(lines):
+        made.append(line)
+        if i < len(DAMAGE):
+            why, damage = DAMAGE[i]
+            made.append(damage(line))
+            plan.broken_lines.append({"file": file, "line": len(made), "why": why})
+    return b"\n".join(made) + b"\n"
