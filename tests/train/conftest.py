@@ -1,0 +1,127 @@
+"""Tiny packed sets, made through the format's own writer."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from datakit.manifest import Count, Ledger, Manifest, save
+from datakit.pack.format import SOURCE_DTYPE, Header, Writer
+
+TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+PAD, EOS = 0, 2
+
+
+Piece = tuple[list[int], list[int]]
+"""One sequence: its ids, and the positions within it whose next token is a target."""
+Row = list[Piece]
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=300,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(["user assistant hello the cat sat on the mat"] * 5, trainer)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>", "chat_template": TEMPLATE}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    return folder
+
+
+Pack = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pack:
+    """pack(rows, seq_len=..., labelled=...) -> the path of a pack manifest."""
+
+    def make(rows: Sequence[Row], seq_len: int, labelled: bool = True, vocab_size: int = 300, **header: int) -> Path:
+        folder = tmp_path_factory.mktemp("packed")
+        copies = folder / "kept" / "tokenizer"
+        copies.mkdir(parents=True)
+        for file in tokenizer_folder.iterdir():
+            (copies / file.name).write_bytes(file.read_bytes())
+        task = "sft" if labelled else "pretrain"
+        fields = Header(
+            task=task, seq_len=seq_len, pad_id=PAD, eos_id=EOS, vocab_size=vocab_size, labelled=labelled, **header
+        )
+        with Writer(folder / "kept" / "train", fields) as writer:
+            for number, row in enumerate(rows):
+                _append(writer, number, row)
+        written = json.loads((folder / "kept" / "train.meta.json").read_text())
+        facts = {
+            "packed": written | {"prefix": "kept/train"},
+            "tokenizer": {
+                "sha256": hashlib.sha256((copies / "tokenizer.json").read_bytes()).hexdigest(),
+                "chat_template_sha256": hashlib.sha256(TEMPLATE.encode()).hexdigest(),
+                "vocab_size": vocab_size, "pad_id": PAD, "eos_id": EOS, "bos_id": None,
+                "files": ["kept/tokenizer/tokenizer.json", "kept/tokenizer/tokenizer_config.json"],
+            },
+        }  # fmt: skip
+        manifest = Manifest(
+            dataset="tiny", kind="tokens", stage="pack", key=hashlib.sha256(repr(rows).encode()).hexdigest(),
+            parents=(), config={}, code="test", ledger=Ledger(Count()), shards=(), facts=facts,
+        )  # fmt: skip
+        save(folder / "manifest.json", manifest, {})
+        return folder / "manifest.json"
+
+    return make
+
+
+def _append(writer: Writer, number: int, row: Row) -> None:
+    bounds = np.cumsum([0] + [len(ids) for ids, _ in row]).astype(np.int32)
+    ids = np.full((1, writer.header.stride), PAD, np.int32)
+    ids[0, : bounds[-1]] = [i for piece, _ in row for i in piece]
+    labels = np.array([b + p for b, (_, places) in zip(bounds, row, strict=False) for p in places], np.int32)
+    sources = np.zeros(len(row), SOURCE_DTYPE)
+    sources["row_key"] = number * 100 + np.arange(len(row))
+    sources["row"], sources["segment"] = number, np.arange(len(row))
+    sources["tokens"] = np.diff(bounds)
+    writer.append(ids, labels, np.array([len(labels)]), bounds, np.array([len(bounds)]), sources)
+
+
+def _random_piece(rng: np.random.Generator, length: int, vocab_size: int = 300) -> Piece:
+    """Tokens that count up from a random one, so that there is something to learn; labels on the second half."""
+    ids = (3 + (rng.integers(0, vocab_size - 3) + np.arange(length)) % (vocab_size - 3)).tolist()
+    return ids, list(range(length // 2, length - 1))
+
+
+def _random_rows(count: int, seq_len: int, seed: int = 0) -> list[Row]:
+    """Rows of random sequences; every seventh row is short."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(count):
+        room, row = (seq_len // 5 if i % 7 == 6 else seq_len + 1), []
+        while room >= 4:
+            length = min(room, int(rng.integers(4, max(5, seq_len // 2))))
+            row.append(_random_piece(rng, length))
+            room -= length
+        rows.append(row)
+    return rows
+
+
+@pytest.fixture(scope="session")
+def manifest(pack: Pack) -> Path:
+    """50 labelled rows of up to 64 tokens."""
+    return pack(_random_rows(50, 64), seq_len=64)
+
+
+@pytest.fixture(scope="session")
+def random_rows() -> Callable[..., list[Row]]:
+    return _random_rows

@@ -1,0 +1,103 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from train.attention import grouped_attention, masked_attention
+from train.data import Batch, DataConfig, PackedSet, StepStream, collate
+from train.loss import dense_loss, sparse_loss
+from train.model import PRESETS, CausalLM
+from train.order import MicroBatch
+
+
+@pytest.fixture(scope="module")
+def model() -> CausalLM:
+    made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2))
+    made.init_weights(torch.Generator().manual_seed(0))
+    return made
+
+
+def losses(
+    model: CausalLM, batches: list[Batch], attention: Callable = grouped_attention, loss: Callable = sparse_loss
+) -> tuple[float, int, list[Tensor]]:
+    """Summed loss, count and gradients over batches."""
+    model.zero_grad()
+    total, count = 0.0, 0
+    for batch in batches:
+        hidden = model(batch.ids_BT, batch.segments.positions_BT, attention(batch.segments))
+        loss_sum, labels = loss(hidden, model.lm_head, batch.label_pos_L, batch.targets_L)
+        if labels:
+            loss_sum.backward()
+        total, count = total + loss_sum.item(), count + labels
+    return total, count, [p.grad.clone() for p in model.parameters()]
+
+
+def agree(a: tuple[float, int, list[Tensor]], b: tuple[float, int, list[Tensor]]) -> None:
+    assert a[1] == b[1]
+    assert a[0] / a[1] == pytest.approx(b[0] / b[1], abs=1e-5)
+    for one, other in zip(a[2], b[2], strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def first_batch(manifest: Path, **config: int) -> list[Batch]:
+    return next(iter(StepStream(PackedSet.open(manifest), DataConfig(**config), seed=0)))
+
+
+def test_sparse_loss_is_dense_loss(model: CausalLM, manifest: Path) -> None:
+    batches = first_batch(manifest)
+    agree(losses(model, batches), losses(model, batches, loss=dense_loss))
+
+
+def test_training_with_grouped_attention_is_training_with_the_masked_reference(model: CausalLM, manifest: Path) -> None:
+    batches = first_batch(manifest, batch_rows=16)
+    agree(losses(model, batches), losses(model, batches, attention=masked_attention))
+
+
+@pytest.mark.parametrize("attention", [grouped_attention, masked_attention])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_packed_rows_and_one_sequence_a_row_give_the_same_loss_and_gradients(
+    model: CausalLM, pack: Callable, random_rows: Callable, attention: Callable, labelled: bool
+) -> None:
+    rows = random_rows(6, 128)
+    assert max(map(len, rows)) >= 4
+    together = PackedSet.open(pack(rows, seq_len=128, labelled=labelled))
+    apart = PackedSet.open(pack([[piece] for row in rows for piece in row], seq_len=128, labelled=labelled))
+
+    def all_rows(data: PackedSet) -> list[Batch]:
+        widths = data.widths((128,))
+        return [collate(data, MicroBatch(torch.arange(len(widths)).numpy(), 128), len(widths))]
+
+    agree(losses(model, all_rows(together), attention), losses(model, all_rows(apart), attention))
+
+
+def test_a_packed_sequence_has_the_loss_it_has_alone(model: CausalLM, pack: Callable, random_rows: Callable) -> None:
+    row = max(random_rows(6, 128), key=len)
+    assert len(row) >= 3
+    data = PackedSet.open(pack([row], seq_len=128))
+    batch = collate(data, MicroBatch(torch.tensor([0]).numpy(), 128), 1)
+    with torch.no_grad():
+        hidden = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
+    start = 0
+    for ids, places in row:
+        alone = PackedSet.open(pack([[(ids, places)]], seq_len=128))
+        expected = losses(model, [collate(alone, MicroBatch(torch.tensor([0]).numpy(), 128), 1)])
+        here = (batch.label_pos_L >= start) & (batch.label_pos_L < start + len(ids))
+        found, count = sparse_loss(hidden, model.lm_head, batch.label_pos_L[here], batch.targets_L[here])
+        assert count == expected[1] == len(places)
+        assert found.item() == pytest.approx(expected[0], rel=1e-5)
+        start += len(ids)
+
+
+def test_short_rows_lose_nothing_in_a_small_bucket(model: CausalLM, pack: Callable, random_rows: Callable) -> None:
+    manifest = pack([[piece] for row in random_rows(3, 64) for piece in row], seq_len=64)
+
+    def epoch(*sizes: int) -> list[Batch]:
+        stream = StepStream(PackedSet.open(manifest), DataConfig(bucket_sizes=sizes, batch_rows=4), seed=0)
+        steps = iter(stream)
+        return [b for _ in range(stream.plan.steps_per_epoch) for b in next(steps)]
+
+    assert {b.ids_BT.shape[1] for b in epoch(8, 16, 64)} == {8, 16, 64}
+    agree(losses(model, epoch(8, 16, 64)), losses(model, epoch(64)))

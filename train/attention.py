@@ -1,0 +1,186 @@
+"""Causal attention that never crosses the sequences packed in one row.
+
+The model hands queries, keys and values to an `Attend`; there are two for training that agree, and one for
+generation. `masked_attention` is the reference: one masked product over whole rows. `grouped_attention` costs only
+what the sequences need: they move into groups of like length, each group is one batched product, and the results
+move back.
+
+Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
+H query heads, K key/value heads, R = H/K queries that share a key/value head, E head width.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+GROUP_WIDTH = 32
+"""Sequences are alike when they fill the same number of blocks of this many positions; measured on CPU."""
+
+
+class Attend(Protocol):
+    """Attention of one layer."""
+
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        """The attended values, (B, T, H, E)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Where the sequences of a batch lie, and how attention groups them. Tensors are int64."""
+
+    positions_BT: Tensor
+    """Position within its sequence; 0 on padding."""
+    sequence_BT: Tensor
+    """Number of the sequence in its row, from 1; 0 on padding."""
+    tokens_N: Tensor
+    """Flat positions of the real tokens, in the order of the groups."""
+    slots_N: Tensor
+    """Where each of them goes in the groups laid after one another."""
+    groups: tuple[tuple[int, int], ...]
+    """(S, W) of each group."""
+
+    @classmethod
+    def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
+        """Segments of rows cut to `width` positions; `bounds` of a row: the first is 0, the last is where it ends."""
+        starts, lengths, rows = _sequences(bounds, width)
+        order = np.argsort(-(-lengths // GROUP_WIDTH), kind="stable")
+        widths = -(-lengths[order] // GROUP_WIDTH) * GROUP_WIDTH
+        offset = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths[order]) - lengths[order], lengths[order])
+        tokens = np.repeat(starts[order], lengths[order]) + offset
+        slots = np.repeat(np.cumsum(widths) - widths, lengths[order]) + offset
+        positions, sequence = np.zeros((2, len(bounds) * width), np.int64)
+        positions[tokens] = offset
+        first = np.r_[True, rows[1:] != rows[:-1]].nonzero()[0]
+        number = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)])) + 1
+        sequence[tokens] = np.repeat(number[order], lengths[order])
+        kinds, counts = np.unique(widths, return_counts=True)
+        return cls(
+            positions_BT=torch.from_numpy(positions.reshape(len(bounds), width)),
+            sequence_BT=torch.from_numpy(sequence.reshape(len(bounds), width)),
+            tokens_N=torch.from_numpy(tokens),
+            slots_N=torch.from_numpy(slots),
+            groups=tuple((int(s), int(w)) for s, w in zip(counts, kinds, strict=True)),
+        )
+
+    def to(self, device: torch.device | str) -> "Segments":
+        """The same on another device."""
+        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in self.__slots__ if n != "groups"}
+        return replace(self, **moved)
+
+
+def _sequences(bounds: Sequence[Any], width: int) -> tuple[Any, Any, Any]:
+    """Flat start, length and row of every sequence that has an input position."""
+    cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
+    starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
+    lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
+    rows = np.repeat(np.arange(len(cut)), [max(len(b) - 1, 0) for b in cut])
+    real = lengths > 0
+    return starts[real], lengths[real], rows[real]
+
+
+def masked_attention(segments: Segments) -> Attend:
+    """The reference: a query sees its own sequence up to itself; padding sees only padding."""
+    sequence = segments.sequence_BT
+    causal = torch.ones(2 * sequence.shape[1:], dtype=torch.bool, device=sequence.device).tril()
+    mask_B1TT = ((sequence[:, :, None] == sequence[:, None, :]) & causal)[:, None]
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_B1TT, enable_gqa=True).transpose(1, 2)
+
+    return attend
+
+
+def grouped_attention(segments: Segments) -> Attend:
+    """One batched product for each group of sequences of like length; padding positions give zeros."""
+    sizes = [s * w for s, w in segments.groups]
+    masks: dict[int, Tensor] = {}
+
+    @torch.compiler.disable  # its shapes are new in every batch
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        heads = q_BTHE.shape[2] // k_BTKE.shape[2]
+        moved = (
+            torch.split(move_rows(x.flatten(0, 1), segments.tokens_N, segments.slots_N, sum(sizes)), sizes)
+            for x in (q_BTHE, k_BTKE, v_BTKE)
+        )
+        out = []
+        for (s, w), q, k, v in zip(segments.groups, *moved, strict=True):
+            if w not in masks:
+                masks[w] = _causal_mask(w, heads, q)
+            out.append(_causal(q.unflatten(0, (s, w)), k.unflatten(0, (s, w)), v.unflatten(0, (s, w)), masks[w]))
+        slots = torch.cat([x.flatten(0, 1) for x in out]) if out else q_BTHE.new_zeros((0, *q_BTHE.shape[2:]))
+        return move_rows(slots, segments.slots_N, segments.tokens_N, q_BTHE.shape[:2].numel()).view_as(q_BTHE)
+
+    return attend  # type: ignore[no-any-return]  # the decorator hides its type
+
+
+def _causal_mask(width: int, queries: int, like: Tensor) -> Tensor:
+    """(1, R*W, W): 0 where a query may look, minus infinity where it may not."""
+    mask_WW = torch.full((width, width), -math.inf, dtype=like.dtype, device=like.device).triu(1)
+    return mask_WW.repeat(queries, 1)[None]
+
+
+def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
+    """Causal attention of sequences of one width; the R queries of a key/value head are rows of one product."""
+    S, W, H, E = q_SWHE.shape
+    K = k_SWKE.shape[2]
+    R = H // K
+    q = q_SWHE.view(S, W, K, R, E).permute(0, 2, 3, 1, 4).reshape(S * K, R * W, E)
+    k, v = (x.transpose(1, 2).reshape(S * K, W, E) for x in (k_SWKE, v_SWKE))
+    weights = torch.baddbmm(mask_1QW, q, k.transpose(1, 2), alpha=E**-0.5).softmax(-1)
+    out = torch.bmm(weights.to(v.dtype), v)
+    return out.view(S, K, R, W, E).permute(0, 3, 1, 2, 4).reshape(S, W, H, E)
+
+
+def move_rows(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+    """Rows `source` of x become rows `target` of a zero tensor of `length` rows, one to one.
+
+    The gradient is the move back, which costs a copy where indexing's own gradient would scatter with sums.
+    """
+    return _Move.apply(x, source, target, length)  # type: ignore[no-untyped-call,no-any-return]
+
+
+class _Move(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+        ctx.save_for_backward(source, target)
+        ctx.length = x.shape[0]
+        return _moved(x, source, target, length)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        source, target = ctx.saved_tensors
+        return _moved(grads[0], target, source, ctx.length), None, None, None
+
+
+def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+    return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
+
+
+class CachedAttention:
+    """Attention for generation: keys and values of earlier positions are kept, so that a step costs one position."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Tensor, Tensor]] = {}
+
+    @property
+    def length(self) -> int:
+        """Positions seen so far."""
+        return self._kept[0][0].shape[1] if self._kept else 0
+
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        """Attend to everything kept and to the new positions up to each query."""
+        if layer in self._kept:
+            k_BTKE, v_BTKE = (torch.cat(pair, 1) for pair in zip(self._kept[layer], (k_BTKE, v_BTKE), strict=True))
+        self._kept[layer] = (k_BTKE, v_BTKE)
+        new, seen = q_BTHE.shape[1], k_BTKE.shape[1]
+        mask_TT = torch.ones(new, seen, dtype=torch.bool, device=q_BTHE.device).tril(seen - new)
+        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_TT, enable_gqa=True).transpose(1, 2)

@@ -1,0 +1,94 @@
+"""Command-line flags from config dataclasses: a nested section's fields are flags beside the others."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from datakit.config import Option, build, options, parse
+from datakit.errors import ConfigError, DatakitError
+
+T = TypeVar("T")
+
+
+def given(config: type, prog: str, about: str, argv: Sequence[str]) -> dict[str, Any]:
+    """The values on the command line, and only those, nested like `config`; `-` and `_` in flags are the same.
+
+    Exits with 2 and a message for an unknown flag or a value of the wrong type, and with 0 after `--help`.
+    """
+    parser = argparse.ArgumentParser(prog=prog, description=about, allow_abbrev=False)
+    places: dict[str, tuple[str, ...]] = {}
+    _add(parser, config, (), places)
+    values = vars(parser.parse_args([_dashed(a) for a in argv]))
+    nested: dict[str, Any] = {}
+    for name, value in values.items():
+        table = nested
+        for part in places[name][:-1]:
+            table = table.setdefault(part, {})
+        table[name] = value
+    return nested
+
+
+def _dashed(argument: str) -> str:
+    flag, equals, value = argument.partition("=")
+    return flag.replace("_", "-") + equals + value if flag.startswith("--") else argument
+
+
+def _add(
+    parser: argparse.ArgumentParser, config: type, section: tuple[str, ...], places: dict[str, tuple[str, ...]]
+) -> None:
+    for o in options(config):
+        if o.nested:
+            _add(parser, o.nested, (*section, o.name), places)
+            continue
+        assert o.name not in places, f"two flags are called {o.name}"
+        places[o.name] = (*section, o.name)
+        flag, about = f"--{o.name.replace('_', '-')}", f"{o.help} [{_shown(o.default)}]".replace("%", "%%")
+        if o.type is bool:
+            parser.add_argument(flag, help=about, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
+        else:
+            metavar = "|".join(o.choices) or o.name.upper()
+            parser.add_argument(flag, help=about, metavar=metavar, type=_parser(o, flag), default=argparse.SUPPRESS)
+
+
+def _shown(default: Any) -> str:
+    return ",".join(map(str, default)) or "none" if isinstance(default, tuple) else str(default) or "none"
+
+
+def _parser(option: Option, flag: str) -> Callable[[str], Any]:
+    def convert(text: str) -> Any:
+        try:
+            return parse(text, option.type, flag)
+        except ConfigError as e:
+            raise argparse.ArgumentTypeError(str(e)) from None
+
+    return convert
+
+
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`base` with the values of `over`, section by section."""
+    both = base | over
+    return both | {k: merged(base[k], v) for k, v in over.items() if isinstance(v, dict) and k in base}
+
+
+def built(config: type[T], values: dict[str, Any]) -> T:
+    """The config of nested values.
+
+    Raises:
+        ConfigError: a value that makes no sense.
+    """
+    return build(config, values, "options")
+
+
+def guarded(run: Callable[[Sequence[str]], int]) -> int:
+    """Run a command on this process's arguments; an error becomes one paragraph and an exit code, never a traceback."""
+    try:
+        return run(sys.argv[1:])
+    except DatakitError as e:
+        print(f"error: {e}", file=sys.stderr)
+        return e.exit_code
+    except OSError as e:
+        print(f"error: {e.filename or ''}: {e.strerror or e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130

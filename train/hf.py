@@ -1,0 +1,214 @@
+"""Hugging Face folders in and out: config.json, model.safetensors (or its sharded index), tokenizer files.
+
+Llama, Mistral, Qwen2 and Qwen3 are one model here, told apart by three switches. A key of config.json that we do not
+know could change the mathematics, so it is refused by name unless it is empty.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from datakit.errors import ModelError
+from train.model import CausalLM, ModelConfig
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    architecture: str
+    qk_norm: bool
+    qkv_bias: Callable[[dict[str, Any]], bool]
+    output_bias: Callable[[dict[str, Any]], bool]
+
+
+def _configured(config: dict[str, Any]) -> bool:
+    return bool(config.get("attention_bias", False))
+
+
+FAMILIES = {
+    "llama": _Family("LlamaForCausalLM", False, _configured, _configured),
+    "mistral": _Family("MistralForCausalLM", False, lambda c: False, lambda c: False),
+    "qwen2": _Family("Qwen2ForCausalLM", False, lambda c: True, lambda c: False),
+    "qwen3": _Family("Qwen3ForCausalLM", True, _configured, _configured),
+}
+# fmt: off
+READ = frozenset({
+    "model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+    "head_dim", "attention_bias", "intermediate_size", "max_position_embeddings", "rope_theta", "rope_parameters",
+    "rope_scaling", "rms_norm_eps", "tie_word_embeddings",
+})
+# fmt: on
+"""Keys that become a ModelConfig."""
+# fmt: off
+NEUTRAL = frozenset({
+    "architectures", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "torch_dtype", "dtype",
+    "transformers_version", "initializer_range", "use_cache", "_name_or_path", "max_window_layers",
+    "attention_dropout", "output_attentions", "output_hidden_states", "return_dict", "id2label", "label2id",
+    "problem_type", "is_encoder_decoder", "chunk_size_feed_forward", "_attn_implementation_autoset",
+    "tokenizer_class", "bos_token", "eos_token", "num_labels",
+})
+# fmt: on
+"""Keys that do not change the logits."""
+REQUIRED = {
+    "hidden_act": "silu",
+    "mlp_bias": False,
+    "pretraining_tp": 1,
+    "partial_rotary_factor": 1.0,
+    "use_sliding_window": False,
+}
+"""Keys that change them, with the only value implemented."""
+
+
+def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
+    """The model of a config.json.
+
+    Raises:
+        ModelError: another model type, a missing size, or a key or value that changes the mathematics.
+    """
+    family = FAMILIES.get(config.get("model_type", ""))
+    if family is None:
+        raise ModelError(f"{where}: model_type {config.get('model_type')!r} is none of {', '.join(FAMILIES)}")
+    for key, value in config.items():
+        _check_key(key, value, config, where)
+    try:
+        return ModelConfig(
+            vocab_size=config["vocab_size"],
+            hidden_size=config["hidden_size"],
+            num_layers=config["num_hidden_layers"],
+            num_heads=config["num_attention_heads"],
+            num_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
+            head_dim=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
+            intermediate_size=config["intermediate_size"],
+            max_positions=config.get("max_position_embeddings", 2048),
+            rope_theta=_rope_theta(config, where),
+            norm_eps=config.get("rms_norm_eps", 1e-6),
+            qk_norm=family.qk_norm,
+            qkv_bias=family.qkv_bias(config),
+            output_bias=family.output_bias(config),
+            tied_embeddings=config.get("tie_word_embeddings", False),
+        )
+    except KeyError as e:
+        raise ModelError(f"{where}: lacks the key {e}") from None
+
+
+def _check_key(key: str, value: Any, config: dict[str, Any], where: str) -> None:
+    if key in READ or key in NEUTRAL:
+        return
+    if key == "sliding_window":
+        fits = value is None or config.get("use_sliding_window") is False
+    elif key == "layer_types":
+        fits = value is None or set(value) == {"full_attention"}
+    elif key in REQUIRED:
+        fits = value == REQUIRED[key]
+    else:
+        fits = value in (None, False, 0, "", [], {})
+    if not fits:
+        raise ModelError(f"{where}: {key} = {value!r} changes the mathematics and is not implemented")
+
+
+def _rope_theta(config: dict[str, Any], where: str) -> float:
+    """The base of the rotary angles, which newer configs keep in `rope_parameters`."""
+    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind != "default" or set(rope) - {"rope_type", "type", "rope_theta"}:
+        raise ModelError(f"{where}: rotary scaling {rope!r} changes the mathematics and is not implemented")
+    return float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))
+
+
+def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None]) -> dict[str, Any]:
+    """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`."""
+    mixed = c.qkv_bias != c.output_bias
+    kind = "qwen3" if c.qk_norm else "qwen2" if mixed else "llama"
+    if mixed and (c.qk_norm or c.output_bias):
+        raise ModelError("no Hugging Face architecture has these attention biases; set both or none")
+    plain = {
+        "architectures": [FAMILIES[kind].architecture],
+        "model_type": kind,
+        "vocab_size": c.vocab_size,
+        "hidden_size": c.hidden_size,
+        "num_hidden_layers": c.num_layers,
+        "num_attention_heads": c.num_heads,
+        "num_key_value_heads": c.num_kv_heads,
+        "head_dim": c.head_dim,
+        "intermediate_size": c.intermediate_size,
+        "max_position_embeddings": c.max_positions,
+        "rope_theta": c.rope_theta,
+        "rms_norm_eps": c.norm_eps,
+        "hidden_act": "silu",
+        "tie_word_embeddings": c.tied_embeddings,
+        "torch_dtype": "float32",
+        "use_cache": True,
+    }
+    if kind != "qwen2":
+        plain["attention_bias"] = c.qkv_bias
+    return plain | special_ids
+
+
+def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
+    """The model of a folder, weights in fp32.
+
+    Raises:
+        ModelError: a file is missing or damaged, or the weights do not fit the configuration.
+    """
+    model = CausalLM(read_config(folder))
+    expected = dict(model.named_parameters())
+    found = dict(_read_weights(folder))
+    if model.config.tied_embeddings:
+        found.pop("lm_head.weight", None)
+    wrong = sorted(expected.keys() ^ found.keys()) or [n for n, p in expected.items() if p.shape != found[n].shape]
+    if wrong:
+        shapes = [tuple(t[wrong[0]].shape) if wrong[0] in t else "no such tensor" for t in (expected, found)]
+        raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected {shapes[0]} by config.json, found {shapes[1]}")
+    with torch.no_grad():
+        for name, parameter in expected.items():
+            parameter.copy_(found[name])
+    return model.to(device)
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """The configuration of a folder.
+
+    Raises:
+        ModelError: no readable config.json, or one that is not implemented.
+    """
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as e:
+        raise ModelError(f"{path}: cannot read it ({e}); expected a folder in Hugging Face layout") from None
+    return config_from_hf(config, str(path))
+
+
+def _read_weights(folder: Path) -> Iterable[tuple[str, Tensor]]:
+    """Every tensor of model.safetensors, or of the shards that its index names."""
+    index = folder / "model.safetensors.index.json"
+    try:
+        names = (
+            {"model.safetensors"} if not index.is_file() else set(json.loads(index.read_bytes())["weight_map"].values())
+        )
+        for name in sorted(names):
+            with safe_open(folder / Path(name).name, "pt") as f:
+                yield from ((key, f.get_tensor(key)) for key in f.keys())  # noqa: SIM118
+    except (OSError, ValueError, KeyError, SafetensorError) as e:
+        raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
+
+
+def write_model(
+    folder: Path, model: CausalLM, tokenizer_files: Iterable[Path], special_ids: dict[str, int | None]
+) -> None:
+    """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder."""
+    config = json.dumps(config_to_hf(model.config, special_ids), indent=2) + "\n"
+    (folder / "config.json").write_text(config, encoding="utf-8")
+    ids = {k: v for k, v in special_ids.items() if v is not None}
+    (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
+    weights = {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    for file in tokenizer_files:
+        shutil.copyfile(file, folder / file.name)

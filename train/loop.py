@@ -1,0 +1,208 @@
+"""The one loop: steps, accumulation, clipping, schedule, precision, reports and checkpoints.
+
+An objective supplies `loss(model, batch) -> (loss_sum, count)`. Gradients of the sums are divided by the count of the
+whole optimizer step, so splitting a step into micro-batches changes nothing but speed.
+"""
+
+import contextlib
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from datakit.config import option
+from datakit.errors import ConfigError, DatakitError
+from train import checkpoint
+from train.data import Batch, StepStream
+from train.model import CausalLM
+from train.optim import OptimConfig, learning_rate
+from train.report import Metrics, StepReport, peak_flops
+
+Loss = Callable[[nn.Module, nn.Module, Batch], tuple[Tensor, int]]
+"""(model, its output head, batch) -> (loss_sum, count)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoopConfig:
+    """How long, how precise, and what is kept."""
+
+    steps: int = option(0, "optimizer steps in all, also the length of the schedule; 0: as many as `epochs` have")
+    epochs: int = option(1, "passes over the data when `steps` is 0")
+    stop_at: int = option(0, "leave after this step with a checkpoint, to be resumed; 0: never")
+    out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
+    resume: bool = option(False, "go on from the newest checkpoint in `out`")
+    save_every: int = option(500, "steps between checkpoints; the last step always has one")
+    keep_checkpoints: int = option(3, "newest checkpoints that are kept; 0: all")
+    log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
+    seed: int = option(0, "decides the first weights and the order of rows")
+    dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic, weights stay fp32; auto: bf16 where fast")
+    compile: bool = option(False, "compile the model first: costs a minute, needs a C++ compiler")
+    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = option(0, "CPU threads; 0: all cores")
+
+    def __post_init__(self) -> None:
+        if min(self.steps, self.epochs, self.stop_at, self.keep_checkpoints, self.threads) < 0 or self.save_every < 1:
+            raise ConfigError(
+                "steps, epochs, stop_at, keep_checkpoints, threads must be 0 or more, save_every at least 1"
+            )
+        if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
+            raise ConfigError("log_every must be at least 1, and so must steps or epochs")
+
+
+class Interrupt:
+    """Turns the first SIGINT or SIGTERM into a flag, so that the step in hand is finished and saved."""
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = signal.Signals(number)
+        print(f"[train] {self.signal.name}: stopping after this step (again to stop at once)", flush=True)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Within, the signals are noted; outside, they are as before."""
+        old = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+
+def _precision(dtype: str, device: torch.device) -> str:
+    """`bf16` or `fp32`; a CPU without bf16 products would be slower with them."""
+    if dtype != "auto":
+        return dtype
+    if device.type == "cpu":
+        return "bf16" if torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported() else "fp32"
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+
+
+@dataclass(kw_only=True)
+class Trainer:
+    """One run: what it trains, on what, and how far it is."""
+
+    model: CausalLM
+    optimizer: torch.optim.Optimizer
+    loss: Loss
+    stream: StepStream
+    loop: LoopConfig
+    optim: OptimConfig
+    state: checkpoint.State
+    """Of the last step taken; its `step` moves on."""
+    total_steps: int
+    device: torch.device
+    interrupt: Interrupt = field(default_factory=Interrupt)
+
+    def __post_init__(self) -> None:
+        self.out = Path(self.loop.out)
+        self.checkpoints = self.out / "checkpoints"
+        self.forward: nn.Module = torch.compile(self.model) if self.loop.compile else self.model  # type: ignore[assignment]
+        self.peak = peak_flops(self.device)
+        self.precision = _precision(self.loop.dtype, self.device)
+
+    def run(self) -> int:
+        """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
+
+        Raises:
+            DatakitError: a loss or gradient that is not finite.
+        """
+        self.stream.first_step = self.state.step
+        metrics = Metrics(self.out / "metrics.jsonl", self.state.step)
+        steps = iter(self.stream)
+        with self.interrupt.watching():
+            while self.state.step < self.total_steps:
+                report = self._step(steps)
+                metrics.write(report)
+                done = self._done(report.step)
+                if report.step % self.loop.log_every == 0 or done:
+                    print(report.line(), flush=True)
+                if report.step % self.loop.save_every == 0 or done:
+                    self._save()
+                if done:
+                    break
+        return 128 + self.interrupt.signal if self.interrupt.signal else 0
+
+    def _done(self, step: int) -> bool:
+        return step in (self.total_steps, self.loop.stop_at) or self.interrupt.signal is not None
+
+    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
+        """One optimizer step."""
+        step, begin = self.state.step + 1, time.perf_counter()
+        lr = learning_rate(self.optim, step, self.total_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        batches = [batch.to(self.device) for batch in next(steps)]
+        data_seconds = time.perf_counter() - begin
+        loss_sum, count = self._backward(batches)
+        grad_norm = self._scale_gradients(count)
+        loss = loss_sum / max(1, count)
+        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+            self._refuse(step, loss, grad_norm, batches)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.state = self.state.moved(step)
+        return self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
+
+    def _backward(self, batches: list[Batch]) -> tuple[float, int]:
+        """Gradients of the summed loss of all micro-batches; (loss_sum, count)."""
+        total, count = 0.0, 0
+        for batch in batches:
+            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+                loss_sum, labels = self.loss(self.forward, self.model.lm_head, batch)
+            if labels:
+                loss_sum.backward()  # type: ignore[no-untyped-call]
+            total, count = total + loss_sum.item(), count + labels
+        return total, count
+
+    def _scale_gradients(self, count: int) -> float:
+        """Divide by the step's count and clip; the norm before clipping."""
+        grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+        if not grads:
+            return 0.0
+        torch._foreach_div_(grads, float(count))
+        norm = torch.nn.utils.get_total_norm(grads)
+        if self.optim.max_grad_norm:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
+        return norm.item()
+
+    def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
+        data = self.stream.data
+        rows = [int(r) for batch in batches for r in batch.rows]
+        keys = sorted({k for batch in batches for k in data.keys_of(batch.rows)})
+        raise DatakitError(
+            f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
+            f"the weights (last good step: {step - 1}). The step's packed rows of {data.manifest} are {rows}, made of "
+            f"the source rows with row_key {keys}. Try a lower --lr or --dtype fp32, or look at those rows"
+        )
+
+    def _report(
+        self, lr: float, loss: float, grad_norm: float, batches: list[Batch], seconds: float, data_seconds: float
+    ) -> StepReport:
+        real = sum(b.real_tokens for b in batches)
+        context = sum(s * w * w for b in batches for s, w in b.segments.groups) / (2 * max(1, real))
+        per_epoch = self.stream.plan.steps_per_epoch
+        return StepReport(
+            step=self.state.step, epoch=(self.state.step - 1) // per_epoch + 1,
+            epochs=-(-self.total_steps // per_epoch), loss=loss, lr=lr, grad_norm=grad_norm,
+            all_tokens=sum(b.ids_BT.numel() for b in batches), real_tokens=real,
+            label_tokens=sum(len(b.targets_L) for b in batches), seconds=seconds, data_seconds=data_seconds,
+            flops=self.model.flops_per_token(context) * real, peak_flops=self.peak,
+        )  # fmt: skip
+
+    def _save(self) -> None:
+        place = checkpoint.save(
+            self.checkpoints, self.state, self.model, self.optimizer, self.stream.data.tokenizer_files
+        )
+        checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+        print(f"[train] saved {place}", flush=True)

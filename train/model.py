@@ -1,0 +1,212 @@
+"""The Llama/Qwen3 family by configuration: RMSNorm, RoPE, grouped-query attention, SwiGLU.
+
+Modules carry the names that Hugging Face checkpoints use, so a state dict needs no translation.
+
+Shapes: B rows, T positions, D hidden, H query heads, K key/value heads, E head width, V vocabulary.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from datakit.errors import ConfigError
+from train.attention import Attend
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModelConfig:
+    """What the mathematics depends on; the defaults are Llama's."""
+
+    vocab_size: int
+    hidden_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    intermediate_size: int
+    max_positions: int = 2048
+    """Longest sequence, in tokens."""
+    rope_theta: float = 10000.0
+    norm_eps: float = 1e-5
+    qk_norm: bool = False
+    """RMSNorm on each head's queries and keys (Qwen3)."""
+    qkv_bias: bool = False
+    output_bias: bool = False
+    """Bias of the attention's output projection."""
+    tied_embeddings: bool = True
+    """The output head is the embedding matrix."""
+
+    def __post_init__(self) -> None:
+        if min(self.vocab_size, self.hidden_size, self.num_layers, self.num_kv_heads, self.max_positions) < 1:
+            raise ConfigError(f"model: sizes must be at least 1, found {self}")
+        if self.num_heads % self.num_kv_heads:
+            raise ConfigError(f"model: num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}")
+        if self.head_dim % 2:
+            raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
+
+
+_26M = ModelConfig(
+    vocab_size=6400, hidden_size=512, num_layers=8, num_heads=8, num_kv_heads=2, head_dim=64, intermediate_size=1408
+)
+PRESETS = {
+    "tiny": replace(_26M, hidden_size=128, num_layers=4, num_heads=4, head_dim=32, intermediate_size=384),
+    "26m": _26M,
+    # minimind-3
+    "64m": replace(
+        _26M,
+        hidden_size=768,
+        num_heads=8,
+        num_kv_heads=4,
+        head_dim=96,
+        intermediate_size=2432,
+        qk_norm=True,
+        rope_theta=1e6,
+        norm_eps=1e-6,
+    ),
+    # the width and depth of minimind2
+    "104m": replace(_26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope_theta=1e6),
+}
+"""Model sizes by name; the vocabulary is replaced by the data's."""
+
+
+class RMSNorm(nn.Module):
+    """Scale to unit root mean square, then by a learned weight (Zhang and Sennrich, 2019)."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__()
+        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The same shape and dtype."""
+        # with an fp32 weight, half-precision input would miss the fused kernel
+        return F.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.eps)
+
+
+def rotary_tables(positions_BT: Tensor, head_dim: int, theta: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each position's angles, (B, T, 1, E/2) (RoPE: Su et al., 2021)."""
+    exponents = torch.arange(0, head_dim, 2, device=positions_BT.device, dtype=torch.float32) / head_dim
+    angles = positions_BT[..., None, None].float() * theta**-exponents
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+def rotate(x_BTHE: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn each pair (i, i + E/2) by its position's angle: the half-split layout of Hugging Face checkpoints."""
+    a, b = x_BTHE.chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+
+
+class Attention(nn.Module):
+    """Grouped-query attention (Ainslie et al., 2023); who may look at whom is the `Attend`'s business."""
+
+    def __init__(self, c: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.c, self.layer = c, layer
+        self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=c.qkv_bias)
+        self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
+        self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
+        self.o_proj = nn.Linear(c.num_heads * c.head_dim, c.hidden_size, bias=c.output_bias)
+        if c.qk_norm:
+            self.q_norm, self.k_norm = (RMSNorm(c.head_dim, c.norm_eps) for _ in range(2))
+
+    def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
+        """What the layer adds to the stream, (B, T, D)."""
+        heads = (-1, self.c.head_dim)
+        q, k, v = (project(x_BTD).unflatten(-1, heads) for project in (self.q_proj, self.k_proj, self.v_proj))
+        if self.c.qk_norm:
+            q, k = self.q_norm(q), self.k_norm(k)
+        out_BTHE = attend(rotate(q, *rotary), rotate(k, *rotary), v, self.layer)
+        added: Tensor = self.o_proj(out_BTHE.flatten(2))
+        return added
+
+
+class MLP(nn.Module):
+    """SwiGLU (Shazeer, 2020)."""
+
+    def __init__(self, c: ModelConfig) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(c.hidden_size, c.intermediate_size, bias=False)
+        self.up_proj = nn.Linear(c.hidden_size, c.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(c.intermediate_size, c.hidden_size, bias=False)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        """What the layer adds to the stream, (B, T, D)."""
+        added: Tensor = self.down_proj(F.silu(self.gate_proj(x_BTD)) * self.up_proj(x_BTD))
+        return added
+
+
+class Block(nn.Module):
+    """One layer: attention, then MLP, each on a normalised copy of the stream and added to it."""
+
+    def __init__(self, c: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.input_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
+        self.self_attn = Attention(c, layer)
+        self.post_attention_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
+        self.mlp = MLP(c)
+
+    def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
+        """The stream after this layer."""
+        x_BTD = x_BTD + self.self_attn(self.input_layernorm(x_BTD), rotary, attend)
+        stream: Tensor = x_BTD + self.mlp(self.post_attention_layernorm(x_BTD))
+        return stream
+
+
+class Decoder(nn.Module):
+    """Embedding, layers and final norm."""
+
+    def __init__(self, c: ModelConfig) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(c.vocab_size, c.hidden_size)
+        self.layers = nn.ModuleList(Block(c, i) for i in range(c.num_layers))
+        self.norm = RMSNorm(c.hidden_size, c.norm_eps)
+
+
+class CausalLM(nn.Module):
+    """A decoder and its output head. `forward` stops before the head: a loss gathers what it needs first."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.model = Decoder(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        if config.tied_embeddings:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
+    def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
+        """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
+        x_BTD = self.model.embed_tokens(ids_BT)
+        x_BTD = x_BTD.to(_compute_dtype(x_BTD))  # autocast leaves embeddings in fp32, and the stream with them
+        rotary = rotary_tables(positions_BT, self.config.head_dim, self.config.rope_theta, x_BTD.dtype)
+        for block in self.model.layers:
+            x_BTD = block(x_BTD, rotary, attend)
+        hidden_BTD: Tensor = self.model.norm(x_BTD)
+        return hidden_BTD
+
+    @torch.no_grad()
+    def init_weights(self, generator: torch.Generator) -> None:
+        """Normal(0, 0.02), by sqrt(2 x layers) smaller where a layer writes to the stream (Radford et al., 2019)."""
+        for name, module in self.named_modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                out = name.endswith(("o_proj", "down_proj"))
+                std = 0.02 / (2 * self.config.num_layers) ** 0.5 if out else 0.02
+                nn.init.normal_(module.weight, std=std, generator=generator)
+                if isinstance(module, nn.Linear) and module.bias is not None:
+                    nn.init.zeros_(module.bias)
+
+    def num_parameters(self) -> int:
+        """Parameters, a tied matrix counted once."""
+        return sum(p.numel() for p in self.parameters())
+
+    def flops_per_token(self, context: float) -> float:
+        """Operations to train on one token that attends to `context` tokens (PaLM: Chowdhery et al., 2022)."""
+        c = self.config
+        matmul = self.num_parameters() - (0 if c.tied_embeddings else c.vocab_size * c.hidden_size)
+        return 6.0 * matmul + 12.0 * c.num_layers * c.num_heads * c.head_dim * context
+
+
+def _compute_dtype(x: Tensor) -> torch.dtype:
+    kind: Any = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype

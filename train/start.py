@@ -1,0 +1,188 @@
+"""From a configuration to a run that can begin: data, model, optimizer and state that fit each other, or a refusal."""
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from datakit.config import canonical, option, resolved, section, sha256_file
+from datakit.errors import ConfigError, InputError, ModelError, UsageError
+from datakit.manifest import write_whole
+from train import checkpoint, hf
+from train.data import DataConfig, PackedSet, StepStream
+from train.loop import LoopConfig, Loss, Trainer
+from train.model import PRESETS, CausalLM
+from train.optim import OptimConfig, adamw
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunConfig:
+    """One training run."""
+
+    manifest: str = option("", "the pack manifest to train on, such as manifests/mydata/pack.json")
+    preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
+    init: str = option("", "Hugging Face folder or checkpoint whose weights to start from instead of a preset")
+    data: DataConfig = section(DataConfig)  # noqa: RUF009
+    optim: OptimConfig = section(OptimConfig)  # noqa: RUF009
+    loop: LoopConfig = section(LoopConfig)  # noqa: RUF009
+
+    def __post_init__(self) -> None:
+        if not self.manifest:
+            raise UsageError("name a pack manifest with --manifest, such as manifests/mydata/pack.json")
+
+
+def earlier_values(out: Path) -> dict[str, Any]:
+    """What the run in `out` was started with, as the defaults of its resumption; empty where there is none."""
+    try:
+        values: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))["config"]
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError) as e:
+        raise InputError(f"{out / 'run.json'}: unreadable ({e!r}); remove it and give all options again") from None
+    values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
+    return values
+
+
+def prepare(config: RunConfig, loss: Loss, rows_per_unit: int = 1) -> Trainer:
+    """Everything a run needs, checked against each other; prints what it is about to do.
+
+    Raises:
+        DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
+    """
+    device, out = _device(config.loop.device), Path(config.loop.out)
+    if config.loop.threads:
+        torch.set_num_threads(config.loop.threads)
+    data = PackedSet.open(Path(config.manifest))
+    if data.packed.header.rows_per_unit != rows_per_unit:
+        raise InputError(
+            f"{data.manifest}: holds {data.packed.header.rows_per_unit} rows a unit (task "
+            f"{data.packed.header.task!r}), and this objective needs {rows_per_unit}: preference pairs cannot be "
+            f"trained on as conversations, nor the other way round"
+        )
+    torch.manual_seed(config.loop.seed)
+    model = make_model(config, data).to(device)
+    optimizer = adamw(model, config.optim)
+    stream = StepStream(data, config.data, config.loop.seed)
+    steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
+    state = checkpoint.State(
+        step=0, task=data.packed.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
+        order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
+    )  # fmt: skip
+    state = _resume(config, state, model, optimizer) if config.loop.resume else _fresh(out, state)
+    run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
+    write_whole(out / "run.json", canonical(run) + b"\n")
+    trainer = Trainer(
+        model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
+        state=state, total_steps=steps, device=device,
+    )  # fmt: skip
+    print(_opening(config, trainer), flush=True)
+    return trainer
+
+
+def make_model(config: RunConfig, data: PackedSet) -> CausalLM:
+    """The model to start from, on the CPU.
+
+    Raises:
+        ModelError: an `init` folder whose tokenizer, vocabulary or length does not fit the data.
+    """
+    header = data.packed.header
+    if config.init:
+        folder = Path(config.init)
+        model = hf.read_model(folder)
+        check_fits(folder, model, data)
+        return model
+    preset = PRESETS[config.preset]
+    size = replace(preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len))
+    model = CausalLM(size)
+    model.init_weights(torch.Generator().manual_seed(config.loop.seed))
+    return model
+
+
+def check_fits(folder: Path, model: CausalLM, data: PackedSet) -> None:
+    """Refuse data that the model in `folder` was not made for.
+
+    A model may have more rows of embeddings than the tokenizer has tokens, if it has that very tokenizer.
+
+    Raises:
+        ModelError: naming both values.
+    """
+    header, file = data.packed.header, folder / "tokenizer.json"
+    found = sha256_file(file) if file.is_file() else None
+    expected = data.tokenizer.get("sha256")
+    if found is not None and expected is not None and found != expected:
+        raise ModelError(
+            f"{data.manifest} was tokenized with a tokenizer of sha256 {expected}, but {file} has {found}: "
+            f"tokenize the data with the model's tokenizer"
+        )
+    have, need = model.config.vocab_size, header.vocab_size
+    if have < need or (have != need and found is None):
+        raise ModelError(f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} one of {have}")
+    if model.config.max_positions < header.seq_len:
+        raise ModelError(
+            f"{data.manifest} holds sequences of up to {header.seq_len} tokens, but the model in {folder} was made for "
+            f"{model.config.max_positions}: pack with a smaller --seq-len"
+        )
+
+
+def _fresh(out: Path, state: checkpoint.State) -> checkpoint.State:
+    if found := checkpoint.steps(out / "checkpoints"):
+        raise UsageError(
+            f"{out} already holds a run, up to {found[0].name}: add --resume to go on with it, or choose another --out"
+        )
+    return state
+
+
+def _resume(
+    config: RunConfig, state: checkpoint.State, model: CausalLM, optimizer: torch.optim.Optimizer
+) -> checkpoint.State:
+    """Put back the newest checkpoint, if there is one and it fits."""
+    damaged: list[str] = []
+    found = checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged)
+    for problem in damaged:
+        print(f"[train] passed over a damaged checkpoint: {problem}", flush=True)
+    if found is None:
+        print(f"[train] nothing to resume in {config.loop.out}: starting from the first step", flush=True)
+        return state
+    place, old = found
+    _check_same(place, old, state)
+    if (was := old.config["loop"]["steps"]) != config.loop.steps:
+        print(f"[train] note: --steps was {was} and is {config.loop.steps} now, so the schedule changes", flush=True)
+    checkpoint.restore(place, model, optimizer)
+    print(f"[train] resumed from {place}", flush=True)
+    return state.moved(old.step)
+
+
+def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> None:
+    """Refuse to go on with anything that changes which rows make which step, or what their ids mean."""
+    pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
+    pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
+    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
+    for name, was, now in pairs:
+        if was != now:
+            raise ModelError(
+                f"{place} was trained with {name} {was!r}, and this run has {now!r}: resume with the same, or start "
+                f"another run from its weights with --init {place} and another --out"
+            )
+
+
+def _device(name: str) -> torch.device:
+    """The device of a name; `auto` is cuda where there is one."""
+    try:
+        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as e:
+        raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
+    return device
+
+
+def _opening(config: RunConfig, trainer: Trainer) -> str:
+    data, model = trainer.stream.data, trainer.model
+    labels = "every target" if data.packed.labels is None else f"{len(data.packed.labels):,}"
+    return (
+        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}); "
+        f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
+        f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
+        f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads"
+    )
