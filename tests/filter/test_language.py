@@ -1,0 +1,179 @@
+"""The language stage: fastText's answer as it is, our policy on top."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.config import build, resolved
+from datakit.errors import ConfigError, ModelError
+from datakit.filter import models
+from datakit.filter.language import Language, LanguageConfig
+
+SENTENCES = {
+    "en": "The quick brown fox jumps over the lazy dog while the children are watching from the window.",
+    "de": "Der Zug nach Hamburg fährt heute leider erst eine halbe Stunde später ab als geplant.",
+    "fr": "Nous avons visité le musée hier après-midi, puis nous sommes rentrés à la maison.",
+    "es": "Mi hermana vive en una casa pequeña cerca del mar con sus dos perros.",
+    "ru": "Завтра утром мы поедем на дачу, если не будет дождя.",
+    "zh": "今天天气很好，我们一起去公园散步吧。",
+    "ja": "昨日の夜は雨が降っていたので、家で本を読みました。",
+    "ko": "내일은 친구들과 함께 산에 올라갈 예정입니다.",
+    "ar": "ذهبت إلى السوق صباح اليوم واشتريت بعض الفواكه الطازجة.",
+    "hi": "कल हम सब मिलकर बाज़ार जाएँगे और नई किताबें खरीदेंगे।",
+    "th": "วันนี้อากาศดีมาก เราไปเดินเล่นที่สวนสาธารณะกันเถอะ",
+    "el": "Το καλοκαίρι πηγαίνουμε συχνά στη θάλασσα με τους φίλους μας.",
+}
+
+
+def documents(*texts: str) -> pa.RecordBatch:
+    return pa.record_batch({"text": pa.array(texts, pa.string())})
+
+
+@pytest.fixture(scope="module")
+def stage() -> Language:
+    made = Language()
+    made.open()
+    return made
+
+
+@pytest.fixture(scope="module")
+def fasttext_model():
+    import fasttext
+
+    return fasttext.load_model(str(models.find("lid.176")))
+
+
+def test_sentences_get_their_language(stage):
+    decision = stage.decide(documents(*SENTENCES.values()))
+    assert decision.columns["lang"].to_pylist() == list(SENTENCES)
+    assert min(decision.columns["lang_score"].to_pylist()) > 0.6
+    assert decision.reasons.null_count == len(SENTENCES)
+
+
+def test_rows_without_letters_are_undetermined_whatever_the_model_says(stage):
+    texts = ["", " \n\r\n ", "12345 67", "😀🎉", "--- *** ===", "\u0301", "①②"]
+    decision = stage.decide(documents(*texts))
+    assert decision.columns["lang"].to_pylist() == ["und"] * len(texts)
+    assert decision.columns["lang_score"].to_pylist() == [0.0] * len(texts)
+    assert decision.columns["lang_raw"].null_count == 0
+
+
+def test_the_whole_row_counts_whatever_breaks_its_lines(stage):
+    german = SENTENCES["de"].replace(" ", "{}")
+    breaks = ["\n", "\r\n", "\r", "\u2028", "\x85", "\x0b", "\n\n", " </s> "]
+    decision = stage.decide(documents(*(german.format(*[b] * german.count("{}")) for b in breaks)))
+    assert decision.columns["lang"].to_pylist() == ["de"] * len(breaks)
+    assert len(set(decision.columns["lang_score"].to_pylist())) == 1
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=100) | st.sampled_from(list(SENTENCES.values())))
+def test_lang_raw_is_the_models_answer(stage, fasttext_model, text):
+    line = text
+    for c in "\n\r\x0b\x0c\x85\u2028\u2029":
+        line = line.replace(c, " ")
+    (label,), (score,) = fasttext_model.predict(line)
+    decision = stage.decide(documents(text))
+    assert decision.columns["lang_raw"].to_pylist() == [label.removeprefix("__label__")]
+    if decision.columns["lang"][0].as_py() != "und":
+        assert decision.columns["lang_score"][0].as_py() == pytest.approx(np.round(min(score, 1), 3), abs=1e-6)
+
+
+def test_listed_languages_stay_and_the_others_say_why_they_go():
+    stage = Language(config=LanguageConfig(languages=("de", "en"), min_score=0.65))
+    stage.open()
+    decision = stage.decide(documents(SENTENCES["de"], SENTENCES["fr"], "", "ok", SENTENCES["en"]))
+    reasons, detail = decision.reasons.to_pylist(), decision.detail.to_pylist()
+    assert reasons[:3] == [None, "language", "language"]
+    assert reasons[4] is None
+    assert detail[0] is None
+    assert detail[1].startswith("fr 0.9")
+    assert detail[2] == "und 0"
+
+
+def test_a_listed_language_with_a_low_score_says_so():
+    strict = Language(config=LanguageConfig(languages=("en",), min_score=1.0))
+    strict.open()
+    decision = strict.decide(documents("They went to the station in the morning."))
+    assert decision.columns["lang"].to_pylist() == ["en"]
+    assert decision.reasons.to_pylist() == ["language_score"]
+
+
+def test_und_can_be_listed_and_then_needs_no_score():
+    stage = Language(config=LanguageConfig(languages=("und",)))
+    assert stage.decide(documents("1234")).reasons.to_pylist() == [None]
+
+
+def test_results_do_not_depend_on_the_batch(stage):
+    texts = [*SENTENCES.values(), "", "123"]
+    together = stage.decide(documents(*texts)).columns
+    alone = [stage.decide(documents(t)).columns for t in texts]
+    for name in ("lang", "lang_raw", "lang_score"):
+        assert together[name].to_pylist() == [columns[name][0].as_py() for columns in alone]
+
+
+def test_no_rows_are_no_trouble(stage):
+    decision = stage.decide(documents())
+    assert len(decision.reasons) == 0
+    assert decision.columns["lang"].type == pa.string()
+    assert decision.columns["lang_score"].type == pa.float32()
+
+
+def test_an_unknown_language_is_refused_before_any_work():
+    with pytest.raises(ConfigError, match=r"no label 'deu'; did you mean .*de"):
+        Language(config=LanguageConfig(languages=("deu",))).open()
+
+
+def test_a_senseless_score_is_refused():
+    with pytest.raises(ConfigError, match="min_score = 65"):
+        build(LanguageConfig, {"min_score": 65}, "language")
+
+
+def test_the_stage_travels_to_other_processes(stage):
+    copy = pickle.loads(pickle.dumps(stage))
+    assert copy == stage
+    assert copy.decide(documents(SENTENCES["fr"])).columns["lang"].to_pylist() == ["fr"]
+    assert resolved(copy.config)["model"] == "lid.176"
+
+
+def test_the_model_enters_the_key_by_its_checksum(stage):
+    assert stage.resources() == {"model": {"name": "lid.176", "sha256": models.KNOWN["lid.176"].sha256}}
+
+
+def test_a_model_of_the_users_own_decides(tmp_path):
+    import fasttext
+
+    lines = tmp_path / "train.txt"
+    lines.write_text(
+        "".join(f"__label__{x}_Latn {w} {w}\n" for x, w in (("aaa", "foo"), ("bbb", "bar")) for _ in range(50))
+    )
+    model = fasttext.train_supervised(str(lines), epoch=20, thread=1, verbose=0, minn=2, maxn=3)
+    model.save_model(str(tmp_path / "own.bin"))
+    stage = Language(config=LanguageConfig(model=str(tmp_path / "own.bin"), languages=("bbb_Latn",), min_score=0.5))
+    stage.open()
+    decision = stage.decide(documents("foo foo", "bar bar"))
+    assert decision.columns["lang_raw"].to_pylist() == ["aaa_Latn", "bbb_Latn"]
+    assert decision.reasons.to_pylist() == ["language", None]
+    assert stage.resources()["model"]["name"] == "own.bin"
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    (tmp_path / "junk.ftz").write_bytes(b"not a model at all")
+    with pytest.raises(ModelError, match=r"junk\.ftz: expected a fastText model"):
+        Language(config=LanguageConfig(model=str(tmp_path / "junk.ftz"))).open()
+
+
+def test_tatoeba_sentences_agree_with_plain_fasttext(shared, stage, fasttext_model):
+    table = pa.json.read_json(pa.input_stream(str(shared / "corpora/language/tatoeba.jsonl.zst")))
+    texts = table["text"].take(np.arange(0, table.num_rows, 45)).combine_chunks()
+    decision = stage.decide(pa.record_batch({"text": texts}))
+    raw = [fasttext_model.predict(t.replace("\n", " "))[0][0].removeprefix("__label__") for t in texts.to_pylist()]
+    assert decision.columns["lang_raw"].to_pylist() == raw
+    ours = decision.columns["lang"].to_pylist()
+    changed = [t for t, mine, theirs in zip(texts.to_pylist(), ours, raw, strict=True) if mine != theirs]
+    assert not any(c.isalpha() for text in changed for c in text)
