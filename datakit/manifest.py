@@ -226,7 +226,7 @@ def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
     """Write the run file, the copies in `history/`, and last the manifest itself."""
     data, about = manifest.to_bytes(), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode()
     if path.name != "manifest.json":
-        kept = path.parent / "history" / f"{path.stem}-{manifest.version}.json"
+        kept = _history(path, manifest.version)
         deeper = run | {k: {n: f"../{p}" if not os.path.isabs(p) and "://" not in p else p for n, p in run[k].items()}
                         for k in ("parents", "raw") if k in run}  # fmt: skip
         write_whole(run_file(kept), (json.dumps(deeper, indent=1, sort_keys=True) + "\n").encode())
@@ -254,11 +254,27 @@ def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
     if lay is None:
         return None
     place: Path = (path.parent / lay).resolve()
-    history = place.parent / "history" / f"{place.stem}-{parent['version']}.json"
+    history = _history(place, parent["version"])
     for candidate in (place, history):
         if candidate.is_file() and sha256_file(candidate) == parent["sha256"]:
-            return candidate
+            return candidate if _is_whole(place) else place  # a damaged file is not excused by its copy
     return place if place.is_file() else None
+
+
+def _history(path: Path, version: str) -> Path:
+    folder = path.parent if path.parent.name == "history" else path.parent / "history"
+    stem = path.stem.removesuffix(f"-{version}") if path.parent.name == "history" else path.stem
+    return folder / f"{stem}-{version}.json"
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        load(path)
+    except IntegrityError:
+        return False
+    except ManifestError:
+        return not path.exists()
+    return True
 
 
 Inspect = Callable[[Path, Shard], Iterator[str]]
@@ -283,6 +299,9 @@ def _verify(path: Path, inspect: Inspect | None, seen: set[Path]) -> Iterator[tu
         yield str(path), str(e)
         return
     yield str(path), "; ".join((*manifest.ledger.problems(), *_counts(manifest))) or None
+    copy = _history(path, manifest.version)
+    if copy != path and copy.is_file():
+        yield str(copy), None if copy.read_bytes() == path.read_bytes() else f"differs from {path}"
     folder = data_dir(path, manifest)
     for shard in manifest.shards:
         yield str(folder / shard.path), "; ".join(_shard_problems(folder / shard.path, shard, inspect)) or None

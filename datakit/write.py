@@ -27,7 +27,7 @@ class ContentHash:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
-        self._schema = [(f.name, str(f.type)) for f in schema]
+        self._schema = [(f.name, _kind(f.type)) for f in schema]
         self._nodes: dict[str, Any] = {}
 
     def update(self, batch: pa.RecordBatch) -> None:
@@ -51,7 +51,7 @@ class ContentHash:
         if pa.types.is_struct(kind):
             for field, child in zip(kind, array.flatten(), strict=True):
                 self._add(f"{path}.{field.name}", child)
-        elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        elif pa.types.is_list(kind):
             lengths = pc.fill_null(pc.list_value_length(array), 0)
             self._feed(f"{path}#", np.asarray(lengths, "<i8"))
             self._add(f"{path}[]", array.flatten())
@@ -69,8 +69,17 @@ class ContentHash:
             self._feed(path, memoryview(data)[ends[0] : ends[-1]])
 
 
+def _kind(kind: pa.DataType) -> str:
+    """A type's name without the name of a list's child, which Parquet changes."""
+    if pa.types.is_list(kind):
+        return f"list<{_kind(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{f.name}: {_kind(f.type)}' for f in kind)}>"
+    return str(kind)
+
+
 class ShardWriter:
-    """Writes one shard. Row groups are cut by data: at 16 MiB or 65,536 rows, whatever batches come in."""
+    """Writes one shard. Row groups are cut by data: after the batch that reaches 16 MiB or 65,536 rows."""
 
     def __init__(self, folder: Path, path: str, schema: pa.Schema) -> None:
         self._path, self._target, self.rows = path, folder / path, 0
@@ -92,7 +101,7 @@ class ShardWriter:
         self.rows += batch.num_rows
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
-        self._pending_bytes += batch.get_total_buffer_size()
+        self._pending_bytes += batch.nbytes
         if self._pending_rows >= ROW_GROUP_ROWS or self._pending_bytes >= ROW_GROUP_BYTES:
             self._flush()
 

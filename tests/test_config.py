@@ -1,0 +1,81 @@
+"""Configuration: recipe tables, flags and --set fill the same fields, and wrong values are refused by name."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from datakit.config import assign, build, canonical, digest, option, options, parse, resolved, section
+from datakit.errors import ConfigError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    min_words: int = option(50, "words at least")
+
+    def __post_init__(self) -> None:
+        if self.min_words < 0:
+            raise ConfigError(f"min_words: expected 0 or more, found {self.min_words}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Example:
+    threshold: float = option(0.75, "similarity at least")
+    policy: Literal["first", "longest"] = option("first", "who stays")
+    languages: tuple[str, ...] = option((), "languages that are kept")
+    strict: bool = option(False, "stop at the first problem")
+    model: str = option("", "a model's file", path=True)
+    on: Literal["all", "prompt"] | None = option(None, "the part to look at")
+    rule: Rule = section(Rule, "a rule")
+
+
+def test_values_of_a_recipe_reach_their_fields() -> None:
+    made = build(Example, {"threshold": 1, "languages": ["en", "zh"], "rule": {"min-words": 3}}, "recipe [x]")
+    assert made == Example(threshold=1.0, languages=("en", "zh"), rule=Rule(min_words=3))
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"treshold": 1.0}, r"unknown key 'treshold'; known keys are threshold"),
+        ({"threshold": "high"}, r"recipe\.threshold: expected float, found 'high'"),
+        ({"threshold": True}, r"recipe\.threshold: expected float, found True"),
+        ({"policy": "last"}, r"expected one of first, longest, found 'last'"),
+        ({"languages": "en"}, r"expected a list, found 'en'"),
+        ({"languages": [1]}, r"languages\[0\]: expected str, found 1"),
+        ({"rule": 3}, r"recipe\.rule: expected a table of keys, found 3"),
+        ({"rule": {"min_words": -1}}, r"recipe\.rule: min_words: expected 0 or more, found -1"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_place(values: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        build(Example, values, "recipe")
+
+
+def test_set_reaches_nested_fields_and_parses_by_type() -> None:
+    values: dict = {}
+    for key, text in {"rule.min_words": "30", "languages": "en, zh", "strict": "true", "threshold": "0.5"}.items():
+        assign(values, Example, key, text)
+    assert values == {"rule": {"min_words": 30}, "languages": ("en", "zh"), "strict": True, "threshold": 0.5}
+
+
+@pytest.mark.parametrize(("key", "text"), [("nope", "1"), ("rule", "1"), ("threshold.x", "1"), ("strict", "yes")])
+def test_set_refuses_what_is_no_field_or_no_value(key: str, text: str) -> None:
+    with pytest.raises(ConfigError, match="--set"):
+        assign({}, Example, key, text)
+
+
+def test_an_empty_value_of_an_optional_field_is_none() -> None:
+    assert build(Example, {"on": ""}, "recipe").on is None
+    assert parse("", {o.name: o.type for o in options(Example)}["on"], "--on") is None
+
+
+def test_a_path_enters_the_resolved_config_by_its_name_alone() -> None:
+    assert resolved(Example(model="/somewhere/deep/lid.176.ftz"))["model"] == "lid.176.ftz"
+
+
+def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan() -> None:
+    assert canonical({"b": 1, "a": "é"}) == '{"a":"é","b":1}'.encode()
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        canonical(float("nan"))

@@ -1,0 +1,133 @@
+"""Manifests: canonical bytes, a ledger that balances, and verification that names whatever was changed."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from datakit.errors import IntegrityError, ManifestError
+from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save, verify
+
+RAW = b'{"text": "a"}\n'
+
+
+def make(root: Path) -> tuple[Path, Path]:
+    """An ingest manifest with one shard and one raw input, and a child of it."""
+    (root / "raw.jsonl").write_bytes(RAW)
+    ingest = _save(root, "ingest", ({"raw": "raw.jsonl", "bytes": len(RAW), "sha256": _sha(RAW)},), into=3, kept=2, q=1)
+    parent = {"manifest": "ingest", "version": load(ingest).version, "sha256": _sha(ingest.read_bytes())}
+    return ingest, _save(root, "dedup", (parent,), into=2, kept=2, q=0)
+
+
+def _sha(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _save(root: Path, stage: str, parents: tuple, *, into: int, kept: int, q: int) -> Path:
+    path = root / "manifests" / "d" / f"{stage}.json"
+    data = root / "data" / "d" / stage / ("k" * 16)
+    shards = []
+    for role, rows in (("kept", kept), ("quarantine", q)):
+        content = f"{stage} {role} {rows}".encode()
+        if rows:
+            (data / role).mkdir(parents=True)
+            (data / role / "part.parquet").write_bytes(content)
+            shards.append(Shard(f"{role}/part.parquet", rows, len(content), _sha(content)))
+    manifest = Manifest(
+        dataset="d", kind="document", stage=stage, key="k" * 64, parents=parents, config={"a": 1}, code="c",
+        ledger=Ledger(Count(into=into, kept=kept, quarantined=q)), shards=tuple(shards), facts={"x": "é"},
+    )  # fmt: skip
+    lay = {
+        "parents": {p["version"]: "ingest.json" for p in parents if "version" in p},
+        "raw": {"raw.jsonl": "../../raw.jsonl"},
+    }
+    save(path, manifest, lay)
+    return path
+
+
+def problems(path: Path) -> list[str]:
+    return [f"{name}: {problem}" for name, problem in verify(path) if problem]
+
+
+def test_a_manifest_survives_a_round_trip_byte_for_byte(tmp_path: Path) -> None:
+    ingest, _ = make(tmp_path)
+    assert load(ingest).to_bytes() == ingest.read_bytes()
+    body = json.loads(ingest.read_bytes())
+    assert body["ledger"]["rows"]["in"] == 3
+    version = body.pop("version")
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert version == _sha(text.encode())[:12]
+
+
+def test_an_untouched_chain_has_no_problems_and_is_checked_to_the_raw_input(tmp_path: Path) -> None:
+    _, child = make(tmp_path)
+    checked = list(verify(child))
+    assert [p for _, p in checked if p] == []
+    assert {Path(n).name for n, _ in checked} >= {"dedup.json", "ingest.json", "part.parquet", "raw.jsonl"}
+    assert len(checked) == 8
+
+
+def test_one_byte_changed_anywhere_is_named(tmp_path: Path) -> None:
+    ingest, child = make(tmp_path)
+    files = [ingest, child, tmp_path / "raw.jsonl", *tmp_path.glob("data/d/*/*/*/part.parquet")]
+    files += [p for p in tmp_path.glob("manifests/d/history/*.json") if not p.name.endswith(".run.json")]
+    assert len(files) == 8
+    for file in files:
+        before = file.read_bytes()
+        for at in range(0, len(before), max(1, len(before) // 23)):
+            file.write_bytes(before[:at] + bytes([before[at] ^ 1]) + before[at + 1 :])
+            found = problems(child)
+            assert found and any(str(file) in p or file.name in p for p in found), (file, at, found)
+        file.write_bytes(before)
+    assert problems(child) == []
+
+
+def test_missing_files_are_named(tmp_path: Path) -> None:
+    ingest, child = make(tmp_path)
+    shard = data_dir(ingest, load(ingest)) / "kept" / "part.parquet"
+    shard.unlink()
+    (tmp_path / "raw.jsonl").unlink()
+    assert [p.split(": ")[1] for p in problems(child)] == ["missing", "raw input"]
+
+
+def test_a_parent_that_was_run_again_is_found_in_history(tmp_path: Path) -> None:
+    ingest, child = make(tmp_path)
+    other = load(ingest)
+    save(ingest, Manifest(**{f: getattr(other, f) for f in other.__slots__} | {"config": {"a": 2}}), {})
+    assert problems(child) == []
+    for old in (ingest.parent / "history").glob("ingest-*"):
+        old.unlink()
+    assert "run again since" in problems(child)[0]
+
+
+def test_a_ledger_that_does_not_add_up_is_a_problem() -> None:
+    assert list(Ledger(Count(into=5, kept=2, dropped={"x": 2})).problems()) == [
+        "ledger: 5 rows in, but 4 accounted for"
+    ]
+    assert list(Ledger(Count(into=5, kept=2, dropped={"x": 2}, quarantined=1, padding=9)).problems()) == []
+
+
+def test_counts_add_by_reason() -> None:
+    total = Count(into=2, kept=1, dropped={"a": 1}).plus(Count(into=3, dropped={"a": 1, "b": 2}))
+    assert total == Count(into=5, kept=1, dropped={"a": 2, "b": 2})
+
+
+@pytest.mark.parametrize("path", ["../x", "kept/../../x", "/etc/passwd", "other/x", "", "kept\\x"])
+def test_a_shard_may_not_leave_its_data_folder(path: str) -> None:
+    with pytest.raises(ManifestError, match="leaves the data folder"):
+        Shard(path, 1, 1, "0")
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"format": "other", "format_version": 1}'])
+def test_what_is_no_manifest_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "m.json").write_bytes(data)
+    with pytest.raises(ManifestError, match=r"m\.json"):
+        load(tmp_path / "m.json")
+
+
+def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
+    ingest, _ = make(tmp_path)
+    ingest.write_bytes(ingest.read_bytes().replace(b'"kept": 2', b'"kept": 3'))
+    with pytest.raises(IntegrityError, match="changed after it was written"):
+        load(ingest)
