@@ -1,0 +1,38 @@
+"""JSON Lines: one record a line, numbered by its line; blank lines are no records."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from datakit.read import json_records
+from datakit.read._kernels import lines
+from datakit.read.convert import Converter
+from datakit.read.files import SourceFile
+from datakit.read.sink import Place
+from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
+
+
+def cut(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
+    """Cut at line ends."""
+    return cut_stream(file, index, room, line_end)
+
+
+def line_end(data: bytearray, room: int, at_end: bool) -> Cut | None:
+    """The first line end at or past `room`; at the file's end also the last byte."""
+    found = data.find(b"\n", room - 1)
+    if found < 0 and not at_end:
+        return None
+    stop = found + 1 if found >= 0 else len(data)
+    newlines = count_newlines(memoryview(data)[:stop])
+    return Cut(stop, newlines, newlines)
+
+
+def read(data: bytes, segment: Segment, converter: Converter) -> Iterator[None]:
+    """Put the lines of a segment into the converter's sink."""
+    starts, stops, numbers = lines(np.frombuffer(data, np.uint8), True)
+    records = (numbers + segment.first_line).tolist()
+
+    def place(i: int) -> Place:
+        return Place(records[i], records[i], segment.start + int(starts[i]))
+
+    return json_records.read(data, starts, stops, records, place, converter)

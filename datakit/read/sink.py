@@ -1,0 +1,203 @@
+"""Where readers put what they find: rows of one kind and quarantined records, given out as bounded batches."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from datakit import schema
+from datakit.layouts.conversations import Conversation
+from datakit.layouts.preferences import Preference
+from datakit.layouts.record import Misfit
+from datakit.layouts.tokenised import Spans, Tokens
+from datakit.layouts.turns import Message
+from datakit.text.normalize import digest, normalize
+
+BATCH_BYTES: Final = 16 << 20
+BATCH_ROWS: Final = 1 << 16
+MAX_RECORD_BYTES: Final = 1 << 30
+"""A longer record is quarantined: offsets of an Arrow string array end at 2 GiB."""
+
+UNFINISHED: Final = ("invalid_json", "invalid_utf8", "bad_row")
+"""Reasons that a record cut in the middle may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows of the dataset's kind, the records that could not become rows, and what happened on the way."""
+
+    rows: pa.RecordBatch
+    quarantined: pa.RecordBatch
+    notes: dict[str, int] = field(default_factory=dict)
+    """Counted events that cost no row: `repeated_keys` (records in which a key stands twice)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record stands: record number and line (both 0-based), byte offset in the uncompressed file (-1: none)."""
+
+    record: int
+    line: int
+    offset: int
+
+
+class Sink:
+    """Collects rows and quarantined records of one unit; `take` gives them out as a batch and begins anew."""
+
+    def __init__(self, kind: str, segment_source: str = "text") -> None:
+        self.kind = kind
+        self.segment_source = segment_source
+        self.ends_badly = False
+        """Whether the record read last was quarantined; readers say so."""
+        self._begin()
+
+    def _begin(self) -> None:
+        self.keys: list[int] = []
+        self.ids: list[str] = []
+        self.sources: list[str] = []
+        self.extras: list[str | None] = []
+        self.contents: list[Any] = []
+        self.bad: list[tuple[str, int, int | None, str, str, bytes]] = []
+        self.notes: dict[str, int] = {}
+        self.bytes = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether it is time to take a batch: decided by the records alone."""
+        return self.bytes >= BATCH_BYTES or len(self.keys) + len(self.bad) >= BATCH_ROWS
+
+    def row(self, key: int, id: str, source: str, extra: str | None, content: Any, size: int) -> None:
+        """Add a row; `content` is a text, `Conversation`, `Preference` or `Tokens` by the sink's kind."""
+        self.keys.append(key)
+        self.ids.append(id)
+        self.sources.append(source)
+        self.extras.append(extra)
+        self.contents.append(content)
+        self.bytes += size
+
+    def quarantine(self, name: str, place: Place, why: Misfit, raw: bytes) -> None:
+        """Add a record that could not become a row, with its bytes."""
+        offset = None if place.offset < 0 else place.offset
+        self.bad.append((name, place.line + 1, offset, why.reason, why.detail, raw[:MAX_RECORD_BYTES]))
+        self.bytes += len(raw)
+
+    def broken_off(self, name: str, place: Place, why: Misfit) -> None:
+        """The file could not be read any further: `why` becomes the reason of its unfinished last record, or of an empty one."""
+        if self.ends_badly and self.bad and self.bad[-1][3] in UNFINISHED:
+            *where, _, _, raw = self.bad[-1]
+            self.bad[-1] = (*where, why.reason, why.detail, raw)  # type: ignore[assignment]
+        else:
+            self.quarantine(name, place, why, b"")
+
+    def note(self, event: str) -> None:
+        """Count an event that costs no row."""
+        self.notes[event] = self.notes.get(event, 0) + 1
+
+    def take(self) -> Batch:
+        """Everything collected since the last call."""
+        made = Batch(self._rows(), self._quarantined(), self.notes)
+        self._begin()
+        return made
+
+    def _rows(self) -> pa.RecordBatch:
+        n = len(self.keys)
+        columns = _BY_KIND[self.kind](self.contents)
+        hashes = columns.pop("content_hash")
+        if self.kind.startswith("tokens"):
+            columns["segment_source"] = pa.array([self.segment_source] * n, pa.string())
+        columns |= {
+            "row_key": pa.array(np.asarray(self.keys, np.uint64)),
+            "id": pa.array(self.ids, pa.string()),
+            "content_hash": hashes,
+            "source": pa.array(self.sources, pa.string()),
+            "lang": pa.nulls(n, pa.string()),
+            "lang_score": pa.nulls(n, pa.float32()),
+            "extra": pa.array(self.extras, pa.string()),
+        }
+        made = schema.of_kind(self.kind)
+        return pa.record_batch([columns[name] for name in made.names], schema=made)
+
+    def _quarantined(self) -> pa.RecordBatch:
+        made = schema.quarantine()
+        columns = zip(*self.bad, strict=True) if self.bad else ([] for _ in made)
+        return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, made, strict=True)], schema=made)
+
+
+def _documents(texts: list[str]) -> dict[str, pa.Array]:
+    text = pa.array(texts, pa.string())
+    return {"text": text, "content_hash": digest(normalize(text))}
+
+
+def _conversations(found: list[Conversation]) -> dict[str, pa.Array]:
+    views = [_canonical(c.messages) + _FIELD + (c.tools or "") for c in found]
+    return {
+        "messages": messages_array([c.messages for c in found]),
+        "tools": pa.array([c.tools for c in found], pa.string()),
+        "content_hash": digest(normalize(pa.array(views, pa.string()))),
+    }
+
+
+def _preferences(found: list[Preference]) -> dict[str, pa.Array]:
+    views = [_SIDE.join([*map(_canonical, (p.prompt, p.chosen, p.rejected)), p.tools or ""]) for p in found]
+    sides = {name: messages_array([getattr(p, name) for p in found]) for name in ("prompt", "chosen", "rejected")}
+    tools = pa.array([p.tools for p in found], pa.string())
+    return sides | {"tools": tools, "content_hash": digest(normalize(pa.array(views, pa.string())))}
+
+
+def _tokens(found: list[Tokens]) -> dict[str, pa.Array]:
+    return {
+        "input_ids": pa.array([t.input_ids for t in found], pa.list_(pa.int32())),
+        "label_spans": _spans([t.label_spans for t in found]),
+        "content_hash": pa.array([_hash_ids(t) for t in found], pa.string()),
+    }
+
+
+def _token_pairs(found: list[Tokens]) -> dict[str, pa.Array]:
+    return _tokens(found) | {
+        "rejected_ids": pa.array([t.rejected_ids for t in found], pa.list_(pa.int32())),
+        "rejected_label_spans": _spans([t.rejected_label_spans for t in found]),
+    }
+
+
+_BY_KIND: Final = {
+    "document": _documents,
+    "conversation": _conversations,
+    "preference": _preferences,
+    "tokens": _tokens,
+    "tokens_preference": _token_pairs,
+}
+_FIELD, _MESSAGE, _SIDE = (
+    " \x01 ",
+    " \x02 ",
+    " \x03 ",
+)  # the spaces make white space beside a separator count for nothing
+
+
+def _canonical(messages: Sequence[Message]) -> str:
+    """Messages as one string for hashing: equal exactly if roles, contents, reasoning and calls are."""
+    return _MESSAGE.join([_FIELD.join([x or "" for x in m[:6]]) for m in messages])
+
+
+def _hash_ids(row: Tokens) -> str:
+    made = hashlib.blake2b(digest_size=16)
+    for ids in (row.input_ids, row.rejected_ids or []):
+        made.update(len(ids).to_bytes(8, "little") + np.asarray(ids, "<i4").tobytes())
+    return made.hexdigest()
+
+
+def _spans(rows: list[Spans | None]) -> pa.Array:
+    spans = [None if r is None else [{"start": a, "end": b} for a, b in r] for r in rows]
+    return pa.array(spans, schema.SPANS)
+
+
+def messages_array(rows: list[list[Message]]) -> pa.Array:
+    """Lists of messages as one Arrow list array: columns are built flat, which is many times faster than row by row."""
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum([len(r) for r in rows], out=offsets[1:])
+    flat = list(zip(*chain.from_iterable(rows), strict=True)) or [[] for _ in schema.MESSAGE]
+    columns = [pa.array(c, f.type) for c, f in zip(flat, schema.MESSAGE, strict=True)]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(columns, fields=list(schema.MESSAGE)))

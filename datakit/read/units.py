@@ -1,0 +1,153 @@
+"""Cutting files into work units by their data alone: the same inputs and sizes give the same units on any machine."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from datakit.read.files import SourceFile
+from datakit.read.streams import BrokenStream, blocks
+
+BOM: Final = b"\xef\xbb\xbf"
+Spans = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of one file that holds whole records.
+
+    Its bytes are `data`, or for a plain local file the range `start:stop` that the worker reads itself. Columnar files have
+    `groups` (row groups or record batches, half open) instead.
+    """
+
+    file: int
+    first_record: int
+    first_line: int
+    start: int
+    stop: int
+    data: bytes | None = None
+    spans: Spans | None = None
+    """int64[records, 3] of JSON values: (start, stop) in the segment's bytes, lines before the start."""
+    groups: tuple[int, int] | None = None
+    failure: tuple[str, str] | None = None
+    """(reason, detail) when the file could not be read beyond this segment."""
+
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
+
+    index: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes."""
+        return sum(s.bytes for s in self.segments)
+
+
+Room = Callable[[], int]
+"""How many bytes the unit under way still takes (below 1: none, cut at the next record)."""
+
+
+class Cutter(Protocol):
+    """Cuts one file into segments."""
+
+    def __call__(self, file: SourceFile, index: int, room: Room) -> Iterator[Segment]: ...
+
+
+class _Assembly:
+    """Segments on their way into units of at least `size` bytes each."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.segments: list[Segment] = []
+        self.filled = 0
+        self.index = 0
+
+    def room(self) -> int:
+        return self.size - self.filled
+
+    def add(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.filled += segment.bytes
+
+    def take(self) -> Unit:
+        made = Unit(self.index, tuple(self.segments))
+        self.segments, self.filled, self.index = [], 0, self.index + 1
+        return made
+
+
+def assemble(files: list[tuple[SourceFile, Cutter]], size: int) -> Iterator[Unit]:
+    """The units of all files, in order. A unit ends with the first record at which it has `size` bytes or more."""
+    assembly = _Assembly(size)
+    for index, (file, cut) in enumerate(files):
+        for segment in cut(file, index, assembly.room):
+            assembly.add(segment)
+            if assembly.room() <= 0:
+                yield assembly.take()
+    if assembly.segments:
+        yield assembly.take()
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a segment may end: its bytes, and the records and lines in it."""
+
+    stop: int
+    records: int
+    lines: int
+    spans: Spans | None = None
+
+
+Find = Callable[[bytearray, int, bool], Cut | None]
+"""(bytes from a record's start on, room, at the file's end) -> the first possible cut at or past the room; None: more bytes."""
+
+
+def cut_stream(file: SourceFile, index: int, room: Room, find: Find) -> Iterator[Segment]:
+    """Cut a file that is read from its beginning to its end. A byte order mark is skipped."""
+    keep = bool(file.compression) or not file.is_local
+    buffer, base, record, line, wait = bytearray(), 0, 0, 0, 0
+    for block, failure in _with_failure(file):
+        at_end = block is None
+        buffer += block or b""
+        if base == 0 and buffer.startswith(BOM):
+            del buffer[: len(BOM)]
+            base = len(BOM)
+        # A record longer than the room is looked for again only when twice the bytes are there: linear in all.
+        while buffer and (at_end or len(buffer) > max(room(), wait)):
+            found = find(buffer, max(room(), 1), at_end)
+            if found is None:
+                wait = 2 * len(buffer)
+                break
+            data = bytes(memoryview(buffer)[: found.stop]) if keep else None
+            last = at_end and found.stop == len(buffer)
+            stop, failed = base + found.stop, failure if last else None
+            del buffer[: found.stop]
+            yield Segment(index, record, line, base, stop, data, found.spans, failure=failed)
+            base, record, line, wait = stop, record + found.records, line + found.lines, 0
+            failure = None if last else failure
+    if failure:
+        yield Segment(index, record, line, base, base, b"", failure=failure)
+
+
+def _with_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, str] | None]]:
+    """The blocks of a file, then (None, the failure that ended them or None)."""
+    failure: tuple[str, str] | None = None
+    try:
+        for block in blocks(file):
+            yield block, None
+    except BrokenStream as e:
+        failure = e.reason, e.detail
+    yield None, failure
+
+
+def count_newlines(data: bytes | bytearray) -> int:
+    """New lines in some bytes."""
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
