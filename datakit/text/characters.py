@@ -80,6 +80,12 @@ def character_table() -> CharacterTable:
     return CharacterTable(*_paged(flat), folds)
 
 
+def entry(char: str) -> int:
+    """The entry of one character, for code that is not a kernel."""
+    table, code = character_table(), ord(char)
+    return int(table.entries[int(table.pages[code >> 8]) << 8 | code & 255])
+
+
 def _populated_planes() -> tuple[list[int], list[str]]:
     """Code points of the planes that hold characters other than private use; surrogates left out."""
     codes = [*range(0xD800), *range(0xE000, 0x40000), *range(0xE0000, 0xF0000)]

@@ -1,0 +1,32 @@
+"""Union-find over buckets. Arrays only."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def _root(parent, row):  # type: ignore[no-untyped-def]
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = parent[row]
+    return row
+
+
+@njit(cache=True, nogil=True)
+def first_of_component(of_row, count):  # type: ignore[no-untyped-def]
+    """The least row number of each row's component; `of_row` int32 (rows, bands), -1 for no bucket."""
+    rows, bands = of_row.shape
+    parent = np.arange(rows)
+    seen = np.full(count, -1, dtype=np.int64)
+    for row in range(rows):
+        for band in range(bands):
+            bucket = of_row[row, band]
+            if bucket < 0:
+                continue
+            if seen[bucket] < 0:
+                seen[bucket] = row
+            a, b = _root(parent, row), _root(parent, seen[bucket])
+            parent[max(a, b)] = min(a, b)
+    for row in range(rows):
+        parent[row] = _root(parent, row)
+    return parent

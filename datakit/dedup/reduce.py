@@ -1,0 +1,124 @@
+"""From the sketches of all rows to who stays: exact duplicates first, then near ones among what is left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from datakit.dedup.config import DedupConfig
+from datakit.dedup.exact import first_of_equals
+from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets
+from datakit.dedup.sketches import Sketches, open_sketches
+from datakit.dedup.star import Clusters, components, star
+from datakit.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of each row, in the order of the sketches.
+
+    `survivor` int64 (rows,): the row that stays in its place, -1 where it stays itself. `similarity` float64 (rows,).
+    `exact` bool (rows,): the survivor's text is equal.
+    """
+
+    sketches: Sketches
+    survivor: npt.NDArray[np.int64]
+    similarity: npt.NDArray[np.float64]
+    exact: npt.NDArray[np.bool_]
+    facts: dict[str, Any]
+
+
+def decide_all(paths: Sequence[Path], config: DedupConfig, workers: int) -> Verdict:
+    """Compare all rows of the sketch files.
+
+    Rows with equal text form a group, which its first row in the policy's order stands for. Those first rows are
+    compared by `star` or `components`. Where the first row of a group is dropped, its copies are near duplicates of the
+    same survivor, with the same similarity: every row that is named stays.
+
+    Raises:
+        ConfigError: the policy's column holds no number in any row.
+    """
+    sketches = open_sketches(paths)
+    order = _policy_order(sketches, config)
+    first = first_of_equals(sketches.digest[order])
+    stands_for, clusters, buckets = _near(sketches, order, first, config, workers)
+    survivor, similarity = np.arange(len(order)), np.ones(len(order))
+    dropped = clusters.survivor >= 0
+    survivor[stands_for[dropped]] = stands_for[clusters.survivor[dropped]]
+    similarity[stands_for] = clusters.similarity
+    exact = survivor[first] == first
+    last, similarity = survivor[first], similarity[first]
+    facts = _facts(config, buckets, clusters) | _cluster_facts(last, config, sketches, order)
+    verdict_survivor, verdict_similarity = np.empty(len(order), np.int64), np.empty(len(order))
+    verdict_exact = np.empty(len(order), np.bool_)
+    verdict_survivor[order] = np.where(last == np.arange(len(order)), -1, order[last])
+    verdict_similarity[order], verdict_exact[order] = similarity, exact
+    return Verdict(sketches, verdict_survivor, verdict_similarity, verdict_exact, facts)
+
+
+def _policy_order(sketches: Sketches, config: DedupConfig) -> npt.NDArray[np.int64]:
+    """Row numbers in the policy's order, ties by row_key."""
+    if config.policy == "first":
+        return np.argsort(sketches.row_key, kind="stable")
+    if len(sketches.rank) and np.isnan(sketches.rank).all():
+        raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
+    return np.lexsort((sketches.row_key, -sketches.rank))  # NaN sorts last
+
+
+def _near(
+    sketches: Sketches,
+    order: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+    config: DedupConfig,
+    workers: int,
+) -> tuple[npt.NDArray[np.int64], Clusters, Buckets]:
+    """(the first rows of groups that have shingles, numbered in the policy's order; what became of them; buckets)."""
+    length = sketches.length[order]
+    described = np.flatnonzero(length > 0)  # any copy of a text may be the one whose shingles were kept
+    groups, copy = np.unique(first[described], return_index=True)
+    where = order[described[copy]]
+    buckets = find_buckets(sketches.bands[where], workers)
+    address, length = sketches.address[where], sketches.length[where]
+    if config.cluster == "star":
+        return groups, star(buckets, address, length, config.least), buckets
+    return groups, components(buckets, address, length), buckets
+
+
+def _facts(config: DedupConfig, buckets: Buckets, clusters: Clusters) -> dict[str, Any]:
+    return {
+        "lsh": {
+            "num_perm": config.num_perm,
+            "num_bands": config.num_bands,
+            "rows_per_band": config.rows_per_band,
+            "seed": config.seed,
+            "candidate_probability": {
+                f"{s / 100:.2f}": candidate_probability(s / 100, config.num_bands, config.rows_per_band)
+                for s in range(0, 101, 5)
+            },
+        },
+        "candidates": {
+            "buckets": len(buckets.sizes),
+            "largest_bucket_rows": int(buckets.sizes.max(initial=0)),
+            "pairs_in_buckets": buckets.pairs,
+            "pairs_compared": clusters.pairs_compared,
+            "pairs_similar": int((clusters.survivor >= 0).sum()),
+        },
+    }
+
+
+def _cluster_facts(
+    last: npt.NDArray[np.int64], config: DedupConfig, sketches: Sketches, order: npt.NDArray[np.int64]
+) -> dict[str, Any]:
+    """Size of the largest cluster, and an alarm for each of the largest that are over the limit."""
+    rows = np.bincount(last, minlength=1)
+    large = [int(row) for row in np.argsort(-rows, kind="stable")[:10] if rows[row] > config.max_cluster_rows]
+    names = sketches.ids(order[large]).to_pylist() if large else []
+    alarms = [
+        f"{rows[row]} rows count as one: all but {name!r} are dropped as its duplicates (max_cluster_rows is "
+        f"{config.max_cluster_rows}); look whether they share boilerplate"
+        for row, name in zip(large, names, strict=True)
+    ]
+    return {"largest_cluster_rows": int(rows.max(initial=0)), "alarms": alarms}

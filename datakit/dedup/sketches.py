@@ -1,0 +1,148 @@
+"""What the reduce phase knows of each row: how it is written, and how all of it is read where it lies on the disk."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.dedup.config import DedupConfig
+from datakit.dedup.exact import first_of_equals
+from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
+from datakit.text.normalize import binary_digest, normalize
+from datakit.text.view import view
+
+SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
+
+
+def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
+    """One row per row: `row_key`, `id`, `digest` of the normalised text, `rank` (its value under the policy), `bands`
+    and `shingles`.
+
+    `shingles` is the sorted set of 64-bit shingle hashes; it is null where the row has fewer words than a shingle, and
+    where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
+    """
+    texts = normalize(view(batch, config.on, config.include_system, include_calls=True))
+    digests = binary_digest(texts)
+    fresh = _first_occurrences(digests)
+    sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
+    bands = band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
+    lengths = np.zeros(len(texts), dtype=np.int64)
+    lengths[fresh] = np.diff(sets.starts)
+    every_band = np.zeros((len(texts), config.num_bands), dtype=np.uint64)
+    every_band[fresh] = bands
+    starts = np.concatenate(([0], np.cumsum(lengths)))
+    has_set = pa.array(lengths > 0)
+    return pa.record_batch(
+        {
+            "row_key": batch.column("row_key"),
+            "id": batch.column("id"),
+            "digest": digests,
+            "rank": _rank(batch, texts, config),
+            "bands": pa.FixedSizeListArray.from_arrays(pa.array(every_band.reshape(-1)), config.num_bands),
+            "shingles": pa.LargeListArray.from_arrays(
+                pa.array(starts), pa.array(sets.hashes), type=SHINGLES, mask=pc.invert(has_set)
+            ),
+        }
+    )
+
+
+def _first_occurrences(digests: pa.Array) -> npt.NDArray[np.bool_]:
+    halves = np.frombuffer(digests.buffers()[1], dtype=np.uint64).reshape(-1, 2)
+    return np.equal(first_of_equals(halves), np.arange(len(digests)))
+
+
+def _rank(batch: pa.RecordBatch, texts: pa.Array, config: DedupConfig) -> pa.Array:
+    """float64 per row; among duplicates the highest stays, and null counts as lowest."""
+    if config.policy == "longest":
+        return pc.utf8_length(texts).cast(pa.float64())
+    if not config.score_column:
+        return pa.nulls(len(texts), pa.float64())
+    if config.score_column in batch.schema.names:
+        return batch.column(config.score_column).cast(pa.float64())
+    if "extra" not in batch.schema.names:
+        return pa.nulls(len(texts), pa.float64())
+    return pa.array([_number(extra, config.score_column) for extra in batch.column("extra").to_pylist()], pa.float64())
+
+
+def _number(extra: str | None, name: str) -> float | None:
+    """The user's own field, which ingest keeps in `extra`."""
+    value: Any = orjson.loads(extra).get(name) if extra else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Sketches:
+    """The sketches of all rows. Small columns are gathered into arrays; ids and shingles stay memory-mapped.
+
+    row_key uint64 (rows,); digest uint64 (rows, 2); rank float64 (rows,), NaN where there is none; bands uint64
+    (rows, num_bands); address uint64 and length int64 (rows,) of each shingle set, length 0 where there is none.
+    `batches` are the mapped record batches, which own that memory; `begins` the number of the first row of each.
+    """
+
+    row_key: npt.NDArray[np.uint64]
+    digest: npt.NDArray[np.uint64]
+    rank: npt.NDArray[np.float64]
+    bands: npt.NDArray[np.uint64]
+    address: npt.NDArray[np.uint64]
+    length: npt.NDArray[np.int64]
+    batches: list[pa.RecordBatch]
+    begins: npt.NDArray[np.int64]
+
+    def ids(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """The ids of the given rows, in that order; rows are numbered through all files."""
+        distinct, place = np.unique(rows, return_inverse=True)
+        cuts = np.searchsorted(distinct, np.append(self.begins, len(self.row_key)))
+        parts = [
+            batch.column("id").take(pa.array(distinct[low:high] - begin))
+            for batch, begin, low, high in zip(self.batches, self.begins, cuts, cuts[1:], strict=False)
+            if high > low
+        ]
+        return pa.concat_arrays(parts).take(pa.array(place)) if parts else pa.array([], pa.string())
+
+
+def open_sketches(paths: Sequence[Path]) -> Sketches:
+    """Map the sketch files (Arrow IPC, in shard order) into memory."""
+    readers = [pa.ipc.open_file(pa.memory_map(str(path))) for path in paths]
+    batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
+    batches = [batch for batch in batches if batch.num_rows]
+    sets = [_sets(batch.column("shingles")) for batch in batches]
+    num_bands = batches[0].column("bands").type.list_size if batches else 0
+    return Sketches(
+        row_key=_gather([b.column("row_key").to_numpy() for b in batches], np.uint64),
+        digest=_gather([_words(b.column("digest"), 2) for b in batches], np.uint64, 2),
+        rank=_gather([b.column("rank").to_numpy(zero_copy_only=False) for b in batches], np.float64),
+        bands=_gather([_words(b.column("bands").values, num_bands) for b in batches], np.uint64, num_bands),
+        address=_gather([address for address, _ in sets], np.uint64),
+        length=_gather([length for _, length in sets], np.int64),
+        batches=batches,
+        begins=np.cumsum([0, *(b.num_rows for b in batches)])[:-1],
+    )
+
+
+def _gather(parts: list[npt.NDArray[Any]], dtype: Any, width: int = 0) -> npt.NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty((0, width) if width else 0, dtype=dtype)
+
+
+def _words(array: pa.Array, width: int) -> npt.NDArray[np.uint64]:
+    """The 64-bit words of a fixed-width array where they lie, `width` to a row."""
+    assert array.offset == 0
+    words = np.frombuffer(array.buffers()[1], dtype=np.uint64)
+    return words[: len(array) * array.type.bit_width // 64].reshape(-1, width)
+
+
+def _sets(lists: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """Address and length of each row's shingle set."""
+    assert lists.offset == 0
+    starts = np.frombuffer(lists.buffers()[1], dtype=np.int64)[: len(lists) + 1]
+    values = lists.values.buffers()[1]
+    base = values.address if values is not None else 0
+    return (base + starts[:-1] * 8).astype(np.uint64), np.diff(starts)
