@@ -61,15 +61,11 @@ class Local:
 def _drive(pool: Executor, work: Callable[[T], R], first: list[T], rest: Iterator[T], workers: int) -> Iterator[R]:
     # one task waits for each worker: enough to keep it busy, and few decompressed units in memory
     running: set[Future[Any]] = {pool.submit(work, task) for task in first}
-    more = True
     while running:
-        while more and len(running) < 2 * workers:
-            task = next(rest, None)
-            if task is None:
-                more = False
-            else:
-                running.add(pool.submit(work, task))
+        running |= {pool.submit(work, task) for task in islice(rest, max(0, 2 * workers - len(running)))}
         done, running = wait(running, return_when=FIRST_COMPLETED)
+        if not running:  # all were done at once: draw the next ones before the loop asks whether any are left
+            running = {pool.submit(work, task) for task in islice(rest, 2 * workers)}
         for future in done:
             yield future.result()
 
