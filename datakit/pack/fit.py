@@ -1,0 +1,61 @@
+"""Which sequences share a row.
+
+Best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer Truncations Improve Language Modeling"):
+longest first, each into the fullest row that still holds it.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from datakit.pack._kernels import best_fit, by_length
+
+Int64 = npt.NDArray[np.int64]
+Packing = Literal["best_fit", "concat", "pad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Pieces of sequences and the rows that they go to, sorted by row."""
+
+    sequence: Int64
+    """Which of the given sequences the piece is of."""
+    offset: Int64
+    """The piece's first token within that sequence."""
+    length: Int64
+    row: Int64
+    """0-based, without gaps."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in use."""
+        return int(self.row[-1]) + 1 if len(self.row) else 0
+
+
+def fit(lengths: Int64, stride: int, packing: Packing) -> Fit:
+    """Lay sequences out in rows of `stride` tokens; only `concat` cuts them, any other needs lengths <= stride."""
+    if packing == "concat":
+        return _cut(lengths, stride)
+    everything = np.arange(len(lengths))
+    if packing == "pad":
+        return Fit(everything, np.zeros_like(everything), lengths, everything)
+    bins = best_fit(by_length(lengths, stride), lengths, stride)
+    # Rows in order of their first sequence, sequences in their own order: near to the order of the data.
+    first_of_bin = np.full(int(bins.max(initial=-1)) + 1, len(lengths))
+    np.minimum.at(first_of_bin, bins, everything)
+    rank = np.empty(len(first_of_bin), np.int64)
+    rank[np.argsort(first_of_bin, kind="stable")] = np.arange(len(first_of_bin))
+    rows = rank[bins]
+    order = np.argsort(rows, kind="stable")
+    return Fit(order, np.zeros(len(order), np.int64), lengths[order], rows[order])
+
+
+def _cut(lengths: Int64, stride: int) -> Fit:
+    """The sequences one after another, cut where a row is full."""
+    starts = np.cumsum(lengths) - lengths
+    total = int(lengths.sum())
+    cuts = np.union1d(starts[lengths > 0], np.arange(0, total, stride))
+    sequence = np.searchsorted(starts, cuts, side="right") - 1
+    return Fit(sequence, cuts - starts[sequence], np.diff(np.append(cuts, total)), cuts // stride)

@@ -1,0 +1,85 @@
+"""Trains a byte-level BPE tokenizer (Sennrich et al. 2016; on bytes, Radford et al. 2019) with a ChatML template.
+
+Special tokens come first: 0 `<|endoftext|>`, 1 `<|im_start|>`, 2 `<|im_end|>`. `<|im_end|>` is `eos_token`: it ends
+turns and documents alike, so that a model pretrained on text and fine-tuned on conversations has one token to stop at.
+`<|endoftext|>` only pads, so that no padding is ever mistaken for an end.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from datakit.config import option
+from datakit.errors import ConfigError, InputError
+from datakit.pack.templates import CHATML
+
+PAD, BOS, EOS = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizerConfig:
+    """What tokenizer to train."""
+
+    vocab_size: int = option(6400, "tokens, the special ones and the 256 bytes included")
+    min_frequency: int = option(2, "a pair of tokens is merged if it occurs at least this often")
+    max_chars: int = option(200_000_000, "train on at most this many characters, from the beginning; 0: on all")
+
+    def __post_init__(self) -> None:
+        least = 256 + len(SPECIAL)
+        if self.vocab_size < least:
+            raise ConfigError(
+                f"vocab_size must be at least {least} (bytes and special tokens), found {self.vocab_size}"
+            )
+        if self.min_frequency < 1 or self.max_chars < 0:
+            raise ConfigError("min_frequency must be at least 1 and max_chars 0 (no limit) or more")
+
+
+def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, bytes]:
+    """The files `tokenizer.json` and `tokenizer_config.json` of a tokenizer trained on texts; same texts, same bytes.
+
+    Raises:
+        InputError: there is no text to train on.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size,
+        min_frequency=config.min_frequency,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    sample = _Limited(texts, config.max_chars)
+    tokenizer.train_from_iterator(sample, trainer)
+    if not sample.chars:
+        raise InputError("tokenizer: the rows hold no text to train on")
+    settings = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "bos_token": BOS,
+        "eos_token": EOS,
+        "pad_token": PAD,
+        "unk_token": PAD,
+        "clean_up_tokenization_spaces": False,
+        "chat_template": CHATML,
+    }
+    config_json = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+    return {"tokenizer.json": tokenizer.to_str(pretty=True).encode(), "tokenizer_config.json": config_json.encode()}
+
+
+class _Limited:
+    """Texts up to a number of characters; the text that reaches it is the last."""
+
+    def __init__(self, texts: Iterable[str], max_chars: int) -> None:
+        self._texts, self._max, self.chars = texts, max_chars, 0
+
+    def __iter__(self) -> Iterator[str]:
+        for text in self._texts:
+            self.chars += len(text)
+            yield text
+            if self._max and self.chars >= self._max:
+                return
