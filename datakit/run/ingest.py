@@ -16,7 +16,9 @@ import pyarrow as pa
 from datakit.config import resolved
 from datakit.errors import InputError
 from datakit.manifest import Count, Ledger, Shard
-from datakit.read.stage import IngestConfig, Plan, Unit, plan, read_unit, units
+from datakit.read.files import open_binary
+from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
+from datakit.read.units import Unit
 from datakit.run.job import Job, Run
 from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
@@ -62,7 +64,7 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
         if rows.quarantined:
             run.progress.line(f"ingest: {rows.quarantined} records could not be read: see {job.data}/quarantine")
         shards = [Shard(**s) for r in finished for s in r["shards"]]
-        facts = {"layouts": {f.name: planned.layouts[f.name] for f in planned.files}}
+        facts = {"layouts": {f.name: c.layout for f, c in zip(planned.files, planned.layouts, strict=True)}}
         return job.close(work, ledger=Ledger(rows, None, notes), shards=shards, facts=facts)
 
 
@@ -70,10 +72,9 @@ def _job(run: Run, planned: Plan, config: IngestConfig) -> Job:
     hashes, target = RawHashes(), run.place.manifest("ingest").parent
     parents, lay = [], {}
     for file in planned.files:
-        remote = "://" in file.path
-        found = file.remote_sha256() if remote else hashes.of(Path(file.path))
+        found = hashes.of(Path(file.path)) if file.is_local else _remote_hash(file.path)
         parents.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
-        lay[file.name] = file.path if remote else relpath(file.path, target)
+        lay[file.name] = relpath(file.path, target) if file.is_local else file.path
     hashes.save()
     return Job(
         run=run,
@@ -83,6 +84,14 @@ def _job(run: Run, planned: Plan, config: IngestConfig) -> Job:
         parents=tuple(parents),
         lay={"raw": lay},
     )
+
+
+def _remote_hash(url: str) -> str:
+    total = hashlib.sha256()
+    with open_binary(url) as opened:
+        while block := opened.read(8 << 20):
+            total.update(block)
+    return total.hexdigest()
 
 
 def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit) -> Result:
