@@ -35,7 +35,7 @@ MESSAGE: Final = pa.struct(
         ("weight", pa.float64()),
     ]
 )
-"""One message. `tool_calls` is a JSON list as a string; `weight` is the user's loss weight, null where none was given."""
+"""One message. `tool_calls` is a JSON list as a string; `weight` is the user's loss weight, null where none was."""
 
 MESSAGES: Final = pa.list_(MESSAGE)
 
@@ -69,8 +69,8 @@ def preference() -> pa.Schema:
 def tokens(preference: bool = False) -> pa.Schema:
     """Token ids with the spans the model must produce (null: all of them, plain text).
 
-    `segment_source` is the kind the ids were made from: "text", "conversation" or "preference". With `preference`, `input_ids`
-    is the prompt and the chosen answer, `rejected_ids` the prompt and the rejected one, each with spans of its own.
+    `segment_source` is the kind the ids were made from: "text", "conversation" or "preference". With `preference`,
+    `input_ids` is the prompt and the chosen answer, `rejected_ids` the prompt and the rejected one, each with spans.
     """
     fields = [*COMMON, pa.field("input_ids", pa.list_(pa.int32()), nullable=False), pa.field("label_spans", SPANS)]
     fields.append(pa.field("segment_source", pa.string(), nullable=False))
@@ -89,8 +89,8 @@ def of_kind(kind: str) -> pa.Schema:
 def quarantine() -> pa.Schema:
     """What could not be read: where it stood, why, and its bytes as they were.
 
-    `line` is 1-based, as editors count (for columnar files the row's number); `byte_offset` is 0-based in the uncompressed file,
-    null where a format has none.
+    `line` is 1-based, as editors count (for columnar files the row's number); `byte_offset` is 0-based in the
+    uncompressed file, null where a format has none.
     """
     return pa.schema(
         [

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
-from datakit.layouts.record import Fields, Misfit, name_of, text_of
+from datakit.layouts.record import Fields, MisfitError, name_of, text_of
 from datakit.layouts.turns import Message, Turns, tools_of, turns
 
 TURN_FIELDS: Final = ("messages", "conversations", "conversation")
@@ -30,7 +30,9 @@ def from_turns(fields: Fields) -> Conversation:
     """`messages` or `conversations`, with `system` and `tools` beside them where given."""
     key = first_of(TURN_FIELDS, fields)
     if not key:
-        raise Misfit("missing_field", f"none of {', '.join(TURN_FIELDS)} is there; the fields are {', '.join(fields)}")
+        raise MisfitError(
+            "missing_field", f"none of {', '.join(TURN_FIELDS)} is there; the fields are {', '.join(fields)}"
+        )
     return around(turns(fields[key], key), key, fields)
 
 
@@ -54,7 +56,7 @@ def from_alpaca(fields: Fields) -> Conversation:
     key = first_of(OUTPUTS, fields)
     if not key or "instruction" not in fields:
         need = f"instruction and one of {', '.join(OUTPUTS)}"
-        raise Misfit("missing_field", f"{need} should be there; the fields are {', '.join(fields)}")
+        raise MisfitError("missing_field", f"{need} should be there; the fields are {', '.join(fields)}")
     asked = text_of(fields["instruction"], "instruction")
     given = fields.get("input")
     if given:
@@ -66,7 +68,9 @@ def from_prompt(fields: Fields) -> Conversation:
     """A prompt and its completion, a question and its answer: strings, or lists of turns."""
     asked, key = first_of(QUESTIONS, fields), first_of(ANSWERS, fields)
     if not asked or not key:
-        raise Misfit("missing_field", f"a prompt and a completion should be there; the fields are {', '.join(fields)}")
+        raise MisfitError(
+            "missing_field", f"a prompt and a completion should be there; the fields are {', '.join(fields)}"
+        )
     if type(fields[asked]) is not list:
         return exchange(fields, text_of(fields[asked], asked), key, (asked,))
     before, after = turns(fields[asked], asked), answer(fields[key], key)
@@ -97,12 +101,12 @@ def history(value: Any) -> list[Message]:
     """Alpaca's `history`: pairs of (user, assistant).
 
     Raises:
-        Misfit: it is not a list of pairs of strings.
+        MisfitError: it is not a list of pairs of strings.
     """
     if not value:
         return []
     if type(value) is not list or any(type(pair) is not list or len(pair) != 2 for pair in value):
-        raise Misfit("bad_messages", f"history should be a list of pairs of strings, found {name_of(value)}")
+        raise MisfitError("bad_messages", f"history should be a list of pairs of strings, found {name_of(value)}")
     made = []
     for i, (asked, told) in enumerate(value):
         made.append(Message("user", text_of(asked, f"history[{i}][0]")))

@@ -4,7 +4,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from datakit.layouts.conversations import TURN_FIELDS, answer, around, first_of, history
-from datakit.layouts.record import Fields, Misfit, text_of
+from datakit.layouts.record import Fields, MisfitError, text_of
 from datakit.layouts.turns import Message, Turns, turns
 
 PAIRS: Final = (
@@ -67,11 +67,11 @@ def transcript(text: str, where: str) -> list[Message]:
     """ "Human: ... Assistant: ..." as messages, white space around each removed.
 
     Raises:
-        Misfit: it does not begin with a speaker.
+        MisfitError: it does not begin with a speaker.
     """
     body = text.lstrip()
     if not _SPEAKER.match(body):
-        raise Misfit("bad_transcript", f'{where} should begin with "Human:" or "Assistant:", found {body[:40]!r}')
+        raise MisfitError("bad_transcript", f'{where} should begin with "Human:" or "Assistant:", found {body[:40]!r}')
     cuts = list(_SPEAKER.finditer(body))
     ends = [c.start() for c in cuts[1:]] + [len(body)]
     return [Message(_ROLES[c[1]], body[c.end() : end].strip()) for c, end in zip(cuts, ends, strict=True)]
@@ -80,7 +80,7 @@ def transcript(text: str, where: str) -> list[Message]:
 def _names(fields: Fields) -> tuple[str, str]:
     names = pair_of(fields)
     if names is None:
-        raise Misfit(
+        raise MisfitError(
             "missing_field", f"a chosen and a rejected answer should be there; the fields are {', '.join(fields)}"
         )
     return names
@@ -103,7 +103,7 @@ def _prompt(fields: Fields) -> tuple[str, Turns, tuple[str, ...]]:
     """The prompt that stands beside the sides: (its field, its messages, more fields that it took)."""
     key = first_of((*TURN_FIELDS, *PROMPTS), fields)
     if not key:
-        raise Misfit("missing_field", f"the pair has no prompt; the fields are {', '.join(fields)}")
+        raise MisfitError("missing_field", f"the pair has no prompt; the fields are {', '.join(fields)}")
     if key in TURN_FIELDS or type(fields[key]) is list:
         return key, turns(fields[key], key), ()
     asked, used = text_of(fields[key], key), ["history"] if "history" in fields else []

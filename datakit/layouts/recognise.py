@@ -30,7 +30,10 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The layout of one file; `text_field` is the field of a document's text. `layout` is "" where nothing could be read."""
+    """The layout of one file; `text_field` is the field of a document's text.
+
+    `layout` is "" where no record could be read, and for a file that is set aside.
+    """
 
     layout: str
     kind: str
@@ -84,7 +87,7 @@ def text_field_of(fields: Fields) -> str:
 
 LAYOUTS: Final = (
     Layout("token_pairs", "tokens_preference", "chosen_ids, rejected_ids, prompt_ids",
-           lambda f: tokenised.is_ids(f.get("chosen_ids")) and tokenised.is_ids(f.get("rejected_ids")), tokenised.from_id_pair),
+           lambda f: all(tokenised.is_ids(f.get(n)) for n in ("chosen_ids", "rejected_ids")), tokenised.from_id_pair),
     Layout("tokens", "tokens", "input_ids or ids, with a loss mask or labels", _is_tokens, tokenised.from_ids),
     Layout("transcripts", "preference", 'chosen and rejected: "Human: ... Assistant: ..."', _is_transcript_pair,
            preferences.from_transcripts),
@@ -108,7 +111,7 @@ BY_NAME: Final = {layout.name: layout for layout in LAYOUTS}
 
 
 def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layout | None:
-    """The first layout that a record fits. With a row `kind` the first of that kind; pairs never pass for conversations.
+    """The first layout that a record fits. With a row `kind` the first of that kind; a pair is never a conversation.
 
     `text_field` makes every record that has such a string a document.
     """

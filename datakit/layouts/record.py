@@ -10,7 +10,7 @@ import orjson
 Fields = dict[str, Any]
 
 
-class Misfit(Exception):
+class MisfitError(Exception):
     """A record that cannot become a row: `reason` is one word to count by, `detail` a sentence for people."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -19,7 +19,7 @@ class Misfit(Exception):
         self.detail = detail
 
 
-class NeedsExactNumbers(Exception):
+class InexactNumbersError(Exception):
     """Nested numbers must be written out again, and this parse may have rounded them; see `Record.exact`."""
 
 
@@ -41,7 +41,7 @@ class Record:
 
 
 def parse_exactly(text: str) -> Any:
-    """JSON with every float and every big integer as a `Number`; NaN and the infinities, which JSON lacks, as strings."""
+    """JSON with floats and big integers as `Number`; NaN and the infinities, which JSON lacks, as strings."""
     return json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=str)
 
 
@@ -62,15 +62,15 @@ def to_json(value: Any) -> str:
     """A nested value as JSON text.
 
     Raises:
-        NeedsExactNumbers: it holds a float, whose original digits this parse no longer has.
-        Misfit: it is nested too deeply to be written.
+        InexactNumbersError: it holds a float, whose original digits this parse no longer has.
+        MisfitError: it is nested too deeply to be written.
     """
     if _has_float(value):
-        raise NeedsExactNumbers
+        raise InexactNumbersError
     try:
         return orjson.dumps(value, default=_default, option=orjson.OPT_PASSTHROUGH_SUBCLASS).decode()
     except TypeError as e:
-        raise Misfit("bad_value", f"a nested value cannot be written as JSON: {e}") from None
+        raise MisfitError("bad_value", f"a nested value cannot be written as JSON: {e}") from None
 
 
 def _default(value: Any) -> Any:
@@ -79,7 +79,7 @@ def _default(value: Any) -> Any:
 
 def _has_float(value: Any, depth: int = 0) -> bool:
     if depth > 500:
-        raise Misfit("too_deep", "a value is nested more than 500 levels deep")
+        raise MisfitError("too_deep", "a value is nested more than 500 levels deep")
     if type(value) is dict:
         return any(_has_float(v, depth + 1) for v in value.values())
     return any(_has_float(v, depth + 1) for v in value) if type(value) is list else type(value) is float
@@ -89,10 +89,10 @@ def text_of(value: Any, where: str) -> str:
     """A value that must be a string.
 
     Raises:
-        Misfit: it is something else; the detail names what.
+        MisfitError: it is something else; the detail names what.
     """
     if type(value) is not str:
-        raise Misfit("not_text", f"{where} should be a string, found {name_of(value)}")
+        raise MisfitError("not_text", f"{where} should be a string, found {name_of(value)}")
     return value
 
 
@@ -104,4 +104,6 @@ def name_of(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float | Number):
         return f"the number {value}"
-    return {dict: "an object", list: "a list", str: "a string"}.get(type(value), type(value).__name__)
+    if isinstance(value, str):
+        return "a string"
+    return "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__

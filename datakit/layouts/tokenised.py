@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from datakit.layouts.conversations import first_of
-from datakit.layouts.record import Fields, Misfit, name_of
+from datakit.layouts.record import Fields, MisfitError, name_of
 
 IDS: Final = ("input_ids", "ids")
 MASKS: Final = ("loss_mask", "assistant_masks", "completion_mask", "labels")
@@ -35,7 +35,7 @@ def from_ids(fields: Fields) -> Tokens:
     """`input_ids` or `ids`, with a mask of 0 and 1 aligned with them, or `labels` that are -100 where none is."""
     key = first_of(IDS, fields)
     if not key:
-        raise Misfit("missing_field", f"ids or input_ids should be there; the fields are {', '.join(fields)}")
+        raise MisfitError("missing_field", f"ids or input_ids should be there; the fields are {', '.join(fields)}")
     ids = _ids(fields[key], key)
     mask = first_of(MASKS, fields)
     spans = _spans(fields[mask], mask, ids) if mask else None
@@ -43,10 +43,10 @@ def from_ids(fields: Fields) -> Tokens:
 
 
 def from_id_pair(fields: Fields) -> Tokens:
-    """`chosen_ids` and `rejected_ids`, answers to `prompt_ids`; without these the ids that both share are the prompt."""
-    names = ("chosen_ids", "rejected_ids")
+    """`chosen_ids` and `rejected_ids`, answers to `prompt_ids`; without these the prompt is what both begin with."""
+    names: tuple[str, ...] = ("chosen_ids", "rejected_ids")
     if any(n not in fields for n in names):
-        raise Misfit(
+        raise MisfitError(
             "missing_field", f"chosen_ids and rejected_ids should be there; the fields are {', '.join(fields)}"
         )
     chosen, rejected = (_ids(fields[n], n) for n in names)
@@ -62,13 +62,13 @@ def from_id_pair(fields: Fields) -> Tokens:
 
 def _ids(value: Any, where: str) -> Ids:
     if type(value) is not list or not value:
-        raise Misfit("bad_ids", f"{where} should be a list of token ids, found {name_of(value)}")
+        raise MisfitError("bad_ids", f"{where} should be a list of token ids, found {name_of(value)}")
     try:
         array("i", value)  # a check in C: integers, none of more than 31 bits
     except (TypeError, OverflowError) as e:
-        raise Misfit("bad_ids", f"{where} should hold token ids below 2**31: {e}") from None
+        raise MisfitError("bad_ids", f"{where} should hold token ids below 2**31: {e}") from None
     if min(value) < 0:
-        raise Misfit("bad_ids", f"{where} should hold token ids, found {min(value)}")
+        raise MisfitError("bad_ids", f"{where} should hold token ids, found {min(value)}")
     return value
 
 
@@ -76,12 +76,12 @@ def _spans(mask: Any, where: str, ids: Ids) -> Spans:
     """Runs of labels as half-open ranges of `ids`."""
     if type(mask) is not list or len(mask) != len(ids):
         found = f"{len(mask)} of them" if type(mask) is list else name_of(mask)
-        raise Misfit("bad_mask", f"{where} should be a list of {len(ids)} values, one per token id, found {found}")
+        raise MisfitError("bad_mask", f"{where} should be a list of {len(ids)} values, one per token id, found {found}")
     if where == "labels":
         if any(label not in (IGNORED, token) for label, token in zip(mask, ids, strict=True)):
-            raise Misfit("bad_mask", f"labels should repeat the token ids or be {IGNORED}, aligned with them")
+            raise MisfitError("bad_mask", f"labels should repeat the token ids or be {IGNORED}, aligned with them")
         mask = [label != IGNORED for label in mask]
     elif any(m not in (0, 1) for m in mask):
-        raise Misfit("bad_mask", f"{where} should hold 0 and 1 only")
+        raise MisfitError("bad_mask", f"{where} should hold 0 and 1 only")
     edges = [i for i, (a, b) in enumerate(pairwise([0, *mask, 0])) if bool(a) != bool(b)]
     return list(zip(edges[::2], edges[1::2], strict=True))

@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from datakit.layouts.record import Fields, Misfit, Number, name_of, parse_exactly, text_of, to_json
+from datakit.layouts.record import Fields, MisfitError, Number, name_of, parse_exactly, text_of, to_json
 
 ROLES: Final = {
     "system": "system",
@@ -25,7 +25,7 @@ ROLES: Final = {
     "function_response": "tool",
     "ipython": "tool",
 }
-"""What datasets call a speaker -> the role a chat template knows. `function_call` is an assistant's turn, see `message`."""
+"""What datasets call a speaker -> the role a chat template knows. `function_call` is an assistant's turn too."""
 
 TEXT_PARTS: Final = ("text", "input_text", "output_text")
 REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
@@ -59,13 +59,13 @@ def turns(value: Any, where: str) -> Turns:
     """A list of turns (or its JSON as a string, as CSV and Parquet files have it) as messages.
 
     Raises:
-        Misfit: it is no list, it is empty, or one of its turns is no message.
+        MisfitError: it is no list, it is empty, or one of its turns is no message.
     """
     if type(value) is str:
         value = _loads(value, where, "bad_messages")
     if type(value) is not list or not value:
         found = "an empty list" if value == [] else name_of(value)
-        raise Misfit("bad_messages", f"{where} should be a list of messages, found {found}")
+        raise MisfitError("bad_messages", f"{where} should be a list of messages, found {found}")
     messages, left, tools = [], [], None
     for i, turn in enumerate(value):
         made, rest = message(turn, f"{where}[{i}]")
@@ -80,10 +80,10 @@ def message(turn: Any, where: str) -> tuple[Message, Fields]:
     """One turn as a message, and its fields that have no column.
 
     Raises:
-        Misfit: no object, an unknown speaker, content that is not text, calls that are not JSON.
+        MisfitError: no object, an unknown speaker, content that is not text, calls that are not JSON.
     """
     if type(turn) is not dict:
-        raise Misfit("bad_messages", f"{where} should be an object, found {name_of(turn)}")
+        raise MisfitError("bad_messages", f"{where} should be an object, found {name_of(turn)}")
     speaker = turn.get("role", turn.get("from"))
     role = ROLES.get(speaker) if type(speaker) is str else None
     if role is not None and turn.keys() in _PLAIN:
@@ -97,7 +97,7 @@ def _full_message(turn: Fields, where: str) -> tuple[Message, Fields]:
     role = _role(turn, where)
     key = "content" if "content" in turn else "value"
     if key not in turn and not {"tool_calls", "function_call"} & turn.keys():
-        raise Misfit("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
+        raise MisfitError("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
     content, reasoning, calls, left = _content(turn.pop(key, None), f"{where}.{key}")
     if role == _CALLS:
         calls, content = [text_of(content, f"{where}.{key}")], ""
@@ -108,7 +108,7 @@ def _full_message(turn: Fields, where: str) -> tuple[Message, Fields]:
             reasoning = text_of(turn.pop(name), f"{where}.{name}")
     tool_calls = _tool_calls(turn, calls, where)
     if content is None and not (tool_calls or reasoning):
-        raise Misfit("not_text", f"{where}.{key} should be a string, found null")
+        raise MisfitError("not_text", f"{where}.{key} should be a string, found null")
     made = Message(
         role="assistant" if role == _CALLS else role,
         content=content or "",
@@ -125,14 +125,14 @@ def _role(turn: Fields, where: str) -> str:
     key = "role" if "role" in turn else "from"
     speaker = turn.pop(key, None)
     if type(speaker) is not str:
-        raise Misfit(
+        raise MisfitError(
             "missing_field", f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
         )
     lowered = speaker.lower()
     if lowered == _CALLS:
         return _CALLS
     if lowered not in ROLES:
-        raise Misfit("unknown_role", f"{where}.{key} is {speaker!r}; known are {', '.join(ROLES)}, {_CALLS}")
+        raise MisfitError("unknown_role", f"{where}.{key} is {speaker!r}; known are {', '.join(ROLES)}, {_CALLS}")
     return ROLES[lowered]
 
 
@@ -141,8 +141,10 @@ def _content(value: Any, where: str) -> tuple[str | None, str, list[str], Fields
     if value is None or type(value) is str:
         return value, "", [], {}
     if type(value) is not list:
-        raise Misfit("not_text", f"{where} should be a string or a list of parts, found {name_of(value)}")
-    text, reasoning, calls, left = [], [], [], []
+        raise MisfitError("not_text", f"{where} should be a string or a list of parts, found {name_of(value)}")
+    text: list[str] = []
+    reasoning: list[str] = []
+    calls, left = [], []
     for i, part in enumerate(value):
         kind, inner, rest = _part(part, f"{where}[{i}]")
         if kind in CALL_PARTS:
@@ -158,15 +160,15 @@ def _part(part: Any, where: str) -> tuple[str, Any, Fields]:
     if type(part) is str:
         return "text", part, {}
     if type(part) is not dict:
-        raise Misfit("not_text", f"{where} should be a string or an object with a type, found {name_of(part)}")
+        raise MisfitError("not_text", f"{where} should be a string or an object with a type, found {name_of(part)}")
     kind = part.get("type", "text")
     if kind not in TEXT_PARTS + REASONING_PARTS + CALL_PARTS:
-        raise Misfit("non_text_part", f"{where} is of type {kind!r}, and only text can be trained on")
+        raise MisfitError("non_text_part", f"{where} is of type {kind!r}, and only text can be trained on")
     rest = {k: v for k, v in part.items() if k != "type"}
     for key in (kind, *PART_VALUES):
         if key in rest:
             return kind, rest.pop(key), rest
-    raise Misfit("missing_field", f"{where} has no value; its fields are {', '.join(part)}")
+    raise MisfitError("missing_field", f"{where} has no value; its fields are {', '.join(part)}")
 
 
 def _tool_calls(turn: Fields, calls: list[str], where: str) -> str | None:
@@ -190,7 +192,7 @@ def _call(text: str, where: str) -> str:
     if type(value) is list:
         return ",".join(_call(to_json(v), where) for v in parse_exactly(text))
     if type(value) is not dict or not ({"name", "function"} & value.keys()):
-        raise Misfit("bad_tool_calls", f"{where} should call a function by name, found {name_of(value)}")
+        raise MisfitError("bad_tool_calls", f"{where} should call a function by name, found {name_of(value)}")
     return text.strip() if "function" in value else f'{{"type":"function","function":{text.strip()}}}'
 
 
@@ -198,7 +200,7 @@ def tools_of(value: Any, where: str) -> str | None:
     """A declaration of tools as JSON text; None where there are none.
 
     Raises:
-        Misfit: a string that is not JSON.
+        MisfitError: a string that is not JSON.
     """
     if not value:
         return None
@@ -225,7 +227,7 @@ def _weight(turn: Fields, where: str) -> float | None:
             turn.pop(key)
             return float(value)
         if value is not None:
-            raise Misfit("bad_weight", f"{where}.{key} should be a number, found {name_of(value)}")
+            raise MisfitError("bad_weight", f"{where}.{key} should be a number, found {name_of(value)}")
         turn.pop(key, None)
     return None
 
@@ -234,4 +236,4 @@ def _loads(text: str, where: str, reason: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as e:
-        raise Misfit(reason, f"{where} is a string that is not JSON: {e}") from None
+        raise MisfitError(reason, f"{where} is a string that is not JSON: {e}") from None

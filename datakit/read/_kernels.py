@@ -39,7 +39,7 @@ def _string_end(data, i, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def lines(data, skip_blank):  # type: ignore[no-untyped-def]
-    """(starts, stops, numbers) of the lines of `data`, white space around them left out; numbers count blank lines too."""
+    """(starts, stops, numbers) of the lines of `data`, without the white space around; numbers count blank ones."""
     total = 1
     for c in data:
         total += c == _NEWLINE
@@ -66,9 +66,9 @@ def lines(data, skip_blank):  # type: ignore[no-untyped-def]
 def members(data, starts, stops):  # type: ignore[no-untyped-def]
     """Where the members of each record's outermost object stand.
 
-    Returns (first, spans, repeated): record r has the rows `first[r]:first[r + 1]` of `spans`, each (key start, key stop,
-    value start, value stop), the key without its quotes; `repeated[r]` if two of its keys are the same bytes. What is not
-    an object has no members, and a broken one those before the break: parsing decides what is valid.
+    Returns (first, spans, repeated): record r has the rows `first[r]:first[r + 1]` of `spans`, each (key start, key
+    stop, value start, value stop), the key without its quotes; `repeated[r]` if two of its keys are the same bytes.
+    What is not an object has no members, and a broken one those before the break: parsing decides what is valid.
     """
     rows = len(starts)
     first, repeated = np.zeros(rows + 1, np.int64), np.zeros(rows, np.bool_)
@@ -131,9 +131,9 @@ def _value_end(data, i, end):  # type: ignore[no-untyped-def]
             if i < 0:
                 return -1
             continue
-        if c == _OPEN_BRACE or c == _OPEN_BRACKET:
+        if c in (_OPEN_BRACE, _OPEN_BRACKET):
             depth += 1
-        elif c == _CLOSE_BRACE or c == _CLOSE_BRACKET:
+        elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
             depth -= 1
             if depth == 0:
                 return i + 1
@@ -145,9 +145,9 @@ def _value_end(data, i, end):  # type: ignore[no-untyped-def]
 def values(data, pos, in_array, spans):  # type: ignore[no-untyped-def]
     """Scan JSON values that follow one another, as elements of an array (`in_array`) or with white space between.
 
-    Fills `spans` (capacity, 3) with (start, stop, new lines before the start) of complete values. Returns (count, pos,
-    new lines, status, where): pos is where to go on, at the start of an unfinished value; status MORE (the bytes or
-    the capacity ended), CLOSED (the array's bracket, pos is past it) or BROKEN (no JSON at `where` in the value at pos).
+    Fills `spans` (capacity, 3) with (start, stop, new lines before the start) of complete values. Returns (count,
+    pos, new lines, status): pos is where to go on, at the start of an unfinished value; status MORE (the bytes or the
+    capacity ended), CLOSED (the array's bracket, pos is past it) or BROKEN (the value at pos is no JSON).
     """
     end, count, newlines = len(data), 0, 0
     i = pos
@@ -156,24 +156,24 @@ def values(data, pos, in_array, spans):  # type: ignore[no-untyped-def]
             newlines += data[i] == _NEWLINE
             i += 1
         if i >= end:
-            return count, i, newlines, MORE, i
+            return count, i, newlines, MORE
         if in_array and data[i] == _CLOSE_BRACKET:
-            return count, i + 1, newlines, CLOSED, i
-        stop, inner, where = _check_value(data, i, end)
+            return count, i + 1, newlines, CLOSED
+        stop, inner = _check_value(data, i, end)
         if stop == -1:
-            return count, i, newlines, MORE, i
+            return count, i, newlines, MORE
         if stop == -2:
-            return count, i, newlines, BROKEN, where
+            return count, i, newlines, BROKEN
         spans[count, 0], spans[count, 1], spans[count, 2] = i, stop, newlines
         count += 1
         newlines += inner
         i = stop
-    return count, i, newlines, MORE, i
+    return count, i, newlines, MORE
 
 
 @njit(cache=True, nogil=True)
 def _check_value(data, start, end):  # type: ignore[no-untyped-def]
-    """(stop, new lines inside, where) of the value at start; stop -1 if the bytes end in it, -2 if it breaks at where.
+    """(stop, new lines inside) of the value at start; stop -1 if the bytes end in it, -2 if it is no JSON.
 
     A grammar check, so that a forgotten brace or quote is seen where it happens. Objects and arrays are told apart for
     the innermost 64 levels only.
@@ -190,22 +190,22 @@ def _check_value(data, start, end):  # type: ignore[no-untyped-def]
         if c == _QUOTE:
             stop = _string_end(data, i + 1, end)
             if stop == -1:
-                return -1, newlines, i
-            if stop < -1 or state == _COLON or state == _AFTER:
-                return -2, newlines, i
+                return -1, newlines
+            if stop < -1 or state in (_COLON, _AFTER):
+                return -2, newlines
             i = stop
-            state = _COLON if state == _KEY or state == _FIRST_KEY else _AFTER
-        elif c == _OPEN_BRACE or c == _OPEN_BRACKET:
+            state = _COLON if state in (_KEY, _FIRST_KEY) else _AFTER
+        elif c in (_OPEN_BRACE, _OPEN_BRACKET):
             if state != _VALUE and state != _FIRST_VALUE:
-                return -2, newlines, i
+                return -2, newlines
             depth += 1
             kinds = kinds << one | np.uint64(c == _OPEN_BRACE)
             state = _FIRST_KEY if c == _OPEN_BRACE else _FIRST_VALUE
             i += 1
-        elif c == _CLOSE_BRACE or c == _CLOSE_BRACKET:
+        elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
             closes = state == _AFTER or state == (_FIRST_KEY if c == _CLOSE_BRACE else _FIRST_VALUE)
             if depth == 0 or not closes or (depth <= 64 and in_object != (c == _CLOSE_BRACE)):
-                return -2, newlines, i
+                return -2, newlines
             depth -= 1
             kinds = kinds >> one
             state = _AFTER
@@ -216,26 +216,26 @@ def _check_value(data, start, end):  # type: ignore[no-untyped-def]
         elif c == _COMMA and state == _AFTER and depth > 0:
             state = _KEY if in_object else _VALUE
             i += 1
-        elif _is_literal(c) and (state == _VALUE or state == _FIRST_VALUE):
+        elif _is_literal(c) and (state in (_VALUE, _FIRST_VALUE)):
             while i < end and _is_literal(data[i]):
                 i += 1
             if i >= end:
-                return -1, newlines, i
+                return -1, newlines
             state = _AFTER
         else:
-            return -2, newlines, i
+            return -2, newlines
         if depth == 0 and state == _AFTER:
-            return i, newlines, i
-    return -1, newlines, i
+            return i, newlines
+    return -1, newlines
 
 
 @njit(cache=True, nogil=True)
 def csv_records(data, start, at_end, delimiter, room):  # type: ignore[no-untyped-def]
     """Records of CSV (RFC 4180): a quote opens a field only at its beginning, and "" inside stands for one quote.
 
-    Returns (starts, stops, lines, pos, newlines): records without their line ends and the new lines before each; blank
-    lines are none. Stops after the first record that ends at or past `room`, or where the bytes end: with `at_end` what is
-    left is a record, else pos is where it begins.
+    Returns (starts, stops, lines, pos, newlines): records without their line ends and the new lines before each;
+    blank lines are none. Stops after the first record that ends at or past `room`, or where the bytes end: with
+    `at_end` what is left is a record, else pos is where it begins.
     """
     capacity = 16
     for c in data:

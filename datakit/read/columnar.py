@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datakit.errors import InputError
-from datakit.layouts.record import Fields, Misfit, NeedsExactNumbers, to_json, with_exact_numbers
+from datakit.layouts.record import Fields, InexactNumbersError, MisfitError, to_json, with_exact_numbers
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile, filesystem
 from datakit.read.sink import Place
@@ -55,7 +55,7 @@ def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[N
                     _add(fields, record, size, converter)
                     record += 1
     except (OSError, pa.ArrowException) as e:
-        why = Misfit("corrupt_file", f"rows {record} to {last - 1} cannot be read: {e}")
+        why = MisfitError("corrupt_file", f"rows {record} to {last - 1} cannot be read: {e}")
         for lost in range(record, last):
             converter.sink.quarantine(converter.source.name, Place(lost, lost, -1), why, b"")
 
@@ -63,7 +63,7 @@ def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[N
 def _add(fields: Fields, record: int, size: int, converter: Converter) -> None:
     try:
         converter.add(fields, record, partial(_members, fields), partial(with_exact_numbers, fields), size, False)
-    except Misfit as e:
+    except MisfitError as e:
         raw = "{" + ",".join(f"{to_json(k)}:{v}" for k, v in _members(fields)) + "}"
         converter.sink.quarantine(converter.source.name, Place(record, record, -1), e, raw.encode())
 
@@ -73,9 +73,9 @@ def _members(fields: Fields) -> Iterator[tuple[str, str]]:
     for key, value in fields.items():
         try:
             yield key, to_json(value)
-        except NeedsExactNumbers:
+        except InexactNumbersError:
             yield key, to_json(with_exact_numbers(value))
-        except Misfit:
+        except MisfitError:
             yield key, to_json(_plain(value))
 
 

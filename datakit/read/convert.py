@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from datakit import schema
-from datakit.layouts.record import Fields, Misfit, NeedsExactNumbers, text_of, to_json
 from datakit.layouts.recognise import BY_NAME, Choice
+from datakit.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, text_of, to_json
 from datakit.read.sink import Sink
 
 Members = Callable[[], Iterable[tuple[str, str]]]
@@ -42,18 +42,18 @@ class Converter:
         """Add one record.
 
         Raises:
-            Misfit: it does not fit the file's layout.
+            MisfitError: it does not fit the file's layout.
         """
         if type(fields) is not dict:
-            raise Misfit("not_an_object", f"a record should be an object, found {_kind_of(fields)}")
+            raise MisfitError("not_an_object", f"a record should be an object, found {name_of(fields)}")
         try:
             content, used, left = self._content(fields)
-        except NeedsExactNumbers:
+        except InexactNumbersError:
             content, used, left = self._content(exact())
-        id = fields.get(self.id_field)
-        if type(id) is not str or not id:
-            id = self._number_id(id, members)
-        if id is not None:
+        given = fields.get(self.id_field)
+        if type(given) is not str or not given:
+            given = self._number_id(given, members)
+        if given is not None:
             used = (*used, self.id_field)
         extra = None
         if len(fields) > len(used) or left or repeated:
@@ -61,7 +61,7 @@ class Converter:
             if repeated:
                 self.sink.note("repeated_keys")
         name = self.source.name
-        self.sink.row(self.first_key + record, id or f"{name}:{record}", name, extra, content, size)
+        self.sink.row(self.first_key + record, given or f"{name}:{record}", name, extra, content, size)
 
     def _content(self, fields: Fields) -> tuple[Any, tuple[str, ...], str]:
         """The row's content, the fields that it took, and what is left inside them as JSON members."""
@@ -72,37 +72,35 @@ class Converter:
             return content, content.used, inner
         field = self.source.choice.text_field
         if self.source.choice.other_kind:
-            raise Misfit("other_kind", f"the file holds {self.source.choice.other_kind} rows, the dataset another kind")
+            raise MisfitError(
+                "other_kind", f"the file holds {self.source.choice.other_kind} rows, the dataset another kind"
+            )
         text = fields.get(field)
         if type(text) is str:
             return text, (field,), ""
         if not field:
-            raise Misfit("no_layout", "none of the file's first records could be read, so its layout is unknown")
+            raise MisfitError("no_layout", "none of the file's first records could be read, so its layout is unknown")
         if field not in fields:
-            raise Misfit("missing_field", f"{field} should be there; the fields are {', '.join(fields) or 'none'}")
+            raise MisfitError("missing_field", f"{field} should be there; the fields are {', '.join(fields) or 'none'}")
         return text_of(text, field), (field,), ""
 
-    def _number_id(self, id: Any, members: Members) -> str | None:
+    def _number_id(self, given: Any, members: Members) -> str | None:
         """A numeric id with all its digits; None where there is no usable id."""
-        if type(id) is int:
-            return str(id)
-        if type(id) is float:
+        if type(given) is int:
+            return str(given)
+        if type(given) is float:
             written = next((v for k, v in members() if k == self.id_field), "")
             return written if written.lstrip("-").isdigit() else None
         return None
 
     def _extra(self, members: Members, used: tuple[str, ...], left: str) -> str | None:
-        """All members without a column, as written. Of a key that stands twice the last is the value, as parsers have it;
-        the earlier ones are kept here."""
+        """All members without a column, as written, as a JSON object; None without any.
+
+        Of a key that stands twice the last is the value, as parsers have it; the earlier ones are kept here.
+        """
         written = list(members())
         last = {k: i for i, (k, _) in enumerate(written)}
         kept = [f"{to_json(k)}:{v}" for i, (k, v) in enumerate(written) if k not in used or last[k] != i]
         if left:
             kept.append(left)
         return "{" + ",".join(kept) + "}" if kept else None
-
-
-def _kind_of(value: Any) -> str:
-    from datakit.layouts.record import name_of
-
-    return name_of(value)

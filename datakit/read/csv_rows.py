@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from datakit.errors import InputError
-from datakit.layouts.record import Fields, Misfit, to_json
+from datakit.layouts.record import Fields, MisfitError, to_json
 from datakit.read._kernels import csv_records
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
@@ -79,7 +79,7 @@ def read(file: SourceFile, data: bytes, segment: Segment, converter: Converter) 
             fields = _fields(raw, file)
             converter.add(fields, record, partial(_members, fields), partial(dict, fields), len(raw), False)
             converter.sink.ends_badly = False
-        except Misfit as e:
+        except MisfitError as e:
             place = Place(record, segment.first_line + lines[i], segment.start + starts[i])
             converter.sink.quarantine(converter.source.name, place, e, raw)
             converter.sink.ends_badly = True
@@ -89,13 +89,13 @@ def _fields(raw: bytes, file: SourceFile) -> Fields:
     try:
         cells = _cells(raw.decode(), file.delimiter)
     except UnicodeDecodeError as e:
-        raise Misfit(
+        raise MisfitError(
             "invalid_utf8", f"byte {e.start} of the record is 0x{raw[e.start]:02x}, which is not UTF-8 there"
         ) from None
     except csv.Error as e:
-        raise Misfit("bad_row", f"it is not CSV: {e}") from None
+        raise MisfitError("bad_row", f"it is not CSV: {e}") from None
     if len(cells) != len(file.header):
-        raise Misfit("bad_row", f"it has {len(cells)} cells, the header {len(file.header)}")
+        raise MisfitError("bad_row", f"it has {len(cells)} cells, the header {len(file.header)}")
     return dict(zip(file.header, cells, strict=True))
 
 

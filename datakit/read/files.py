@@ -71,7 +71,7 @@ def is_url(path: str) -> bool:
 
 
 def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[str]]:
-    """Every file that the inputs name, as (path, name, bytes) sorted by name, and the files that folders hold but we do not read.
+    """Every file that the inputs name, as (path, name, bytes) sorted by name; and what lies beside in folders, unread.
 
     The same set of files gives the same list, however it was named: order and repetition do not matter.
 
@@ -204,5 +204,8 @@ def _names(paths: list[str]) -> dict[str, str]:
     if local and len(local) < len(paths):
         return {p: p if is_url(p) else Path(p).as_posix() for p in paths}
     split = [p.split("/") if is_url(p) else list(Path(p).parts) for p in paths]
-    shared = os.path.commonprefix([parts[:-1] for parts in split])
-    return {p: "/".join(parts[len(shared) :]) for p, parts in zip(paths, split, strict=True)}
+    folders = [parts[:-1] for parts in split]
+    shared = next(
+        (i for i, level in enumerate(zip(*folders, strict=False)) if len(set(level)) > 1), min(map(len, folders))
+    )
+    return {p: "/".join(parts[shared:]) for p, parts in zip(paths, split, strict=True)}

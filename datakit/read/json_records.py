@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import orjson
 
-from datakit.layouts.record import Fields, Misfit, parse_exactly, to_json
+from datakit.layouts.record import Fields, MisfitError, parse_exactly, to_json
 from datakit.read._kernels import members as member_spans
 from datakit.read.convert import Converter
 from datakit.read.sink import MAX_RECORD_BYTES, Place
@@ -24,7 +24,7 @@ def parse(raw: bytes | memoryview) -> Any:
     """The value of a JSON text.
 
     Raises:
-        Misfit: what is wrong with it, in one word and in a sentence.
+        MisfitError: what is wrong with it, in one word and in a sentence.
     """
     try:
         return orjson.loads(raw)
@@ -37,15 +37,15 @@ def parse_slowly(raw: bytes, refusal: str = "") -> Any:
     try:
         text = raw.decode()
     except UnicodeDecodeError as e:
-        raise Misfit(
+        raise MisfitError(
             "invalid_utf8", f"byte {e.start} of the record is 0x{raw[e.start]:02x}, which is not UTF-8 there"
         ) from None
     try:
         value = json.loads(text)
     except RecursionError:
-        raise Misfit("too_deep", "its brackets are nested too deeply") from None
+        raise MisfitError("too_deep", "its brackets are nested too deeply") from None
     except ValueError as e:
-        raise Misfit("invalid_json", refusal or str(e)) from None
+        raise MisfitError("invalid_json", refusal or str(e)) from None
     if "\\u" in text:
         _refuse_lone_surrogates(value)
     return value
@@ -56,7 +56,7 @@ def _refuse_lone_surrogates(value: Any) -> None:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as e:
         found = ord(e.object[e.start])
-        raise Misfit(
+        raise MisfitError(
             "lone_surrogate", f"it holds \\u{found:04x} without its other half, which is no character"
         ) from None
 
@@ -94,7 +94,7 @@ def _read_block(
     stops: np.ndarray[Any, Any],
     records: list[int],
     converter: Converter,
-) -> list[tuple[int, Misfit]]:
+) -> list[tuple[int, MisfitError]]:
     """Add the records of a block; returns the places of those that do not fit, and why."""
     base, end = int(starts[0]), int(stops[-1])
     window, bad = view[base:end], []
@@ -104,14 +104,14 @@ def _read_block(
         line, rewrite = window[start:stop], False
         try:
             if stop - start > MAX_RECORD_BYTES:
-                raise Misfit("too_long", f"the record has {stop - start:,} bytes, more than {MAX_RECORD_BYTES:,}")
+                raise MisfitError("too_long", f"the record has {stop - start:,} bytes, more than {MAX_RECORD_BYTES:,}")
             try:
                 fields = orjson.loads(line)
             except orjson.JSONDecodeError as e:
                 fields, rewrite = parse_slowly(bytes(line), str(e)), True
             members = partial(_members, window, spans, int(first[i]), int(first[i + 1]), rewrite)
             converter.add(fields, record, members, partial(_exact, line), stop - start, twice)
-        except Misfit as e:
+        except MisfitError as e:
             bad.append((i, e))
     return bad
 

@@ -1,7 +1,7 @@
 """Files of JSON values that are not one a line: an array of records, or objects one after another.
 
-Values are found by a scan that knows JSON's grammar, so a forgotten quote or brace is noticed where it happens and costs
-the one record: reading goes on where the next record begins, which is recognised by the first key of the records before.
+Values are found by a scan that knows JSON's grammar, so a forgotten quote or brace is noticed where it happens and
+costs the one record: reading goes on where the next begins, recognised by the first key of the records before.
 """
 
 import re
@@ -32,6 +32,7 @@ class Finder:
         self.key: bytes | None = None
 
     def __call__(self, data: bytearray, room: int, at_end: bool) -> Cut | None:
+        """The first cut at or past the room; see `units.Find`."""
         scan = _Scan(self, data, room, at_end)
         done = scan.run()
         if done:
@@ -57,7 +58,7 @@ class _Scan:
         while self.last < self.room:
             spans = np.empty((SPANS, 3), np.int64)
             in_array = self.in_array and not self.closed
-            count, self.pos, newlines, status, _ = values(self.array, self.pos, in_array, spans)
+            count, self.pos, newlines, status = values(self.array, self.pos, in_array, spans)
             if count:
                 self._remember_key(int(spans[0, 0]))
                 self._take(spans[:count], self.lines)

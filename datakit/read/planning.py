@@ -8,13 +8,13 @@ from pathlib import PurePath
 import numpy as np
 
 from datakit.errors import InputError, LayoutError
-from datakit.layouts.record import Fields, Misfit
 from datakit.layouts.recognise import LAYOUTS, Choice, choose
+from datakit.layouts.record import Fields, MisfitError
 from datakit.read import columnar, csv_rows, json_records, json_values
 from datakit.read._kernels import lines
 from datakit.read.files import SourceFile, find, open_binary, suffixes_of
 from datakit.read.stage import IngestConfig, Plan
-from datakit.read.streams import BrokenStream, blocks, compression_of
+from datakit.read.streams import BrokenStreamError, blocks, compression_of
 from datakit.read.text import FIELD
 from datakit.read.units import BOM
 from datakit.schema import KINDS
@@ -45,11 +45,11 @@ def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]
         magic = opened.read(8)
     compression = compression_of(magic)
     file = SourceFile(path, name, suffixes_of(name)[0], compression, size)
-    format = _by_magic(magic) or (file.format if file.format in ("parquet", "arrow") else "")
-    if format:
+    columns = _by_magic(magic) or (file.format if file.format in ("parquet", "arrow") else "")
+    if columns:
         if compression:
-            raise InputError(f"{path}: a compressed {format} file cannot be read in parts; decompress it first")
-        file = replace(file, format=format)
+            raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
+        file = replace(file, format=columns)
         return file, columnar.head(file, HEAD_RECORDS)
     return _inspect_stream(file, _head(file))
 
@@ -91,7 +91,7 @@ def _head(file: SourceFile) -> bytes:
             head += block
             if len(head) >= HEAD_BYTES and b"\n" in head:
                 break
-    except BrokenStream:
+    except BrokenStreamError:
         pass
     return head
 
@@ -117,12 +117,12 @@ def _json_format(head: bytes) -> str:
     return "jsonl" if any(r[:1] in (b"{", b"[") for r in rows) else ""
 
 
-def _json_head(head: bytes, format: str) -> list[Fields]:
+def _json_head(head: bytes, form: str) -> list[Fields]:
     """The first records that can be parsed."""
-    if format == "jsonl":
+    if form == "jsonl":
         rows = _lines(head)
     else:
-        finder, data = json_values.Finder(in_array=format == "json"), bytearray(head)
+        finder, data = json_values.Finder(in_array=form == "json"), bytearray(head)
         cut = finder(data, 1 << 62, True)
         spans = cut.spans[:HEAD_RECORDS].tolist() if cut is not None and cut.spans is not None else []
         rows = [head[start:stop] for start, stop, _ in spans]
@@ -138,7 +138,7 @@ def _lines(head: bytes) -> list[bytes]:
 def _value(row: bytes) -> object:
     try:
         return json_records.parse(row)
-    except Misfit:
+    except MisfitError:
         return None
 
 
@@ -174,8 +174,8 @@ def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) 
             raise InputError(f"{files[0].path}: no record can be read there that tells its kind; name it with --kind")
         if len(kinds) > 1:
             raise LayoutError(
-                f"the inputs hold rows of different kinds: {_by_kind(files, layouts, kinds)}. One dataset has one kind: "
-                "leave out the others, or name the kind with --kind text, sft or preference"
+                f"the inputs hold rows of different kinds: {_by_kind(files, layouts, kinds)}. "
+                "One dataset has one kind: leave out the others, or name the kind with --kind text, sft or preference"
             )
         return kinds[0]
     wanted = KINDS[config.kind]
@@ -184,8 +184,9 @@ def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) 
     others = [k for k in kinds if k != wanted]
     if others and config.other_kinds == "refuse":
         raise LayoutError(
-            f"--kind {config.kind} was asked for, and some inputs hold something else: {_by_kind(files, layouts, others)}. "
-            "Leave these files out, or set other_kinds to quarantine to keep their rows aside"
+            f"--kind {config.kind} was asked for, and some inputs hold something else: "
+            f"{_by_kind(files, layouts, others)}. Leave these files out, "
+            "or set other_kinds to quarantine to set their rows aside"
             + (". Pairs need a chosen and a rejected answer to one prompt" if wanted == "preference" else "")
         )
     return wanted

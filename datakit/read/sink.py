@@ -1,7 +1,7 @@
 """Where readers put what they find: rows of one kind and quarantined records, given out as bounded batches."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
@@ -12,7 +12,7 @@ import pyarrow as pa
 from datakit import schema
 from datakit.layouts.conversations import Conversation
 from datakit.layouts.preferences import Preference
-from datakit.layouts.record import Misfit
+from datakit.layouts.record import MisfitError
 from datakit.layouts.tokenised import Spans, Tokens
 from datakit.layouts.turns import Message
 from datakit.text.normalize import digest, normalize
@@ -79,17 +79,17 @@ class Sink:
         self.contents.append(content)
         self.bytes += size
 
-    def quarantine(self, name: str, place: Place, why: Misfit, raw: bytes) -> None:
+    def quarantine(self, name: str, place: Place, why: MisfitError, raw: bytes) -> None:
         """Add a record that could not become a row, with its bytes."""
         offset = None if place.offset < 0 else place.offset
         self.bad.append((name, place.line + 1, offset, why.reason, why.detail, raw[:MAX_RECORD_BYTES]))
         self.bytes += len(raw)
 
-    def broken_off(self, name: str, place: Place, why: Misfit) -> None:
-        """The file could not be read any further: `why` becomes the reason of its unfinished last record, or of an empty one."""
+    def broken_off(self, name: str, place: Place, why: MisfitError) -> None:
+        """The file cannot be read further: `why` is the reason of its unfinished last record, or of an empty one."""
         if self.ends_badly and self.bad and self.bad[-1][3] in UNFINISHED:
-            *where, _, _, raw = self.bad[-1]
-            self.bad[-1] = (*where, why.reason, why.detail, raw)  # type: ignore[assignment]
+            file, line, offset, _, _, raw = self.bad[-1]
+            self.bad[-1] = (file, line, offset, why.reason, why.detail, raw)
         else:
             self.quarantine(name, place, why, b"")
 
@@ -163,7 +163,7 @@ def _token_pairs(found: list[Tokens]) -> dict[str, pa.Array]:
     }
 
 
-_BY_KIND: Final = {
+_BY_KIND: Final[dict[str, Callable[[Any], dict[str, pa.Array]]]] = {
     "document": _documents,
     "conversation": _conversations,
     "preference": _preferences,
@@ -198,6 +198,6 @@ def messages_array(rows: list[list[Message]]) -> pa.Array:
     """Lists of messages as one Arrow list array: columns are built flat, which is many times faster than row by row."""
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum([len(r) for r in rows], out=offsets[1:])
-    flat = list(zip(*chain.from_iterable(rows), strict=True)) or [[] for _ in schema.MESSAGE]
+    flat: list[Any] = list(zip(*chain.from_iterable(rows), strict=True)) or [[] for _ in schema.MESSAGE]
     columns = [pa.array(c, f.type) for c, f in zip(flat, schema.MESSAGE, strict=True)]
     return pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(columns, fields=list(schema.MESSAGE)))

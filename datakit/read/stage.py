@@ -8,7 +8,7 @@ from typing import Literal
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.layouts.recognise import BY_NAME, Choice
-from datakit.layouts.record import Misfit
+from datakit.layouts.record import MisfitError
 from datakit.read import columnar, csv_rows, json_values, jsonl, text
 from datakit.read.convert import Converter, Source
 from datakit.read.files import SourceFile, open_binary
@@ -32,7 +32,7 @@ class IngestConfig:
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what becomes of files of another kind than the one asked for"
     )
-    shard_mb: int = option(64, "uncompressed MiB of input per unit of work, and so per shard")
+    shard_mb: int = option(32, "uncompressed MiB of input per unit of work, and so per shard")
 
     def __post_init__(self) -> None:
         if self.layout != "auto" and self.layout not in BY_NAME:
@@ -71,7 +71,8 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
 def units(plan: Plan) -> Iterator[Unit]:
     """The work units of a plan in order: a function of the files' bytes and the configuration alone.
 
-    Reads plain files once to find record ends and numbers, and decompresses compressed ones, whose bytes travel in the unit.
+    Plain files are read once to find record ends and numbers; compressed ones are decompressed, and their bytes travel
+    in the unit.
     """
     return assemble([(f, cutter(f, plan.config)) for f in plan.files], plan.config.shard_mb << 20)
 
@@ -104,7 +105,7 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[Batch]:
                 yield sink.take()
         if segment.failure:
             end = Place(segment.first_record, segment.first_line, segment.stop)
-            sink.broken_off(file.name, end, Misfit(*segment.failure))
+            sink.broken_off(file.name, end, MisfitError(*segment.failure))
     if sink.keys or sink.bad:
         yield sink.take()
 

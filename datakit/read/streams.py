@@ -2,10 +2,11 @@
 
 import bz2
 import lzma
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final
 
 import pyarrow as pa
 
@@ -13,6 +14,8 @@ from datakit.errors import InputError
 from datakit.read.files import SourceFile, open_binary
 
 BLOCK: Final = 4 << 20
+CHUNK: Final = 1 << 18
+"""Compressed bytes that are decoded at once."""
 MAGIC: Final = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -22,20 +25,13 @@ MAGIC: Final = {
 }
 
 
-class BrokenStream(Exception):
+class BrokenStreamError(Exception):
     """A compressed stream that ends early or is damaged, raised after every byte before the damage was given."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
         self.detail = detail
-
-
-class _Decompressor(Protocol):
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: bytes, max_length: int = ...) -> bytes: ...
 
 
 def compression_of(head: bytes) -> str:
@@ -47,7 +43,7 @@ def blocks(file: SourceFile) -> Iterator[bytes]:
     """The uncompressed bytes of a file. Streams of several members or frames are one.
 
     Raises:
-        BrokenStream: after the last good byte.
+        BrokenStreamError: after the last good byte.
         InputError: the file cannot be opened or read.
     """
     with open_binary(file.path) as raw:
@@ -68,40 +64,63 @@ _MAKERS: Final[dict[str, Callable[[], Any]]] = {
     "bz2": bz2.BZ2Decompressor,
     "xz": lzma.LZMADecompressor,
 }
+_ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, ValueError)
 
 
 def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes]:
-    """gzip, bz2 and xz: members one after another; zeros between or after them are padding."""
-    decoder, pending, fresh = make(), b"", True
-    while True:
-        data = pending or raw.read(1 << 18)
-        pending = b""
-        if fresh:
-            data = data.lstrip(b"\0") or (raw.read(1 << 18).lstrip(b"\0") if data else b"")
-        if not data:
-            if not fresh:
-                raise _truncated(file)
-            return
-        fresh = False
-        try:
-            out = decoder.decompress(data)
-        except (zlib.error, OSError, lzma.LZMAError, EOFError) as e:
-            yield from _salvage(make, decoder, data)
-            raise BrokenStream("corrupt_stream", f"{file.name}: the {file.compression} data is damaged: {e}") from None
-        if out:
+    """gzip, bz2 and xz. After an error the stream is read again, byte by byte where it broke, for all before that."""
+    fed = done = 0
+
+    def chunks(source: BinaryIO, until: int) -> Iterator[bytes]:
+        nonlocal fed
+        while data := source.read(CHUNK if fed < until else 1):
+            yield data
+            fed += len(data)
+
+    try:
+        for out in _inflate(chunks(raw, sys.maxsize), make):
+            done += len(out)
             yield out
-        if decoder.eof:
-            pending, decoder, fresh = decoder.unused_data, make(), True
+        return
+    except _ERRORS as e:
+        found, broken_at, fed = str(e), fed, 0
+    except EOFError:
+        raise _truncated(file) from None
+    with open_binary(file.path) as again, suppress(*_ERRORS, EOFError):
+        for out in _inflate(chunks(again, broken_at), make):
+            if len(out) > done:
+                yield out[done:]
+            done = max(done - len(out), 0)
+    raise _damaged(file, found)
 
 
-def _salvage(make: Callable[[], Any], decoder: Any, data: bytes) -> Iterator[bytes]:
-    """Nothing by default: what a decoder gave before it failed on `data` was given already."""
-    return iter(())
+def _inflate(chunks: Iterator[bytes], make: Callable[[], Any]) -> Iterator[bytes]:
+    """Members one after another; zeros between and after them are padding.
+
+    Raises:
+        EOFError: the last member has no end.
+    """
+    decoder, fresh = make(), True
+    for chunk in chunks:
+        data = chunk
+        while data := data.lstrip(b"\0") if fresh else data:
+            fresh = False
+            if out := decoder.decompress(data):
+                yield out
+            if not decoder.eof:
+                break
+            data, decoder, fresh = decoder.unused_data, make(), True
+    if not fresh:
+        raise EOFError
 
 
-def _truncated(file: SourceFile) -> BrokenStream:
-    said = f"{file.name}: the {file.compression} stream is truncated: it ends before its end mark"
-    return BrokenStream("truncated_stream", said)
+def _truncated(file: SourceFile) -> BrokenStreamError:
+    said = f"the {file.compression} stream of {file.name} is truncated: it ends before its end mark"
+    return BrokenStreamError("truncated_stream", said)
+
+
+def _damaged(file: SourceFile, found: str) -> BrokenStreamError:
+    return BrokenStreamError("corrupt_stream", f"the {file.compression} stream of {file.name} is damaged: {found}")
 
 
 def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes]:
@@ -128,4 +147,4 @@ def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes]:
         yield bytes(rest)
     if "runcated" in found:
         raise _truncated(file)
-    raise BrokenStream("corrupt_stream", f"{file.name}: the {codec} data is damaged: {found}")
+    raise _damaged(file, found)

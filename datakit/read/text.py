@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from datakit.layouts.record import Misfit
+from datakit.layouts.record import MisfitError
 from datakit.read._kernels import lines
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
@@ -55,7 +55,7 @@ def read(data: bytes, segment: Segment, converter: Converter, split: str) -> Ite
             text = _decode(raw)
             converter.add({FIELD: text}, place.record, lambda: (), lambda: {}, len(raw), False)
             converter.sink.ends_badly = False
-        except Misfit as e:
+        except MisfitError as e:
             converter.sink.quarantine(converter.source.name, place, e, raw)
             converter.sink.ends_badly = True
 
@@ -83,12 +83,12 @@ def _documents(data: bytes, split: str) -> Iterator[tuple[int, int, int]]:
 
 def _decode(raw: bytes) -> str:
     if len(raw) > MAX_RECORD_BYTES:
-        raise Misfit("too_long", f"the record has {len(raw):,} bytes, more than {MAX_RECORD_BYTES:,}")
+        raise MisfitError("too_long", f"the record has {len(raw):,} bytes, more than {MAX_RECORD_BYTES:,}")
     if b"\0" in raw:
-        raise Misfit("nul_bytes", f"byte {raw.index(0)} of the record is NUL: this is no plain text")
+        raise MisfitError("nul_bytes", f"byte {raw.index(0)} of the record is NUL: this is no plain text")
     try:
         return raw.decode()
     except UnicodeDecodeError as e:
-        raise Misfit(
+        raise MisfitError(
             "invalid_utf8", f"byte {e.start} of the record is 0x{raw[e.start]:02x}, which is not UTF-8 there"
         ) from None

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from datakit.read.files import SourceFile
-from datakit.read.streams import BrokenStream, blocks
+from datakit.read.streams import BrokenStreamError, blocks
 
 BOM: Final = b"\xef\xbb\xbf"
 Spans = np.ndarray[Any, Any]
@@ -17,8 +17,8 @@ Spans = np.ndarray[Any, Any]
 class Segment:
     """A part of one file that holds whole records.
 
-    Its bytes are `data`, or for a plain local file the range `start:stop` that the worker reads itself. Columnar files have
-    `groups` (row groups or record batches, half open) instead.
+    Its bytes are `data`, or for a plain local file the range `start:stop` that the worker reads itself. Columnar files
+    have `groups` (row groups or record batches, half open) instead.
     """
 
     file: int
@@ -59,7 +59,8 @@ Room = Callable[[], int]
 class Cutter(Protocol):
     """Cuts one file into segments."""
 
-    def __call__(self, file: SourceFile, index: int, room: Room) -> Iterator[Segment]: ...
+    def __call__(self, file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
+        """The segments of file number `index`, each as long as the room when it is asked for."""
 
 
 class _Assembly:
@@ -107,7 +108,7 @@ class Cut:
 
 
 Find = Callable[[bytearray, int, bool], Cut | None]
-"""(bytes from a record's start on, room, at the file's end) -> the first possible cut at or past the room; None: more bytes."""
+"""(bytes from a record's start on, room, at the file's end) -> the first cut at or past the room; None: more bytes."""
 
 
 def cut_stream(file: SourceFile, index: int, room: Room, find: Find) -> Iterator[Segment]:
@@ -143,11 +144,11 @@ def _with_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, s
     try:
         for block in blocks(file):
             yield block, None
-    except BrokenStream as e:
+    except BrokenStreamError as e:
         failure = e.reason, e.detail
     yield None, failure
 
 
-def count_newlines(data: bytes | bytearray) -> int:
+def count_newlines(data: bytes | bytearray | memoryview) -> int:
     """New lines in some bytes."""
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
