@@ -16,6 +16,7 @@ SIGNALS = (
     "chars",  # code points of the row, white space included
     "words",
     "spaceless_words",  # words that are one character of a script written without spaces
+    "kana_han_words",  # of those, characters of Han, Hiragana and Katakana
     "word_chars",  # code points in words
     "spaced_chars",  # code points in words with spaces around them, combining marks not counted
     "symbol_words",  # words without any letter, mark or digit
@@ -42,6 +43,7 @@ SIGNALS = (
     "dup_paragraph_chars",
     "all_dup_paragraphs",
     "all_dup_paragraph_chars",
+    "ngram_step",  # words of the text to one of an n-gram
     "top_2gram_chars",
     "top_3gram_chars",
     "top_4gram_chars",
@@ -67,13 +69,17 @@ MAX_WORD_CHARS, LINES, BULLET_LINES = _AT["max_word_chars"], _AT["lines"], _AT["
 ELLIPSIS_LINES, TERMINAL_LINES, SHORT_LINES = _AT["ellipsis_lines"], _AT["terminal_lines"], _AT["short_lines"]
 LINE_BREAKS, LINE_CHARS, DUP_LINES = _AT["line_breaks"], _AT["line_chars"], _AT["dup_lines"]
 PARAGRAPHS, DUP_PARAGRAPHS = _AT["paragraphs"], _AT["dup_paragraphs"]
-TOP_NGRAM = _AT["top_2gram_chars"]
+KANA_HAN_WORDS, NGRAM_STEP, TOP_NGRAM = _AT["kana_han_words"], _AT["ngram_step"], _AT["top_2gram_chars"]
 
 # The flags of datakit.filter.chars; a test holds the two together.
 SPACE, BREAK, LETTER, MARK, NUMBER, SPACELESS, TERMINAL = 1, 2, 4, 8, 16, 32, 64
 FOREIGN_LETTER = 128  # of a word: a letter beyond ASCII
 
 SHORT_LINE_CHARS = 30
+# A word of Chinese or Japanese is about two characters, one of Thai, Lao, Khmer or Burmese about four with its marks:
+# n-grams of single characters repeat in any text.
+KANA_HAN_STEP, OTHER_STEP = 2, 4
+_FIRST_KANA_HAN = 0x2E80  # the other scripts without spaces come before
 
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 _STOP_WORDS = tuple(
@@ -119,8 +125,23 @@ def measure(data, offsets, classes):
         entries = table_size(signals[WORDS])
         if entries > table.size:
             table, table_numbers = np.empty(entries, np.uint64), np.empty(entries, np.int32)
-        chars, total, repeats = signals[CHARS], signals[WORDS], signals[TOP_NGRAM:]
-        ngrams(keys, total, sizes, starts, words, places, numbers, counts, firsts, table, table_numbers, chars, repeats)
+        total, step, chars, repeats = signals[WORDS], signals[NGRAM_STEP], signals[CHARS], signals[TOP_NGRAM:]
+        ngrams(
+            keys,
+            total,
+            step,
+            sizes,
+            starts,
+            words,
+            places,
+            numbers,
+            counts,
+            firsts,
+            table,
+            table_numbers,
+            chars,
+            repeats,
+        )
         out[:, row] = signals
     return out
 
@@ -178,6 +199,7 @@ def _scan_words(data, low, high, classes, keys, sizes, starts, signals):
                 found += 1
                 place += 1
                 signals[SPACELESS_WORDS] += 1
+                signals[KANA_HAN_WORDS] += code >= _FIRST_KANA_HAN
                 signals[ALPHA_WORDS] += (kind & (LETTER | MARK)) != 0
                 signals[FOREIGN_WORDS] += (kind & (LETTER | MARK)) != 0
             else:
@@ -200,6 +222,10 @@ def _scan_words(data, low, high, classes, keys, sizes, starts, signals):
     signals[CHARS], signals[WORDS] = chars, found
     signals[WORD_CHARS] += signals[SPACELESS_WORDS]
     signals[MAX_WORD_CHARS] = max(signals[MAX_WORD_CHARS], min(signals[SPACELESS_WORDS], 1))
+    signals[NGRAM_STEP] = 1
+    if 2 * signals[SPACELESS_WORDS] > found:
+        kana_han = 2 * signals[KANA_HAN_WORDS] > signals[SPACELESS_WORDS]
+        signals[NGRAM_STEP] = KANA_HAN_STEP if kana_han else OTHER_STEP
     signals[STOP_WORDS] = _bits(signals[STOP_WORDS])
 
 

@@ -59,8 +59,10 @@ def number(keys, total, table, table_numbers, numbers, counts, firsts):
 
 
 @njit(nogil=True, cache=True)
-def ngrams(keys, total_words, sizes, starts, words, places, numbers, counts, firsts, table, table_numbers, chars, out):
-    """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row.
+def ngrams(
+    keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, table_numbers, chars, out
+):
+    """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row; an n-gram is n * step words.
 
     An n-gram can repeat only where the (n-1)-grams at its place and at the next one do, so the places still worth a
     look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last word.
@@ -72,56 +74,58 @@ def ngrams(keys, total_words, sizes, starts, words, places, numbers, counts, fir
         if counts[words[i]] > 1:
             places[left], numbers[left] = i, words[i]
             left += 1
-    for n in range(2, MAX_DUP + 1):
+    for length in range(2, MAX_DUP * step + 1):
         total = 0
         for i in range(left - 1):
             if places[i + 1] == places[i] + 1:
-                keys[total] = np.uint64(numbers[i] + 1) << np.uint64(32) | np.uint64(words[places[i] + n - 1])
+                keys[total] = np.uint64(numbers[i] + 1) << np.uint64(32) | np.uint64(words[places[i] + length - 1])
                 places[total] = places[i]
                 total += 1
         if total < 2:
             return
         distinct = number(keys, total, table, table_numbers, numbers, counts, firsts)
-        if n <= MAX_TOP:
-            out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, n, chars)
+        n = length // step if length % step == 0 else 0
+        if MIN_TOP <= n <= MAX_TOP:
+            out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, length, chars)
         left = 0
         for i in range(total):
             if counts[numbers[i]] > 1:
                 places[left], numbers[left] = places[i], numbers[i]
                 left += 1
         if n >= MIN_DUP:
-            out[MAX_TOP - MIN_TOP + 1 + MAX_DUP - MIN_DUP + 1 + n - MIN_DUP] = _covered(sizes, places, left, n)
-            out[MAX_TOP - MIN_TOP + 1 + n - MIN_DUP] = _extra(sizes, places, numbers, counts, left, n)
+            extra = MAX_TOP - MIN_TOP + 1 + n - MIN_DUP
+            out[extra + MAX_DUP - MIN_DUP + 1] = _covered(sizes, places, left, length)
+            out[extra] = _extra(sizes, places, numbers, counts, left, length)
 
 
 @njit(nogil=True, cache=True)
-def _top(sizes, starts, places, counts, firsts, distinct, n, chars):
+def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
     """Characters in all occurrences of the most frequent n-gram (the first of equals), spaces between words included;
     0 if none occurs twice. Occurrences may overlap, so the row's characters are the limit."""
     best = 0
-    for number in range(distinct):
-        if counts[number] > counts[best]:
-            best = number
+    for i in range(distinct):
+        if counts[i] > counts[best]:
+            best = i
     if counts[best] < 2:
         return 0
     first = places[firsts[best]]
-    last = first + n - 1
+    last = first + length - 1
     return min(np.int64(counts[best]) * (starts[last] + sizes[last] - starts[first]), chars)
 
 
 @njit(nogil=True, cache=True)
-def _covered(sizes, places, total, n):
+def _covered(sizes, places, total, length):
     """Characters of the words that lie in any repeated n-gram, each word once."""
     chars, done = 0, 0
     for i in range(total):
-        for word in range(max(done, places[i]), places[i] + n):
+        for word in range(max(done, places[i]), places[i] + length):
             chars += sizes[word]
-        done = places[i] + n
+        done = places[i] + length
     return chars
 
 
 @njit(nogil=True, cache=True)
-def _extra(sizes, places, numbers, counts, total, n):
+def _extra(sizes, places, numbers, counts, total, length):
     """Characters of the words in n-grams seen before, from left to right; behind a hit reading goes on."""
     for i in range(total):
         counts[numbers[i]] = 0  # from here on: has been seen
@@ -130,8 +134,8 @@ def _extra(sizes, places, numbers, counts, total, n):
         if places[i] < free:
             continue
         if counts[numbers[i]]:
-            for word in range(places[i], places[i] + n):
+            for word in range(places[i], places[i] + length):
                 chars += sizes[word]
-            free = places[i] + n
+            free = places[i] + length
         counts[numbers[i]] = 1
     return chars

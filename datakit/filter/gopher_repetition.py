@@ -7,6 +7,8 @@ Readings of the paper that implementations differ in, and ours:
 - shares of characters are of all characters of the text, white space included; the top n-gram's characters include the
   spaces between its words, those of duplicate n-grams do not. Both as in datatrove.
 - an n-gram that occurs once is no repetition; in datatrove it is, and every text of a few words is dropped.
+- in rows mostly of scripts without spaces, where a word is one character, an n-gram is 2n characters of Han and kana
+  and 4n of Thai, Lao, Khmer and Myanmar: about n words. Ordinary Japanese repeats five characters all the time.
 - a line's indentation is part of it, white space at its end is not.
 """
 

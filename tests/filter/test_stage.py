@@ -1,0 +1,307 @@
+"""The filter stage: which rules decide about which rows, and what they say."""
+
+import collections
+import dataclasses
+import json
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from datakit.config import assign, build, options, resolved
+from datakit.errors import ConfigError, InputError
+from datakit.filter import gopher_repetition
+from datakit.filter.signals import Signals, measure
+from datakit.filter.stage import Filter, FilterConfig
+from datakit.schema import MESSAGES
+from datakit.stage import split
+
+PROSE = (
+    "The river had been rising since the morning, and the people of the lower town were carrying what they could up to "
+    "the square. Nobody knew how long the old bridge would hold. In the evening a boy came running with news that the "
+    "dam above the mill stood firm, so they lit fires, shared bread and waited for the water to turn back to its bed."
+)
+
+
+def documents(*texts: str, lang: list | None = None) -> pa.RecordBatch:
+    columns = {"text": pa.array(texts, pa.string())}
+    return pa.record_batch(columns | ({"lang": pa.array(lang, pa.string())} if lang else {}))
+
+
+def turn(role: str, content: str | None, **more) -> dict:
+    return {"role": role, "content": content, **more}
+
+
+def conversations(*rows: list[dict]) -> pa.RecordBatch:
+    return pa.record_batch({"messages": pa.array(rows, MESSAGES), "tools": pa.nulls(len(rows), pa.string())})
+
+
+def preferences(*rows: tuple[str, str, str]) -> pa.RecordBatch:
+    roles = {"prompt": "user", "chosen": "assistant", "rejected": "assistant"}
+    columns = zip(roles.items(), zip(*rows, strict=True), strict=True)
+    return pa.record_batch({n: pa.array([[turn(role, c)] for c in texts], MESSAGES) for (n, role), texts in columns})
+
+
+def stage(**values) -> Filter:
+    return Filter(config=build(FilterConfig, values, "filter"))
+
+
+def verdicts(batch: pa.RecordBatch, **values) -> list[tuple]:
+    decision = stage(**values).decide(batch)
+    return list(zip(decision.reasons.to_pylist(), decision.detail.to_pylist(), strict=True))
+
+
+QUALITY = {
+    "min_words": ("Too short to say much.", "words 5 < 50"),
+    "min_mean_word_chars": ("to be of it a " * 20, "mean_word_chars 1.8 < 3.0"),
+    "max_mean_word_chars": (
+        "antidisestablishment and " * 30 + "internationalisation " * 30,
+        "mean_word_chars 14.333 > 10.0",
+    ),
+    "max_hash_word_ratio": (PROSE + " #tag" * 10, "hash_word_ratio 0.13 > 0.1"),
+    "max_ellipsis_word_ratio": (PROSE.replace(" ", "... ", 9), "ellipsis_word_ratio 0.134 > 0.1"),
+    "max_bullet_line_ratio": (
+        "\n".join(f"- {w} followed and the others" for w in PROSE.split()),
+        "bullet_line_ratio 1.0 > 0.9",
+    ),
+    "max_ellipsis_line_ratio": (f"{PROSE}\nand then...\n{PROSE[::-1]}", "ellipsis_line_ratio 0.333 > 0.3"),
+    "min_alpha_word_ratio": (PROSE + " 1923" * 30, "alpha_word_ratio 0.691 < 0.8"),
+    "min_stop_words": ("Fresh summer market salad recipe. " * 12, "stop_words 0 < 2"),
+}
+
+
+@pytest.mark.parametrize("threshold", QUALITY)
+def test_a_quality_rule_drops_its_row_and_says_what_it_measured(threshold):
+    text, detail = QUALITY[threshold]
+    (reason, said), (kept, _) = verdicts(documents(text, PROSE), rules=["gopher_quality"])
+    assert reason == f"gopher_quality.{threshold}"
+    assert kept is None
+    assert said == detail
+
+
+def test_too_many_words_are_dropped():
+    assert verdicts(documents(PROSE * 2), gopher_quality={"max_words": 100}, rules=["gopher_quality"]) == [
+        ("gopher_quality.max_words", "words 133 > 100")
+    ]
+
+
+def test_symbols_count_as_words_unless_told_otherwise():
+    text = "the of garden " * 17 + "| " * 10
+    ignore = {"symbol_words": "ignore", "min_words": 55}
+    assert verdicts(documents(text), gopher_quality={"min_words": 55}) == [(None, None)]
+    assert verdicts(documents(text), gopher_quality=ignore) == [("gopher_quality.min_words", "words 51 < 55")]
+
+
+REPETITION = {
+    "max_dup_line_ratio": "\n".join(["a line", "one", "two"] + ["a line"] * 2),
+    "max_dup_paragraph_ratio": "\n\n".join(f"heading\n{w}" for w in "ab") + "\n\nsame\n\nsame\n\nsame",
+    "max_dup_line_char_ratio": "x\ny\nz\n" + "a longer line that comes twice\n" * 2,
+    "max_top_2gram_char_ratio": "good morning x good morning y good morning z good morning",
+    "max_dup_5gram_char_ratio": " ".join(f"{w} all of these five words {w * 2}" for w in ("k", "m", "n")),
+}
+
+
+@pytest.mark.parametrize("threshold", REPETITION)
+def test_a_repetition_rule_drops_its_row(threshold):
+    ratios = [o.name for o in options(gopher_repetition.Config) if o.type is float]
+    rules = {name: 1.0 for name in ratios if name != threshold}
+    ((reason, said),) = verdicts(documents(REPETITION[threshold]), rules=["gopher_repetition"], gopher_repetition=rules)
+    assert reason == f"gopher_repetition.{threshold}"
+    assert said.startswith(threshold[4:] + " 0.")
+
+
+def test_all_copies_counts_the_first_copy_too():
+    text = "one line\none line\n" + "\n".join("abcde")
+    extra = verdicts(documents(text), rules=["gopher_repetition"], gopher_repetition={"max_dup_line_char_ratio": 1.0})
+    both = {"max_dup_line_ratio": 0.25, "max_dup_line_char_ratio": 1.0, "duplicates": "all_copies"}
+    assert extra[0][0] != "gopher_repetition.max_dup_line_ratio"
+    every = verdicts(documents(text), rules=["gopher_repetition"], gopher_repetition=both)
+    assert every == [("gopher_repetition.max_dup_line_ratio", "dup_line_ratio 0.286 > 0.25")]
+
+
+def test_short_text_without_repetition_is_not_repetitive():
+    assert verdicts(documents("", "ok", "two words", "é", "😀"), rules=["gopher_repetition"]) == [(None, None)] * 5
+
+
+def test_prose_in_any_language_stays():
+    texts = {
+        "en": PROSE,
+        "de": "Am frühen Morgen ging der alte Fischer hinunter zum Hafen, wo die Boot"
+        "e noch im Nebel lagen. Er prüfte die "
+        "Netze, sprach mit den Nachbarn über das Wetter und wartete, bis die So"
+        "nne über den Dächern stand. Dann fuhr er "
+        "hinaus, so weit, dass man vom Ufer aus nur noch einen kleinen dunklen "
+        "Punkt auf dem Wasser sehen konnte.",
+        "ru": "Рано утром старый рыбак спустился к гавани, где лодки ещё стояли в тум"
+        "ане. Он проверил сети, поговорил с "
+        "соседями о погоде и подождал, пока солнце поднимется над крышами. Пото"
+        "м он вышел в море так далеко, что с берега "
+        "можно было увидеть только маленькую тёмную точку на воде, а к вечеру в"
+        "ернулся домой с хорошим уловом и новостями.",
+        "zh": "清晨，老渔夫走到港口，船还停在雾里。他检查了渔网，和邻居谈论天气，一直等到太阳升到屋顶上方。然后他驾船出海，"
+        "走得那么远，从岸边只能看见水面上一个小小的黑点。傍晚时分，他带着满舱的鱼和远方的消息回到了家。",
+        "ja": "早朝、年老いた漁師は港へ下りて行った。船はまだ霧の中に並んでいる。彼は網を調べ、隣人と天気の話をして、"
+        "太陽が屋根の上に昇るまで待った。それから沖へ出て、岸からは小さな黒い点にしか見えなくなった。夕方には魚を積んで帰ってきた。",
+        "th": "เช้าตรู่ชาวประมงชราเดินลงไปที่ท่าเรือ เรือยังจอดอยู่ในหมอก เขาตรวจดูอว"
+        "น พูดคุยกับเพื่อนบ้านเรื่องอากาศ แล้วรอจนดวงอาทิตย์"
+        "ขึ้นเหนือหลังคา จากนั้นเขาแล่นเรือออกไปไกลจนมองจากฝั่งเห็นเป็นเพียงจุด"
+        "เล็กๆ สีดำบนผิวน้ำ",
+    }
+    assert verdicts(documents(*texts.values(), lang=list(texts))) == [(None, None)] * len(texts)
+    unknown = documents(*texts.values(), lang=[None] * len(texts))
+    assert verdicts(unknown) == [(None, None)] * len(texts)
+
+
+def test_stop_words_speak_of_english_only():
+    text = QUALITY["min_stop_words"][0]
+    langs = ["en", "eng_Latn", "eng", None, "de", "und", "enm", "zh"]
+    found = verdicts(documents(*[text] * len(langs), lang=langs), rules=["gopher_quality"])
+    assert [bool(reason) for reason, _ in found] == [True, True, True, True, False, False, False, False]
+
+
+def test_the_first_rule_in_the_recipes_order_is_the_reason():
+    text = "again and again\n" * 10
+    one, other = "gopher_quality", "gopher_repetition"
+    assert verdicts(documents(text), rules=[one, other])[0][0] == "gopher_quality.min_words"
+    assert verdicts(documents(text), rules=[other, one])[0][0] == "gopher_repetition.max_dup_line_ratio"
+
+
+def test_short_good_answers_stay():
+    batch = conversations(
+        [turn("user", "What is 2 + 2?"), turn("assistant", "4")], [turn("user", "Hi"), turn("assistant", "Hi!")]
+    )
+    assert verdicts(batch) == [(None, None)] * 2
+
+
+def test_conversations_without_an_answer_go():
+    call = '[{"name": "clock", "arguments": {}}]'
+    rows = [
+        [turn("user", "Hello?")],
+        [turn("user", "Hello?"), turn("assistant", "  \n")],
+        [turn("user", "Hello?"), turn("assistant", None)],
+        [turn("user", "a"), turn("assistant", "b"), turn("user", "c"), turn("assistant", "")],
+        [],
+        [
+            turn("user", "Time?"),
+            turn("assistant", "", tool_calls=call),
+            turn("tool", "9:00"),
+            turn("assistant", "Nine."),
+        ],
+    ]
+    empty = ("empty_answer.min_answer_chars", "answer_chars 0 < 1")
+    assert verdicts(conversations(*rows)) == [empty] * 5 + [(None, None)]
+    assert verdicts(conversations(*rows).slice(3), rules=["empty_answer"]) == [empty] * 2 + [(None, None)]
+
+
+def test_answers_that_repeat_themselves_go_and_questions_may():
+    same = "Here we go again my friend. " * 20
+    rows = (
+        [turn("user", "Go on"), turn("assistant", same)],
+        [turn("user", same), turn("assistant", "A poem about a train.")],
+    )
+    assert [bool(reason) for reason, _ in verdicts(conversations(*rows))] == [True, False]
+    assert [bool(reason) for reason, _ in verdicts(conversations(*rows), on="prompt")] == [False, True]
+
+
+def test_preference_pairs_need_two_answers_and_may_be_alike():
+    batch = preferences(("q", "The answer is 4.", "The answer is 5."), ("q", "yes", ""), ("q", " ", "no"))
+    assert [bool(reason) for reason, _ in verdicts(batch)] == [False, True, True]
+
+
+def test_setting_a_threshold_turns_its_rules_on():
+    batch = conversations([turn("user", "Hi"), turn("assistant", "Hi!")])
+    assert verdicts(batch, gopher_quality={"min_words": 5}) == [("gopher_quality.min_words", "words 1 < 5")]
+
+
+def test_thresholds_of_rules_left_out_are_refused():
+    with pytest.raises(ConfigError, match="gopher_quality.*leaves it out"):
+        stage(rules=["gopher_repetition"], gopher_quality={"min_words": 5})
+
+
+def test_unknown_rules_are_refused_with_those_there_are():
+    known = r"empty_answer, .*gopher_quality, gopher_repetition"
+    with pytest.raises(ConfigError, match=r"unknown rule set 'gofer'; there are " + known):
+        stage(rules=["gofer"])
+    with pytest.raises(ConfigError, match=known):
+        stage(gofer={"min_words": 1})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"min_alpha_word_ratio": 1.5}, "min_alpha_word_ratio = 1.5: expected a share"),
+        ({"min_words": -1}, "min_words = -1"),
+        ({"max_hash_word_ratio": float("nan")}, "max_hash_word_ratio = nan"),
+        ({"min_words": 60, "max_words": 50}, "min_words = 60 is more than max_words = 50"),
+    ],
+)
+def test_senseless_thresholds_are_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        stage(gopher_quality=values)
+
+
+def test_thresholds_are_set_from_flags():
+    values: dict = {}
+    assign(values, FilterConfig, "gopher_quality.min_words", "30")
+    assign(values, FilterConfig, "rules", "gopher_quality,empty_answer")
+    config = build(FilterConfig, values, "filter")
+    assert config.gopher_quality.min_words == 30
+    assert config.rules == ("gopher_quality", "empty_answer")
+    assert json.loads(json.dumps(resolved(config)))["gopher_quality"]["max_words"] == 100_000
+    assert all(o.help for o in options(FilterConfig))
+
+
+def test_the_stage_is_small_and_travels():
+    made = stage(gopher_quality={"min_words": 7})
+    made.decide(documents("x"))
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert len(pickle.dumps(made)) < 4000
+
+
+def test_saved_signals_are_those_that_decided():
+    batch = documents(PROSE, "short", "")
+    decision = stage(signals=True).decide(batch)
+    kept, dropped = split(batch, decision, "filter")
+    assert kept.num_rows + dropped.num_rows == 3
+    words = Signals.from_column(decision.columns["signals"])["words"].tolist()
+    assert words == measure(batch["text"])["words"].tolist() == [67, 1, 0]
+    assert "signals" in kept.schema.names
+    assert "signals" in dropped.schema.names
+
+
+def test_verdicts_do_not_depend_on_the_batch():
+    texts = [PROSE, "", "short", *REPETITION.values(), *(text for text, _ in QUALITY.values())]
+    together = verdicts(documents(*texts))
+    assert together == [verdicts(documents(t))[0] for t in texts]
+
+
+def test_tokens_are_no_text():
+    with pytest.raises(InputError, match="before the tokenize stage"):
+        stage().decide(pa.record_batch({"input_ids": pa.array([[1]])}))
+
+
+def test_no_rows_are_no_trouble():
+    assert verdicts(documents()) == []
+    assert verdicts(conversations()) == []
+
+
+def test_a_stage_without_a_config_has_the_defaults():
+    assert Filter().config == FilterConfig()
+    assert dataclasses.is_dataclass(FilterConfig)
+
+
+def test_real_text_of_many_languages_is_mostly_kept(shared):
+    reader = pa.input_stream(str(shared / "corpora/web/opensource_guide_28_langs.jsonl.gz"))
+    rows = [json.loads(line) for line in reader.read().splitlines()]
+    found = verdicts(documents(*(r["text"] for r in rows), lang=[r.get("lang") for r in rows]))
+    dropped = collections.Counter(reason for reason, _ in found if reason)
+    assert sum(dropped.values()) < 0.2 * len(rows), dropped
+    assert "gopher_quality.min_stop_words" not in dropped
+
+
+def test_real_web_pages_go_for_the_reasons_they_say(shared):
+    texts = [json.loads(line)["text"] for line in (shared / "corpora/sft/llamafactory/c4_demo.jsonl").open()]
+    found = verdicts(documents(*texts))
+    short = [t for t, (reason, _) in zip(texts, found, strict=True) if reason == "gopher_quality.min_words"]
+    assert short == [t for t in texts if len(t.split()) < 50]
+    assert sum(reason is None for reason, _ in found) > 0.8 * len(texts)
