@@ -24,9 +24,9 @@ class RunConfig:
     manifest: str = option("", "the pack manifest to train on, such as manifests/mydata/pack.json")
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
     init: str = option("", "Hugging Face folder or checkpoint whose weights to start from instead of a preset")
-    data: DataConfig = section(DataConfig)  # noqa: RUF009
-    optim: OptimConfig = section(OptimConfig)  # noqa: RUF009
-    loop: LoopConfig = section(LoopConfig)  # noqa: RUF009
+    data: DataConfig = section(DataConfig)
+    optim: OptimConfig = section(OptimConfig)
+    loop: LoopConfig = section(LoopConfig)
 
     def __post_init__(self) -> None:
         if not self.manifest:
