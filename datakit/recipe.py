@@ -154,7 +154,7 @@ def _lines(table: str, config: type) -> list[str]:
     for o in options(config):
         if o.nested:
             nested += ["", f"# [{table}.{o.name}]", f"# {o.help}".rstrip(), *_lines(f"{table}.{o.name}", o.nested)]
-        else:
+        elif not (table == "ingest" and o.name == "kind"):  # it stands in [dataset]
             choice = f" ({' | '.join(map(str, o.choices))})" if o.choices else ""
             lines += [f"# {o.help}{choice}", f"# {o.name} = {_toml(o.default)}"]
     return lines + nested

@@ -37,7 +37,7 @@ _END_OF_LINE: Final = "</s>"
 class LanguageConfig:
     """Which model decides, and which languages stay."""
 
-    model: str = option("lid.176", "name of a known model, or path of a fastText model")
+    model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
     languages: tuple[str, ...] = option((), "keep only rows of these labels, as the model writes them; empty: keep all")
     min_score: float = option(0.65, "with languages listed, drop rows whose score is lower")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")

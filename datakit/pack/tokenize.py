@@ -32,8 +32,10 @@ Spans = list[tuple[int, int]]
 class TokenizeConfig:
     """How rows become tokens."""
 
-    tokenizer: str = option("", "a tokenizer.json, or a folder with one and its tokenizer_config.json")
-    chat_template: str = option("", "chatml, llama3, plain or a template file; empty: the tokenizer's own, else chatml")
+    tokenizer: str = option("", "a tokenizer.json, or a folder with one and its tokenizer_config.json", path=True)
+    chat_template: str = option(
+        "", "chatml, llama3, plain or a template file; empty: the tokenizer's own, else chatml", path=True
+    )
     train_on: Literal["all", "last"] = option("all", "which assistant turns are labelled")
     add_bos: bool = option(False, "begin each document with the tokenizer's bos_token")
     add_eos: bool = option(True, "end each document with the tokenizer's eos_token")
@@ -248,15 +250,10 @@ def _labelled_ids(
 
 
 def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int]:
-    """The tokens whose first character lies in [start, end)."""
-    return _token_at(encoding, start), _token_at(encoding, end - 1) + 1
-
-
-def _token_at(encoding: Any, char: int) -> int:
-    """The first token that begins at a character or behind it."""
-    token = encoding.char_to_token(char)
-    assert token is not None, "label spans begin and end on characters that have tokens"
-    return int(token) if encoding.token_to_chars(token)[0] >= char else int(token) + 1
+    """The tokens whose first character lies in [start, end), which ends with an end token's last character."""
+    found = (encoding.char_to_token(c) for c in range(start, end))  # a tokenizer may skip white space
+    first, last = next(t for t in found if t is not None), encoding.char_to_token(end - 1)
+    return first + (encoding.token_to_chars(first)[0] < start), last + 1
 
 
 def _decision(

@@ -32,7 +32,7 @@ class IngestConfig:
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what becomes of files of another kind than the one asked for"
     )
-    shard_mb: int = option(32, "uncompressed MiB of input per unit of work, and so per shard")
+    shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
 
     def __post_init__(self) -> None:
         if self.layout != "auto" and self.layout not in BY_NAME:

@@ -1,0 +1,70 @@
+"""A small corpus made in the tests: five and more work units of text, with duplicates and broken lines in it."""
+
+import json
+import random
+from pathlib import Path
+
+VOCABULARY = (
+    "the of and to in that with for data model train token shard row count hash word text near same other field value "
+    "begin end small large first last read write keep drop merge split sort pack order stage input output file line"
+)
+WORDS = VOCABULARY.split()
+
+
+def write_corpus(folder: Path, rows: int = 2600, files: int = 3) -> list[str]:
+    """JSONL files of about 2 kB a row; every tenth row repeats one before it, exactly or with one word changed."""
+    rng = random.Random(5)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts: list[str] = []
+    for n in range(rows):
+        if n % 10 == 7:
+            words = rng.choice(texts[-200:]).split(" ")
+            if n % 20 == 7:
+                words[rng.randrange(len(words))] = "changed"
+            texts.append(" ".join(words))
+        else:
+            sentences = (" ".join(rng.choices(WORDS, k=rng.randint(6, 15))) + "." for _ in range(30))
+            texts.append(f"Row {n} is about {rng.randrange(10**9)}. " + "\n".join(sentences))
+    paths = []
+    for f in range(files):
+        path = folder / f"part-{f}.jsonl"
+        lines = [json.dumps({"id": f"r{n}", "text": t, "n": n}) for n, t in enumerate(texts) if n % files == f]
+        lines.insert(11, '{"text": "cut off')
+        path.write_text("\n".join(lines) + "\n")
+        paths.append(str(path))
+    return paths
+
+
+RECIPE = """
+[dataset]
+kind = "text"
+inputs = ["raw/*.jsonl"]
+stages = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
+[ingest]
+shard_mb = 1
+[filter.gopher_quality]
+min_stop_words = 1
+[tokenizer]
+vocab_size = 600
+[pack]
+seq_len = 256
+"""
+
+
+def write_project(root: Path, **corpus: int) -> Path:
+    """A project with that corpus and a recipe for all stages."""
+    write_corpus(root / "raw", **corpus)
+    recipe = root / "manifests" / "d" / "recipe.toml"
+    recipe.parent.mkdir(parents=True)
+    recipe.write_text(RECIPE)
+    return root
+
+
+def results(root: Path) -> dict[str, bytes]:
+    """Every file that a run made, but those that tell when and where it ran."""
+    return {
+        str(p.relative_to(root)): p.read_bytes()
+        for top in ("manifests", "data")
+        for p in sorted((root / top).rglob("*"))
+        if p.is_file() and not p.name.endswith(".run.json")
+    }
