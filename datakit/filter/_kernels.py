@@ -27,6 +27,7 @@ SIGNALS = (
     "ellipses",  # "..." and "…"
     "stop_words",  # how many different ones of Gopher's eight English words
     "max_word_chars",
+    "all_lines",  # blank ones too
     "lines",  # with anything but white space in them
     "bullet_lines",
     "ellipsis_lines",
@@ -67,7 +68,12 @@ ALPHA_WORDS, FOREIGN_WORDS, STOP_WORDS = _AT["alpha_words"], _AT["foreign_words"
 HASHES, ELLIPSES = _AT["hashes"], _AT["ellipses"]
 MAX_WORD_CHARS, LINES, BULLET_LINES = _AT["max_word_chars"], _AT["lines"], _AT["bullet_lines"]
 ELLIPSIS_LINES, TERMINAL_LINES, SHORT_LINES = _AT["ellipsis_lines"], _AT["terminal_lines"], _AT["short_lines"]
-LINE_BREAKS, LINE_CHARS, DUP_LINES = _AT["line_breaks"], _AT["line_chars"], _AT["dup_lines"]
+ALL_LINES, LINE_BREAKS, LINE_CHARS, DUP_LINES = (
+    _AT["all_lines"],
+    _AT["line_breaks"],
+    _AT["line_chars"],
+    _AT["dup_lines"],
+)
 PARAGRAPHS, DUP_PARAGRAPHS = _AT["paragraphs"], _AT["dup_paragraphs"]
 KANA_HAN_WORDS, NGRAM_STEP, TOP_NGRAM = _AT["kana_han_words"], _AT["ngram_step"], _AT["top_2gram_chars"]
 
@@ -295,6 +301,7 @@ def _scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph
         crlf = code == 13 and at + 1 < high and data[at + 1] == 10
         if kind & BREAK and not crlf:
             signals[LINE_BREAKS] += at < high
+            signals[ALL_LINES] += at < high or place > line_start
             if first >= 0:
                 line = signals[LINES]
                 keys[line], sizes[line] = solid_key, end - line_start

@@ -3,7 +3,9 @@
 Readings of the paper that implementations differ in, and ours:
 - words are white-space tokens, symbols among them; datatrove counts tokens of its splitter and leaves out pure
   punctuation for the count and the mean length: `symbol_words = "ignore"` does that.
-- blank lines are not lines.
+- blank lines are lines too, as in datatrove and Dolma; a bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
+  behind it (datatrove: "•" or "-", Dolma: "*" or "-").
+- stop words are found whatever their case and the punctuation around them; datatrove knows lower case only.
 - word length counts combining marks with their letter, so that normalisation forms do not differ; it is not judged
   where most words are characters of scripts written without spaces, and otherwise such characters are left out.
 - the stop words are English, so that rule speaks only of English: not of rows whose `lang` is another language or
@@ -61,8 +63,8 @@ def measure(rows: Rows, config: Config) -> Iterator[Measure]:
     yield Measure("max_mean_word_chars", mean, by_spaces)
     yield Measure("max_hash_word_ratio", s.ratio("hashes", "words"))
     yield Measure("max_ellipsis_word_ratio", s.ratio("ellipses", "words"))
-    yield Measure("max_bullet_line_ratio", s.ratio("bullet_lines", "lines"))
-    yield Measure("max_ellipsis_line_ratio", s.ratio("ellipsis_lines", "lines"))
+    yield Measure("max_bullet_line_ratio", s.ratio("bullet_lines", "all_lines"))
+    yield Measure("max_ellipsis_line_ratio", s.ratio("ellipsis_lines", "all_lines"))
     yield Measure("min_alpha_word_ratio", s.ratio("alpha_words", "words"))
     yield Measure("min_stop_words", s["stop_words"], _may_be_english(rows))
 

@@ -24,10 +24,10 @@ from datakit.filter.rules import Measure, Rows, check_ratios
 class Config:
     """Thresholds of the paper."""
 
-    max_dup_line_ratio: float = option(0.3, "drop rows with a larger share of duplicate lines")
     max_dup_paragraph_ratio: float = option(0.3, "drop rows with a larger share of duplicate paragraphs")
-    max_dup_line_char_ratio: float = option(0.2, "drop rows with a larger share of characters in duplicate lines")
-    max_dup_paragraph_char_ratio: float = option(0.2, "the same for duplicate paragraphs")
+    max_dup_paragraph_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
+    max_dup_line_ratio: float = option(0.3, "drop rows with a larger share of duplicate lines")
+    max_dup_line_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
     max_top_2gram_char_ratio: float = option(
         0.2, "drop rows whose most frequent 2-gram takes a larger share of characters"
     )
@@ -46,12 +46,12 @@ class Config:
 
 
 def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The measures in the order of the config's fields, which is the paper's."""
+    """The measures in the order of the config's fields."""
     s, dup = rows.signals, "all_dup" if config.duplicates == "all_copies" else "dup"
-    yield Measure("max_dup_line_ratio", s.ratio(f"{dup}_lines", "lines"))
     yield Measure("max_dup_paragraph_ratio", s.ratio(f"{dup}_paragraphs", "paragraphs"))
-    yield Measure("max_dup_line_char_ratio", s.ratio(f"{dup}_line_chars", "chars"))
     yield Measure("max_dup_paragraph_char_ratio", s.ratio(f"{dup}_paragraph_chars", "chars"))
+    yield Measure("max_dup_line_ratio", s.ratio(f"{dup}_lines", "lines"))
+    yield Measure("max_dup_line_char_ratio", s.ratio(f"{dup}_line_chars", "chars"))
     for n in range(2, 5):
         yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
     for n in range(5, 11):

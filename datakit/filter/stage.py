@@ -17,12 +17,12 @@ from datakit.text.view import On, view
 
 DEFAULT_RULES: Final = {
     "document": ("gopher_quality", "gopher_repetition"),
-    "conversation": ("empty_answer", "gopher_repetition"),
+    "conversation": ("empty_answer", "loops"),
     "preference": ("empty_answer",),
 }
-"""What is on where the recipe names no rules. Gopher's quality rules are for web pages: their 50 words would drop
-nearly every short, good answer. The two answers of a preference pair are alike by nature, and a rejected one may well
-repeat itself: that is what it is there to teach."""
+"""What is on where the recipe names no rules. Gopher's rules are for web pages: on answers, its 50 words and its shares
+of repetition would drop thousands of good ones. The two answers of a preference pair are alike by nature, and a rejected
+one may well repeat itself: that is what it is there to teach."""
 
 DEFAULT_VIEW: Final[dict[str, On]] = {"document": "all", "conversation": "answer", "preference": "all"}
 """What `on = "auto"` looks at. Answers often repeat parts of their question, and rightly so."""

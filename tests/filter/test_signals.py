@@ -124,6 +124,7 @@ def reference(text: str) -> dict[str, int]:
         "ellipses": text.count("...") + text.count("…"),
         "stop_words": len(bare & STOP_WORDS),
         "max_word_chars": max(map(len, words), default=0),
+        "all_lines": len(text.splitlines()),
         "lines": len(lines),
         "bullet_lines": sum(a in "•‣◦●▪" or (a in "-*" and b in ("", " ", "\t")) for a, b in starts),
         "ellipsis_lines": sum(line.endswith(("...", "…")) for line in lines),

@@ -88,8 +88,11 @@ def test_too_many_words_are_dropped():
 def test_symbols_count_as_words_unless_told_otherwise():
     text = "the of garden " * 17 + "| " * 10
     ignore = {"symbol_words": "ignore", "min_words": 55}
-    assert verdicts(documents(text), gopher_quality={"min_words": 55}) == [(None, None)]
-    assert verdicts(documents(text), gopher_quality=ignore) == [("gopher_quality.min_words", "words 51 < 55")]
+    quality = ["gopher_quality"]
+    assert verdicts(documents(text), rules=quality, gopher_quality={"min_words": 55}) == [(None, None)]
+    assert verdicts(documents(text), rules=quality, gopher_quality=ignore) == [
+        ("gopher_quality.min_words", "words 51 < 55")
+    ]
 
 
 REPETITION = {
@@ -138,10 +141,14 @@ def test_prose_in_any_language_stays():
         "м он вышел в море так далеко, что с берега "
         "можно было увидеть только маленькую тёмную точку на воде, а к вечеру в"
         "ернулся домой с хорошим уловом и новостями.",
-        "zh": "清晨，老渔夫走到港口，船还停在雾里。他检查了渔网，和邻居谈论天气，一直等到太阳升到屋顶上方。然后他驾船出海，"
+        "zh": "清晨，老渔夫走到港口，船还停在雾里。他检查了渔网，和邻"
+        "居谈论天气，一直等到太阳升到屋顶上方。然后他驾船出海，"
+        ""
         "走得那么远，从岸边只能看见水面上一个小小的黑点。傍晚时分，他带着满舱的鱼和远方的消息回到了家。",
-        "ja": "早朝、年老いた漁師は港へ下りて行った。船はまだ霧の中に並んでいる。彼は網を調べ、隣人と天気の話をして、"
-        "太陽が屋根の上に昇るまで待った。それから沖へ出て、岸からは小さな黒い点にしか見えなくなった。夕方には魚を積んで帰ってきた。",
+        "ja": "早朝、年老いた漁師は港へ下りて行った。船はまだ霧の"
+        "中に並んでいる。彼は網を調べ、隣人と天気の話をして、"
+        "太陽が屋根の上に昇るまで待った。それから沖へ出て、岸からは小"
+        "さな黒い点にしか見えなくなった。夕方には魚を積んで帰ってきた。",
         "th": "เช้าตรู่ชาวประมงชราเดินลงไปที่ท่าเรือ เรือยังจอดอยู่ในหมอก เขาตรวจดูอว"
         "น พูดคุยกับเพื่อนบ้านเรื่องอากาศ แล้วรอจนดวงอาทิตย์"
         "ขึ้นเหนือหลังคา จากนั้นเขาแล่นเรือออกไปไกลจนมองจากฝั่งเห็นเป็นเพียงจุด"
@@ -193,6 +200,14 @@ def test_conversations_without_an_answer_go():
     assert verdicts(conversations(*rows).slice(3), rules=["empty_answer"]) == [empty] * 2 + [(None, None)]
 
 
+def test_answers_that_show_their_work_stay():
+    work = "There are 3 x 4 = <<3*4=12>>12 eggs in the boxes.\nThere are 12 + 5 = <<12+5=17>>17 eggs in all.\n#### 17"
+    call = "The derivative of x^3 - 5x^2 + 2x + 1 is wolfram('derivative of x^3 - 5x^2 + 2x + 1')."
+    song = "Row, row,\nrow your boat.\nRow, row,\nrow your boat.\nMerrily down the stream."
+    rows = [[turn("user", "Please"), turn("assistant", answer)] for answer in (work, call, song)]
+    assert verdicts(conversations(*rows)) == [(None, None)] * 3
+
+
 def test_answers_that_repeat_themselves_go_and_questions_may():
     same = "Here we go again my friend. " * 20
     rows = (
@@ -214,7 +229,7 @@ def test_setting_a_threshold_turns_its_rules_on():
 
 
 def test_thresholds_of_rules_left_out_are_refused():
-    with pytest.raises(ConfigError, match="gopher_quality.*leaves it out"):
+    with pytest.raises(ConfigError, match=r"gopher_quality.*leaves it out"):
         stage(rules=["gopher_repetition"], gopher_quality={"min_words": 5})
 
 
