@@ -83,6 +83,13 @@ def main(args: list[str] | None = None) -> None:
     except MemoryError:
         _say("out of memory. Finished work is kept: run again with fewer --workers, or on a smaller shard_mb.")
         sys.exit(1)
+    except Exception as e:
+        if os.environ.get("DATAKIT_TRACEBACK"):
+            raise
+        _say(
+            f"this is a mistake in datakit, not in your data: {e!r}. Run again with DATAKIT_TRACEBACK=1 and report it."
+        )
+        sys.exit(1)
 
 
 def _say(text: str) -> None:

@@ -99,7 +99,10 @@ class ChatTokenizer:
     def _load(self, spec: dict[str, Any]) -> None:
         if len(self._added) > PRIVATE:
             raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} can be kept apart")
-        original = Tokenizer.from_str(json.dumps(spec))
+        try:
+            original = Tokenizer.from_str(json.dumps(spec))
+        except Exception as e:  # the library raises nothing narrower
+            raise ModelError(f"{self.where}: not a tokenizer.json that the tokenizers library reads: {e}") from None
         self._ids = {t["content"]: t["id"] for t in self._added}
         self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
         vocab = original.get_vocab(with_added_tokens=True)

@@ -1,0 +1,256 @@
+"""The command line, as a user meets it: every way in, and what it says when something is wrong."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from datakit.cli.main import COMMANDS
+from datakit.manifest import load
+from datakit.recipe import STAGES, config_class, options
+from tests.run.corpus import write_corpus, write_project
+
+ANSWERS = [
+    "A shard is one file of a larger set, so that each worker can take its own part without asking any other one.",
+    "A token is the unit that a model reads: often a word, a part of a word or a single byte of the given text.",
+    "A manifest names every file that a stage wrote, together with its checksum, and is written after all of them.",
+    "A packed row holds several sequences one after the other, and attention never crosses from one to the next.",
+]
+
+
+def chats(path: Path, rows: int = 24) -> Path:
+    with path.open("w") as f:
+        for n in range(rows):
+            said = f"{ANSWERS[n % 4]} This is answer number {n}, given on request {n * n}."
+            messages = [{"role": "user", "content": f"Question {n}?"}, {"role": "assistant", "content": said}]
+            f.write(json.dumps({"id": f"c{n}", "messages": messages}) + "\n")
+    return path
+
+
+def test_help_lists_every_command_and_loads_nothing_heavy() -> None:
+    heavy = ("pyarrow", "numba", "numpy", "rich", "tokenizers", "jinja2")
+    code = f"""
+import sys, atexit
+atexit.register(lambda: print([m for m in {heavy} if m in sys.modules]))
+from datakit.cli.main import main
+main(["--help"])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(re.search(rf"^  {name} ", done.stdout, re.M) for name in COMMANDS)
+    assert done.stdout.endswith("\n[]\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(datakit: Callable, command: str) -> None:
+    said = datakit(command, "--help")
+    assert said.code == 0 and "Usage: datakit" in said.out
+
+
+@pytest.mark.parametrize("stage", [s for s in STAGES if s != "tokenizer"])
+def test_every_plain_field_of_a_recipe_is_a_flag_with_help(datakit: Callable, stage: str) -> None:
+    shown = datakit(stage, "--help").out
+    for o in options(config_class(stage)):
+        assert o.help, f"{stage}.{o.name} has no help"
+        if not o.nested and o.name != "kind":
+            assert f"--{o.name.replace('_', '-')}" in shown
+
+
+def test_flags_take_underscores_and_dashes(datakit: Callable, project: Path) -> None:
+    chats(project / "chats.jsonl")
+    assert datakit("ingest", "chats.jsonl", "--shard_mb", "2", "--output", "a").code == 0
+    assert load(project / "a/manifest.json").config["shard_mb"] == 2
+
+
+def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, project: Path) -> None:
+    chats(project / "chats.jsonl")
+    assert "wrote manifests/mine/recipe.toml" in datakit("init", "mine", "--kind", "sft", "chats.jsonl").out
+    recipe = project / "manifests/mine/recipe.toml"
+    recipe.write_text(recipe.read_text().replace("# vocab_size = ", "vocab_size = 400 # "))
+    said = datakit("run", "--dataset", "mine", "--set", "pack.seq_len=128")
+    assert said.code == 0, said.err
+    assert "kept" in said.out and "padding" in said.out
+    before = {p: p.stat().st_mtime_ns for p in (project / "data").rglob("*") if p.is_file()}
+    again = datakit("run", "--dataset", "mine", "--set", "pack.seq_len=128")
+    assert again.err.count("up to date") == len(STAGES)
+    assert before == {p: p.stat().st_mtime_ns for p in (project / "data").rglob("*") if p.is_file()}
+    assert datakit("verify", "manifests/mine/pack.json").code == 0
+
+
+def test_only_what_a_change_touches_runs_again(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=80, files=2)
+    assert datakit("run", "--until", "filter").code == 0
+    said = datakit("run", "--until", "filter", "--set", "filter.gopher_quality.min_words=10")
+    assert [line.split(":")[0] for line in said.err.splitlines() if "up to date" in line] == [
+        "ingest",
+        "language",
+        "dedup",
+    ]
+    with (project / "raw/part-0.jsonl").open("a") as f:
+        f.write('{"id": "new", "text": "one more"}\n')
+    said = datakit("run", "--until", "dedup")
+    assert "up to date" not in said.err
+    assert load(project / "manifests/d/dedup.json").ledger.rows.into == 81
+
+
+def test_a_stage_given_raw_files_does_what_it_needs_first(datakit: Callable, project: Path) -> None:
+    chats(project / "chats.jsonl")
+    for stage in ("dedup", "filter", "language"):
+        assert datakit(stage, "chats.jsonl", "--output", stage).code == 0
+        assert load(project / stage / "manifest.json").stage == stage
+        assert list((project / stage / "kept").glob("*.parquet"))
+        assert datakit("verify", project / stage).code == 0
+    said = datakit("tokenizer", "train", "chats.jsonl", "--vocab-size", "400", "--output", "tok")
+    assert said.code == 0, said.err
+    said = datakit("pack", "chats.jsonl", "--tokenizer", "tok/kept/tokenizer", "--seq-len", "128", "--output", "packed")
+    assert said.code == 0, said.err
+    assert (project / "packed/kept/train.ids2d.bin").is_file()
+    assert datakit("verify", "packed").code == 0
+
+
+def test_a_stage_without_inputs_goes_on_from_the_one_before(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=80, files=2)
+    assert datakit("dedup").code == 0  # ingest and language were missing and ran first
+    assert sorted(p.stem for p in (project / "manifests/d").glob("*.json") if ".run" not in p.name) == [
+        "dedup", "ingest", "language"
+    ]  # fmt: skip
+    said = datakit("dedup", "--threshold", "0.9", "--json")
+    assert json.loads(said.out)["stage"] == "dedup"
+    assert datakit("filter").code == 0
+    assert load(project / "manifests/d/filter.json").parents[0]["version"] == json.loads(said.out)["version"]
+
+
+def test_inputs_name_a_dataset_of_their_own_where_none_is_named(datakit: Callable, project: Path) -> None:
+    chats(project / "chats.jsonl")
+    assert datakit("dedup", "chats.jsonl").code == 0
+    assert load(project / "manifests/chats/dedup.json").dataset == "chats"
+
+
+def test_a_manifest_is_an_input_too(datakit: Callable, project: Path) -> None:
+    chats(project / "chats.jsonl")
+    assert datakit("ingest", "chats.jsonl", "--output", "rows").code == 0
+    assert datakit("dedup", "rows/manifest.json", "--output", "unique").code == 0
+    assert load(project / "unique/manifest.json").parents[0]["manifest"] == "ingest"
+    assert datakit("verify", "unique").code == 0
+
+
+def test_json_prints_a_summary_and_nothing_else(datakit: Callable, project: Path) -> None:
+    chats(project / "chats.jsonl")
+    said = datakit("dedup", "chats.jsonl", "--output", "o", "--json")
+    assert said.err == ""
+    summary = json.loads(said.out)
+    assert summary["ledger"]["rows"]["in"] == 24
+    assert summary["version"] == load(project / "o/manifest.json").version
+
+
+def test_one_byte_changed_anywhere_is_named_by_verify(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=80, files=2)
+    assert datakit("run", "--until", "filter").code == 0
+    files = [p for top in ("data", "manifests", "raw") for p in (project / top).rglob("*") if p.is_file()]
+    files = [p for p in files if p.suffix in (".parquet", ".json", ".jsonl") and ".run." not in p.name]
+    assert len(files) > 12
+    for file in files:
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+        said = datakit("verify", "manifests/d/filter.json")
+        assert said.code == 1 and file.name in said.err, file
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+    assert datakit("verify", "manifests/d/filter.json").code == 0
+
+
+def test_explain_tells_a_duplicates_story(datakit: Callable, project: Path) -> None:
+    rows = [{"id": "one", "text": " ".join(f"word{n}" for n in range(80))}]
+    rows.append({"id": "two", "text": rows[0]["text"].replace("word77", "other")})
+    (project / "in.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert datakit("dedup", "in.jsonl", "--dataset", "x").code == 0
+    said = datakit("explain", "two", "--dataset", "x")
+    assert (
+        "dropped  [near_duplicate]" in said.out and "one stayed" in said.out and "from in.jsonl, record 1" in said.out
+    )
+    assert datakit("explain", "three", "--dataset", "x").code == 1
+
+
+def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=80, files=2)
+    assert datakit("run", "--until", "dedup").code == 0
+    assert datakit("dedup", "--threshold", "0.9").code == 0
+    (project / "data/d/dedup/interrupted/kept").mkdir(parents=True)
+    said = datakit("gc")
+    assert said.out.count("removed") == 1 and "interrupted" in said.out
+    assert len(list((project / "data/d/dedup").iterdir())) == 2
+    assert datakit("gc", "--history").out.count("removed") == 1
+    assert datakit("verify", "manifests/d/dedup.json").code == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["run"], 2, "no dataset named"),
+        (["nope"], 2, "No such command"),
+        (["dedup", "--nope"], 2, "No such option"),
+        (["dedup", "missing.jsonl"], 1, "missing.jsonl"),
+        (["dedup", "in.jsonl", "--threshold", "high"], 1, "expected float, found 'high'"),
+        (["dedup", "in.jsonl", "--set", "treshold=0.8"], 1, "unknown key 'treshold'"),
+        (["dedup", "in.jsonl", "--set", "threshold"], 2, "expected key=value"),
+        (["filter", "in.jsonl", "--set", "gopher_quality.nope=1"], 1, "unknown key 'nope'"),
+        (["ingest", "in.jsonl", "--output", "full"], 2, "holds 'other'"),
+        (["ingest", "in.jsonl", "--output", "in.jsonl"], 2, "is a file"),
+        (["ingest", "in.jsonl", "--kind", "sft"], 1, "in.jsonl"),
+        (["ingest", "bad.jsonl", "--strict"], 1, "bad.jsonl, line 2"),
+        (["ingest", "empty"], 1, "empty"),
+        (["pack", "in.jsonl"], 1, "tokenizer"),
+        (["pack", "in.jsonl", "--tokenizer", "in.jsonl"], 1, "in.jsonl"),
+        (["run", "--dataset", "broken"], 1, "is not TOML"),
+        (["run", "--dataset", "typo"], 1, "unknown key"),
+        (["verify", "in.jsonl"], 1, "in.jsonl"),
+        (["show", "nowhere.json"], 1, "nowhere.json"),
+        (["explain", "x", "--dataset", "none"], 2, "none"),
+    ],
+)
+def test_what_is_wrong_is_one_clear_paragraph(
+    datakit: Callable, project: Path, args: list[str], code: int, words: str
+) -> None:
+    (project / "in.jsonl").write_text('{"text": "a"}\n')
+    (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
+    (project / "empty").mkdir()
+    (project / "full").mkdir()
+    (project / "full/other").write_text("")
+    for name, text in (("broken", "x = "), ("typo", "[dedup]\ntreshold = 1\n")):
+        (project / "manifests" / name).mkdir(parents=True)
+        (project / "manifests" / name / "recipe.toml").write_text(text)
+    said = datakit(*args)
+    assert said.code == code, said.err
+    assert "Traceback" not in said.err and "mistake in datakit" not in said.err
+    assert words in said.err
+
+
+def test_strict_leaves_no_manifest_behind(datakit: Callable, project: Path) -> None:
+    (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
+    assert datakit("ingest", "bad.jsonl", "--strict", "--output", "o").code == 1
+    assert not (project / "o/manifest.json").exists()
+    assert datakit("ingest", "bad.jsonl", "--output", "o").code == 0
+    assert load(project / "o/manifest.json").ledger.rows.quarantined == 1
+
+
+def test_clashing_ids_get_suffixes_that_are_free(datakit: Callable, project: Path) -> None:
+    ids = ["a", "b", "a", "a#2", "a"]
+    (project / "in.jsonl").write_text("".join(json.dumps({"id": i, "text": f"t{n}"}) + "\n" for n, i in enumerate(ids)))
+    said = datakit("ingest", "in.jsonl", "--output", "o", "--json")
+    assert json.loads(said.out)["ledger"]["notes"] == {"id_clashes": 2}
+    shown = datakit("show", "o", "--rows", "9").out
+    assert re.findall(r"kept: (\S+)", shown) == ["a", "b", "a#3", "a#2", "a#4"]
+
+
+def test_two_files_become_rows_in_order_of_name(datakit: Callable, project: Path) -> None:
+    paths = write_corpus(project / "raw", rows=30, files=3)
+    assert datakit("ingest", *reversed(paths), "--output", "o").code == 0
+    assert [p["raw"] for p in load(project / "o/manifest.json").parents] == [
+        "part-0.jsonl",
+        "part-1.jsonl",
+        "part-2.jsonl",
+    ]
