@@ -27,6 +27,10 @@ TODAY = datetime.date(2024, 7, 26)
 """What `strftime_now` formats: Llama 3.1's own fallback. A real date would make every day's tokens differ."""
 
 
+KEEPING = frozenset({"trim", "replace", "default", "d", "first", "last", "upper", "lower", "capitalize", "attr"})
+"""Filters that keep the provenance of a `Tracked` value by themselves, through its methods."""
+
+
 class Generation(Extension):
     """`{% generation %} ... {% endgeneration %}`: marks what the assistant says."""
 
@@ -58,7 +62,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, LoopControlExtension])
-        self.filters = {name: _followed(f) for name, f in self.filters.items()}
+        self.filters = {name: _followed(f, name not in KEEPING) for name, f in self.filters.items()}
         self.filters |= {"tojson": _tojson, "join": _join, "_tilde": concat, "string": _string, "safe": _string}
         self.globals |= {"raise_exception": _raise, "strftime_now": TODAY.strftime}
 
@@ -73,7 +77,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Call a method of the template's own string with the row's strings in it, or any other callable."""
-        owner = getattr(__obj, "__self__", None) or getattr(getattr(__obj, "__wrapped__", None), "__self__", None)
+        owner = getattr(getattr(__obj, "__wrapped__", __obj), "__self__", None)
         if isinstance(owner, str) and getattr(__obj, "__name__", "") == "join":
             return join(owner, *args)
         result = super().call(__context, __obj, *args, **kwargs)
@@ -81,14 +85,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return opaque(result, owner, args, kwargs) if untracked and isinstance(owner, str) else result
 
 
-def _followed(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter whose result counts as opaque where the filter itself forgets provenance."""
+def _followed(f: Callable[..., Any], mixes: bool) -> Callable[..., Any]:
+    """A filter whose text counts as opaque where the filter forgets provenance, or may mix it up."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result = f(*args, **kwargs)
-        forgot = isinstance(result, str) and not isinstance(result, Tracked)
-        return opaque(result, args, kwargs) if forgot else result
+        opaquely = isinstance(result, str) and (mixes or not isinstance(result, Tracked))
+        return opaque(result, args, kwargs) if opaquely else result
 
     return wrapper
 

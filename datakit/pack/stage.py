@@ -101,7 +101,7 @@ class Pack:
         Raises:
             InputError: labelled rows behind a first batch of plain text, or ids that the dtype does not hold.
         """
-        source = iter(batches)
+        source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
         task = _task(first)
         header = _header(self.config, task, tokenizer_facts)

@@ -1,0 +1,105 @@
+"""A small tokenizer trained on the spot, and real ones where they lie beside the repository."""
+
+import functools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
+from datakit.schema import MESSAGES
+
+WORDS = "the quick brown fox jumps over the lazy dog 你好 世界 assistant user system tool answer question\n\n"
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    for name, content in train_tokenizer([WORDS] * 20, TokenizerConfig(vocab_size=320)).items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def small(trained: Path) -> ChatTokenizer:
+    return ChatTokenizer.load(trained)
+
+
+@functools.cache
+def loaded(folder: Path) -> ChatTokenizer:
+    return ChatTokenizer.load(folder)
+
+
+@pytest.fixture(scope="session")
+def load() -> Callable[[Path], ChatTokenizer]:
+    """Loads each real tokenizer once."""
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def real(shared: Path) -> Callable[[str], Path]:
+    return lambda name: shared / "tokenizers" / name
+
+
+@pytest.fixture
+def with_added(trained: Path, tmp_path: Path) -> Callable[..., ChatTokenizer]:
+    """The small tokenizer with more added tokens, not special ones, and a template."""
+
+    def make(template: str = "", *added: str, special: bool = False) -> ChatTokenizer:
+        spec = json.loads((trained / "tokenizer.json").read_bytes())
+        flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+        for i, content in enumerate(added):
+            spec["added_tokens"].append({"id": 320 + i, "content": content, "special": special} | flags)
+        (tmp_path / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
+        settings = json.loads((trained / "tokenizer_config.json").read_bytes())
+        settings["chat_template"] = template or settings["chat_template"]
+        (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
+        return ChatTokenizer.load(tmp_path)
+
+    return make
+
+
+FIELDS = ("role", "content", "name", "reasoning_content", "tool_calls", "tool_call_id", "weight")
+
+
+def common(rows: int) -> dict[str, pa.Array]:
+    return {
+        "row_key": pa.array(range(rows), pa.uint64()),
+        "id": pa.array([f"r{i}" for i in range(rows)]),
+        "content_hash": pa.array(["0" * 32] * rows),
+        "source": pa.array(["test"] * rows),
+        "lang": pa.nulls(rows, pa.string()),
+        "lang_score": pa.nulls(rows, pa.float32()),
+        "extra": pa.nulls(rows, pa.string()),
+    }
+
+
+def messages_column(rows: list[list[dict[str, Any]]]) -> pa.Array:
+    return pa.array([[{f: m.get(f) for f in FIELDS} for m in row] for row in rows], MESSAGES)
+
+
+@pytest.fixture(scope="session")
+def conversations() -> Callable[..., pa.RecordBatch]:
+    def make(rows: list[list[dict[str, Any]]], tools: list[str | None] | None = None) -> pa.RecordBatch:
+        columns = {"messages": messages_column(rows), "tools": pa.array(tools or [None] * len(rows), pa.string())}
+        return pa.record_batch(common(len(rows)) | columns)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def documents() -> Callable[..., pa.RecordBatch]:
+    return lambda texts: pa.record_batch(common(len(texts)) | {"text": pa.array(texts, pa.string())})
+
+
+@pytest.fixture(scope="session")
+def pairs() -> Callable[..., pa.RecordBatch]:
+    def make(rows: list[tuple[Any, Any, Any]]) -> pa.RecordBatch:
+        sides = {name: messages_column([r[i] for r in rows]) for i, name in enumerate(("prompt", "chosen", "rejected"))}
+        return pa.record_batch(common(len(rows)) | sides | {"tools": pa.nulls(len(rows), pa.string())})
+
+    return make

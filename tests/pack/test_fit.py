@@ -1,0 +1,75 @@
+import bisect
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.pack._kernels import best_fit, by_length
+from datakit.pack.fit import fit
+
+LENGTHS = st.lists(st.integers(1, 200), max_size=80)
+
+
+def reference_bins(lengths: list[int], capacity: int) -> int:
+    """Best-fit decreasing with a sorted list of remaining spaces; how many bins it opens."""
+    spaces: list[int] = []
+    count = 0
+    for length in sorted(lengths, reverse=True):
+        at = bisect.bisect_left(spaces, length)
+        space = capacity if at == len(spaces) else spaces.pop(at)
+        count += space == capacity
+        if space > length:
+            bisect.insort(spaces, space - length)
+    return count
+
+
+@settings(deadline=None)  # the first call compiles
+@given(LENGTHS)
+def test_sequences_are_sorted_by_falling_length_and_ties_by_place(lengths):
+    order = by_length(np.array(lengths, np.int64), 200)
+    assert order.tolist() == sorted(range(len(lengths)), key=lambda i: -lengths[i])
+
+
+@settings(deadline=None)  # the first call compiles
+@given(lengths=LENGTHS, capacity=st.integers(200, 300))
+def test_best_fit_opens_as_many_bins_as_the_reference(lengths, capacity):
+    array = np.array(lengths, np.int64)
+    bins = best_fit(by_length(array, capacity), array, capacity)
+    assert len(set(bins.tolist())) == reference_bins(lengths, capacity)
+    assert np.bincount(bins, array).max(initial=0) <= capacity
+
+
+@settings(deadline=None)  # the first call compiles
+@given(lengths=LENGTHS, stride=st.integers(200, 260), packing=st.sampled_from(["best_fit", "concat", "pad"]))
+def test_every_token_has_one_place_and_no_row_overflows(lengths, stride, packing):
+    array = np.array(lengths, np.int64)
+    found = fit(array, stride, packing)
+    tokens = [(s, o + t) for s, o, n in zip(found.sequence, found.offset, found.length, strict=True) for t in range(n)]
+    assert sorted(tokens) == [(s, t) for s, n in enumerate(lengths) for t in range(n)]
+    used = np.bincount(found.row, found.length, found.num_rows)
+    assert (used > 0).all()
+    assert used.max(initial=0) <= stride
+    assert found.row.tolist() == sorted(found.row.tolist())
+    if packing == "concat":
+        assert all(used[:-1] == stride)
+
+
+@settings(deadline=None)  # the first call compiles
+@given(LENGTHS)
+def test_rows_follow_the_order_of_the_data(lengths):
+    found = fit(np.array(lengths, np.int64), 256, "best_fit")
+    firsts = [found.sequence[found.row == r].tolist() for r in range(found.num_rows)]
+    assert all(row == sorted(row) for row in firsts)
+    assert [row[0] for row in firsts] == sorted(row[0] for row in firsts)
+
+
+@pytest.mark.parametrize("packing", ["best_fit", "concat", "pad"])
+def test_nothing_gives_no_rows(packing):
+    assert fit(np.empty(0, np.int64), 128, packing).num_rows == 0
+
+
+def test_rows_of_many_words_of_the_bitmap():
+    lengths = np.random.default_rng(0).integers(1, 4097, 3000)
+    found = fit(lengths, 4097, "best_fit")
+    assert found.num_rows == reference_bins(lengths.tolist(), 4097)

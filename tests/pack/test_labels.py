@@ -1,0 +1,324 @@
+"""Ids and labels against references that are put together by hand from the messages, never by our renderer."""
+
+import functools
+import json
+
+import pytest
+from tokenizers import Tokenizer
+
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.labels import RowError, label
+from datakit.pack.tokenize import _labelled_ids
+
+
+@functools.cache
+def added_tokens(folder) -> dict[str, int]:
+    return {t["content"]: t["id"] for t in json.loads((folder / "tokenizer.json").read_bytes())["added_tokens"]}
+
+
+@functools.cache
+def without_added_tokens(folder) -> Tokenizer:
+    spec = json.loads((folder / "tokenizer.json").read_bytes())
+    return Tokenizer.from_str(json.dumps(spec | {"added_tokens": [], "truncation": None, "padding": None}))
+
+
+class ByHand:
+    """Ids and labels written down piece by piece: `special` ids, text that is learnt and text that is not."""
+
+    def __init__(self, folder) -> None:
+        self.names = added_tokens(folder)
+        self.plain = without_added_tokens(folder)
+        self.ids: list[int] = []
+        self.learnt: list[bool] = []
+        self._run: list[tuple[str, bool]] = []
+
+    def text(self, text: str, learn: bool = False) -> "ByHand":
+        self._run.append((text, learn))
+        return self
+
+    def special(self, name: str, learn: bool = False) -> "ByHand":
+        self._end_run()
+        self.ids.append(self.names[name])
+        self.learnt.append(learn)
+        return self
+
+    def _end_run(self) -> None:
+        """Text between special tokens is encoded in one go; a token is learnt if its first character is."""
+        encoding = self.plain.encode("".join(t for t, _ in self._run), add_special_tokens=False)
+        learnt = [learn for text, learn in self._run for _ in text]
+        self.ids += encoding.ids
+        self.learnt += [learnt[start] for start, _ in encoding.offsets]
+        self._run = []
+
+    def done(self) -> tuple[list[int], list[bool]]:
+        self._end_run()
+        return self.ids, self.learnt
+
+    def turn(self, role: str, text: str, learn: bool = False) -> "ByHand":
+        """One ChatML turn."""
+        self.special("<|im_start|>").text(f"{role}\n").text(text, learn)
+        return self.special("<|im_end|>", learn).text("\n")
+
+
+def ours(tokenizer: ChatTokenizer, messages, tools=None, **options) -> tuple[list[int], list[bool]]:
+    row = label(tokenizer, messages, tools, **options)
+    ids, spans = _labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
+    learnt = [False] * len(ids)
+    for start, end in spans:
+        learnt[start:end] = [True] * (end - start)
+    return ids.tolist(), learnt
+
+
+def user(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def says(text: str, **more) -> dict:
+    return {"role": "assistant", "content": text} | more
+
+
+SYSTEM = {"role": "system", "content": "Be kind."}
+MARKERS = "look: <|im_end|>\n<|im_start|>assistant\n<think> </tool_call> <|endoftext|>"
+ANSWERS = [
+    "fine",
+    "",
+    " leading space",
+    "\nnew line",
+    "\n\n  both",
+    "   ",
+    "你好，世界",
+    "é" * 3,
+    MARKERS,
+    "<|im_start|>",
+    "12 345\n",
+]
+
+
+# ChatML: the trained tokenizer and SmolLM, whose template is the built-in one.
+
+
+@pytest.fixture(params=["trained", "smollm"])
+def chatml(request, load):
+    folder = (
+        request.getfixturevalue("trained") if request.param == "trained" else request.getfixturevalue("real")("smollm")
+    )
+    return load(folder), lambda: ByHand(folder)
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_chatml_learns_answer_and_end_token(chatml, answer):
+    tokenizer, hand = chatml
+    expected = hand().turn("user", "hello").turn("assistant", answer, True).done()
+    assert ours(tokenizer, [user("hello"), says(answer)]) == expected
+
+
+@pytest.mark.parametrize("content", ANSWERS)
+def test_chatml_user_text_is_only_text(chatml, content):
+    tokenizer, hand = chatml
+    expected = hand().turn("system", content).turn("user", content).turn("assistant", "ok", True).done()
+    assert ours(tokenizer, [{"role": "system", "content": content}, user(content), says("ok")]) == expected
+
+
+def test_chatml_many_turns(chatml):
+    tokenizer, hand = chatml
+    row = [SYSTEM, user("a"), says("b"), says("c"), user("d"), user("e"), says("f"), user("not answered")]
+    made = hand()
+    for m in row:
+        made.turn(m["role"], m["content"], m["role"] == "assistant")
+    assert ours(tokenizer, row) == made.done()
+
+
+def test_chatml_weight_0_switches_a_turn_off(chatml):
+    tokenizer, hand = chatml
+    row = [user("a"), says("b", weight=0.0), user("c"), says("d", weight=1.0), user("e"), says("f", weight=None)]
+    made = hand()
+    for m in row:
+        made.turn(m["role"], m["content"], m["content"] in "df")
+    assert ours(tokenizer, row) == made.done()
+
+
+def test_chatml_train_on_the_last_turn_only(chatml):
+    tokenizer, hand = chatml
+    row = [user("a"), says("b"), user("c"), says("d"), user("e")]
+    made = hand()
+    for m in row:
+        made.turn(m["role"], m["content"], m["content"] == "d")
+    assert ours(tokenizer, row, train_on="last") == made.done()
+
+
+def test_chatml_reasoning_tools_and_results(chatml):
+    tokenizer, hand = chatml
+    tools = json.dumps([{"name": "weather", "parameters": {"city": "string"}}])
+    calls = json.dumps([{"type": "function", "function": {"name": "weather", "arguments": '{"city": "Århus"}'}}])
+    row = [
+        user("rain?"),
+        says("", reasoning_content="look it up", tool_calls=calls),
+        {"role": "tool", "content": "dry"},
+        says("No."),
+    ]
+    before = (
+        "# Tools\n\nYou may call these functions:\n<tools>\n"
+        '{"name": "weather", "parameters": {"city": "string"}}\n</tools>\n\n'
+        'To call one, answer with\n<tool_call>\n{"name": <name>, "arguments": <object>}\n</tool_call>'
+    )
+    call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Århus"}}\n</tool_call>'
+    made = hand().turn("system", before).turn("user", "rain?")
+    made.turn("assistant", "<think>\nlook it up\n</think>\n\n" + call, True).turn("tool", "dry")
+    assert ours(tokenizer, row, tools) == made.turn("assistant", "No.", True).done()
+
+
+def test_chatml_answers_only_from_a_turn_on(chatml):
+    tokenizer, hand = chatml
+    made = hand().turn("user", "a").turn("assistant", "b").turn("user", "c").turn("assistant", "d", True)
+    assert ours(tokenizer, [user("a"), says("b"), user("c"), says("d")], first=3) == made.done()
+
+
+# minimind: a thought block in every answer, tool calls and thoughts as added tokens that are not special.
+
+
+@pytest.fixture
+def minimind(real, load):
+    return load(real("minimind")), lambda: ByHand(real("minimind"))
+
+
+def thought(made: ByHand, reasoning: str = "", learn: bool = True) -> ByHand:
+    made.special("<|im_start|>").text("assistant\n").special("<think>")
+    if not reasoning:
+        return made.text("\n\n").special("</think>").text("\n\n")
+    return made.text("\n").text(reasoning + "\n", learn).special("</think>", learn).text("\n\n", learn)
+
+
+@pytest.mark.parametrize("answer", [a for a in ANSWERS if not a.startswith("\n")])
+def test_minimind_empty_thought_is_header(minimind, answer):
+    tokenizer, hand = minimind
+    made = hand().turn("user", MARKERS)
+    if "</think>" not in answer:
+        thought(made).text(answer, True).special("<|im_end|>", True).text("\n")
+        assert ours(tokenizer, [user(MARKERS), says(answer)]) == made.done()
+
+
+def test_minimind_strips_new_lines_before_an_answer(minimind):
+    tokenizer, hand = minimind
+    made = thought(hand().turn("user", "a")).text("  b", True).special("<|im_end|>", True).text("\n")
+    assert ours(tokenizer, [user("a"), says("\n\n  b")]) == made.done()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_minimind_learns_a_thought(minimind, inside):
+    tokenizer, hand = minimind
+    made = (
+        thought(hand().turn("user", "a"), "hm, <think> is text").text("b", True).special("<|im_end|>", True).text("\n")
+    )
+    if inside:  # the template itself takes the thought out of the content; from its last <think> on
+        made = thought(hand().turn("user", "a"), "hm").text("b", True).special("<|im_end|>", True).text("\n")
+        row = [user("a"), says("<think>\nhm\n</think>\n\nb")]
+    else:
+        row = [user("a"), says("b", reasoning_content="hm, <think> is text")]
+    assert ours(tokenizer, row) == made.done()
+
+
+def test_minimind_tool_calls_and_results(minimind):
+    tokenizer, hand = minimind
+    calls = json.dumps([{"name": "f", "arguments": {"a": "</tool_call>"}}])
+    row = [SYSTEM, user("q"), says("", tool_calls=calls), {"role": "tool", "content": "<tool_response>"}, says("done")]
+    made = hand().special("<|im_start|>")
+    made.text(
+        "system\nBe kind.\n\n# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
+        'You are provided with function signatures within <tools></tools> XML tags:\n<tools>\n{"name": "f"}\n</tools>'
+        "\n\nFor each function call, return a json object with function name and arguments within "
+    )
+    made.special("<tool_call>").special("</tool_call>").text(" XML tags:\n").special("<tool_call>")
+    made.text('\n{"name": <function-name>, "arguments": <args-json-object>}\n').special("</tool_call>")
+    made.special("<|im_end|>").text("\n").turn("user", "q")
+    thought(made).special("<tool_call>", True).text('\n{"name": "f", "arguments": {"a": "</tool_call>"}}\n', True)
+    made.special("</tool_call>", True).special("<|im_end|>", True).text("\n")
+    made.special("<|im_start|>").text("user\n").special("<tool_response>").text("\n<tool_response>\n")
+    made.special("</tool_response>").special("<|im_end|>").text("\n")
+    thought(made).text("done", True).special("<|im_end|>", True).text("\n")
+    assert ours(tokenizer, row, '[{"name": "f"}]') == made.done()
+
+
+# Qwen2: a system prompt of its own, the answer's header in the user's turn, and no tools.
+
+
+@pytest.fixture
+def qwen2(real, load):
+    return load(real("qwen2")), lambda: ByHand(real("qwen2"))
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_qwen2_header_in_the_users_turn_is_not_learnt(qwen2, answer):
+    tokenizer, hand = qwen2
+    made = hand().turn("system", "You are a helpful assistant.").turn("user", "a").turn("assistant", answer, True)
+    made.turn("user", MARKERS).turn("assistant", answer, True)
+    assert ours(tokenizer, [user("a"), says(answer), user(MARKERS), says(answer)]) == made.done()
+
+
+def test_qwen2_second_of_two_answers_has_no_header(qwen2):
+    tokenizer, hand = qwen2
+    made = hand().turn("system", "Be kind.").turn("user", "a").turn("assistant", "b", True)
+    made.text("c", True).special("<|im_end|>", True).text("\n")
+    assert ours(tokenizer, [SYSTEM, user("a"), says("b"), says("c")]) == made.done()
+
+
+def test_qwen2_drops_tools_and_so_the_row_goes(qwen2):
+    with pytest.raises(RowError, match="template_drops_tools"):
+        label(qwen2[0], [user("a"), says("b")], '[{"name": "f"}]')
+    with pytest.raises(RowError, match="template_drops_tools"):
+        label(qwen2[0], [user("a"), says("b", tool_calls='[{"name": "f"}]')])
+    with pytest.raises(RowError, match="template_drops_message"):
+        label(qwen2[0], [user("a"), {"role": "tool", "content": "42"}, says("b")])
+
+
+# Other shapes of templates, on the trained tokenizer.
+
+HEAD = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
+TAIL = "{{ '<|im_end|>\\n' }}{% endfor %}"
+ASK = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_template_without_generation_prompt_has_its_header_found(with_added, trained, answer):
+    tokenizer = with_added(HEAD + "{{ m.content }}" + TAIL)
+    made = ByHand(trained).turn("user", "a").turn("assistant", answer, True).turn("assistant", answer, True)
+    assert ours(tokenizer, [user("a"), says(answer), says(answer)]) == made.done()
+
+
+def test_history_that_is_rendered_differently_still_has_certain_labels(with_added, trained):
+    """Qwen3's way: a thought is shown in the last turn only."""
+    thoughts = "{% if m.reasoning_content and loop.last %}{{ '(' + m.reasoning_content + ')' }}{% endif %}"
+    tokenizer = with_added(HEAD + thoughts + "{{ m.content }}" + TAIL + ASK)
+    made = ByHand(trained).turn("user", "a").turn("assistant", "b", True).turn("user", "c")
+    row = [user("a"), says("b", reasoning_content="x"), user("c"), says("d", reasoning_content="y")]
+    assert ours(tokenizer, row) == made.turn("assistant", "(y)d", True).done()
+
+
+def test_only_a_special_token_ends_a_turn(with_added):
+    tokenizer = with_added(HEAD + "{{ m.content }}" + "{{ '<end>\\n' }}{% endfor %}" + ASK, "<end>")
+    with pytest.raises(RowError, match="no special token ends turn 1"):
+        label(tokenizer, [user("a"), says("b")])
+
+
+@pytest.mark.parametrize(
+    ("template", "reason"),
+    [
+        (HEAD + "{{ m.content }}" + "{{ '\\n' }}{% endfor %}" + ASK, "labels_uncertain: no special token ends"),
+        (HEAD + "{{ '%s %s' % (m.content, messages[0].content) }}" + TAIL, "labels_uncertain: the template builds"),
+        ("{{ messages | length }}" + HEAD + "{{ m.content }}" + TAIL + ASK, "labels_uncertain: the messages before"),
+        (
+            HEAD + "{% if m.role != 'user' %}{{ m.content }}{% endif %}" + TAIL + ASK,
+            "template_drops_message: message 0",
+        ),
+        (HEAD + "{{ m.content }}" + TAIL + ASK + "{{ nothing.there }}", "template_error: UndefinedError"),
+        ("{{ raise_exception('not today') }}", "template_error: TemplateError: not today"),
+    ],
+)
+def test_what_cannot_be_told_is_refused_with_the_reason(with_added, template, reason):
+    with pytest.raises(RowError, match=reason):
+        label(with_added(template), [user("a"), says("b")])
+
+
+def test_a_role_cannot_bring_markers_in(small):
+    row = [{"role": "user<|im_end|>", "content": "a"}, says("b")]
+    ids, _ = ours(small, row)
+    assert ids.count(2) == 2
