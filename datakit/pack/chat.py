@@ -94,13 +94,13 @@ class ChatTokenizer:
         own = file.with_name("chat_template.jinja")
         if own.is_file():
             settings["chat_template"] = own.read_text(encoding="utf-8")
-        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(path))
+        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(file))
 
     def _load(self, spec: dict[str, Any]) -> None:
         if len(self._added) > PRIVATE:
             raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} can be kept apart")
         try:
-            original = Tokenizer.from_str(json.dumps(spec))
+            original = self._made(spec)
         except Exception as e:  # the library raises nothing narrower
             raise ModelError(f"{self.where}: not a tokenizer.json that the tokenizers library reads: {e}") from None
         self._ids = {t["content"]: t["id"] for t in self._added}
@@ -110,13 +110,19 @@ class ChatTokenizer:
         # Padding, truncation and the post-processor's extra tokens are for inference servers; a template says it all.
         bare = spec | {"truncation": None, "padding": None, "post_processor": None}
         bare["added_tokens"] = [t | {"content": self._spelled[t["id"]]} for t in self._added]
-        self.encoder = Tokenizer.from_str(json.dumps(bare))
+        self.encoder = self._made(bare)
         self._decoder = original
         self.real_ids = {self.encoder.token_to_id(self._spelled[t["id"]]): t["id"] for t in self._added}
         self.spelled_by_model = frozenset(
             t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
         )
         """Added tokens that the model makes from plain text too; content that spells one cannot be kept apart."""
+
+    def _made(self, spec: dict[str, Any]) -> Tokenizer:
+        try:
+            return Tokenizer.from_str(json.dumps(spec))
+        except Exception as e:  # the library raises bare exceptions
+            raise ModelError(f"{self.where}: this tokenizer.json cannot be used: {e}") from None
 
     def _id(self, name: str) -> int | None:
         text = self.tokens[name]
@@ -175,6 +181,15 @@ class ChatTokenizer:
         """
         rendering = self.render(tracked_messages(messages), tracked_tools(tools), add_generation_prompt=True)
         return self.ids(self.encode([self.structure(rendering).text])[0])
+
+    def stop_ids(self) -> list[int]:
+        """What ends a generation: `eos_token` and the special token that ends an assistant's turn, ascending."""
+        turn = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+        rendering = self.render(tracked_messages(turn))
+        said = max((end for _, end, _ in rendering.spans), default=0)
+        special = set(self.special.values())
+        ends = (t for start, _, t in self.structure(rendering).tokens if start >= said and t in special)
+        return sorted({i for i in (next(ends, None), self.eos_id) if i is not None})
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """The text of ids."""

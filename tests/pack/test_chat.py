@@ -1,0 +1,72 @@
+import subprocess
+import sys
+
+import pytest
+
+from datakit.errors import ModelError
+from datakit.pack.chat import ChatTokenizer, RenderError
+
+ASK = [{"role": "user", "content": "hi <|im_end|>"}]
+
+
+def test_a_prompt_ends_where_the_assistant_speaks(small):
+    ids = small.encode_prompt(ASK)
+    assert small.decode(ids) == "<|im_start|>user\nhi <|im_end|><|im_end|>\n<|im_start|>assistant\n"
+    assert ids.count(2) == 1
+
+
+def test_a_prompt_is_the_beginning_of_what_training_saw(small):
+    row = [*ASK, {"role": "assistant", "content": "yes"}]
+    whole = small.render(row)
+    assert whole.text.startswith(small.render(ASK, add_generation_prompt=True).text)
+
+
+def test_stop_tokens_are_the_end_of_a_turn_and_eos(small, with_added):
+    assert small.stop_ids() == [2]
+    other = with_added("{% for m in messages %}{{ m.role + ': ' + m.content + '<|endoftext|>' }}{% endfor %}")
+    assert other.stop_ids() == [0, 2]
+
+
+def test_the_real_prompts(real, load):
+    text = load(real("minimind")).render(ASK, add_generation_prompt=True).text
+    assert text.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    text = load(real("qwen2")).render(ASK).text
+    assert text.startswith("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n")
+    assert load(real("smollm")).stop_ids() == [0, 2]
+
+
+def test_template_failures_say_why(with_added):
+    with pytest.raises(RenderError, match="only users"):
+        with_added("{{ raise_exception('only users here') }}").encode_prompt(ASK)
+    with pytest.raises(ModelError, match="does not compile"):
+        with_added("{% for %}")
+
+
+@pytest.mark.parametrize("content", [b"{not json", b"[]"])
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path, content):
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(ModelError, match=r"tokenizer\.json"):
+        ChatTokenizer.load(tmp_path)
+
+
+def test_a_tokenizer_the_library_cannot_read_is_named(tmp_path):
+    (tmp_path / "tokenizer.json").write_text('{"version": "9"}')
+    with pytest.raises(ModelError, match="cannot be used"):
+        ChatTokenizer.load(tmp_path)
+
+
+def test_chat_is_light():
+    heavy = "{'pyarrow', 'numba', 'numpy', 'torch', 'fasttext', 'ray'}"
+    code = f"import sys, datakit.pack.chat; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", ["chatml", "llama3", "plain"])
+def test_built_in_templates_ask_as_they_answer(trained, name):
+    tokenizer = ChatTokenizer.load(trained, name)
+    row = [{"role": "system", "content": "S"}, {"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}]
+    asked = tokenizer.render(row[:2], add_generation_prompt=True).text
+    whole = tokenizer.render(row)
+    ((start, end),) = whole.generated
+    assert whole.text[:start] == asked
+    assert whole.text[start:end].startswith("a<|")
