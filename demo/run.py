@@ -1,0 +1,92 @@
+"""`make demo`: raw data -> every stage -> packed manifest -> a trained small model, and a table of what happened.
+
+Everything is made on this machine, in out/demo, data/demo and manifests/demo, and needs no network. Exits with 1 if a
+ledger does not balance, a planted row was missed, a checksum is wrong or the loss did not fall.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from demo import found, make_data, report
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+OUT: Final = Path("out/demo")
+MANIFESTS: Final = Path("manifests/demo")
+STEPS: Final = 600
+BATCH_ROWS: Final = 4
+LEARNING_RATE: Final = 3e-3
+PROMPTS: Final = ("What is a token?", "What does textwrap.dedent do?", "列表和元组有什么区别?")
+
+
+def main() -> int:
+    """Run the demo in the project's folder; returns the exit code."""
+    os.chdir(ROOT)
+    console, begin = Console(highlight=False), time.monotonic()
+    console.rule("1  Raw data, with what is wrong with it on purpose", align="left")
+    plan = make_data.make(OUT)
+    console.print("  planted: " + ", ".join(f"{len(v)} {k.replace('_', ' ')}" for k, v in plan.items()))
+    console.rule("2  datakit: ingest, language, dedup, filter, tokenizer, tokenize, pack", align="left")
+    call("datakit", "run", "--dataset", "demo")
+    call("datakit", "verify", f"{MANIFESTS}/pack.json")
+    console.rule("3  train: a model of about a million parameters", align="left")
+    shutil.rmtree(OUT / "run", ignore_errors=True)
+    call("train.sft", *training_flags())
+    console.rule("4  generate", align="left")
+    answers = {prompt: ask(prompt) for prompt in PROMPTS}
+    return tell(console, plan, answers, begin)
+
+
+def training_flags() -> tuple[str, ...]:
+    """What the demo tells the trainer beyond its defaults: many small steps at a high rate suit a small model."""
+    flags = {"manifest": f"{MANIFESTS}/pack.json", "preset": "tiny", "steps": STEPS, "out": OUT / "run"}
+    flags |= {"batch-rows": BATCH_ROWS, "lr": LEARNING_RATE, "log-every": STEPS // 10, "save-every": STEPS}
+    return tuple(text for name, value in flags.items() for text in (f"--{name}", str(value)))
+
+
+def call(module: str, *args: str) -> None:
+    """Run a module's command on this terminal; a failure ends the demo with the command's own message and exit code."""
+    done = subprocess.run([sys.executable, "-m", module, *args], check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def ask(prompt: str) -> str:
+    """The trained model's answer."""
+    asked = [sys.executable, "-m", "train.generate", "--checkpoint", str(OUT / "run"), "--prompt", prompt]
+    done = subprocess.run([*asked, "--max-new-tokens", "100"], check=False, stdout=subprocess.PIPE, encoding="utf-8")
+    if done.returncode:
+        sys.exit(done.returncode)
+    return done.stdout.strip()
+
+
+def tell(console: Console, plan: found.Plan, answers: dict[str, str], begin: float) -> int:
+    """Print the tables, the answers, where the files are, and what went wrong; returns the exit code."""
+    manifests, training = report.load_all(MANIFESTS), report.Training.read(OUT / "run" / "metrics.jsonl")
+    compared = found.compare(plan, MANIFESTS)
+    console.rule("5  what happened", align="left")
+    for table in (
+        report.ledger_table(manifests),
+        report.found_table(compared),
+        report.training_table(manifests[-1], training),
+        report.answers_table(answers),
+        report.places_table(MANIFESTS, OUT),
+    ):
+        console.print()
+        console.print(table)
+    wrong = report.problems(manifests, compared, training)
+    for problem in wrong:
+        console.print(f"WRONG: {problem}", style="bold red")
+    minutes, seconds = divmod(round(time.monotonic() - begin), 60)
+    console.print(f"\n{'Failed' if wrong else 'Done'} after {minutes} min {seconds} s.")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
