@@ -2,8 +2,8 @@
 
     python bench/filters.py --peer PYTHON corpora/web/*.jsonl.zst      # PYTHON: an environment with datatrove 0.10.1
 
-Words are split at white space on both sides. English rows are compared (by fastText), because datatrove's stop words
-are English; differences are listed by what either side says.
+Both count the same words, datakit's, unless --words default asks for datatrove's own. English rows are compared (by
+fastText), because datatrove's stop words are English; differences are listed by what either side says.
 """
 
 import argparse
@@ -72,10 +72,10 @@ def ours(texts: pa.Array, symbol_words: str) -> tuple[dict[str, list[str | None]
     return verdicts, seconds, measure(texts)
 
 
-def theirs(python: Path, texts: pa.Array) -> tuple[dict[str, list[str | None]], dict[str, float]]:
+def theirs(python: Path, texts: pa.Array, words: str) -> tuple[dict[str, list[str | None]], dict[str, float]]:
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts.to_pylist())
     script = Path(__file__).with_name("filters_datatrove.py")
-    run = subprocess.run([python, script], input=lines, capture_output=True, text=True, check=True)
+    run = subprocess.run([python, script, words], input=lines, capture_output=True, text=True, check=True)
     *rows, last = map(json.loads, run.stdout.splitlines())
     return {name: [REASONS.get(r[name], r[name]) for r in rows] for name in RULES}, last["seconds"]
 
@@ -86,6 +86,7 @@ def main() -> None:
     parser.add_argument("--peer", required=True, type=Path, help="the python of an environment with datatrove")
     parser.add_argument("--rows", type=int, help="only so many rows of each corpus")
     parser.add_argument("--symbol-words", default="ignore", choices=["count", "ignore"])
+    parser.add_argument("--words", default="same", choices=["same", "default"], help="what datatrove counts as words")
     parser.add_argument("--show", type=int, default=0, help="print so many differing rows of each kind")
     args = parser.parse_args()
     total = collections.Counter()
@@ -94,7 +95,7 @@ def main() -> None:
         texts = english(texts_of(path))
         texts = texts.slice(0, args.rows) if args.rows else texts
         mine, my_seconds, _ = ours(texts, args.symbol_words)
-        peers, peer_seconds = theirs(args.peer, texts)
+        peers, peer_seconds = theirs(args.peer, texts, args.words)
         megabytes = pc.sum(pc.binary_length(texts)).as_py() / 1e6
         both = sum(peer_seconds.values())
         print(f"{path.name}: {len(texts)} rows, {megabytes:.1f} MB; ours {megabytes / my_seconds:.1f} MB/s, "

@@ -7,7 +7,8 @@ Readings of the paper that implementations differ in, and ours:
   behind it (datatrove: "•" or "-", Dolma: "*" or "-").
 - stop words are found whatever their case and the punctuation around them; datatrove knows lower case only.
 - word length counts combining marks with their letter, so that normalisation forms do not differ; it is not judged
-  where most words are characters of scripts written without spaces, and otherwise such characters are left out.
+  where over a fifth of the words are characters of scripts written without spaces (what is left there is names and
+  links), and otherwise such characters are left out.
 - the stop words are English, so that rule speaks only of English: not of rows whose `lang` is another language or
   `und`. Where the language stage has not run, it speaks of rows that could be English: at most 2% of their words have
   a letter beyond ASCII. Languages that hardly have such letters (Indonesian, Dutch) need the language stage first.
@@ -27,6 +28,7 @@ from datakit.filter.rules import Measure, Rows, check_ratios
 from datakit.filter.signals import ratio
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
+_MAX_SPACELESS_WORD_RATIO = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +60,7 @@ def measure(rows: Rows, config: Config) -> Iterator[Measure]:
         words, chars, spaced = words - s["symbol_words"], chars - s["symbol_chars"], spaced - s["symbol_words"]
     yield Measure("min_words", words)
     yield Measure("max_words", words)
-    mean, by_spaces = ratio(chars, spaced), s["spaceless_words"] * 2 <= s["words"]
+    mean, by_spaces = ratio(chars, spaced), s.ratio("spaceless_words", "words") <= _MAX_SPACELESS_WORD_RATIO
     yield Measure("min_mean_word_chars", mean, by_spaces)
     yield Measure("max_mean_word_chars", mean, by_spaces)
     yield Measure("max_hash_word_ratio", s.ratio("hashes", "words"))

@@ -20,9 +20,9 @@ DEFAULT_RULES: Final = {
     "conversation": ("empty_answer", "loops"),
     "preference": ("empty_answer",),
 }
-"""What is on where the recipe names no rules. Gopher's rules are for web pages: on answers, its 50 words and its shares
-of repetition would drop thousands of good ones. The two answers of a preference pair are alike by nature, and a rejected
-one may well repeat itself: that is what it is there to teach."""
+"""What is on where the recipe names no rules. Gopher's rules are for web pages: on answers, its 50 words and its
+shares of repetition would drop thousands of good ones. The two answers of a preference pair are alike by nature, and a
+rejected one may well repeat itself: that is what it is there to teach."""
 
 DEFAULT_VIEW: Final[dict[str, On]] = {"document": "all", "conversation": "answer", "preference": "all"}
 """What `on = "auto"` looks at. Answers often repeat parts of their question, and rightly so."""
