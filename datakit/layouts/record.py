@@ -1,5 +1,6 @@
 """One foreign record, what may be said about it, and values back to JSON without changing a digit."""
 
+import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def _integer(digits: str) -> int | Number:
 def with_exact_numbers(value: Any) -> Any:
     """A value from a typed column with its floats as `Number`s: their shortest decimal form is exact."""
     if type(value) is float:
-        return Number(orjson.dumps(value).decode()) if value - value == 0 else str(value)
+        return Number(json.dumps(value)) if value - value == 0 else json.dumps(value)
     if type(value) is dict:
         return {k: with_exact_numbers(v) for k, v in value.items()}
     return [with_exact_numbers(v) for v in value] if type(value) is list else value
@@ -74,7 +75,10 @@ def to_json(value: Any) -> str:
 
 
 def _default(value: Any) -> Any:
-    return orjson.Fragment(str.__str__(value)) if type(value) is Number else str(value)
+    """What JSON has no type for: a `Number` as its digits, bytes in base64, anything else as its text."""
+    if type(value) is Number:
+        return orjson.Fragment(str.__str__(value))
+    return base64.b64encode(value).decode() if type(value) is bytes else str(value)
 
 
 def _has_float(value: Any, depth: int = 0) -> bool:

@@ -1,8 +1,9 @@
 """Parquet, Arrow IPC files and Arrow streams: rows of columns."""
 
-import base64
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -32,32 +33,36 @@ def cut(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
 
 
 def head(file: SourceFile, count: int) -> list[Fields]:
-    """The first rows of a file, at most `count`."""
-    rows: list[Fields] = []
-    for batch in _batches(file, 0, 1 << 31):
-        rows += batch.slice(0, count - len(rows)).to_pylist()
-        if len(rows) >= count:
-            break
+    """The first rows of a file that can be read, at most `count`."""
+    opened, rows = _open(file), list[Fields]()
+    for group, _ in enumerate(_groups(file)):
+        with suppress(OSError, pa.ArrowException):
+            for batch in _batches(opened, file, group):
+                rows += batch.slice(0, count - len(rows)).to_pylist()
+                if len(rows) >= count:
+                    return rows
     return rows
 
 
 def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[None]:
-    """Put the rows of a segment into the converter's sink; rows of a damaged part are quarantined one by one."""
+    """Put the rows of a segment into the converter's sink; rows of a damaged group are quarantined one by one."""
     assert segment.groups is not None
-    record, sizes = segment.first_record, list(_groups(file))
-    last = record + sum(rows for rows, _ in sizes[slice(*segment.groups)])
-    try:
-        for batch in _batches(file, *segment.groups):
-            size = max(batch.nbytes // max(batch.num_rows, 1), 1)
-            for at in range(0, batch.num_rows, ROWS):
+    opened, record = _open(file), segment.first_record
+    for group in range(*segment.groups):
+        begin = record
+        try:
+            for batch in _batches(opened, file, group):
                 yield
-                for fields in batch.slice(at, ROWS).to_pylist():
+                size = max(batch.nbytes // max(batch.num_rows, 1), 1)
+                for fields in batch.to_pylist():
                     _add(fields, record, size, converter)
                     record += 1
-    except (OSError, pa.ArrowException) as e:
-        why = MisfitError("corrupt_file", f"rows {record} to {last - 1} cannot be read: {e}")
-        for lost in range(record, last):
-            converter.sink.quarantine(converter.source.name, Place(lost, lost, -1), why, b"")
+        except (OSError, pa.ArrowException) as e:
+            end = begin + next(islice(_groups(file), group, None))[0]
+            why = MisfitError("corrupt_file", f"rows {record + 1} to {end} cannot be read: {e}")
+            for lost in range(record, end):
+                converter.sink.quarantine(converter.source.name, Place(lost, lost, -1), why, b"")
+            record = end
 
 
 def _add(fields: Fields, record: int, size: int, converter: Converter) -> None:
@@ -75,22 +80,33 @@ def _members(fields: Fields) -> Iterator[tuple[str, str]]:
             yield key, to_json(value)
         except InexactNumbersError:
             yield key, to_json(with_exact_numbers(value))
-        except MisfitError:
-            yield key, to_json(_plain(value))
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    return value if isinstance(value, str | int | bool) or value is None else str(value)
+class _Stream:
+    """An Arrow stream that gives its batches by number, in rising order."""
+
+    def __init__(self, reader: pa.RecordBatchStreamReader) -> None:
+        self.reader = reader
+        self.position = 0
+
+    def following(self) -> pa.RecordBatch | None:
+        """The next batch; None at the end."""
+        self.position += 1
+        try:
+            return self.reader.read_next_batch()
+        except StopIteration:
+            return None
+
+    def get_batch(self, number: int) -> pa.RecordBatch:
+        """Batch `number`; those before it are passed over."""
+        assert number >= self.position
+        while self.position < number:
+            self.following()
+        return self.following()
 
 
 def _open(file: SourceFile) -> Any:
-    """A ParquetFile, a RecordBatchFileReader or a RecordBatchStreamReader.
+    """A ParquetFile, a RecordBatchFileReader or a `_Stream`.
 
     Raises:
         InputError: the file is not what its format says.
@@ -103,7 +119,7 @@ def _open(file: SourceFile) -> Any:
             source = fs.open_input_file(inner)
         if file.format == "parquet":
             return pq.ParquetFile(source)
-        return pa.ipc.open_file(source) if file.format == "arrow" else pa.ipc.open_stream(source)
+        return pa.ipc.open_file(source) if file.format == "arrow" else _Stream(pa.ipc.open_stream(source))
     except (OSError, pa.ArrowException) as e:
         raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
 
@@ -120,22 +136,15 @@ def _groups(file: SourceFile) -> Iterator[tuple[int, int]]:
             batch = opened.get_batch(i)
             yield batch.num_rows, batch.nbytes
     else:
-        for batch in opened:
+        while (batch := opened.following()) is not None:
             yield batch.num_rows, batch.nbytes
 
 
-def _batches(file: SourceFile, first: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """The rows of groups `first:stop`, in order."""
-    opened = _open(file)
+def _batches(opened: Any, file: SourceFile, group: int) -> Iterator[pa.RecordBatch]:
+    """The rows of one group, `ROWS` at a time."""
     if file.format == "parquet":
-        groups = list(range(first, min(stop, opened.metadata.num_row_groups)))
-        yield from opened.iter_batches(batch_size=ROWS, row_groups=groups)
-    elif file.format == "arrow":
-        for i in range(first, min(stop, opened.num_record_batches)):
-            yield opened.get_batch(i)
-    else:
-        for i, batch in enumerate(opened):
-            if i >= stop:
-                return
-            if i >= first:
-                yield batch
+        yield from opened.iter_batches(batch_size=ROWS, row_groups=[group])
+        return
+    whole = opened.get_batch(group)
+    for at in range(0, whole.num_rows, ROWS):
+        yield whole.slice(at, ROWS)

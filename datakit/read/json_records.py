@@ -127,4 +127,6 @@ def _members(
     """The members of one record; `rewrite` makes NaN and the infinities, which JSON lacks, strings."""
     for key_start, key_stop, start, stop in spans[first:last].tolist():
         key, value = str(window[key_start:key_stop], "utf-8"), str(window[start:stop], "utf-8")
-        yield (orjson.loads(f'"{key}"') if "\\" in key else key), (to_json(parse_exactly(value)) if rewrite else value)
+        if rewrite and ("NaN" in value or "Infinity" in value):
+            value = to_json(parse_exactly(value))
+        yield (orjson.loads(f'"{key}"') if "\\" in key else key), value

@@ -35,9 +35,12 @@ class Finder:
         """The first cut at or past the room; see `units.Find`."""
         scan = _Scan(self, data, room, at_end)
         done = scan.run()
-        if done:
-            self.opened, self.closed, self.key = scan.opened, scan.closed, scan.key
-        return scan.cut() if done else None
+        if not done:
+            return None
+        made = scan.cut()
+        self.opened, self.key = True, scan.key
+        self.closed = self.closed or 0 <= scan.closed_at <= made.stop
+        return made
 
 
 class _Scan:
@@ -45,7 +48,9 @@ class _Scan:
 
     def __init__(self, finder: Finder, data: bytearray, room: int, at_end: bool) -> None:
         self.data, self.room, self.at_end = data, room, at_end
-        self.in_array, self.opened, self.closed, self.key = finder.in_array, finder.opened, finder.closed, finder.key
+        self.opened, self.key = finder.opened, finder.key
+        self.in_array = finder.in_array and not finder.closed
+        self.closed_at = -1
         self.array = np.frombuffer(memoryview(data), np.uint8)
         self.pos = self.lines = 0
         self.found: list[tuple[np.ndarray[Any, Any], int]] = []
@@ -57,14 +62,13 @@ class _Scan:
             self.lines, self.opened = count_newlines(memoryview(self.data)[: self.pos]), True
         while self.last < self.room:
             spans = np.empty((SPANS, 3), np.int64)
-            in_array = self.in_array and not self.closed
-            count, self.pos, newlines, status = values(self.array, self.pos, in_array, spans)
+            count, self.pos, newlines, status = values(self.array, self.pos, self.in_array, spans)
             if count:
                 self._remember_key(int(spans[0, 0]))
                 self._take(spans[:count], self.lines)
             self.lines += newlines
             if status == CLOSED:
-                self.closed = True
+                self.closed_at, self.in_array = self.pos, False
             elif status == BROKEN or (self.pos < len(self.data) and count < SPANS):
                 if self.last < self.room and not self._resume(status):
                     return False
@@ -95,7 +99,7 @@ class _Scan:
 
     def _ended(self) -> bool:
         """The bytes end between values: with an array still open that is a record of its own, empty and broken."""
-        if self.at_end and self.in_array and not self.closed:
+        if self.at_end and self.in_array:
             end = len(self.data)
             self._take(np.array([[end, end, 0]], np.int64), self.lines)
         return self.at_end
@@ -113,13 +117,17 @@ class _Scan:
             raw = raw.removesuffix(b"]").rstrip(_SPACE)
         self._take(np.array([[self.pos, self.pos + len(raw), 0]], np.int64), self.lines)
         self.lines += count_newlines(memoryview(self.data)[self.pos : end])
-        self.pos, self.closed = end, self.closed if following >= 0 else True
+        self.pos = end
+        if following < 0:
+            self.closed_at, self.in_array = end, False
         return True
 
     def _next_start(self, begin: int) -> int:
         """Where the next record begins: at a brace before the usual first key, after a comma, a brace or a new line."""
+        self._remember_key(self.pos)
         key = re.escape(self.key) + rb"\s*:" if self.key else rb'"'
-        between = rb"(?:[,\n}\]]\s*)" if self.key else rb"(?:\}\s*,?\s*)"
+        known = self.key or self.data[self.pos : self.pos + 1] != b"{"
+        between = rb"(?:[,\n}\]]\s*)" if known else rb"(?:\}\s*,?\s*)"
         match = re.compile(between + rb"(\{\s*" + key + rb")").search(self.data, begin)
         return match.start(1) if match else -1
 

@@ -74,7 +74,7 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
         return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
     if file.format == "text":
         return file, []
-    found = _json_format(head)
+    found = _json_format(head, file.format)
     if not found:
         if file.format or _looks_binary(head):
             known = "JSON" if file.format else "any format that is read"
@@ -104,17 +104,23 @@ def _looks_binary(head: bytes) -> bool:
     return b"\0" in head[: 1 << 16]
 
 
-def _json_format(head: bytes) -> str:
-    """jsonl, json (an array) or json_objects (one after another); "" for what begins like neither."""
-    body = head.lstrip()
-    rows = _lines(head)
-    if not body or any(type(_value(r)) is dict for r in rows):
+def _json_format(head: bytes, suffix: str) -> str:
+    """jsonl, json (an array) or json_objects (one after another); "" for what begins like neither.
+
+    An array that is JSON by itself on the first line means lines if there are more.
+    """
+    body, rows = head.lstrip(), _lines(head)
+    good = sum(type(_value(r)) is dict for r in rows)
+    if not body:
         return "jsonl"
-    if body.startswith(b"[") and (body[1:].lstrip()[:1] in (b"{", b"]", b"") or len(rows) < 2):
-        return "json" if len(rows) < 2 or _value(rows[0]) is None else "jsonl"
-    if body.startswith(b"{"):
-        return "json_objects" if b'"' in body[1:].lstrip()[:1] and _value(rows[0]) is None else "jsonl"
-    return "jsonl" if any(r[:1] in (b"{", b"[") for r in rows) else ""
+    if body.startswith(b"["):
+        alone = _value(rows[0]) is not None
+        others = any(_value(r) is not None for r in rows[1:])
+        as_lines = others if alone else suffix == "jsonl" and good > len(rows) // 2
+        return "jsonl" if as_lines else "json"
+    if not good and body.startswith(b"{") and body[1:].lstrip().startswith(b'"'):
+        return "json_objects"
+    return "jsonl" if good or any(r[:1] in (b"{", b"[") for r in rows) else ""
 
 
 def _json_head(head: bytes, form: str) -> list[Fields]:

@@ -1,0 +1,61 @@
+"""Reading whole inputs in one call, for tests."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
+
+
+@dataclass
+class Found:
+    """Everything that reading gave, as Python objects."""
+
+    plan: Plan
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    bad: list[dict[str, Any]] = field(default_factory=list)
+    notes: Counter = field(default_factory=Counter)
+    units: int = 0
+
+    @property
+    def texts(self) -> list[str]:
+        return [r["text"] for r in self.rows]
+
+    @property
+    def reasons(self) -> list[str]:
+        return [b["reason"] for b in self.bad]
+
+
+def read_all(*inputs: Path | str, **config: Any) -> Found:
+    planned = plan([str(i) for i in inputs], IngestConfig(**config))
+    found = Found(planned)
+    for unit in units(planned):
+        found.units += 1
+        for batch in read_unit(unit, planned):
+            batch.rows.validate(full=True)
+            batch.quarantined.validate(full=True)
+            found.rows += batch.rows.to_pylist()
+            found.bad += batch.quarantined.to_pylist()
+            found.notes.update(batch.notes)
+    return found
+
+
+@pytest.fixture
+def read() -> Callable[..., Found]:
+    return read_all
+
+
+@pytest.fixture
+def read_bytes(tmp_path: Path) -> Callable[..., Found]:
+    """Read one file of these bytes."""
+
+    def reading(data: bytes, name: str = "data.jsonl", **config: Any) -> Found:
+        path = tmp_path / name
+        path.write_bytes(data)
+        return read_all(path, **config)
+
+    return reading

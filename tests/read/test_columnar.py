@@ -1,0 +1,112 @@
+"""Parquet and Arrow files: typed columns become the same rows as JSON would."""
+
+import datetime
+import decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from datakit.errors import InputError
+
+TABLE = pa.table({"id": [f"d{i}" for i in range(1000)], "text": [f"text {i}" for i in range(1000)], "n": range(1000)})
+
+
+def write(path, table, form, rows=100):
+    if form == "parquet":
+        pq.write_table(table, path, row_group_size=rows)
+    else:
+        new = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+        with pa.OSFile(str(path), "wb") as out, new(out, table.schema) as writer:
+            writer.write_table(table, max_chunksize=rows)
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
+@pytest.mark.parametrize("name", ["x.parquet", "x.arrow", "x"])
+def test_rows_are_read_whatever_the_suffix(read, tmp_path, form, name):
+    write(tmp_path / name, TABLE, form)
+    found = read(tmp_path / name)
+    assert found.texts == TABLE["text"].to_pylist()
+    assert [r["row_key"] for r in found.rows] == list(range(1000))
+    assert (found.rows[5]["id"], found.rows[5]["extra"]) == ("d5", '{"n":5}')
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow", "stream"])
+def test_units_are_cut_between_row_groups(read, tmp_path, form):
+    table = pa.table({"text": [f"{i} " + "z" * 5000 for i in range(1000)]})
+    path = tmp_path / "x"
+    pq.write_table(table, path, row_group_size=70, use_dictionary=False) if form == "parquet" else write(
+        path, table, form, 70
+    )
+    found = read(path, shard_mb=1)
+    assert found.units == 5
+    assert found.texts == table["text"].to_pylist()
+    assert [r["row_key"] for r in found.rows] == list(range(1000))
+
+
+def test_every_column_type_reaches_extra_as_json(read, tmp_path):
+    table = pa.table(
+        {
+            "text": ["t"],
+            "when": [datetime.datetime(2024, 1, 2, 3, 4, 5)],
+            "day": [datetime.date(2024, 1, 2)],
+            "price": [decimal.Decimal("1.10")],
+            "bytes": [b"\xff\x00"],
+            "nan": [float("nan")],
+            "f": [0.1],
+            "big": pa.array([2**64 - 1], pa.uint64()),
+            "null": pa.nulls(1),
+            "nested": [{"a": [1.5, None], "b": {"c": True}}],
+        }
+    )
+    write(tmp_path / "x.parquet", table, "parquet")
+    assert read(tmp_path / "x.parquet").rows[0]["extra"] == (
+        '{"when":"2024-01-02T03:04:05","day":"2024-01-02","price":"1.10","bytes":"/wA=","nan":"NaN","f":0.1,'
+        '"big":18446744073709551615,"null":null,"nested":{"a":[1.5,null],"b":{"c":true}}}'
+    )
+
+
+def test_messages_are_structs_or_json_strings(read, tmp_path):
+    turns = [{"role": "user", "content": "hi", "name": None}, {"role": "assistant", "content": "yo", "name": "bot"}]
+    for i, messages in enumerate((turns, '[{"role":"user","content":"hi"},{"role":"assistant","content":"yo"}]')):
+        write(tmp_path / f"{i}.parquet", pa.table({"messages": [messages]}), "parquet")
+    found = read(tmp_path)
+    assert [[(m["role"], m["content"]) for m in r["messages"]] for r in found.rows] == [
+        [("user", "hi"), ("assistant", "yo")]
+    ] * 2
+    assert found.rows[0]["messages"][1]["name"] == "bot"
+
+
+def test_a_row_without_text_is_quarantined_as_json(read, tmp_path):
+    write(tmp_path / "x.parquet", pa.table({"text": ["a", None, "c"], "n": [1, 2, 3]}), "parquet")
+    found = read(tmp_path / "x.parquet")
+    assert found.texts == ["a", "c"]
+    assert [(b["line"], b["byte_offset"], b["reason"], b["raw"]) for b in found.bad] == [
+        (2, None, "not_text", b'{"text":null,"n":2}')
+    ]
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())])
+def test_every_string_type_is_text(read, tmp_path, kind):
+    write(tmp_path / "x.arrow", pa.table({"text": pa.array(["a", "b"]).cast(kind)}), "arrow")
+    assert read(tmp_path / "x.arrow").texts == ["a", "b"]
+
+
+def test_a_damaged_page_costs_its_row_group_row_by_row(read, tmp_path):
+    path = tmp_path / "x.parquet"
+    pq.write_table(TABLE, path, row_group_size=100, compression="zstd")
+    place = pq.ParquetFile(path).metadata.row_group(4).column(1).data_page_offset
+    data = bytearray(path.read_bytes())
+    data[place : place + 40] = b"\xff" * 40
+    path.write_bytes(bytes(data))
+    found = read(path)
+    assert len(found.rows) + len(found.bad) == 1000
+    assert set(found.reasons) == {"corrupt_file"}
+    assert found.texts == [f"text {i}" for i in range(1000) if i // 100 != 4]
+    assert [b["line"] for b in found.bad] == list(range(401, 501))
+
+
+def test_what_is_no_parquet_is_refused(read, tmp_path):
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 not at all")
+    with pytest.raises(InputError, match="not a readable parquet file"):
+        read(tmp_path / "x.parquet")

@@ -1,0 +1,139 @@
+"""Real corpora: every file is recognised, every record is a row, every field is what `json.loads` says."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from datakit.read import json_records
+from datakit.read.files import SourceFile
+from datakit.read.streams import blocks, compression_of
+
+SFT = {
+    "gpteacher/codegen-instruct.json": ("alpaca", 4535),
+    "gpteacher/roleplay-simple-deduped-roleplay-instruct.json": ("alpaca", 1923),
+    "gpteacher/toolformer-dedupe-only-dataset.json": ("alpaca", 7673),
+    "gpteacher/toolformer-similarity-0.6-dataset.json": ("alpaca", 2396),
+    "gpteacher/toolformer-similarity-0.7-dataset.json": ("alpaca", 3487),
+    "gpteacher/toolformer-similarity-0.8-dataset.json": ("alpaca", 4709),
+    "gpteacher/toolformer-similarity-0.9-dataset.json": ("alpaca", 5959),
+    "gsm8k/test.jsonl": ("question_answer", 1319),
+    "gsm8k/train.jsonl": ("question_answer", 7473),
+    "llamafactory/alpaca_en_demo.json": ("alpaca", 999),
+    "llamafactory/alpaca_zh_demo.json": ("alpaca", 1000),
+    "llamafactory/glaive_toolcall_en_demo.json": ("sharegpt", 300),
+    "llamafactory/glaive_toolcall_zh_demo.json": ("sharegpt", 300),
+    "llamafactory/identity.json": ("alpaca", 91),
+    "llamafactory/reason_tool_use_demo_50.jsonl": ("messages", 50),
+    "llamafactory/v1_sft_demo.jsonl": ("messages", 500),
+    "minillm/identity_cn_sample.jsonl": ("minimind", 2),
+    "minillm/identity_conversations.jsonl": ("minimind", 6),
+    "sharegpt_zh_1k.jsonl": ("sharegpt", 1000),
+}
+OTHERS = {
+    "sft/llamafactory/c4_demo.jsonl": ("document", "document", 300),
+    "sft/llamafactory/wiki_demo.txt": ("document", "document", 1),
+    "sft/minillm/preference_cn_sample.jsonl": ("preference", "pairs", 2),
+    "preference/dpo_zh_500.jsonl.gz": ("preference", "pairs", 500),
+    "preference/hh_rlhf_harmless_test.jsonl.gz": ("preference", "transcripts", 2312),
+    "preference/llamafactory/dpo_en_demo.json.gz": ("preference", "pairs", 300),
+    "preference/llamafactory/dpo_zh_demo.json": ("preference", "pairs", 300),
+    "preference/llamafactory/kto_en_demo.json": ("conversation", "messages", 300),
+    "preference/llamafactory/v1_dpo_demo.jsonl": ("preference", "pairs", 10),
+}
+WEB = {
+    "nodejs_v12_35_locales": 2364,
+    "nodejs_13_versions_en": 995,
+    "fastapi_docs_13_langs": 1613,
+    "opensource_guide_28_langs": 338,
+    "electron_8_langs": 1546,
+    "rust_book_en": 406,
+    "react_docs_zh": 220,
+    "classic_books_en": 94,
+}
+
+
+def whole(path: Path) -> bytes:
+    magic = path.read_bytes()[:8]
+    return b"".join(blocks(SourceFile(str(path), path.name, "", compression_of(magic), 0)))
+
+
+def records(path: Path) -> list:
+    data = whole(path)
+    return json.loads(data) if ".json" in path.suffixes else [json.loads(x) for x in data.split(b"\n") if x.strip()]
+
+
+def test_every_conversation_file_is_recognised_and_counted(shared, read):
+    found = read(*(shared / "corpora" / "sft" / name for name in SFT))
+    assert found.plan.kind == "conversation"
+    assert {f.name: c.layout for f, c in zip(found.plan.files, found.plan.layouts, strict=True)} == {
+        name: layout for name, (layout, _) in SFT.items()
+    }
+    counts = dict.fromkeys(SFT, 0)
+    for row in found.rows:
+        counts[row["source"]] += 1
+    assert counts == {name: count for name, (_, count) in SFT.items()}
+    assert not found.bad
+    assert sum(count for name, count in counts.items() if name.startswith("gpteacher")) == 30_682
+    assert len({r["row_key"] for r in found.rows}) == len(found.rows)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_other_file_is_recognised_and_counted(shared, read, name):
+    kind, layout, count = OTHERS[name]
+    found = read(shared / "corpora" / name)
+    assert (found.plan.kind, found.plan.layouts[0].layout, len(found.rows), found.bad) == (kind, layout, count, [])
+
+
+def test_every_document_keeps_its_text_id_and_language_tag(shared, read):
+    import pyarrow.parquet as pq
+
+    folder = shared / "corpora" / "web"
+    found = read(folder)
+    expected = []
+    for path in sorted(folder.iterdir()):
+        expected += pq.read_table(path).to_pylist() if path.suffix == ".parquet" else records(path)
+    assert len(found.rows) == sum(WEB.values()) == len(expected)
+    assert [(r["id"], r["text"], json.loads(r["extra"])["lang"]) for r in found.rows] == [
+        (e["id"], e["text"], e["lang"]) for e in expected
+    ]
+    assert not found.bad
+
+
+def test_parsing_equals_json_loads_on_every_line_of_every_corpus(shared):
+    for path in sorted((shared / "corpora").rglob("*.jsonl*")):
+        for line in whole(path).split(b"\n"):
+            if line.strip():
+                assert json_records.parse(line) == json.loads(line)
+
+
+def test_conversations_hold_every_turn_of_the_original(shared, read):
+    path = shared / "corpora" / "sft" / "sharegpt_zh_1k.jsonl"
+    roles = {"human": "user", "gpt": "assistant", "system": "system"}
+    for row, record in zip(read(path).rows, records(path), strict=True):
+        assert [(m["role"], m["content"]) for m in row["messages"]] == [
+            (roles[t["from"]], t["value"]) for t in record["conversations"]
+        ]
+
+
+def test_tool_calls_hold_what_the_original_called(shared, read):
+    path = shared / "corpora" / "sft" / "llamafactory" / "glaive_toolcall_en_demo.json"
+    calls = 0
+    for row, record in zip(read(path).rows, records(path), strict=True):
+        assert row["tools"] == (record["tools"] if json.loads(record["tools"]) else None)
+        for message, turn in zip(row["messages"], record["conversations"], strict=True):
+            if turn["from"] == "function_call":
+                calls += 1
+                (made,) = json.loads(message["tool_calls"])
+                assert (message["role"], made["function"]) == ("assistant", json.loads(turn["value"]))
+    assert calls == 211
+
+
+def test_pairs_share_their_prompt_and_differ_in_their_answers(shared, read):
+    for name in ("dpo_zh_500.jsonl.gz", "hh_rlhf_harmless_test.jsonl.gz", "llamafactory/v1_dpo_demo.jsonl"):
+        for row in read(shared / "corpora" / "preference" / name).rows:
+            assert row["prompt"]
+            assert row["chosen"]
+            assert row["rejected"]
+            assert row["prompt"][-1]["role"] in ("user", "assistant")
+    assert row["chosen"][0]["weight"] == 1.0

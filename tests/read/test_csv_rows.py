@@ -1,0 +1,92 @@
+"""CSV: quoted cells hold anything, bad rows cost themselves, numbers of rows and lines are true."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datakit.errors import InputError
+
+
+def table(rows, **options):
+    out = io.StringIO()
+    csv.writer(out, lineterminator=options.pop("lineterminator", "\r\n"), **options).writerows(rows)
+    return out.getvalue().encode()
+
+
+def test_cells_become_fields_and_the_rest_goes_to_extra(read_bytes):
+    found = read_bytes(
+        table([["id", "text", "n"], ["a", "hello, world", "01.0"], ["", 'say "hi"\nthere', ""]]), "x.csv"
+    )
+    assert found.texts == ["hello, world", 'say "hi"\nthere']
+    assert [r["id"] for r in found.rows] == ["a", "x.csv:1"]
+    assert [r["extra"] for r in found.rows] == ['{"n":"01.0"}', '{"id":"","n":""}']
+
+
+@pytest.mark.parametrize(
+    ("name", "delimiter"), [("x.csv", ","), ("x.csv", ";"), ("x.csv", "\t"), ("x.tsv", "\t"), ("x.tsv.gz", "\t")]
+)
+def test_the_delimiter_is_found(read_bytes, name, delimiter):
+    found = read_bytes(table([["text", "b"], ["a;b,c\td", "x"]], delimiter=delimiter), name)
+    assert found.texts == ["a;b,c\td"]
+
+
+def test_bad_rows_are_quarantined_with_line_and_offset(read_bytes):
+    data = b'text,n\ngood,1\n"two\nlines",2\nfew\nmany,1,2\n"bad" quote,3\n\xff\xfe,4\n\nlast,5\n'
+    found = read_bytes(data, "x.csv")
+    assert found.texts == ["good", "two\nlines", "last"]
+    assert [r["row_key"] for r in found.rows] == [0, 1, 6]
+    assert [(b["line"], b["reason"]) for b in found.bad] == [
+        (5, "bad_row"),
+        (6, "bad_row"),
+        (7, "bad_row"),
+        (8, "invalid_utf8"),
+    ]
+    assert all(data[b["byte_offset"] :].startswith(b["raw"]) for b in found.bad)
+
+
+def test_a_quote_that_never_closes_costs_its_line(read_bytes):
+    data = b'text,n\na,1\n"open,2\nb,3\nc,4\n'
+    found = read_bytes(data, "x.csv")
+    assert found.texts == ["a", "b", "c"]
+    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [(3, "bad_row", b'"open,2')]
+
+
+def test_a_column_named_twice_is_refused(read_bytes):
+    with pytest.raises(InputError, match="names column 'text' twice"):
+        read_bytes(b"text,text\na,b\n", "x.csv")
+
+
+def test_a_header_without_rows_holds_no_rows(read_bytes):
+    assert read_bytes(b"text,n\n", "x.csv", kind="text").rows == []
+
+
+def test_messages_in_a_cell_are_json(read_bytes):
+    turns = '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]'
+    found = read_bytes(table([["messages", "n"], [turns, "1"]]), "x.csv", layout="messages")
+    assert [m["content"] for m in found.rows[0]["messages"]] == ["hi", "hello"]
+
+
+def test_units_are_cut_between_records_that_hold_new_lines(read_bytes):
+    rows = [[f"{i}\n" + "x" * (i * 31 % 2000), f'"{i}"'] for i in range(3000)]
+    data = table([["text", "n"], *rows])
+    whole, cut = read_bytes(data, "x.csv"), read_bytes(data, "x.csv", shard_mb=1)
+    assert cut.units == 3
+    assert cut.rows == whole.rows
+    assert cut.texts == [r[0] for r in rows]
+
+
+cells = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=12) | st.text(
+    '",\n\r;a', max_size=6
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(cells, cells), max_size=6), st.sampled_from(["\n", "\r\n"]))
+def test_what_the_csv_module_writes_is_read_back(read_bytes, rows, end):
+    data = table([["text", "n"], *rows], lineterminator=end, quoting=csv.QUOTE_ALL)
+    found = read_bytes(data, "x.csv", kind="text")
+    assert found.texts == [a for a, _ in rows]
+    assert not found.bad
