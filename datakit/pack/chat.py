@@ -63,6 +63,7 @@ class ChatTokenizer:
         self.template_sha256 = hashlib.sha256(chat_template.encode()).hexdigest()
         spec = _parsed(definition, where)
         self._added: list[dict[str, Any]] = spec.get("added_tokens") or []
+        self._prompts: dict[str, str] = {}
         self._load(spec)
         self.special = {t["content"]: t["id"] for t in self._added if t.get("special")}
         self.tokens = {k: _text(settings.get(k)) for k in ("bos_token", "eos_token", "pad_token", "unk_token")}
@@ -146,6 +147,19 @@ class ChatTokenizer:
         except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as e:
             raise RenderError(f"{type(e).__name__}: {e}") from None
         return _unmarked(text)
+
+    def prompt_after(self, role: str) -> str:
+        """What `add_generation_prompt` adds behind a message of that role, told from a probe; empty if nothing."""
+        if role not in self._prompts:
+            turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+            last = {"role": role, "content": "."}
+            probe = {"user": turns[:1], "assistant": turns, "system": [last]}.get(role, [*turns, last])
+            try:
+                base, asked = (self.render(probe, add_generation_prompt=asking).text for asking in (False, True))
+            except RenderError:
+                base = asked = ""
+            self._prompts[role] = asked[len(base) :] if asked.startswith(base) else ""
+        return self._prompts[role]
 
     def structure(self, rendering: Rendering) -> Structure:
         """Find the added tokens in the template's own text; tagged text has none."""

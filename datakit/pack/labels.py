@@ -144,6 +144,9 @@ class _Turns:
         """Where turn `i` begins, found by rendering what comes before it."""
         text = self.whole.text
         asked = self._before(i, True)
+        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
+        if prompt and asked.endswith(prompt) and text.startswith(asked):
+            return len(asked)
         base = self._before(i, False)
         if not text.startswith(base):
             raise RowError("labels_uncertain", f"the messages before turn {i} are rendered differently without it")

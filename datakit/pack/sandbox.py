@@ -81,8 +81,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if isinstance(owner, str) and getattr(__obj, "__name__", "") == "join":
             return join(owner, *args)
         result = super().call(__context, __obj, *args, **kwargs)
-        untracked = isinstance(result, str) and not (isinstance(result, Tracked) and result.spans)
-        return opaque(result, owner, args, kwargs) if untracked and isinstance(owner, str) else result
+        if not (isinstance(owner, str) and isinstance(result, str)):
+            return result
+        followed = isinstance(result, Tracked) and __obj.__name__ not in ("format", "format_map")
+        return result if followed else opaque(result, owner, args, kwargs)
 
 
 def _followed(f: Callable[..., Any], mixes: bool) -> Callable[..., Any]:

@@ -62,6 +62,8 @@ def test_formatting_counts_as_the_rows_text_as_a_whole(template):
 def test_text_of_two_origins_that_cannot_be_followed_is_unknown():
     text = render("{{ '%s %s' % (x, y) }}", x=track("a", 1), y=track("b", 2))
     assert {tag for _, _, tag in text.spans} == {UNKNOWN}
+    text = render("{{ x.format(y) }}", x=track("{}!", 1), y=track("a", 2))
+    assert (text, {tag for _, _, tag in text.spans}) == ("a!", {UNKNOWN})
 
 
 def test_tojson_writes_other_scripts_as_they_are():
