@@ -4,8 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
+
+settings.register_profile("datakit", deadline=None)  # the first call of a kernel compiles it
+settings.load_profile("datakit")
 
 
 @pytest.fixture(scope="session")

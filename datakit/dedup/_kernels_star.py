@@ -8,6 +8,8 @@ k values, the rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in
 too many to be duplicates, never meet.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -15,7 +17,46 @@ from datakit.dedup._kernels_sets import least_shared, set_at, shared_values
 
 _COUNTER_BITS = 22  # shingles are counted by that many bits of their hash: enough to tell rare from common
 _CLASS_BITS = 7  # sizes of sets are told apart to 1 part in 2 ** (bits - 1)
+_MAX_SLOTS = 1 << 24
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class Rows(NamedTuple):
+    """The rows to decide about, in the policy's order, and the similarity that makes duplicates, as a ratio.
+
+    of_row int32 (rows, bands): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
+    """
+
+    of_row: Any
+    address: Any
+    length: Any
+    numerator: Any
+    denominator: Any
+
+
+class Lists(NamedTuple):
+    """The kept rows of each bucket in order: head, tail, kept int32 (buckets,), after int32 (rows, bands)."""
+
+    head: Any
+    tail: Any
+    kept: Any
+    after: Any
+
+
+class Index(NamedTuple):
+    """Kept rows by the rarest shingles of their sets: a hash table with chains.
+
+    counters uint32: how often shingles occur, by their leading bits. heads int64: first node of each slot, -1 for none.
+    keys uint64, owners int32, nexts int64 (nodes,). per_class int64: rows by class of size. used int64 (1,): nodes.
+    """
+
+    counters: Any
+    heads: Any
+    keys: Any
+    owners: Any
+    nexts: Any
+    per_class: Any
+    used: Any
 
 
 @njit(cache=True, nogil=True)
@@ -35,21 +76,36 @@ def least_of_class(number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _count_shingles(of_row, bucket_sizes, crowd, addresses, lengths):  # type: ignore[no-untyped-def]
-    """(how often shingles occur in the rows of large buckets, how many nodes the index may need)."""
+def _empty_index(slots, nodes, counters):  # type: ignore[no-untyped-def]
+    return Index(
+        counters,
+        np.full(slots, -1, dtype=np.int64),
+        np.empty(nodes, dtype=np.uint64),
+        np.empty(nodes, dtype=np.int32),
+        np.empty(nodes, dtype=np.int64),
+        np.zeros(64 << _CLASS_BITS, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def _index_for(rows, bucket_sizes, crowd):  # type: ignore[no-untyped-def]
+    """An empty index with room for the rows of large buckets, whose shingles are counted."""
     counters = np.zeros(1 << _COUNTER_BITS, dtype=np.uint32)
     shift = np.uint64(64 - _COUNTER_BITS)
     nodes = 0
-    for row in range(of_row.shape[0]):
+    for row in range(len(rows.length)):
         large = False
-        for band in range(of_row.shape[1]):
-            bucket = of_row[row, band]
+        for bucket in rows.of_row[row]:
             large |= bucket >= 0 and bucket_sizes[bucket] > crowd
         if large:
-            nodes += lengths[row]
-            for value in set_at(addresses[row], lengths[row]):
+            nodes += rows.length[row]
+            for value in set_at(rows.address[row], rows.length[row]):
                 counters[value >> shift] += np.uint32(1)
-    return counters, nodes
+    slots = 1024
+    while slots < nodes and slots < _MAX_SLOTS:
+        slots *= 2
+    return _empty_index(slots, nodes, counters)
 
 
 @njit(cache=True, nogil=True)
@@ -81,149 +137,156 @@ def _key(value, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _insert(row, values, counters, numerator, denominator, heads, keys, owners, nexts, used, per_class):  # type: ignore[no-untyped-def]
-    """Put the prefix of a kept row into the index; returns the number of nodes in use."""
-    size = len(values)
-    prefix = size - (numerator * size + denominator - 1) // denominator + 1
+def _insert(row, rows, index):  # type: ignore[no-untyped-def]
+    """Put a kept row into the index, under the prefix that partners of any size need."""
+    size = rows.length[row]
+    prefix = size - (rows.numerator * size + rows.denominator - 1) // rows.denominator + 1
     number = size_class(size)
-    per_class[number] += 1
-    for value in _rarest_first(values, counters, prefix):
-        key = _key(value, number)
-        slot = np.int64(key & np.uint64(len(heads) - 1))
-        keys[used], owners[used], nexts[used] = key, row, heads[slot]
-        heads[slot] = used
-        used += 1
-    return used
+    index.per_class[number] += 1
+    for value in _rarest_first(set_at(rows.address[row], size), index.counters, prefix):
+        key, node = _key(value, number), index.used[0]
+        slot = np.int64(key & np.uint64(len(index.heads) - 1))
+        index.keys[node], index.owners[node], index.nexts[node] = key, row, index.heads[slot]
+        index.heads[slot] = node
+        index.used[0] += 1
 
 
 @njit(cache=True, nogil=True)
-def _probe(  # type: ignore[no-untyped-def]
-    row, values, counters, numerator, denominator, heads, keys, owners, nexts, per_class, of_row, mark, found, count
-):
-    """Add the indexed rows that share a band and may be similar enough to `found`: (their number, nodes visited)."""
-    size, visited = len(values), 0
-    smallest = (numerator * size + denominator - 1) // denominator
-    largest = denominator * size // numerator
-    ordered = _rarest_first(values, counters, size - smallest + 1)
+def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
+    same = False
+    for band in range(of_row.shape[1]):
+        same |= of_row[row, band] >= 0 and of_row[row, band] == of_row[other, band]
+    return same
+
+
+@njit(cache=True, nogil=True)
+def _probe(row, rows, index, mark, found, count):  # type: ignore[no-untyped-def]
+    """Add the indexed rows that share a bucket and may be similar enough to `found`: (their number, nodes visited)."""
+    size, visited = rows.length[row], 0
+    smallest = (rows.numerator * size + rows.denominator - 1) // rows.denominator
+    largest = rows.denominator * size // rows.numerator
+    ordered = _rarest_first(set_at(rows.address[row], size), index.counters, size - smallest + 1)
     for number in range(size_class(smallest), size_class(largest) + 1):
-        if per_class[number] == 0:
+        if index.per_class[number] == 0:
             continue
         partner = max(least_of_class(number), smallest)
-        prefix = size - least_shared(size, partner, numerator, denominator) + 1
+        prefix = size - least_shared(size, partner, rows.numerator, rows.denominator) + 1
         for value in ordered[: max(prefix, 0)]:
             key = _key(value, number)
-            node = heads[np.int64(key & np.uint64(len(heads) - 1))]
+            node = index.heads[np.int64(key & np.uint64(len(index.heads) - 1))]
             while node >= 0:
                 visited += 1
-                other = owners[node]
-                if keys[node] == key and mark[other] != row:
+                other = index.owners[node]
+                if index.keys[node] == key and mark[other] != row:
                     mark[other] = row
-                    for band in range(of_row.shape[1]):
-                        if of_row[row, band] >= 0 and of_row[row, band] == of_row[other, band]:
-                            found[count] = other
-                            count += 1
-                            break
-                node = nexts[node]
+                    if _share_bucket(rows.of_row, row, other):
+                        found[count] = other
+                        count += 1
+                node = index.nexts[node]
     return count, visited
 
 
 @njit(cache=True, nogil=True)
-def _ascending(rows):  # type: ignore[no-untyped-def]
-    """Sort in place by insertion: candidates are few, and come in runs that are sorted already."""
-    for i in range(1, len(rows)):
-        row, j = rows[i], i
-        while j > 0 and rows[j - 1] > row:
-            rows[j] = rows[j - 1]
-            j -= 1
-        rows[j] = row
-    return rows
+def _walk(row, rows, lists, crowd, mark, found):  # type: ignore[no-untyped-def]
+    """Write the kept rows of the row's buckets to `found`: (their number, entries visited, a bucket is crowded)."""
+    count, visited, crowded = 0, 0, False
+    for band in range(rows.of_row.shape[1]):
+        bucket = rows.of_row[row, band]
+        if bucket < 0:
+            continue
+        if lists.kept[bucket] > crowd:
+            crowded = True
+            continue
+        other = lists.head[bucket]
+        while other >= 0:
+            visited += 1
+            if mark[other] != row:
+                mark[other] = row
+                found[count] = other
+                count += 1
+            other = lists.after[other, band]
+    return count, visited, crowded
 
 
 @njit(cache=True, nogil=True)
-def star(of_row, bucket_sizes, addresses, lengths, numerator, denominator, crowd):  # type: ignore[no-untyped-def]
-    """(survivor int64 (rows,), shared int64 (rows,), pairs compared, list entries visited).
+def _ascending(found):  # type: ignore[no-untyped-def]
+    """Sort in place by insertion: candidates are few, and come in runs that are sorted already."""
+    for i in range(1, len(found)):
+        row, j = found[i], i
+        while j > 0 and found[j - 1] > row:
+            found[j] = found[j - 1]
+            j -= 1
+        found[j] = row
+    return found
 
-    `of_row` int32 (rows, bands) is each row's buckets, -1 for none. `survivor` is the first kept row that shares a
-    bucket with the row and is similar enough, -1 where the row is kept; `shared` is how many shingles they share.
+
+@njit(cache=True, nogil=True)
+def _first_similar(row, rows, candidates):  # type: ignore[no-untyped-def]
+    """(the first candidate that is similar enough or -1, the values shared with it, sets compared)."""
+    size, compared = rows.length[row], 0
+    values = set_at(rows.address[row], size)
+    for other in candidates:
+        length = rows.length[other]
+        least = least_shared(size, length, rows.numerator, rows.denominator)
+        if min(size, length) < least:
+            continue
+        compared += 1
+        shared = shared_values(values, set_at(rows.address[other], length), least)
+        if shared >= 0:
+            return other, shared, compared
+    return -1, 0, compared
+
+
+@njit(cache=True, nogil=True)
+def _keep(row, band, bucket, lists):  # type: ignore[no-untyped-def]
+    """Append a kept row to the list of a bucket."""
+    if lists.head[bucket] < 0:
+        lists.head[bucket] = row
+    else:
+        lists.after[lists.tail[bucket], band] = row
+    lists.tail[bucket] = row
+    lists.kept[bucket] += 1
+
+
+@njit(cache=True, nogil=True)
+def star(rows, bucket_sizes, crowd):  # type: ignore[no-untyped-def]
+    """(survivor int64 (rows,), shared int64 (rows,), pairs compared, list entries and nodes visited).
+
+    `survivor` is the first kept row that shares a bucket with the row and is similar enough, -1 where the row is kept;
+    `shared` is how many shingles they share.
     """
-    rows, bands = of_row.shape
-    survivor = np.full(rows, -1, dtype=np.int64)
-    shared = np.zeros(rows, dtype=np.int64)
-    head = np.full(len(bucket_sizes), -1, dtype=np.int32)
-    tail = np.full(len(bucket_sizes), -1, dtype=np.int32)
-    kept_rows = np.zeros(len(bucket_sizes), dtype=np.int32)
-    after = np.full((rows, bands), -1, dtype=np.int32)
-    mark = np.full(rows, -1, dtype=np.int32)
-    found = np.empty(rows, dtype=np.int32)
-    indexed = np.zeros(rows, dtype=np.bool_)
-    counters = np.zeros(0, dtype=np.uint32)
-    heads, owners, nexts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int64)
-    keys, per_class, used = np.empty(0, dtype=np.uint64), np.zeros(64 << _CLASS_BITS, dtype=np.int64), 0
+    count, bands = rows.of_row.shape
+    survivor, shared = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    nobody = np.full(len(bucket_sizes), -1, dtype=np.int32)
+    lists = Lists(nobody, nobody.copy(), np.zeros_like(nobody), np.full((count, bands), -1, dtype=np.int32))
+    index, ready = _empty_index(1, 0, np.zeros(0, dtype=np.uint32)), False
+    mark, found = np.full(count, -1, dtype=np.int32), np.empty(count, dtype=np.int32)
+    indexed = np.zeros(count, dtype=np.bool_)
     compared, visited = 0, 0
-    for row in range(rows):
-        values = set_at(addresses[row], lengths[row])
-        count, crowded = 0, False
-        for band in range(bands):
-            bucket = of_row[row, band]
-            if bucket < 0:
-                continue
-            if kept_rows[bucket] > crowd:
-                crowded = True
-                continue
-            other = head[bucket]
-            while other >= 0:
-                visited += 1
-                if mark[other] != row:
-                    mark[other] = row
-                    found[count] = other
-                    count += 1
-                other = after[other, band]
+    for row in range(count):
+        candidates, steps, crowded = _walk(row, rows, lists, crowd, mark, found)
+        visited += steps
         if crowded:
-            count, more = _probe(
-                row, values, counters, numerator, denominator,
-                heads, keys, owners, nexts, per_class, of_row, mark, found, count,
-            )  # fmt: skip
-            visited += more
-        for other in _ascending(found[:count]):
-            least = least_shared(len(values), lengths[other], numerator, denominator)
-            if min(len(values), lengths[other]) < least:
-                continue
-            compared += 1
-            common = shared_values(values, set_at(addresses[other], lengths[other]), least)
-            if common >= 0:
-                survivor[row], shared[row] = other, common
-                break
+            candidates, steps = _probe(row, rows, index, mark, found, candidates)
+            visited += steps
+        survivor[row], shared[row], tried = _first_similar(row, rows, _ascending(found[:candidates]))
+        compared += tried
         if survivor[row] >= 0:
             continue
         for band in range(bands):
-            bucket = of_row[row, band]
+            bucket = rows.of_row[row, band]
             if bucket < 0:
                 continue
-            if head[bucket] < 0:
-                head[bucket] = row
-            else:
-                after[tail[bucket], band] = row
-            tail[bucket] = row
-            kept_rows[bucket] += 1
-            if kept_rows[bucket] <= crowd:
+            _keep(row, band, bucket, lists)
+            if lists.kept[bucket] <= crowd:
                 continue
-            if len(counters) == 0:
-                counters, nodes = _count_shingles(of_row, bucket_sizes, crowd, addresses, lengths)
-                slots = 1024
-                while slots < nodes and slots < 1 << 24:
-                    slots *= 2
-                heads = np.full(slots, -1, dtype=np.int64)
-                keys = np.empty(nodes, dtype=np.uint64)
-                owners = np.empty(nodes, dtype=np.int32)
-                nexts = np.empty(nodes, dtype=np.int64)
+            if not ready:
+                index, ready = _index_for(rows, bucket_sizes, crowd), True
             # the whole list when the bucket has just become crowded, else the new row alone
-            other = head[bucket] if kept_rows[bucket] == crowd + 1 else row
+            other = lists.head[bucket] if lists.kept[bucket] == crowd + 1 else row
             while other >= 0:
                 if not indexed[other]:
                     indexed[other] = True
-                    used = _insert(
-                        other, set_at(addresses[other], lengths[other]), counters, numerator, denominator,
-                        heads, keys, owners, nexts, used, per_class,
-                    )  # fmt: skip
-                other = after[other, band]
+                    _insert(other, rows, index)
+                other = lists.after[other, band]
     return survivor, shared, compared, visited

@@ -128,8 +128,8 @@ def open_sketches(paths: Sequence[Path]) -> Sketches:
     )
 
 
-def _gather(parts: list[npt.NDArray[Any]], dtype: Any, width: int = 0) -> npt.NDArray[Any]:
-    return np.concatenate(parts) if parts else np.empty((0, width) if width else 0, dtype=dtype)
+def _gather(parts: list[npt.NDArray[Any]], dtype: Any, *width: int) -> npt.NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty((0, *width), dtype=dtype)
 
 
 def _words(array: pa.Array, width: int) -> npt.NDArray[np.uint64]:

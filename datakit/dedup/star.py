@@ -40,9 +40,8 @@ def star(
     Of several such rows the first is named. Rows are in the policy's order; `address` and `length` say where each
     row's set of shingles lies (`_kernels_sets`). The similarity is compared as a ratio of counts, without rounding.
     """
-    survivor, shared, compared, visited = _kernels_star.star(
-        buckets.of_row, buckets.sizes, address, length, least.numerator, least.denominator, crowd
-    )
+    rows = _kernels_star.Rows(buckets.of_row, address, length, least.numerator, least.denominator)
+    survivor, shared, compared, visited = _kernels_star.star(rows, buckets.sizes, crowd)
     return Clusters(survivor, _similarity(survivor, shared, length), compared, visited)
 
 
@@ -58,5 +57,11 @@ def components(buckets: Buckets, address: npt.NDArray[np.uint64], length: npt.ND
 def _similarity(
     survivor: npt.NDArray[np.int64], shared: npt.NDArray[np.int64], length: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:
-    union = length + length[survivor] - shared
-    return np.where(survivor < 0, 1.0, np.round(shared / np.maximum(union, 1), 3))
+    return np.where(survivor < 0, 1.0, to_thousandths(shared, length + length[survivor] - shared))
+
+
+def to_thousandths(shared: npt.NDArray[np.int64], union: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """shared / union rounded to 1e-3 (halves up) from the counts themselves, so that every host agrees; 0 / 0 is 0."""
+    whole = np.maximum(union, 1)
+    thousandths: npt.NDArray[np.int64] = (2000 * shared + whole) // (2 * whole)
+    return thousandths / 1000

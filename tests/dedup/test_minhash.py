@@ -1,0 +1,91 @@
+import random
+from pathlib import Path
+
+import datasketch
+import numpy as np
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datakit.dedup.minhash import ShingleSets, band_hashes, permutations, shingle_sets, signatures
+from datakit.text.words import hash_words, split_words
+
+
+def reference_shingles(text: str, size: int) -> set[tuple[str, ...]]:
+    words = split_words(text)
+    return {tuple(words[i : i + size]) for i in range(len(words) - size + 1)}
+
+
+def datasketch_values(hashes: np.ndarray, num_perm: int, seed: int) -> list[int]:
+    sketch = datasketch.MinHash(num_perm, seed=seed, scheme="affine32", hashfunc=lambda h: h)
+    if len(hashes):
+        sketch.update_batch([int(h) & 0xFFFFFFFF for h in hashes])
+    return sketch.hashvalues.tolist()
+
+
+def row(sets: ShingleSets, i: int) -> np.ndarray:
+    return sets.hashes[sets.starts[i] : sets.starts[i + 1]]
+
+
+def check_signatures(texts: list[str], num_perm: int = 112, seed: int = 1) -> None:
+    sets = shingle_sets(pa.array(texts, pa.string()), 5)
+    values = signatures(sets, num_perm, seed)
+    for i in range(len(texts)):
+        assert values[i].tolist() == datasketch_values(row(sets, i), num_perm, seed)
+
+
+@pytest.mark.parametrize(("num_perm", "seed"), [(112, 1), (1, 0), (256, 2**32 - 1)])
+def test_permutations_are_datasketchs(num_perm: int, seed: int) -> None:
+    expected = datasketch.MinHash(num_perm, seed=seed, scheme="affine32").permutations
+    assert np.array_equal(np.array(permutations(num_perm, seed)), expected)
+
+
+@given(st.lists(st.text(alphabet="ab c中文 ไ\n.", max_size=80), max_size=6), st.integers(1, 7))
+def test_sets_are_the_distinct_shingles(texts: list[str], size: int) -> None:
+    sets = shingle_sets(pa.array(texts, pa.string()), size)
+    expected = [reference_shingles(text, size) for text in texts]
+    assert np.diff(sets.starts).tolist() == [len(shingles) for shingles in expected]
+    for i in range(len(texts)):
+        assert (np.diff(row(sets, i).astype(object)) > 0).all(), "ascending and distinct"
+    assert len({*sets.hashes.tolist()}) == len({shingle for shingles in expected for shingle in shingles})
+
+
+def test_equal_shingles_hash_equally_wherever_they_stand() -> None:
+    sets = shingle_sets(
+        pa.array(["x one two three four five", "ONE, two; three four five. y", "five four three two one"]), 5
+    )
+    assert len(np.intersect1d(row(sets, 0), row(sets, 1))) == 1
+    assert len(np.intersect1d(row(sets, 0), row(sets, 2))) == 0
+
+
+def test_shingles_of_one_word_are_words() -> None:
+    text = pa.array(["to be or not to be"])
+    assert len(shingle_sets(text, 1).hashes) == len({*hash_words(text)[0].tolist()}) == 4
+
+
+def test_signatures_are_datasketchs_on_sets_of_every_size() -> None:
+    rng = random.Random(0)
+    lengths = [0, 3, 5, 6, 20, 35, 36, 37, 100, 4099, 4100, 4101, 9000]
+    check_signatures([" ".join(f"w{rng.randrange(10**6)}" for _ in range(n)) for n in lengths], num_perm=113)
+
+
+@given(st.lists(st.text(alphabet="abc 中文ไéß\n", max_size=60), max_size=4), st.integers(0, 2**32 - 1))
+def test_signatures_are_datasketchs_in_any_language(texts: list[str], seed: int) -> None:
+    check_signatures(texts, num_perm=16, seed=seed)
+
+
+def test_signatures_are_datasketchs_on_real_documents(shared: Path) -> None:
+    for name in ("nodejs_13_versions_en", "react_docs_zh"):
+        with pa.input_stream(str(shared / f"corpora/web/{name}.jsonl.zst"), compression="zstd") as file:
+            lines = file.read().splitlines()[::25]
+        check_signatures([orjson.loads(line)["text"] for line in lines])
+
+
+def test_bands_are_equal_exactly_where_their_values_are() -> None:
+    values = np.arange(48, dtype=np.uint32).reshape(2, 24)
+    values[1, 8:16] = values[0, 8:16]
+    values[1, :8] = values[0, :8][::-1]
+    bands = band_hashes(values, 3, 8)
+    assert (bands[0] == bands[1]).tolist() == [False, True, False]

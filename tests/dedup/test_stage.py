@@ -1,0 +1,254 @@
+import random
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from datakit.config import resolved
+from datakit.dedup.explain import compare
+from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.errors import ConfigError
+from datakit.schema import MESSAGES
+from datakit.stage import split
+
+RunDedup = Callable[..., Any]
+WORDS = [f"word{i}" for i in range(3000)]
+
+
+def prose(seed: int, words: int = 120) -> list[str]:
+    return random.Random(seed).choices(WORDS, k=words)
+
+
+def edited(words: list[str], changes: int, seed: int) -> str:
+    rng = random.Random(seed)
+    words = list(words)
+    for at in rng.sample(range(len(words)), changes):
+        words[at] = f"new{rng.randrange(10**9)}"
+    return " ".join(words)
+
+
+def jaccard(a: str, b: str) -> Fraction:
+    x, y = ({*zip(*(words[i:] for i in range(5)), strict=False)} for words in (a.split(), b.split()))
+    return Fraction(len(x & y), len(x | y))
+
+
+def families(count: int, rows: int, seed: int = 0) -> list[str]:
+    """Rows that descend from `count` texts by edits of every strength, with exact copies among them."""
+    rng = random.Random(seed)
+    made = [edited(prose(rng.randrange(count)), rng.choice([0, 0, 1, 2, 4, 8]), rng.randrange(50)) for _ in range(rows)]
+    return made + [rng.choice(made).replace(" ", "\n  ", 3) for _ in range(rows // 5)]
+
+
+def test_an_equal_text_is_dropped_for_the_first(run_dedup: RunDedup) -> None:
+    text = " ".join(prose(1))
+    outcome = run_dedup([text, "other", f"  {text}\n", text.replace(" ", "\u3000")])
+    assert outcome.rows == {"2": ("exact_duplicate", "0", 1.0), "3": ("exact_duplicate", "0", 1.0)}
+    assert outcome.kept == ["0", "1"]
+
+
+def test_a_near_text_is_dropped_with_its_true_similarity(run_dedup: RunDedup) -> None:
+    text = " ".join(prose(1))
+    near = edited(prose(1), 1, seed=3)
+    outcome = run_dedup([text, near, " ".join(prose(2))])
+    assert outcome.rows == {"1": ("near_duplicate", "0", round(float(jaccard(text, near)), 3))}
+
+
+def test_every_drop_names_a_row_that_stays_and_is_similar_enough(run_dedup: RunDedup) -> None:
+    texts = families(12, 400)
+    outcome = run_dedup(texts)
+    assert len(outcome.rows) > 200
+    for row, (reason, of, similarity) in outcome.rows.items():
+        assert of in outcome.kept
+        assert reason == ("exact_duplicate" if texts[int(row)].split() == texts[int(of)].split() else "near_duplicate")
+        assert similarity == compare(texts[int(row)], texts[int(of)], 5).similarity >= 0.75
+
+
+def test_no_two_rows_that_stay_were_compared_and_similar(run_dedup: RunDedup) -> None:
+    """With one value a band and 100 bands every similar pair shares one, so what stays is pairwise different."""
+    texts = families(6, 120)
+    outcome = run_dedup(texts, num_bands=100, rows_per_band=1)
+    kept = [texts[int(row)] for row in outcome.kept]
+    assert all(jaccard(a, b) < Fraction(3, 4) for i, a in enumerate(kept) for b in kept[:i])
+
+
+def test_a_copy_of_a_dropped_row_goes_to_the_row_that_stays(run_dedup: RunDedup) -> None:
+    text, near = " ".join(prose(1)), edited(prose(1), 1, seed=3)
+    outcome = run_dedup([text, near, near], cut=1)
+    assert outcome.rows["1"] == outcome.rows["2"] == ("near_duplicate", "0", outcome.rows["1"][2])
+
+
+@pytest.mark.parametrize(("cut", "workers"), [(1, 1), (7, 2), (33, 5), (10_000, 2)])
+@pytest.mark.parametrize("policy", ["first", "longest"])
+def test_neither_shards_nor_workers_change_a_byte(run_dedup: RunDedup, cut: int, workers: int, policy: str) -> None:
+    texts = families(10, 200, seed=4)
+    assert (
+        run_dedup(texts, cut=cut, workers=workers, policy=policy).decisions == run_dedup(texts, policy=policy).decisions
+    )
+
+
+def test_policy_longest_keeps_the_longest(run_dedup: RunDedup) -> None:
+    words = prose(1)
+    outcome = run_dedup([" ".join(words[:-2]), " ".join(words), " ".join(words[1:])], policy="longest")
+    assert outcome.kept == ["1"]
+    assert {of for _, of, _ in outcome.rows.values()} == {"1"}
+
+
+def scored(texts: list[str], scores: list[float | None]) -> pa.RecordBatch:
+    keys = pa.array(range(len(texts)), pa.uint64())
+    extra = [orjson.dumps({"score": score}).decode() if score is not None else None for score in scores]
+    names = [str(i) for i in range(len(texts))]
+    return pa.record_batch({"row_key": keys, "id": names, "extra": extra, "text": texts, "stars": pa.array(scores)})
+
+
+@pytest.mark.parametrize("column", ["score", "stars"], ids=["a field of the user's", "a column"])
+def test_policy_highest_keeps_the_best_and_ties_go_to_the_first(run_dedup: RunDedup, column: str) -> None:
+    text = " ".join(prose(1))
+    batch = scored([text, text, edited(prose(1), 1, 2), text], [None, 2, 3.5, 3.5])
+    for cut in (1, 4):
+        assert run_dedup(batch, cut=cut, policy=f"highest:{column}").kept == ["2"]
+    assert run_dedup(batch.slice(0, 2), policy=f"highest:{column}").rows == {"0": ("exact_duplicate", "1", 1.0)}
+    assert run_dedup(batch.slice(3), policy=f"highest:{column}").kept == ["3"]
+
+
+def test_policy_highest_of_a_column_without_numbers_is_refused(run_dedup: RunDedup) -> None:
+    with pytest.raises(ConfigError, match="quality"):
+        run_dedup(["a", "b"], policy="highest:quality")
+
+
+def test_short_rows_are_duplicates_only_when_equal(run_dedup: RunDedup) -> None:
+    outcome = run_dedup(
+        ["Yes.", "yes.", "Yes", "Yes.", "", "  ", "...", "?", "one two three four", "one two three four!"]
+    )
+    assert outcome.rows == {"3": ("exact_duplicate", "0", 1.0), "5": ("exact_duplicate", "4", 1.0)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "我们正在寻找一种更好的方法来清理训练数据，并且不会丢失任何有用的内容。" + "每一行都有它自己的理由被保留下来",
+        "ภาษาไทยเขียนติดกันโดยไม่เว้นวรรคระหว่างคำ แต่ละอักขระจึงนับเป็นหนึ่งคำในการเปรียบเทียบข้อความ",
+        "日本語の文章も一文字ずつ単語として数えられるので、分かち書きがなくても比較することができます",
+        " ".join(f"كلمة{i} عربية" for i in range(25)),
+        " ".join(f"हिन्दी शब्द{i}" for i in range(25)),
+    ],
+    ids=["Chinese", "Thai", "Japanese", "Arabic", "Hindi"],
+)
+def test_every_script_behaves_like_english(run_dedup: RunDedup, text: str) -> None:
+    other = text[::-1]
+    outcome = run_dedup([text, text + "!", other, text + "。", text[:-1]])
+    assert outcome.kept == ["0", "2"]
+    assert [found[:2] for found in outcome.rows.values()] == [("near_duplicate", "0")] * 3
+    assert outcome.rows["1"][2] == outcome.rows["3"][2] == 1.0 > outcome.rows["4"][2] >= 0.75
+
+
+def talk(prompt: str, answer: str, system: str = "", call: str | None = None) -> list[dict[str, str | None]]:
+    turns = [{"role": "system", "content": system}] if system else []
+    turns.append({"role": "user", "content": prompt})
+    return [*turns, {"role": "assistant", "content": answer, "tool_calls": call}]
+
+
+def conversations(*rows: list[dict[str, str | None]]) -> pa.RecordBatch:
+    keys = pa.array(range(len(rows)), pa.uint64())
+    return pa.record_batch(
+        {"row_key": keys, "id": [str(i) for i in range(len(rows))], "messages": pa.array(rows, MESSAGES)}
+    )
+
+
+def test_a_shared_system_prompt_makes_no_duplicates(run_dedup: RunDedup) -> None:
+    system = " ".join(prose(9, 500))
+    batch = conversations(*(talk(" ".join(prose(i, 30)), "Yes.", system) for i in range(5)))
+    assert run_dedup(batch).rows == {}
+    assert len(run_dedup(batch, include_system=True).rows) == 4
+
+
+def test_prompts_or_answers_alone_can_be_compared(run_dedup: RunDedup) -> None:
+    question, answer = " ".join(prose(1, 30)), " ".join(prose(2, 30))
+    batch = conversations(talk(question, answer), talk(question, "No."), talk("Why?", answer))
+    assert run_dedup(batch).rows == {}
+    assert run_dedup(batch, on="prompt").kept == ["0", "2"]
+    assert run_dedup(batch, on="answer").kept == ["0", "1"]
+
+
+def test_answers_that_call_different_tools_are_different(run_dedup: RunDedup) -> None:
+    batch = conversations(talk("Go", "", call='[{"name": "up"}]'), talk("Go", "", call='[{"name": "down"}]'))
+    assert run_dedup(batch).rows == {}
+
+
+def test_rows_of_a_flood_are_compared_once_each(run_dedup: RunDedup) -> None:
+    words = prose(1, 60)
+    outcome = run_dedup([" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(3000)])
+    assert len(outcome.kept) < 10, "nearly all share a band with the first"
+    assert outcome.facts["candidates"]["pairs_compared"] < 4 * 3000
+    assert outcome.facts["candidates"]["pairs_in_buckets"] > 1_000_000
+    assert outcome.facts["largest_cluster_rows"] > 2900
+    assert "rows count as one: all but '0' are dropped" in outcome.facts["alarms"][0]
+
+
+def test_components_follow_chains_and_say_how_little_is_left(run_dedup: RunDedup) -> None:
+    words = prose(1, 400)
+    chain = [" ".join(words[i : i + 100]) for i in range(0, 300, 5)]
+    outcome = run_dedup(chain, cluster="components")
+    assert min(similarity for _, _, similarity in outcome.rows.values()) < 0.2
+    assert len(run_dedup(chain).kept) > len(outcome.kept)
+
+
+def test_facts_hold_the_curve_and_are_json(run_dedup: RunDedup) -> None:
+    facts = run_dedup(["a b c d e f"]).facts
+    assert facts["lsh"]["candidate_probability"]["0.80"] == 0.924
+    assert list(facts["lsh"]["candidate_probability"]) == [f"{s / 20:.2f}" for s in range(21)]
+    assert orjson.loads(orjson.dumps(facts)) == facts
+    assert facts["alarms"] == []
+
+
+def test_no_rows_and_one_row(run_dedup: RunDedup) -> None:
+    assert run_dedup([]).kept == []
+    assert run_dedup(["only"]).kept == ["0"]
+
+
+def test_decisions_fit_a_split(run_dedup: RunDedup, tmp_path: Any) -> None:
+    batch = conversations(talk("Hello there my old friend", "Hi"), talk("Hello there my old friend", "Hi"))
+    run_dedup(batch)
+    stage = Dedup(DedupConfig()).bind(tmp_path / "decisions.arrow")
+    kept, dropped = split(batch, stage.decide(batch), stage.name)
+    assert kept.column("id").to_pylist() == ["0"]
+    assert dropped.select(["id", "reason", "detail", "duplicate_of"]).to_pylist() == [
+        {"id": "1", "reason": "exact_duplicate", "detail": "duplicate of 0, similarity 1", "duplicate_of": "0"}
+    ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"threshold": 0.0},
+        {"threshold": 1.1},
+        {"threshold": 0.7501},
+        {"shingle_words": 0},
+        {"num_bands": 0},
+        {"seed": -1},
+        {"policy": "best"},
+        {"policy": "highest:"},
+        {"max_cluster_rows": 0},
+    ],
+)
+def test_senseless_configuration_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(values))):
+        DedupConfig(**values)
+
+
+def test_defaults_are_the_fields_standard() -> None:
+    config = DedupConfig()
+    assert (config.num_perm, config.num_bands, config.rows_per_band, config.shingle_words) == (112, 14, 8, 5)
+    assert "num_perm" not in resolved(config), "derived from the bands"
+
+
+def test_explain_shows_what_differs() -> None:
+    found = compare("One two, three four five. SIX", "one two three four five seven", 5)
+    assert found.shared == ("one two three four five",)
+    assert found.only_first == ("two three four five six",)
+    assert found.only_second == ("two three four five seven",)
+    assert (found.similarity, found.equal) == (0.333, False)
+    assert compare("short\u00a0 text", "short text", 5).similarity == 1.0
+    assert compare("short", "Short", 5).similarity == 0.0
