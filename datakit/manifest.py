@@ -223,7 +223,9 @@ def load_run(path: Path) -> dict[str, Any]:
 
 
 def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
-    """Write the run file, the copies in `history/`, and last the manifest itself."""
+    """Write the run file, the copies in `history/`, and last the manifest itself; the caller holds the data folder."""
+    for stale in path.parent.rglob(f".{path.stem}*.tmp"):  # of a run that was killed just here
+        stale.unlink()
     data, about = manifest.to_bytes(), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode()
     if path.name != "manifest.json":
         kept = _history(path, manifest.version)
