@@ -84,6 +84,71 @@ def _least_space(words: npt.NDArray[np.uint64], length: int) -> int:
 
 
 @njit(cache=True, nogil=True)
+def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
+    """The bin of each sequence, bin by bin: the longest first, then what fills the bin best, looking two ahead.
+
+    Where best-fit decreasing leaves gaps because no short sequences are left for them, this one saves them up: of the
+    pairs that fill a bin exactly, the most even one is taken. Sequences of one length are taken in `order`.
+    """
+    bins = np.empty(len(lengths), np.int64)
+    count = np.zeros(capacity + 1, np.int64)
+    for length in lengths:
+        count[length] += 1
+    count[0] = 1  # nothing is always there, so that every search ends
+    at = np.cumsum(count[::-1])[::-1] - count  # where in `order` the next sequence of a length stands
+    shorter = np.arange(capacity + 1)
+    for length in range(1, capacity + 1):
+        if count[length] == 0:
+            shorter[length] = length - 1
+    made, left = 0, capacity
+    for _ in range(len(lengths)):
+        length = _most(shorter, left)
+        if length == 0:
+            made, left = made + 1, capacity
+            length = _most(shorter, left)
+        elif length < left < capacity:
+            length = _first_of_two(count, shorter, length, left)
+        bins[order[at[length]]] = made
+        at[length] += 1
+        left -= length
+        count[length] -= 1
+        if count[length] == 0:
+            shorter[length] = length - 1
+    return bins
+
+
+@njit(cache=True, nogil=True)
+def _most(shorter: Int64, length: int) -> int:
+    """The greatest length <= `length` that is left, or 0; used-up lengths point to shorter ones, paths are halved."""
+    while shorter[length] != length:
+        shorter[length] = shorter[shorter[length]]
+        length = shorter[length]
+    return length
+
+
+@njit(cache=True, nogil=True)
+def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
+    """The longer of the two lengths that fill a space best, or `single`, the longest that fits, if two do no better."""
+    if 2 * single < space:
+        return single
+    longer = (space + 1) // 2
+    while longer <= single:
+        other = space - longer
+        if count[longer] > 0 and other > 0 and count[other] > (longer == other):
+            return longer
+        longer += 1
+    best, taken, longer = single, single, single
+    while longer > 0 and 2 * longer > best:
+        other = _most(shorter, min(space - longer, longer))
+        if other == longer and count[other] == 1:
+            other = _most(shorter, longer - 1)
+        if other > 0 and longer + other >= best:
+            best, taken = longer + other, longer
+        longer = _most(shorter, longer - 1)
+    return taken
+
+
+@njit(cache=True, nogil=True)
 def mark(mask: npt.NDArray[np.uint8], starts: Int64, ends: Int64) -> None:
     """Set mask[start:end] to 1 for each span."""
     for i in range(len(starts)):

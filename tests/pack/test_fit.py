@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.pack._kernels import best_fit, by_length
+from datakit.pack._kernels import best_fit, by_length, paired_fit
 from datakit.pack.fit import fit
 
 LENGTHS = st.lists(st.integers(1, 200), max_size=80)
@@ -71,5 +71,28 @@ def test_nothing_gives_no_rows(packing):
 
 def test_rows_of_many_words_of_the_bitmap():
     lengths = np.random.default_rng(0).integers(1, 4097, 3000)
-    found = fit(lengths, 4097, "best_fit")
-    assert found.num_rows == reference_bins(lengths.tolist(), 4097)
+    found = best_fit(by_length(lengths, 4097), lengths, 4097)
+    assert len(np.unique(found)) == reference_bins(lengths.tolist(), 4097)
+
+
+@settings(deadline=None)
+@given(lengths=LENGTHS, capacity=st.integers(200, 400))
+def test_filling_row_by_row_places_every_sequence_once(lengths, capacity):
+    array = np.array(lengths, np.int64)
+    bins = paired_fit(by_length(array, capacity), array, capacity)
+    used = np.bincount(bins, array)
+    assert used.max(initial=0) <= capacity
+    assert (used > 0).all()
+
+
+@settings(deadline=None)
+@given(lengths=LENGTHS, capacity=st.integers(200, 400))
+def test_no_more_rows_than_best_fit_decreasing(lengths, capacity):
+    assert fit(np.array(lengths, np.int64), capacity, "best_fit").num_rows <= reference_bins(lengths, capacity)
+
+
+def test_rows_are_dense_even_without_short_sequences():
+    lengths = np.random.default_rng(0).normal(150, 45, 30_000).clip(90, 513).astype(np.int64)
+    rows = fit(lengths, 513, "best_fit").num_rows
+    assert lengths.sum() / (rows * 513) > 0.975
+    assert lengths.sum() / (reference_bins(lengths.tolist(), 513) * 513) < 0.955
