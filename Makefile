@@ -39,7 +39,7 @@ test: setup ## all tests
 	$(BIN)/python -m pytest
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
-	$(BIN)/python demo/run.py
+	$(BIN)/python -m demo.run
 
 bench: setup ## side-by-side figures; peers get environments of their own
 	$(BIN)/python bench/run.py $(FLAGS)
