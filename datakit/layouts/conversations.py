@@ -23,7 +23,10 @@ class Conversation(NamedTuple):
 
 def first_of(names: tuple[str, ...], fields: Fields) -> str:
     """The first of some field names that a record has with a value other than null; "" where it has none."""
-    return next((n for n in names if fields.get(n) is not None), "")
+    for name in names:  # a loop, not a generator: this runs several times for every record
+        if fields.get(name) is not None:
+            return name
+    return ""
 
 
 def from_turns(fields: Fields) -> Conversation:
@@ -40,8 +43,8 @@ def around(body: Turns, key: str, fields: Fields) -> Conversation:
     """Turns with the system prompt and the tools that stand beside them in a record."""
     used = [key]
     messages = body.messages
-    system = next((n for n in SYSTEMS if type(fields.get(n)) is str), "")
-    if system and (not messages or messages[0].role != "system"):
+    system = first_of(SYSTEMS, fields)
+    if system and type(fields[system]) is str and (not messages or messages[0].role != "system"):
         messages = [Message("system", fields[system]), *messages] if fields[system] else messages
         used.append(system)
     tools = body.tools

@@ -2,8 +2,6 @@
 
 import base64
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -21,24 +19,13 @@ class MisfitError(Exception):
 
 
 class InexactNumbersError(Exception):
-    """Nested numbers must be written out again, and this parse may have rounded them; see `Record.exact`."""
+    """Nested numbers must be written out again, and this parse may have rounded them: parse exactly and try again."""
 
 
 class Number(str):
     """A JSON number as its characters, so that it can be written exactly as it was read."""
 
     __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """The fields of one record, with the means to get at what parsing loses."""
-
-    fields: Fields
-    member: Callable[[str], str]
-    """The value of a top-level field as the JSON text the user wrote."""
-    exact: Callable[[], Fields]
-    """The fields once more, numbers that a float or an int64 cannot hold exactly as `Number`."""
 
 
 def parse_exactly(text: str) -> Any:

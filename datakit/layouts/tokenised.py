@@ -24,6 +24,7 @@ class Tokens(NamedTuple):
     rejected_ids: Ids | None
     rejected_label_spans: Spans | None
     used: tuple[str, ...]
+    left: Fields
 
 
 def is_ids(value: Any) -> bool:
@@ -39,7 +40,7 @@ def from_ids(fields: Fields) -> Tokens:
     ids = _ids(fields[key], key)
     mask = first_of(MASKS, fields)
     spans = _spans(fields[mask], mask, ids) if mask else None
-    return Tokens(ids, spans, None, None, (key, mask) if mask else (key,))
+    return Tokens(ids, spans, None, None, (key, mask) if mask else (key,), {})
 
 
 def from_id_pair(fields: Fields) -> Tokens:
@@ -57,7 +58,7 @@ def from_id_pair(fields: Fields) -> Tokens:
     else:
         limit = min(len(chosen), len(rejected)) - 1
         shared = next((i for i in range(limit) if chosen[i] != rejected[i]), max(limit, 0))
-    return Tokens(chosen, [(shared, len(chosen))], rejected, [(shared, len(rejected))], names)
+    return Tokens(chosen, [(shared, len(chosen))], rejected, [(shared, len(rejected))], names, {})
 
 
 def _ids(value: Any, where: str) -> Ids:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -66,20 +65,40 @@ def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[N
 
 
 def _add(fields: Fields, record: int, size: int, converter: Converter) -> None:
+    original = Cells(fields)
     try:
-        converter.add(fields, record, partial(_members, fields), partial(with_exact_numbers, fields), size, False)
+        converter.add(fields, record, original, size, False)
     except MisfitError as e:
-        raw = "{" + ",".join(f"{to_json(k)}:{v}" for k, v in _members(fields)) + "}"
+        raw = "{" + ",".join(original.without(())) + "}"
         converter.sink.quarantine(converter.source.name, Place(record, record, -1), e, raw.encode())
 
 
-def _members(fields: Fields) -> Iterator[tuple[str, str]]:
-    """The columns of a row as JSON; what JSON has no type for becomes a string (times in ISO 8601, bytes in base64)."""
-    for key, value in fields.items():
+class Cells:
+    """A row of typed cells as JSON; see `convert.Original`. Times are ISO 8601, bytes base64, decimals digits."""
+
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+
+    def value(self, key: str) -> str:
+        """The JSON text of a cell, "" without it."""
+        return self._text(self.fields[key]) if key in self.fields else ""
+
+    def without(self, used: tuple[str, ...]) -> list[str]:
+        """All members but the used ones."""
+        return [f"{to_json(k)}:{self._text(v)}" for k, v in self.fields.items() if k not in used]
+
+    def exact(self) -> Fields:
+        """The fields with their floats as `Number`s."""
+        exact: Fields = with_exact_numbers(self.fields)
+        return exact
+
+    def _text(self, value: Any) -> str:
         try:
-            yield key, to_json(value)
+            return to_json(value)
         except InexactNumbersError:
-            yield key, to_json(with_exact_numbers(value))
+            return to_json(with_exact_numbers(value))
 
 
 class _Stream:

@@ -1,16 +1,29 @@
 """One parsed record into the sink: as a row of its file's layout, or into quarantine with what is wrong with it."""
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from datakit import schema
 from datakit.layouts.recognise import BY_NAME, Choice
-from datakit.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, text_of, to_json
+from datakit.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json
 from datakit.read.sink import Sink
 
-Members = Callable[[], Iterable[tuple[str, str]]]
-"""The members of a record's object in the order they stand, keys decoded, values as the JSON text the user wrote."""
+
+class Original(Protocol):
+    """A record as the user wrote it."""
+
+    def value(self, key: str) -> str:
+        """The JSON text of a top-level field, "" without it."""
+
+    def without(self, used: tuple[str, ...]) -> list[str]:
+        """The JSON text of every `"key": value` but the last of each used key, in the order they stand.
+
+        Of a key that stands twice the last is the value, as parsers have it; the earlier ones are not lost here.
+        """
+
+    def exact(self) -> Fields:
+        """The fields once more, numbers that a float or an int64 cannot hold exactly as `Number`."""
+
 
 ID: Final = "id"
 
@@ -34,73 +47,73 @@ class Converter:
         self.id_field = source.id_field or ID
         self.first_key = schema.row_key(source.index, 0)
         layout = source.choice.layout
+        self.text_field = source.choice.text_field
+        self.text_used: tuple[str, ...] = (self.text_field,)
         self.convert = BY_NAME[layout].convert if layout else None
 
-    def add(
-        self, fields: Any, record: int, members: Members, exact: Callable[[], Fields], size: int, repeated: bool
-    ) -> None:
-        """Add one record.
+    def add(self, fields: Any, record: int, original: Original, size: int, repeated: bool) -> None:
+        """Add one record; `repeated` tells that one of its keys stands twice.
 
         Raises:
             MisfitError: it does not fit the file's layout.
         """
         if type(fields) is not dict:
             raise MisfitError("not_an_object", f"a record should be an object, found {name_of(fields)}")
-        try:
-            content, used, left = self._content(fields)
-        except InexactNumbersError:
-            content, used, left = self._content(exact())
+        left = ""
+        if self.convert is None:
+            content, used = fields.get(self.text_field), self.text_used
+            if type(content) is not str:
+                raise self._no_text(fields)
+        else:
+            content, used, left = self._content(fields, original)
         given = fields.get(self.id_field)
-        if type(given) is not str or not given:
-            given = self._number_id(given, members)
         if given is not None:
-            used = (*used, self.id_field)
+            given = self._id(given, original)
+            used = used if given is None else (*used, self.id_field)
         extra = None
         if len(fields) > len(used) or left or repeated:
-            extra = self._extra(members, used, left)
+            kept = original.without(used)
+            if left:
+                kept.append(left)
+            extra = "{" + ",".join(kept) + "}" if kept else None
             if repeated:
                 self.sink.note("repeated_keys")
         name = self.source.name
         self.sink.row(self.first_key + record, given or f"{name}:{record}", name, extra, content, size)
 
-    def _content(self, fields: Fields) -> tuple[Any, tuple[str, ...], str]:
+    def _content(self, fields: Fields, original: Original) -> tuple[Any, tuple[str, ...], str]:
         """The row's content, the fields that it took, and what is left inside them as JSON members."""
-        if self.convert is not None:
+        assert self.convert is not None
+        try:
             content = self.convert(fields)
-            left = getattr(content, "left", None)
-            inner = ",".join(f"{to_json(k)}:{to_json(v)}" for k, v in left.items()) if left else ""
-            return content, content.used, inner
-        field = self.source.choice.text_field
-        if self.source.choice.other_kind:
-            raise MisfitError(
-                "other_kind", f"the file holds {self.source.choice.other_kind} rows, the dataset another kind"
-            )
-        text = fields.get(field)
-        if type(text) is str:
-            return text, (field,), ""
-        if not field:
-            raise MisfitError("no_layout", "none of the file's first records could be read, so its layout is unknown")
-        if field not in fields:
-            raise MisfitError("missing_field", f"{field} should be there; the fields are {', '.join(fields) or 'none'}")
-        return text_of(text, field), (field,), ""
+            left = _members_of(content.left) if content.left else ""
+        except InexactNumbersError:
+            content = self.convert(original.exact())
+            left = _members_of(content.left) if content.left else ""
+        return content, content.used, left
 
-    def _number_id(self, given: Any, members: Members) -> str | None:
-        """A numeric id with all its digits; None where there is no usable id."""
+    def _no_text(self, fields: Fields) -> MisfitError:
+        """Why a record of a file of documents is none."""
+        field, other = self.text_field, self.source.choice.other_kind
+        if other:
+            return MisfitError("other_kind", f"the file holds {other} rows, the dataset another kind")
+        if not field:
+            return MisfitError("no_layout", "none of the file's first records could be read: its layout is unknown")
+        if field not in fields:
+            return MisfitError(
+                "missing_field", f"{field} should be there; the fields are {', '.join(fields) or 'none'}"
+            )
+        return MisfitError("not_text", f"{field} should be a string, found {name_of(fields[field])}")
+
+    def _id(self, given: Any, original: Original) -> str | None:
+        """The user's id: a string, or a whole number with all its digits; None for what is neither."""
+        if type(given) is str:
+            return given or None
         if type(given) is int:
             return str(given)
-        if type(given) is float:
-            written = next((v for k, v in members() if k == self.id_field), "")
-            return written if written.lstrip("-").isdigit() else None
-        return None
+        written = original.value(self.id_field) if type(given) is float else ""
+        return written if written.lstrip("-").isdigit() else None
 
-    def _extra(self, members: Members, used: tuple[str, ...], left: str) -> str | None:
-        """All members without a column, as written, as a JSON object; None without any.
 
-        Of a key that stands twice the last is the value, as parsers have it; the earlier ones are kept here.
-        """
-        written = list(members())
-        last = {k: i for i, (k, _) in enumerate(written)}
-        kept = [f"{to_json(k)}:{v}" for i, (k, v) in enumerate(written) if k not in used or last[k] != i]
-        if left:
-            kept.append(left)
-        return "{" + ",".join(kept) + "}" if kept else None
+def _members_of(left: Fields) -> str:
+    return ",".join(f"{to_json(k)}:{to_json(v)}" for k, v in left.items())

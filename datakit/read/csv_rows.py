@@ -3,14 +3,14 @@
 import csv
 import sys
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from datakit.errors import InputError
-from datakit.layouts.record import Fields, MisfitError, to_json
+from datakit.layouts.record import Fields, MisfitError
 from datakit.read._kernels import csv_records
+from datakit.read.columnar import Cells
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
 from datakit.read.sink import Place
@@ -27,16 +27,16 @@ class _Finder:
         self.header = 1
 
     def __call__(self, data: bytearray, room: int, at_end: bool) -> Cut | None:
-        view = memoryview(data)
+        """The first record's end at or past the room; see `units.Find`."""
         if at_end:
-            starts, stop = _records(view, self.delimiter, room)[0], len(data)
-            over = _records(view, self.delimiter, room)[1]
-            stop = _line_end(data, int(over[-1])) if len(over) and over[-1] >= room else stop
+            starts, stops, _ = _records(data, self.delimiter, room)
+            beyond = len(stops) > 0 and stops[-1] >= room
+            stop = _line_end(data, int(stops[-1])) if beyond else len(data)
         else:
-            starts, _, _, stop, _ = csv_records(np.frombuffer(view, np.uint8), 0, False, ord(self.delimiter), room)
+            starts, _, _, stop, _ = csv_records(np.frombuffer(data, np.uint8), 0, False, ord(self.delimiter), room)
             if stop < room:
                 return None
-        made = Cut(stop, len(starts) - self.header, count_newlines(view[:stop]))
+        made = Cut(stop, len(starts) - self.header, count_newlines(memoryview(data)[:stop]))
         self.header = 0
         return made
 
@@ -52,7 +52,7 @@ def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
     Raises:
         InputError: the header is not UTF-8, is broken, or names a column twice.
     """
-    stops = _records(memoryview(head), ",", 1)[1]
+    stops = _records(head, ",", 1)[1]
     line = head[: int(stops[0])] if len(stops) else b""
     try:
         text = line.decode()
@@ -69,7 +69,7 @@ def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
 def read(file: SourceFile, data: bytes, segment: Segment, converter: Converter) -> Iterator[None]:
     """Put the rows of a segment into the converter's sink."""
     csv.field_size_limit(sys.maxsize)  # the limit is the process's; a document is often longer than its default
-    starts, stops, lines = (a.tolist() for a in _records(memoryview(data), file.delimiter, len(data) + 1))
+    starts, stops, lines = (a.tolist() for a in _records(data, file.delimiter, len(data) + 1))
     skip = 1 if segment.first_line == 0 else 0
     for i in range(skip, len(starts)):
         if (i - skip) % 256 == 0:
@@ -77,7 +77,7 @@ def read(file: SourceFile, data: bytes, segment: Segment, converter: Converter) 
         raw, record = data[starts[i] : stops[i]], segment.first_record + i - skip
         try:
             fields = _fields(raw, file)
-            converter.add(fields, record, partial(_members, fields), partial(dict, fields), len(raw), False)
+            converter.add(fields, record, Cells(fields), len(raw), False)
             converter.sink.ends_badly = False
         except MisfitError as e:
             place = Place(record, segment.first_line + lines[i], segment.start + starts[i])
@@ -104,11 +104,7 @@ def _cells(text: str, delimiter: str) -> list[str]:
     return rows[0] if rows else []
 
 
-def _members(fields: Fields) -> Iterator[tuple[str, str]]:
-    return ((k, to_json(v)) for k, v in fields.items())
-
-
-def _records(data: memoryview, delimiter: str, room: int) -> Found:
+def _records(data: bytes | bytearray, delimiter: str, room: int) -> Found:
     """Records of bytes that end where a file or a segment does. A quote that never closes costs its line only."""
     array, begin, lines = np.frombuffer(data, np.uint8), 0, 0
     found: list[Found] = []
@@ -119,7 +115,7 @@ def _records(data: memoryview, delimiter: str, room: int) -> Found:
         if begin >= min(room, len(array)):
             break
         stop = _line_end(data, begin)
-        end = len(bytes(data[begin:stop]).rstrip(b"\r\n"))
+        end = len(data[begin:stop].rstrip(b"\r\n"))
         found.append((np.array([begin]), np.array([begin + end]), np.array([lines])))
         lines, begin = lines + 1, stop
     if not found:
@@ -128,7 +124,6 @@ def _records(data: memoryview, delimiter: str, room: int) -> Found:
     return starts, stops, numbers
 
 
-def _line_end(data: bytearray | memoryview, begin: int) -> int:
+def _line_end(data: bytes | bytearray, begin: int) -> int:
     """One past the next new line, or the end."""
-    found = bytes(data[begin:]).find(b"\n") if isinstance(data, memoryview) else data.find(b"\n", begin)
-    return len(data) if found < 0 else found + 1 + (begin if isinstance(data, memoryview) else 0)
+    return data.find(b"\n", begin) + 1 or len(data)

@@ -6,7 +6,6 @@ latter. Refused by us although `json.loads` takes it: an escaped lone surrogate,
 
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -73,22 +72,20 @@ def read(
 
     `records` are their numbers in the file, `place(i)` says where record i of them stands.
     """
-    view, array = memoryview(data), np.frombuffer(data, np.uint8)
-    count = len(starts)
-    begin = 0
-    while begin < count:
+    array, begin = np.frombuffer(data, np.uint8), 0
+    while begin < len(starts):
         yield
         end = max(begin + 1, int(np.searchsorted(stops, starts[begin] + BLOCK)))
-        bad = _read_block(view, array, starts[begin:end], stops[begin:end], records[begin:end], converter)
+        bad = _read_block(data, array, starts[begin:end], stops[begin:end], records[begin:end], converter)
         for i, why in bad:
-            raw = bytes(view[int(starts[begin + i]) : int(stops[begin + i])])
+            raw = data[int(starts[begin + i]) : int(stops[begin + i])]
             converter.sink.quarantine(converter.source.name, place(begin + i), why, raw)
         converter.sink.ends_badly = bool(bad) and bad[-1][0] == end - begin - 1
         begin = end
 
 
 def _read_block(
-    view: memoryview,
+    data: bytes,
     array: np.ndarray[Any, Any],
     starts: np.ndarray[Any, Any],
     stops: np.ndarray[Any, Any],
@@ -96,37 +93,66 @@ def _read_block(
     converter: Converter,
 ) -> list[tuple[int, MisfitError]]:
     """Add the records of a block; returns the places of those that do not fit, and why."""
-    base, end = int(starts[0]), int(stops[-1])
-    window, bad = view[base:end], []
-    first, spans, repeated = member_spans(array[base:end], starts - base, stops - base)
-    rows = zip((starts - base).tolist(), (stops - base).tolist(), records, repeated.tolist(), strict=True)
+    first, spans, repeated = member_spans(array, starts, stops)
+    firsts, flat, bad = first.tolist(), spans.ravel().tolist(), []
+    rows = zip(starts.tolist(), stops.tolist(), records, repeated.tolist(), strict=True)
     for i, (start, stop, record, twice) in enumerate(rows):
-        line, rewrite = window[start:stop], False
+        line, rewrite = data[start:stop], False
         try:
             if stop - start > MAX_RECORD_BYTES:
                 raise MisfitError("too_long", f"the record has {stop - start:,} bytes, more than {MAX_RECORD_BYTES:,}")
             try:
                 fields = orjson.loads(line)
             except orjson.JSONDecodeError as e:
-                fields, rewrite = parse_slowly(bytes(line), str(e)), True
-            members = partial(_members, window, spans, int(first[i]), int(first[i + 1]), rewrite)
-            converter.add(fields, record, members, partial(_exact, line), stop - start, twice)
+                fields, rewrite = parse_slowly(line, str(e)), True
+            original = _Written(data, line, flat[4 * firsts[i] : 4 * firsts[i + 1]], rewrite)
+            converter.add(fields, record, original, stop - start, twice)
         except MisfitError as e:
             bad.append((i, e))
     return bad
 
 
-def _exact(line: memoryview) -> Fields:
-    fields: Fields = parse_exactly(bytes(line).decode())
-    return fields
+class _Written:
+    """A record's bytes; see `convert.Original`.
 
+    `spans` are the rows of `_kernels.members` one after another; `rewrite` makes NaN and the infinities, which JSON
+    lacks, strings.
+    """
 
-def _members(
-    window: memoryview, spans: np.ndarray[Any, Any], first: int, last: int, rewrite: bool
-) -> Iterator[tuple[str, str]]:
-    """The members of one record; `rewrite` makes NaN and the infinities, which JSON lacks, strings."""
-    for key_start, key_stop, start, stop in spans[first:last].tolist():
-        key, value = str(window[key_start:key_stop], "utf-8"), str(window[start:stop], "utf-8")
-        if rewrite and ("NaN" in value or "Infinity" in value):
-            value = to_json(parse_exactly(value))
-        yield (orjson.loads(f'"{key}"') if "\\" in key else key), value
+    __slots__ = ("data", "line", "rewrite", "spans")
+
+    def __init__(self, data: bytes, line: bytes, spans: list[int], rewrite: bool) -> None:
+        self.data, self.line, self.spans, self.rewrite = data, line, spans, rewrite
+
+    def value(self, key: str) -> str:
+        """The JSON text of a field, "" without it."""
+        return next((self._text(start, stop) for k, start, stop in self._members() if k == key), "")
+
+    def without(self, used: tuple[str, ...]) -> list[str]:
+        """The members but the last of each used key, as they were written."""
+        data, spans = self.data, self.spans
+        keys = [data[a:b] for a, b in zip(spans[::4], spans[1::4], strict=True)]
+        if self.rewrite or len(set(keys)) < len(keys) or b"\\" in b"".join(keys):
+            members = self._members()
+            last = {k: i for i, (k, _, _) in enumerate(members)}
+            kept = [(k, a, b) for i, (k, a, b) in enumerate(members) if k not in used or last[k] != i]
+            return [f"{to_json(k)}:{self._text(a, b)}" for k, a, b in kept]
+        skip = [k.encode() for k in used]
+        kept_spans = zip(keys, spans[::4], spans[3::4], strict=True)
+        return [data[a - 1 : b].decode() for key, a, b in kept_spans if key not in skip]
+
+    def exact(self) -> Fields:
+        """The fields, numbers as they were written."""
+        fields: Fields = parse_exactly(self.line.decode())
+        return fields
+
+    def _members(self) -> list[tuple[str, int, int]]:
+        """(key, value start, value stop) of every member, the key's escapes undone."""
+        spans = self.spans
+        keys = [self.data[a:b].decode() for a, b in zip(spans[::4], spans[1::4], strict=True)]
+        decoded = [orjson.loads(f'"{k}"') if "\\" in k else k for k in keys]
+        return list(zip(decoded, spans[2::4], spans[3::4], strict=True))
+
+    def _text(self, start: int, stop: int) -> str:
+        text = self.data[start:stop].decode()
+        return to_json(parse_exactly(text)) if self.rewrite and ("NaN" in text or "Infinity" in text) else text

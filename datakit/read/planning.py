@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -84,16 +85,22 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
 
 
 def _head(file: SourceFile) -> bytes:
-    """The first bytes, uncompressed: some megabytes, and at least one whole line if there is one."""
-    head = b""
-    try:
+    """The first bytes, uncompressed: some megabytes, and at least one whole record if there is one."""
+    head, wanted = bytearray(), HEAD_BYTES
+    with suppress(BrokenStreamError):
         for block in blocks(file):
             head += block
-            if len(head) >= HEAD_BYTES and b"\n" in head:
-                break
-    except BrokenStreamError:
-        pass
-    return head
+            if len(head) >= wanted:
+                if _holds_a_record(head):
+                    break
+                wanted *= 2
+    return bytes(head)
+
+
+def _holds_a_record(head: bytearray) -> bool:
+    if head.removeprefix(BOM).lstrip().startswith(b"["):
+        return bool(_json_head(bytes(head), "json"))
+    return b"\n" in head
 
 
 def _looks_binary(head: bytes) -> bool:

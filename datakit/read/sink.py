@@ -56,11 +56,7 @@ class Sink:
         self._begin()
 
     def _begin(self) -> None:
-        self.keys: list[int] = []
-        self.ids: list[str] = []
-        self.sources: list[str] = []
-        self.extras: list[str | None] = []
-        self.contents: list[Any] = []
+        self.rows: list[tuple[int, str, str, str | None, Any]] = []
         self.bad: list[tuple[str, int, int | None, str, str, bytes]] = []
         self.notes: dict[str, int] = {}
         self.bytes = 0
@@ -68,15 +64,11 @@ class Sink:
     @property
     def full(self) -> bool:
         """Whether it is time to take a batch: decided by the records alone."""
-        return self.bytes >= BATCH_BYTES or len(self.keys) + len(self.bad) >= BATCH_ROWS
+        return self.bytes >= BATCH_BYTES or len(self.rows) + len(self.bad) >= BATCH_ROWS
 
     def row(self, key: int, id: str, source: str, extra: str | None, content: Any, size: int) -> None:
         """Add a row; `content` is a text, `Conversation`, `Preference` or `Tokens` by the sink's kind."""
-        self.keys.append(key)
-        self.ids.append(id)
-        self.sources.append(source)
-        self.extras.append(extra)
-        self.contents.append(content)
+        self.rows.append((key, id, source, extra, content))
         self.bytes += size
 
     def quarantine(self, name: str, place: Place, why: MisfitError, raw: bytes) -> None:
@@ -104,19 +96,20 @@ class Sink:
         return made
 
     def _rows(self) -> pa.RecordBatch:
-        n = len(self.keys)
-        columns = _BY_KIND[self.kind](self.contents)
+        n = len(self.rows)
+        keys, ids, sources, extras, contents = zip(*self.rows, strict=True) if n else [[]] * 5
+        columns = _BY_KIND[self.kind](contents)
         hashes = columns.pop("content_hash")
         if self.kind.startswith("tokens"):
             columns["segment_source"] = pa.array([self.segment_source] * n, pa.string())
         columns |= {
-            "row_key": pa.array(np.asarray(self.keys, np.uint64)),
-            "id": pa.array(self.ids, pa.string()),
+            "row_key": pa.array(np.asarray(keys, np.uint64)),
+            "id": pa.array(ids, pa.string()),
             "content_hash": hashes,
-            "source": pa.array(self.sources, pa.string()),
+            "source": pa.array(sources, pa.string()),
             "lang": pa.nulls(n, pa.string()),
             "lang_score": pa.nulls(n, pa.float32()),
-            "extra": pa.array(self.extras, pa.string()),
+            "extra": pa.array(extras, pa.string()),
         }
         made = schema.of_kind(self.kind)
         return pa.record_batch([columns[name] for name in made.names], schema=made)

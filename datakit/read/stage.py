@@ -1,5 +1,6 @@
 """Ingest: what is to be read and how (`plan`), in which pieces (`units`), and a piece's rows (`read_unit`)."""
 
+import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +15,8 @@ from datakit.read.convert import Converter, Source
 from datakit.read.files import SourceFile, open_binary
 from datakit.read.sink import Batch, Place, Sink
 from datakit.read.units import Cutter, Segment, Unit, assemble
+
+_END = object()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,14 +103,26 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[Batch]:
         file = plan.files[segment.file]
         source = Source(segment.file, file.name, plan.layouts[segment.file], plan.config.id_field)
         sink.ends_badly = False
-        for _ in _records(segment, file, plan, Converter(source, sink)):
+        steps = _records(segment, file, plan, Converter(source, sink))
+        while _advance(steps):
             if sink.full:
                 yield sink.take()
         if segment.failure:
             end = Place(segment.first_record, segment.first_line, segment.stop)
             sink.broken_off(file.name, end, MisfitError(*segment.failure))
-    if sink.keys or sink.bad:
+    if sink.rows or sink.bad:
         yield sink.take()
+
+
+def _advance(steps: Iterator[None]) -> bool:
+    """One step with the cycle collector paused: it would walk a million live tuples again and again, none a cycle."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        return next(steps, _END) is None
+    finally:
+        if paused:
+            gc.enable()
 
 
 def _records(segment: Segment, file: SourceFile, plan: Plan, converter: Converter) -> Iterator[None]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from datakit.layouts.record import MisfitError
 from datakit.read._kernels import lines
+from datakit.read.columnar import Cells
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
 from datakit.read.json_records import BLOCK
@@ -52,8 +53,8 @@ def read(data: bytes, segment: Segment, converter: Converter, split: str) -> Ite
         raw = data[start:stop]
         place = Place(segment.first_line + line, segment.first_line + line, segment.start + start)
         try:
-            text = _decode(raw)
-            converter.add({FIELD: text}, place.record, lambda: (), lambda: {}, len(raw), False)
+            fields = {FIELD: _decode(raw)}
+            converter.add(fields, place.record, Cells(fields), len(raw), False)
             converter.sink.ends_badly = False
         except MisfitError as e:
             converter.sink.quarantine(converter.source.name, place, e, raw)

@@ -163,3 +163,9 @@ def test_no_damage_crashes_or_loses_the_elements_before_it(read_bytes, data):
     before = sum(1 for i in range(6) if (f'"text {i}"'.encode()) in whole[: max(at - 60, 0)])
     assert len(found.texts) >= before
     assert len(found.rows) + len(found.bad) >= 4
+
+
+def test_a_first_element_of_many_megabytes_still_tells_the_layout(read_bytes):
+    rows = [{"text": "x" * (9 << 20)}, {"text": "y"}]
+    found = read_bytes(json.dumps(rows).encode(), "data.json", shard_mb=1)
+    assert [len(t) for t in found.texts] == [9 << 20, 1]

@@ -1,0 +1,128 @@
+"""What ingest promises of its rows: hashes, keys, batches, nothing lost, and units that travel."""
+
+import json
+import pickle
+import unicodedata
+from hashlib import blake2b
+
+import pytest
+
+from datakit.read import sink
+from datakit.read.stage import IngestConfig, plan, read_unit, units
+
+
+def jsonl(*records):
+    return b"".join(json.dumps(r).encode() + b"\n" for r in records)
+
+
+def test_the_content_hash_is_of_the_normalised_text(read_bytes):
+    texts = ["caf\u00e9  au\tlait\n", "cafe\u0301 au lait", "café au lait!"]
+    found = read_bytes(jsonl(*({"text": t} for t in texts)))
+    expected = [" ".join(unicodedata.normalize("NFC", t).split()) for t in texts]
+    assert [r["content_hash"] for r in found.rows] == [
+        blake2b(e.encode(), digest_size=16).hexdigest() for e in expected
+    ]
+    assert found.rows[0]["content_hash"] == found.rows[1]["content_hash"] != found.rows[2]["content_hash"]
+
+
+def test_the_content_hash_of_a_conversation_covers_all_that_is_said(read_bytes):
+    user, bot = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
+    same = [
+        {"messages": [user, bot]},
+        {"messages": [{"role": "user", "content": " hi "}, bot], "id": "other", "note": 1},
+        {"messages": [user, {**bot, "loss_weight": 0.5}]},
+    ]
+    different = [
+        {"messages": [user]},
+        {"messages": [bot, user]},
+        {"messages": [{**user, "role": "system"}, bot]},
+        {"messages": [user, {**bot, "reasoning_content": "hm"}]},
+        {"messages": [user, {**bot, "tool_calls": [{"name": "f"}]}]},
+        {"messages": [user, bot], "tools": [{"name": "f"}]},
+        {"messages": [{"role": "user", "content": "hi assistant yo"}]},
+    ]
+    hashes = [r["content_hash"] for r in read_bytes(jsonl(*same, *different)).rows]
+    assert len(set(hashes[:3])) == 1
+    assert len(set(hashes)) == 1 + len(different)
+
+
+def test_numbers_nested_in_messages_are_written_as_they_were(read_bytes):
+    line = (
+        '{"messages":[{"role":"user","content":"hi","score":0.10},{"role":"assistant","content":null,"tool_calls":'
+        '[{"function":{"name":"f","arguments":{"x":1.0,"big":12345678901234567890123}}}]}],"tools":[{"n":1e400}]}'
+    )
+    (row,) = read_bytes(line.encode()).rows
+    assert row["messages"][1]["tool_calls"] == (
+        '[{"function":{"name":"f","arguments":{"x":1.0,"big":12345678901234567890123}}}]'
+    )
+    assert row["tools"] == '[{"n":1e400}]'
+    assert row["extra"] == '{"messages":[{"score":0.10},{}]}'
+
+
+def test_a_judged_single_answer_is_a_conversation_with_its_label_in_extra(read_bytes):
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    found = read_bytes(jsonl({"messages": turns, "label": False}))
+    assert (found.plan.kind, found.rows[0]["extra"]) == ("conversation", '{"label": false}')
+
+
+def test_token_ids_become_rows_of_their_own_kind(read_bytes):
+    data = jsonl({"ids": [1, 2, 3]}, {"ids": [4, 5], "loss_mask": [0, 1], "id": 7}, {"ids": [4, "x"]})
+    found = read_bytes(data, kind="sft")
+    assert found.plan.kind == "tokens"
+    assert [(r["input_ids"], r["label_spans"], r["segment_source"]) for r in found.rows] == [
+        ([1, 2, 3], None, "conversation"),
+        ([4, 5], [{"start": 1, "end": 2}], "conversation"),
+    ]
+    assert [r["id"] for r in found.rows] == ["data.jsonl:0", "7"]
+    assert found.reasons == ["bad_ids"]
+    pair = read_bytes(jsonl({"prompt_ids": [1], "chosen_ids": [2], "rejected_ids": [3, 4]}))
+    assert pair.plan.kind == "tokens_preference"
+    assert pair.rows[0]["rejected_ids"] == [1, 3, 4]
+    assert pair.rows[0]["segment_source"] == "preference"
+
+
+def test_every_record_is_a_row_or_quarantined(read_bytes):
+    lines = [b'{"text":"%d"}' % i if i % 3 else b'{"text":%d}' % i for i in range(1000)]
+    found = read_bytes(b"\n".join(lines))
+    assert len(found.rows) + len(found.bad) == 1000
+    keys = {r["row_key"] for r in found.rows} | {b["line"] - 1 for b in found.bad}
+    assert keys == set(range(1000))
+
+
+def test_batches_are_bounded_and_cut_by_the_data_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(sink, "BATCH_ROWS", 500)
+    (tmp_path / "x.jsonl").write_bytes(jsonl(*({"text": "x" * (i % 3000)} for i in range(5000))))
+    sizes = []
+    for _ in range(2):
+        planned = plan([str(tmp_path)], IngestConfig(shard_mb=3))
+        sizes.append([b.rows.num_rows for u in units(planned) for b in read_unit(u, planned)])
+    assert sizes[0] == sizes[1]
+    assert sum(sizes[0]) == 5000
+    assert len(sizes[0]) > 5
+
+
+@pytest.mark.parametrize("name", ["x.jsonl", "x.json"])
+def test_plans_and_units_are_picklable(tmp_path, name):
+    rows = [{"text": str(i)} for i in range(100)]
+    (tmp_path / name).write_bytes(jsonl(*rows) if name == "x.jsonl" else json.dumps(rows).encode())
+    planned = plan([str(tmp_path)], IngestConfig())
+    again = pickle.loads(pickle.dumps(planned))
+    texts = [
+        t
+        for u in pickle.loads(pickle.dumps(list(units(planned))))
+        for b in read_unit(u, again)
+        for t in b.rows.column("text").to_pylist()
+    ]
+    assert texts == [r["text"] for r in rows]
+
+
+def test_the_summary_names_every_files_layout(read_bytes):
+    assert read_bytes(jsonl({"markdown": "# a"})).plan.summary == (
+        "1 file, text rows",
+        "data.jsonl: document (markdown), jsonl",
+    )
+
+
+def test_a_forced_layout_quarantines_what_does_not_fit(read_bytes):
+    found = read_bytes(jsonl({"question": "a", "answer": "b"}, {"text": "c"}), layout="question_answer")
+    assert (len(found.rows), found.reasons) == (1, ["missing_field"])
