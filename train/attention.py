@@ -103,7 +103,6 @@ def grouped_attention(segments: Segments) -> Attend:
     sizes = [s * w for s, w in segments.groups]
     masks: dict[int, Tensor] = {}
 
-    @torch.compiler.disable  # its shapes are new in every batch
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
         heads = q_BTHE.shape[2] // k_BTKE.shape[2]
         moved = (
@@ -118,7 +117,7 @@ def grouped_attention(segments: Segments) -> Attend:
         slots = torch.cat([x.flatten(0, 1) for x in out]) if out else q_BTHE.new_zeros((0, *q_BTHE.shape[2:]))
         return move_rows(slots, segments.slots_N, segments.tokens_N, q_BTHE.shape[:2].numel()).view_as(q_BTHE)
 
-    return attend  # type: ignore[no-any-return]  # the decorator hides its type
+    return attend
 
 
 def _causal_mask(width: int, queries: int, like: Tensor) -> Tensor:

@@ -6,6 +6,8 @@ whole optimizer step, so splitting a step into micro-batches changes nothing but
 
 import contextlib
 import math
+import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ from types import FrameType
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
@@ -25,8 +27,7 @@ from train.model import CausalLM
 from train.optim import OptimConfig, learning_rate
 from train.report import Metrics, StepReport, peak_flops
 
-Loss = Callable[[nn.Module, nn.Module, Batch], tuple[Tensor, int]]
-"""(model, its output head, batch) -> (loss_sum, count)."""
+Loss = Callable[[CausalLM, Batch], tuple[Tensor, int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +44,7 @@ class LoopConfig:
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
     seed: int = option(0, "decides the first weights and the order of rows")
     dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic, weights stay fp32; auto: bf16 where fast")
-    compile: bool = option(False, "compile the model first: costs a minute, needs a C++ compiler")
+    compile: bool = option(False, "compile the layers: seconds for each bucket; on CPU it needs a C++ compiler")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
 
@@ -79,6 +80,14 @@ class Interrupt:
                 signal.signal(number, handler)
 
 
+def _need_compiler(device: torch.device) -> None:
+    found = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
+    if device.type == "cpu" and found is None:
+        raise ConfigError(
+            "--compile needs a C++ compiler on CPU, and there is no g++ or clang++: install one, or leave it"
+        )
+
+
 def _precision(dtype: str, device: torch.device) -> str:
     """`bf16` or `fp32`; a CPU without bf16 products would be slower with them."""
     if dtype != "auto":
@@ -107,7 +116,9 @@ class Trainer:
     def __post_init__(self) -> None:
         self.out = Path(self.loop.out)
         self.checkpoints = self.out / "checkpoints"
-        self.forward: nn.Module = torch.compile(self.model) if self.loop.compile else self.model  # type: ignore[assignment]
+        if self.loop.compile:
+            _need_compiler(self.device)
+            self.model.compile_parts()
         self.peak = peak_flops(self.device)
         self.precision = _precision(self.loop.dtype, self.device)
 
@@ -159,7 +170,7 @@ class Trainer:
         total, count = 0.0, 0
         for batch in batches:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-                loss_sum, labels = self.loss(self.forward, self.model.lm_head, batch)
+                loss_sum, labels = self.loss(self.model, batch)
             if labels:
                 loss_sum.backward()  # type: ignore[no-untyped-call]
             total, count = total + loss_sum.item(), count + labels

@@ -99,11 +99,11 @@ def rotate(x_BTHE: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
-    """Grouped-query attention (Ainslie et al., 2023); who may look at whom is the `Attend`'s business."""
+    """Projections of grouped-query attention (Ainslie et al., 2023); who looks at whom is the `Attend`'s business."""
 
-    def __init__(self, c: ModelConfig, layer: int) -> None:
+    def __init__(self, c: ModelConfig) -> None:
         super().__init__()
-        self.c, self.layer = c, layer
+        self.head_dim, self.qk_norm = c.head_dim, c.qk_norm
         self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=c.qkv_bias)
         self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
         self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
@@ -111,15 +111,13 @@ class Attention(nn.Module):
         if c.qk_norm:
             self.q_norm, self.k_norm = (RMSNorm(c.head_dim, c.norm_eps) for _ in range(2))
 
-    def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
-        """What the layer adds to the stream, (B, T, D)."""
-        heads = (-1, self.c.head_dim)
+    def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, T, H, E), keys and values (B, T, K, E), with their positions turned in."""
+        heads = (-1, self.head_dim)
         q, k, v = (project(x_BTD).unflatten(-1, heads) for project in (self.q_proj, self.k_proj, self.v_proj))
-        if self.c.qk_norm:
+        if self.qk_norm:
             q, k = self.q_norm(q), self.k_norm(k)
-        out_BTHE = attend(rotate(q, *rotary), rotate(k, *rotary), v, self.layer)
-        added: Tensor = self.o_proj(out_BTHE.flatten(2))
-        return added
+        return rotate(q, *rotary), rotate(k, *rotary), v
 
 
 class MLP(nn.Module):
@@ -138,20 +136,40 @@ class MLP(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: attention, then MLP, each on a normalised copy of the stream and added to it."""
+    """One layer: attention, then MLP, each on a normalised copy of the stream and added to it.
+
+    `before` and `after` are the parts with the same shapes in every batch of a bucket, which compile well; the
+    attention between them has shapes of its own in every batch.
+    """
 
     def __init__(self, c: ModelConfig, layer: int) -> None:
         super().__init__()
+        self.layer = layer
         self.input_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
-        self.self_attn = Attention(c, layer)
+        self.self_attn = Attention(c)
         self.post_attention_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
         self.mlp = MLP(c)
+        self._before, self._after = self.before, self.after
 
     def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
         """The stream after this layer."""
-        x_BTD = x_BTD + self.self_attn(self.input_layernorm(x_BTD), rotary, attend)
+        return self._after(x_BTD, attend(*self._before(x_BTD, rotary), self.layer))
+
+    def before(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values."""
+        qkv: tuple[Tensor, Tensor, Tensor] = self.self_attn(self.input_layernorm(x_BTD), rotary)
+        return qkv
+
+    def after(self, x_BTD: Tensor, attended_BTHE: Tensor) -> Tensor:
+        """The stream with the attention's and the MLP's part added."""
+        x_BTD = x_BTD + self.self_attn.o_proj(attended_BTHE.flatten(2))
         stream: Tensor = x_BTD + self.mlp(self.post_attention_layernorm(x_BTD))
         return stream
+
+    def compile_parts(self) -> None:
+        """Compile what lies around the attention, once for every bucket; layers share the result."""
+        self._before = torch.compile(self.before, dynamic=False)
+        self._after = torch.compile(self.after, dynamic=False)
 
 
 class Decoder(nn.Module):
@@ -184,6 +202,12 @@ class CausalLM(nn.Module):
             x_BTD = block(x_BTD, rotary, attend)
         hidden_BTD: Tensor = self.model.norm(x_BTD)
         return hidden_BTD
+
+    def compile_parts(self) -> None:
+        """Compile every layer when it is first used; costs seconds for each bucket."""
+        for block in self.model.layers:
+            assert isinstance(block, Block)
+            block.compile_parts()
 
     @torch.no_grad()
     def init_weights(self, generator: torch.Generator) -> None:

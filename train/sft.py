@@ -9,19 +9,20 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from train import flags
 from train.attention import grouped_attention
 from train.data import Batch
 from train.loss import sparse_loss
+from train.model import CausalLM
 from train.start import RunConfig, earlier_values, prepare
 
 
-def loss(model: nn.Module, head: nn.Module, batch: Batch) -> tuple[Tensor, int]:
+def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
     """(loss_sum, count) over the batch's labels."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return sparse_loss(hidden_BTD, head, batch.label_pos_L, batch.targets_L)
+    return sparse_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
 
 
 def main(argv: Sequence[str]) -> int:

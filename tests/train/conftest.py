@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from datakit.manifest import Count, Ledger, Manifest, save
@@ -17,6 +18,8 @@ TEMPLATE = (
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
 PAD, EOS = 0, 2
+
+torch.set_num_threads(1)  # models this small gain nothing from more, and lose much on a busy machine
 
 
 Piece = tuple[list[int], list[int]]

@@ -47,7 +47,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Pa
 
     def spoiled(*args):
         loss_sum, count = loss(*args)
-        calls.append(args[2].rows.tolist())
+        calls.append(args[1].rows.tolist())
         return (loss_sum * float("nan") if len(calls) == 2 else loss_sum), count
 
     run = trainer(manifest, tmp_path / "run", 4, 1, spoiled, save_every=1)

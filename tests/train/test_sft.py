@@ -23,7 +23,7 @@ LINE = re.compile(
 
 def sft(manifest: Path, out: Path, *more: str, steps: int = 12) -> int:
     plain = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", str(steps)]
-    return main([*plain, "--batch-rows", "4", "--grad-accum", "2", *more])
+    return main([*plain, "--batch-rows", "4", "--grad-accum", "2", "--threads", "1", *more])
 
 
 def losses(out: Path) -> dict[int, float]:
@@ -86,7 +86,7 @@ def test_a_run_resumes_from_the_newest_checkpoint_that_is_whole(
 
 def run_process(manifest: Path, out: Path, *more: str) -> subprocess.Popen:
     command = [sys.executable, "-m", "train.sft", "--manifest", str(manifest), "--out", str(out), "--preset", "tiny"]
-    command += ["--steps", "12", "--batch-rows", "4", "--grad-accum", "2", *more]
+    command += ["--steps", "12", "--batch-rows", "4", "--grad-accum", "2", "--threads", "1", *more]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
