@@ -144,7 +144,15 @@ class ChatTokenizer:
         given |= {"messages": messages, "tools": tools, "documents": None} | variables
         try:
             text = self._template.render(given, add_generation_prompt=add_generation_prompt)
-        except (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as e:
+        except (
+            TemplateError,
+            TypeError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as e:
             raise RenderError(f"{type(e).__name__}: {e}") from None
         return _unmarked(text)
 

@@ -73,8 +73,11 @@ def label(
         structure = tokenizer.structure(whole)
         turns = _Turns(tokenizer, whole, structure, plain, plain_tools(tools))
         spans = [turns.span(i) for i in wanted]
+        structure.text.encode()
     except RenderError as e:
         raise RowError("template_error", str(e)) from None
+    except UnicodeEncodeError as e:
+        raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
     placed = tuple((structure.place(start), structure.place(end)) for start, end in spans)
     return Labelled(structure.text, placed, len(structure.tokens))
 

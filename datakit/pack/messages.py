@@ -22,7 +22,7 @@ class RenderError(ModelError):
 
 def _fields(message: Message) -> dict[str, Any]:
     """What a template sees of a message: fields that are there, calls as objects; no content is an empty one."""
-    seen: dict[str, Any] = {"role": message["role"], "content": message.get("content") or ""}
+    seen: dict[str, Any] = {"role": message["role"] or "", "content": message.get("content") or ""}
     for name in ("reasoning_content", "name", "tool_call_id"):
         if message.get(name) is not None:
             seen[name] = message[name]

@@ -76,6 +76,7 @@ class Tokenize:
 
     config: TokenizeConfig
     _tokenizer: ChatTokenizer | None = field(default=None, init=False, repr=False, compare=False)
+    _checked: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig]]:
         return Tokenize, (self.config,)
@@ -112,7 +113,7 @@ class Tokenize:
         return list(tokens(preference="rejected_ids" in names).names)
 
     def open(self) -> None:
-        """Load the tokenizer; refuse a template under which an assistant's turn cannot be told."""
+        """Load the tokenizer; refuse one that lacks the tokens it is asked for."""
         if multiprocessing.parent_process() is not None:
             os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
         if self.config.add_eos and self.tokenizer.eos_id is None:
@@ -130,10 +131,25 @@ class Tokenize:
             return CheckIds(self.tokenizer.vocab_size, self.config.min_label_tokens).decide(batch)
         if "text" in names:
             return self._documents(batch)
+        self._check_template()
         work = _Conversations(self.tokenizer, self.config, batch)
         if "prompt" in names:
             return work.pairs()
         return work.rows()
+
+    def _check_template(self) -> None:
+        """Refuse a template under which not even a plain exchange shows what the assistant says."""
+        if self._checked:
+            return
+        turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
+        try:
+            label(self.tokenizer, turns)
+        except RowError as e:
+            if e.reason == "labels_uncertain":
+                raise ModelError(
+                    f"{self.tokenizer.where}: this chat template cannot be used to train: {e.detail}"
+                ) from None
+        self._checked = True
 
     def _documents(self, batch: pa.RecordBatch) -> Decision:
         texts: list[str] = batch.column("text").to_pylist()

@@ -79,6 +79,20 @@ def test_a_broken_row_costs_one_row(stage, conversations):
     assert kept.num_rows == 1
 
 
+def test_half_a_character_in_json_costs_one_row(stage, conversations):
+    calls = '[{"name": "f", "arguments": {"a": "\\ud800"}}]'
+    _, dropped = kept_and_dropped(stage, conversations([[ASK, SAY | {"tool_calls": calls}], [ASK, SAY]]))
+    assert dropped.column("reason").to_pylist() == ["lone_surrogate"]
+
+
+def test_a_template_that_hides_who_speaks_is_refused_before_any_row(trained, conversations, documents, tmp_path):
+    (tmp_path / "t.jinja").write_text("{% for m in messages %}{{ m.role + ': ' + m.content + '\\n' }}{% endfor %}")
+    stage = Tokenize(TokenizeConfig(tokenizer=str(trained), chat_template=str(tmp_path / "t.jinja")))
+    with pytest.raises(ModelError, match="cannot be used to train: no special token ends turn 1"):
+        stage.decide(conversations([[ASK, SAY]]))
+    assert kept_and_dropped(stage, documents(["text needs no template"]))[0].num_rows == 1
+
+
 def test_pairs_are_labelled_on_the_answers_only_and_go_together(stage, small, pairs):
     prompt = [ASK, SAY, ASK]
     rows = [(prompt, [SAY], [{"role": "assistant", "content": "no"}]), (prompt, [SAY], [ASK])]
