@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from datakit.config import digest, sha256_file
-from datakit.errors import IntegrityError, ModelError
+from datakit.errors import InputError, IntegrityError, ModelError
 from train.hf import write_model
 from train.model import CausalLM
 
@@ -53,9 +54,29 @@ class State:
 def save(
     folder: Path, state: State, model: CausalLM, optimizer: torch.optim.Optimizer, tokenizer_files: tuple[Path, ...]
 ) -> Path:
-    """Write the checkpoint of `state.step` under `folder` and return where it lies."""
+    """Write the checkpoint of `state.step` under `folder` and return where it lies.
+
+    Raises:
+        InputError: the disk is full or the folder cannot be written; earlier checkpoints are untouched.
+    """
     place = folder / f"step_{state.step:08d}"
     aside = folder / f".{place.name}.{os.getpid()}.tmp"
+    try:
+        _write(aside, state, model, optimizer, tokenizer_files)
+    except (OSError, SafetensorError) as e:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise InputError(f"{place}: cannot write the checkpoint ({e}); make room and go on with --resume") from None
+    if place.exists():  # damaged, or the run was resumed from before it
+        place.rename(folder / f".{place.name}.{os.getpid()}.old")
+    aside.rename(place)
+    _flush(folder)
+    shutil.rmtree(folder / f".{place.name}.{os.getpid()}.old", ignore_errors=True)
+    return place
+
+
+def _write(
+    aside: Path, state: State, model: CausalLM, optimizer: torch.optim.Optimizer, tokenizer_files: tuple[Path, ...]
+) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
     write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
@@ -69,12 +90,6 @@ def save(
         file.chmod(0o644)  # the library that writes tensors hides them from others
         _flush(file)
     _flush(aside)
-    if place.exists():  # damaged, or the run was resumed from before it
-        place.rename(folder / f".{place.name}.{os.getpid()}.old")
-    aside.rename(place)
-    _flush(folder)
-    shutil.rmtree(folder / f".{place.name}.{os.getpid()}.old", ignore_errors=True)
-    return place
 
 
 _SPECIAL = ("pad_token_id", "eos_token_id", "bos_token_id")
