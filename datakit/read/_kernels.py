@@ -103,13 +103,27 @@ def members(data, starts, stops):  # type: ignore[no-untyped-def]
                 for k in range(spans[n, 0], spans[n, 1]):
                     code = (code ^ np.uint64(data[k])) * np.uint64(1099511628211)
                 hashes[n] = code
-                for m in range(begin, n):
-                    if hashes[m] == code:
-                        repeated[r] = True
                 i = stop
                 n += 1
         first[r + 1] = n
+        repeated[r] = _has_equal(hashes[begin:n])
     return first, spans[:n], repeated
+
+
+@njit(cache=True, nogil=True)
+def _has_equal(hashes):  # type: ignore[no-untyped-def]
+    """Whether two of the hashes are equal; pairwise where there are few, by sorting where that would be slow."""
+    if len(hashes) > 32:
+        ordered = np.sort(hashes)
+        for i in range(1, len(ordered)):
+            if ordered[i] == ordered[i - 1]:
+                return True
+        return False
+    for i in range(len(hashes)):
+        for j in range(i):
+            if hashes[i] == hashes[j]:
+                return True
+    return False
 
 
 @njit(cache=True, nogil=True)

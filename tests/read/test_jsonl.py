@@ -212,3 +212,12 @@ def _without_nan(value):
     if isinstance(value, dict):
         return {k: _without_nan(v) for k, v in value.items()}
     return [_without_nan(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("keys", [3, 33, 200_000])
+def test_repeated_keys_are_found_among_few_and_many(read_bytes, keys):
+    members = ",".join(f'"k{i}":{i}' for i in range(keys))
+    found = read_bytes(f'{{"text":"a",{members}}}\n{{"text":"b",{members},"k1":0}}\n'.encode())
+    assert found.texts == ["a", "b"]
+    assert found.notes == {"repeated_keys": 1}
+    assert found.rows[1]["extra"] == f'{{{members},"k1":0}}'
