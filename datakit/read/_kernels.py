@@ -115,10 +115,7 @@ def _has_equal(hashes):  # type: ignore[no-untyped-def]
     """Whether two of the hashes are equal; pairwise where there are few, by sorting where that would be slow."""
     if len(hashes) > 32:
         ordered = np.sort(hashes)
-        for i in range(1, len(ordered)):
-            if ordered[i] == ordered[i - 1]:
-                return True
-        return False
+        return np.any(ordered[1:] == ordered[:-1])
     for i in range(len(hashes)):
         for j in range(i):
             if hashes[i] == hashes[j]:
