@@ -11,7 +11,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,37 +19,13 @@ from tokenizers import Encoding, Tokenizer
 
 from datakit.errors import ModelError
 from datakit.pack.messages import Message, RenderError, tracked_messages, tracked_tools
-from datakit.pack.provenance import Span, Tracked
-from datakit.pack.sandbox import MARK, OPEN, Sandbox
+from datakit.pack.rendering import Rendering, Structure, unmarked, untagged
+from datakit.pack.sandbox import Sandbox
 from datakit.pack.templates import BUILT_IN
 
 RESERVED = "\ufdd0"
 """A noncharacter; followed by a private-use character it spells an added token."""
 FIRST_PRIVATE, PRIVATE = 0xE000, 6400
-
-
-@dataclass(frozen=True, slots=True)
-class Rendering:
-    """What a template made of messages."""
-
-    text: str
-    spans: tuple[Span, ...] = ()
-    """Where text of the row stands, if the messages were tracked."""
-    generated: tuple[tuple[int, int], ...] = ()
-    """`{% generation %}` blocks, in characters of `text`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """The added tokens that a template itself wrote, and the text with these (and only these) in reserved spelling."""
-
-    text: str
-    tokens: tuple[tuple[int, int, int], ...]
-    """Start and end in the rendering, and id."""
-
-    def place(self, at: int) -> int:
-        """Where a character of the rendering, not inside a structural token, stands in `text`."""
-        return at + sum(2 - (end - start) for start, end, _ in self.tokens if end <= at)
 
 
 class ChatTokenizer:
@@ -106,14 +81,18 @@ class ChatTokenizer:
             raise ModelError(f"{self.where}: not a tokenizer.json that the tokenizers library reads: {e}") from None
         self._ids = {t["content"]: t["id"] for t in self._added}
         self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
-        vocab = original.get_vocab(with_added_tokens=True)
-        self.vocab_size = max(vocab.values(), default=-1) + 1
+        self.vocab_size = max(original.get_vocab(with_added_tokens=True).values(), default=-1) + 1
         # Padding, truncation and the post-processor's extra tokens are for inference servers; a template says it all.
         bare = spec | {"truncation": None, "padding": None, "post_processor": None}
         bare["added_tokens"] = [t | {"content": self._spelled[t["id"]]} for t in self._added]
         self.encoder = self._made(bare)
         self._decoder = original
-        self.real_ids = {self.encoder.token_to_id(self._spelled[t["id"]]): t["id"] for t in self._added}
+        numbers = self.encoder.get_vocab(with_added_tokens=True)
+        self.real_ids = {numbers[spelled]: token for token, spelled in self._spelled.items()}
+        self.first_added = min(self.real_ids, default=1 << 31)
+        """Every encoded id from here on is an added token, and none below."""
+        if max(self.encoder.get_vocab(with_added_tokens=False).values(), default=-1) >= self.first_added:
+            raise ModelError(f"{self.where}: the model's vocabulary skips ids; its added tokens cannot be kept apart")
         self.spelled_by_model = frozenset(
             t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
         )
@@ -154,7 +133,7 @@ class ChatTokenizer:
             RecursionError,
         ) as e:
             raise RenderError(f"{type(e).__name__}: {e}") from None
-        return _unmarked(text)
+        return unmarked(text)
 
     def prompt_after(self, role: str) -> str:
         """What `add_generation_prompt` adds behind a message of that role, told from a probe; empty if nothing."""
@@ -172,7 +151,7 @@ class ChatTokenizer:
     def structure(self, rendering: Rendering) -> Structure:
         """Find the added tokens in the template's own text; tagged text has none."""
         tokens: list[tuple[int, int, int]] = []
-        for start, end in _untagged(rendering):
+        for start, end in untagged(rendering):
             for m in self._pattern.finditer(rendering.text, start, end):
                 tokens.append((m.start(), m.end(), self._ids[m.group()]))
         parts, at = [], 0
@@ -271,33 +250,3 @@ def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:
 def _text(token: Any) -> str | None:
     """A special token's text; configs hold it as a string or as an AddedToken object."""
     return token.get("content") if isinstance(token, Mapping) else token
-
-
-def _untagged(rendering: Rendering) -> Iterable[tuple[int, int]]:
-    at = 0
-    for start, end, _ in rendering.spans:
-        if start > at:
-            yield at, start
-        at = max(at, end)
-    if at < len(rendering.text):
-        yield at, len(rendering.text)
-
-
-def _unmarked(text: str) -> Rendering:
-    """Take the generation marks out of a rendering."""
-    if not isinstance(text, Tracked):
-        return Rendering(text)
-    kept, spans, opened, generated = [], [], [], []
-    at = shift = 0
-    for start, end, tag in text.spans:
-        if tag != MARK:
-            spans.append((start - shift, end - shift, tag))
-            continue
-        kept.append(str.__getitem__(text, slice(at, start)))
-        if str.__getitem__(text, start) == OPEN:
-            opened.append(start - shift)
-        elif opened:
-            generated.append((opened.pop(), start - shift))
-        at, shift = end, shift + 1
-    kept.append(str.__getitem__(text, slice(at, None)))
-    return Rendering("".join(kept), tuple(spans), tuple(generated))

@@ -47,8 +47,8 @@ def fit(lengths: Int64, stride: int, packing: Packing) -> Fit:
     tries = [pack(longest_first, lengths, stride) for pack in (best_fit, paired_fit)]
     bins = min(tries, key=lambda bins: bins.max(initial=-1))
     # Rows in order of their first sequence, sequences in their own order: near to the order of the data.
-    first_of_bin = np.full(int(bins.max(initial=-1)) + 1, len(lengths))
-    np.minimum.at(first_of_bin, bins, everything)
+    first_of_bin = np.empty(int(bins.max(initial=-1)) + 1, np.int64)
+    first_of_bin[bins[::-1]] = everything[::-1]  # of equal indices the last assignment stays: the first sequence
     rank = np.empty(len(first_of_bin), np.int64)
     rank[np.argsort(first_of_bin, kind="stable")] = np.arange(len(first_of_bin))
     rows = rank[bins]

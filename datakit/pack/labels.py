@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Literal
 
-from datakit.pack.chat import ChatTokenizer, Rendering, Structure
+from datakit.pack.chat import ChatTokenizer
 from datakit.pack.messages import (
     CONTENT,
     REASONING,
@@ -27,6 +27,7 @@ from datakit.pack.messages import (
     tracked_tools,
 )
 from datakit.pack.provenance import UNKNOWN
+from datakit.pack.rendering import Rendering, Structure
 
 Chars = tuple[int, int]
 

@@ -5,23 +5,20 @@ dataset, and windows are cut by rows of data, so the result does not depend on h
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 import pyarrow as pa
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
-from datakit.pack._kernels import lay_out
-from datakit.pack.fit import Fit, fit
-from datakit.pack.format import SOURCE_DTYPE, Header, Writer
+from datakit.pack.format import Header, Writer
 from datakit.pack.sequences import Limits, Sequences, cut
+from datakit.pack.windows import Packer, Tally
 from datakit.stage import Decision, split
 
 PREFIX = "kept/train"
@@ -71,20 +68,6 @@ class PackResult:
     """The dropped rows, with `stage`, `reason` and `detail`."""
 
 
-@dataclass(slots=True)
-class _Tally:
-    """Running counts of one set."""
-
-    rows: Counter[str] = field(default_factory=Counter)
-    lost: Counter[str] = field(default_factory=Counter)
-    rows_in: int = 0
-    tokens_in: int = 0
-    kept: int = 0
-    packed_rows: int = 0
-    sequences: int = 0
-    labels: int = 0
-
-
 @dataclass(frozen=True, slots=True)
 class Pack:
     """Packs the rows of a tokenized set into one bin2d set."""
@@ -105,17 +88,17 @@ class Pack:
         first = next(source, None)
         task = _task(first)
         header = _header(self.config, task, tokenizer_facts)
-        tally, dropped = _Tally(), list[pa.RecordBatch]()
+        tally, dropped = Tally(), list[pa.RecordBatch]()
         limits = _limits(self.config, task, header.stride)
         with Writer(out / PREFIX, header) as writer:
-            packer = _Packer(self.config, writer, tally)
+            packer = Packer(self.config.packing, self.config.window_tokens, writer, tally)
             for batch in () if first is None else chain([first], source):
                 packer.add(self._admitted(batch, limits, header.labelled, tally, dropped))
             packer.flush(final=True)
         return _result(out, tally, dropped)
 
     def _admitted(
-        self, batch: pa.RecordBatch, limits: Limits, labelled: bool, tally: _Tally, dropped: list[pa.RecordBatch]
+        self, batch: pa.RecordBatch, limits: Limits, labelled: bool, tally: Tally, dropped: list[pa.RecordBatch]
     ) -> Sequences:
         if not labelled and batch.column("label_spans").null_count < batch.num_rows:
             raise InputError("pack: labelled rows behind plain text; pack conversations and plain text apart")
@@ -129,85 +112,6 @@ class Pack:
         tally.rows_in += batch.num_rows
         tally.tokens_in += found.into
         return found.sequences
-
-
-class _Packer:
-    """Gathers sequences into windows and writes each window's rows."""
-
-    def __init__(self, config: PackConfig, writer: Writer, tally: _Tally) -> None:
-        self.config, self.writer, self.tally = config, writer, tally
-        self._waiting: list[Sequences] = []
-        self._tokens = 0
-
-    def add(self, sequences: Sequences) -> None:
-        """Take sequences; whenever the window is full, the sequence that fills it ends it."""
-        pairs = self.writer.header.rows_per_unit
-        while len(sequences):
-            ends = self._tokens + np.cumsum(sequences.length)
-            count = int(np.searchsorted(ends, self.config.window_tokens)) + 1
-            count = min(-(-count // pairs) * pairs, len(sequences))
-            self._waiting.append(sequences.take(slice(0, count)).alone())
-            self._tokens = int(ends[count - 1])
-            sequences = sequences.take(slice(count, None))
-            if self._tokens >= self.config.window_tokens:
-                self.flush(final=False)
-
-    def flush(self, final: bool) -> None:
-        """Write the window's rows; joined sequences leave what fills no row to the next window."""
-        if not self._waiting:
-            return
-        window = Sequences.join(self._waiting)
-        stride = self.writer.header.stride
-        fitted = fit(window.length, stride, "pad" if self._pairs else self.config.packing)
-        self._waiting, self._tokens = [], 0
-        if self.config.packing == "concat" and not final and not self._pairs:
-            full = int(window.length.sum()) // stride
-            self._keep(window, Fit(*(_part(fitted, fitted.row >= full))))
-            fitted = Fit(*(_part(fitted, fitted.row < full)))
-        if fitted.num_rows:
-            self._write(window, fitted)
-
-    @property
-    def _pairs(self) -> bool:
-        return self.writer.header.rows_per_unit == 2
-
-    def _keep(self, window: Sequences, fitted: Fit) -> None:
-        left = _placed(window, fitted)
-        if len(left):
-            self._waiting, self._tokens = [Sequences.join([left.alone()])], int(left.length.sum())
-
-    def _write(self, window: Sequences, fitted: Fit) -> None:
-        pieces, header, tally = _placed(window, fitted), self.writer.header, self.tally
-        rows, tokens = fitted.num_rows, int(fitted.length.sum())
-        ids = np.full((rows, header.stride), header.pad_id, np.int32)
-        labels = np.empty(tokens if header.labelled else 0, np.int32)
-        segments = np.empty(len(pieces) + rows, np.int32)
-        label_counts, segment_counts = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-        places = np.empty(len(pieces), np.int64)
-        lay_out(
-            pieces.ids, pieces.mask, pieces.start, pieces.length, fitted.row, ids,
-            labels, label_counts, segments, segment_counts, places,
-        )  # fmt: skip
-        sources = np.empty(len(pieces), SOURCE_DTYPE)
-        sources["row_key"], sources["start"], sources["tokens"] = pieces.row_key, pieces.offset, pieces.length
-        sources["row"], sources["segment"] = fitted.row + tally.packed_rows, places
-        labels = labels[: int(label_counts.sum())]
-        self.writer.append(ids, labels, label_counts, segments, segment_counts, sources)
-        tally.packed_rows += rows
-        tally.sequences += len(pieces)
-        tally.kept += tokens
-        tally.labels += len(labels) if header.labelled else tokens - len(pieces)
-
-
-def _part(fitted: Fit, which: Any) -> Iterator[Any]:
-    return (a[which] for a in (fitted.sequence, fitted.offset, fitted.length, fitted.row))
-
-
-def _placed(window: Sequences, fitted: Fit) -> Sequences:
-    """The fitted pieces as sequences of their own, in order of their rows."""
-    whole = window.take(fitted.sequence)
-    start, offset = whole.start + fitted.offset, whole.offset + fitted.offset
-    return Sequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset)
 
 
 def _task(first: pa.RecordBatch | None) -> Literal["pretrain", "sft", "dpo"]:
@@ -251,7 +155,7 @@ def _limits(config: PackConfig, task: str, stride: int) -> Limits:
     )
 
 
-def _result(out: Path, tally: _Tally, dropped: list[pa.RecordBatch]) -> PackResult:
+def _result(out: Path, tally: Tally, dropped: list[pa.RecordBatch]) -> PackResult:
     meta = json.loads((out / f"{PREFIX}.meta.json").read_text(encoding="utf-8"))
     slots = tally.packed_rows * meta["stride"]
     rows_dropped, tokens_dropped = dict(sorted(tally.rows.items())), dict(sorted(tally.lost.items()))

@@ -19,13 +19,12 @@ import pyarrow as pa
 
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError
-from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
+from datakit.pack.chat import ChatTokenizer
 from datakit.pack.check_ids import CheckIds
+from datakit.pack.encode import Spans, labelled_ids, plain_ids
 from datakit.pack.labels import Labelled, RowError, label
 from datakit.schema import SPANS, tokens
 from datakit.stage import Decision
-
-Spans = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,35 +160,12 @@ class Tokenize:
         encodings = tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)
         for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
             try:
-                ids = _plain_ids(tokenizer, text, encoding.ids)
+                ids = plain_ids(tokenizer, text, encoding.ids)
             except RowError as e:
                 reasons[i], details[i] = e.reason, e.detail
                 continue
             side.ids[i] = np.array(before + ids + after, np.int32)
         return _decision(reasons, details, side.columns("input_ids", "label_spans"), "text")
-
-
-def _plain_ids(tokenizer: ChatTokenizer, text: str, ids: list[int]) -> list[int]:
-    if not ids:
-        raise RowError("empty", "no text")
-    if RESERVED in text:
-        _refuse_reserved(text)
-    if tokenizer.spelled_by_model:
-        _refuse_spelled(tokenizer, ids)
-    return ids
-
-
-def _refuse_reserved(text: str) -> None:
-    """The tokenizer's added tokens are spelled in code points that no text has: a text that has them is refused."""
-    last = chr(FIRST_PRIVATE + PRIVATE)
-    if any(chr(FIRST_PRIVATE) <= follower[:1] < last for follower in text.split(RESERVED)[1:]):
-        raise RowError("reserved_code_point", "the text has U+FDD0 before a private-use character")
-
-
-def _refuse_spelled(tokenizer: ChatTokenizer, ids: Sequence[int]) -> None:
-    found = tokenizer.spelled_by_model.intersection(ids)
-    if found:
-        raise RowError("special_token_in_content", f"the model reads {tokenizer.token(min(found))!r} out of plain text")
 
 
 class _Conversations:
@@ -230,7 +206,7 @@ class _Conversations:
         side = _Side.empty(self.batch.num_rows)
         for (i, r), encoding in zip(rendered.items(), encodings, strict=True):
             try:
-                side.ids[i], side.spans[i] = _labelled_ids(self.tokenizer, r, encoding, self.config.min_label_tokens)
+                side.ids[i], side.spans[i] = labelled_ids(self.tokenizer, r, encoding, self.config.min_label_tokens)
             except RowError as e:
                 self.reasons[i], self.details[i] = e.reason, e.detail
         return side
@@ -245,31 +221,6 @@ class _Conversations:
         except RowError as e:
             self.reasons[i], self.details[i] = e.reason, e.detail
             return None
-
-
-def _labelled_ids(
-    tokenizer: ChatTokenizer, row: Labelled, encoding: Any, min_label_tokens: int
-) -> tuple[npt.NDArray[np.int32], Spans]:
-    """The ids of a rendered row and its label spans in tokens."""
-    real = tokenizer.real_ids
-    structural = sum(i in real for i in encoding.ids)
-    if structural != row.structural:
-        reason = f"the template wrote {row.structural} added tokens, the text encodes to {structural}"
-        raise RowError("reserved_code_point", reason)
-    if tokenizer.spelled_by_model:
-        _refuse_spelled(tokenizer, encoding.ids)
-    spans = [_token_span(encoding, *span) for span in row.labels]
-    # The first token of a sequence is never a target.
-    if sum(b - max(a, 1) for a, b in spans) < max(min_label_tokens, 0):
-        raise RowError("no_labels", f"fewer than {min_label_tokens} label tokens in {len(row.labels)} labelled turns")
-    return np.array(tokenizer.ids(encoding), np.int32), spans
-
-
-def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int]:
-    """The tokens whose first character lies in [start, end), which ends with an end token's last character."""
-    found = (encoding.char_to_token(c) for c in range(start, end))  # a tokenizer may skip white space
-    first, last = next(t for t in found if t is not None), encoding.char_to_token(end - 1)
-    return first + (encoding.token_to_chars(first)[0] < start), last + 1
 
 
 def _decision(

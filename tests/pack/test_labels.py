@@ -7,8 +7,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from datakit.pack.chat import ChatTokenizer
+from datakit.pack.encode import labelled_ids
 from datakit.pack.labels import RowError, label
-from datakit.pack.tokenize import _labelled_ids
 
 
 @functools.cache
@@ -62,7 +62,7 @@ class ByHand:
 
 def ours(tokenizer: ChatTokenizer, messages, tools=None, **options) -> tuple[list[int], list[bool]]:
     row = label(tokenizer, messages, tools, **options)
-    ids, spans = _labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
+    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
     learnt = [False] * len(ids)
     for start, end in spans:
         learnt[start:end] = [True] * (end - start)

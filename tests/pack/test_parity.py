@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from datakit.pack.encode import labelled_ids
 from datakit.pack.labels import label, plain_messages, plain_tools
-from datakit.pack.tokenize import _labelled_ids
 
 transformers = pytest.importorskip("transformers", reason="the extra `dev` brings transformers")
 
@@ -45,7 +45,7 @@ def test_renderings_and_ids_are_transformers(request, load, theirs, name, row):
     text = reference.apply_chat_template(**seen, tokenize=False)
     assert tokenizer.render(seen["conversation"], seen["tools"]).text == text
     made = label(tokenizer, messages, tools)
-    ids, spans = _labelled_ids(tokenizer, made, tokenizer.encode([made.text])[0], 0)
+    ids, spans = labelled_ids(tokenizer, made, tokenizer.encode([made.text])[0], 0)
     if "<think>" not in str(turns):  # content that spells an added token is text here, and a token there
         assert ids.tolist() == reference(text, add_special_tokens=False)["input_ids"]
     if name == "trained":  # theirs also learns a token that begins in the header and ends in the answer: none here
