@@ -83,7 +83,8 @@ def split(batch: pa.RecordBatch, decision: Decision, stage: str) -> tuple[pa.Rec
 
 
 def with_column(batch: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
-    """The batch with a column added, or replaced where it already has one of that name."""
+    """The batch with a column added, or replaced where it already has one of that name, under the same field."""
     index = batch.schema.get_field_index(name)
-    made = pa.field(name, column.type)
-    return batch.append_column(made, column) if index < 0 else batch.set_column(index, made, column)
+    if index < 0:
+        return batch.append_column(pa.field(name, column.type), column)
+    return batch.set_column(index, batch.schema.field(index).with_type(column.type), column)

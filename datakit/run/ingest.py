@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -24,6 +25,11 @@ from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
 from datakit.stage import with_column
 from datakit.write import Split, read_shard
+
+NOTES = {
+    "id_clashes": "rows whose id was taken got a suffix (#2, #3, ...)",
+    "repeated_keys": "records name a field twice: the last value counts, the earlier ones are in `extra`",
+}
 
 
 def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
@@ -48,9 +54,11 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
             title="ingest",
             processes=True,
         )
-        renames, notes = _clashes(staged, parsed)
-        if notes:
-            run.progress.line(f"ingest: {notes['id_clashes']} rows whose id was taken got a suffix (#2, #3, ...)")
+        renames = _clashes(staged, parsed)
+        notes = sum((Counter(r["notes"]) for r in parsed), Counter({"id_clashes": sum(map(len, renames.values()))}))
+        for name, count in sorted(notes.items()):
+            if count:
+                run.progress.line(f"ingest: {count} {NOTES[name]}")
         finished = work.phase(
             "place",
             partial(place_unit, staged, job.data),
@@ -65,7 +73,8 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
             run.progress.line(f"ingest: {rows.quarantined} records could not be read: see {job.data}/quarantine")
         shards = [Shard(**s) for r in finished for s in r["shards"]]
         facts = {"layouts": {f.name: c.layout for f, c in zip(planned.files, planned.layouts, strict=True)}}
-        return job.close(work, ledger=Ledger(rows, None, notes), shards=shards, facts=facts)
+        ledger = Ledger(rows, None, {name: count for name, count in sorted(notes.items()) if count})
+        return job.close(work, ledger=ledger, shards=shards, facts=facts)
 
 
 def _job(run: Run, planned: Plan, config: IngestConfig) -> Job:
@@ -100,7 +109,7 @@ def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit
     Raises:
         InputError: with `strict`, at the first record that cannot be read.
     """
-    count, size, hashes = Count(), 0, list[npt.NDArray[np.uint64]]()
+    count, size, hashes, notes = Count(), 0, list[npt.NDArray[np.uint64]](), Counter[str]()
     with Split(staged, index) as out:
         for batch in read_unit(unit, planned):
             if strict and batch.quarantined.num_rows:
@@ -111,6 +120,7 @@ def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit
             rows, bad = batch.rows.num_rows, batch.quarantined.num_rows
             count = count.plus(Count(into=rows + bad, kept=rows, quarantined=bad))
             size += batch.rows.nbytes
+            notes.update(batch.notes)
         shards = out.close()
     ids = staged / f"ids-{index:05d}.npy"
     np.save(ids, np.concatenate([np.empty(0, np.uint64), *hashes]))
@@ -120,6 +130,7 @@ def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit
         "rows": count.into,
         "bytes": size,
         "count": count.to_json(),
+        "notes": dict(notes),
     }
 
 
@@ -134,13 +145,13 @@ def _hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
     return np.frombuffer(b"".join(digests), "<u8")
 
 
-def _clashes(staged: Path, parsed: Sequence[Result]) -> tuple[dict[int, dict[int, str]], dict[str, int]]:
+def _clashes(staged: Path, parsed: Sequence[Result]) -> dict[int, dict[int, str]]:
     """New ids for all rows but the first of each id, by unit and row_key: `id#2`, `id#3`, ... whatever is free."""
     hashes = [np.load(staged / f"ids-{i:05d}.npy") for i in range(len(parsed))]
     values, counts = np.unique(np.concatenate([np.empty(0, np.uint64), *hashes]), return_counts=True)
     repeated = values[counts > 1]
     if len(repeated) == 0:
-        return {}, {}
+        return {}
     taken, seen, renames = set(values.tolist()), dict[str, int](), dict[int, dict[int, str]]()
     for unit, found in enumerate(hashes):
         for key, name in _rows_at(staged, unit, np.flatnonzero(np.isin(found, repeated))):
@@ -148,8 +159,7 @@ def _clashes(staged: Path, parsed: Sequence[Result]) -> tuple[dict[int, dict[int
                 seen[name] = 1
                 continue
             renames.setdefault(unit, {})[key] = _free(name, seen, taken)
-    total = sum(map(len, renames.values()))
-    return renames, {"id_clashes": total} if total else {}
+    return renames
 
 
 def _rows_at(staged: Path, unit: int, rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, str]]:

@@ -254,3 +254,10 @@ def test_two_files_become_rows_in_order_of_name(datakit: Callable, project: Path
         "part-1.jsonl",
         "part-2.jsonl",
     ]
+
+
+def test_a_field_named_twice_is_counted(datakit: Callable, project: Path) -> None:
+    (project / "in.jsonl").write_text('{"text": "a", "text": "b"}\n{"text": "c"}\n')
+    said = datakit("ingest", "in.jsonl", "--output", "o")
+    assert load(project / "o/manifest.json").ledger.notes == {"repeated_keys": 1}
+    assert "1 records name a field twice" in said.err
