@@ -27,7 +27,7 @@ BUILT_IN: Final = (str, bytes, int, float, list, tuple, dict, set, math, itertoo
 """Types and modules written in C whose names, as far as they are public, are asked for their docstrings."""
 
 MIN_WORDS: Final = 12
-MAX_CHARS: Final = 900
+MAX_CHARS: Final = 250
 MAX_SIGNATURE_CHARS: Final = 100
 
 QUESTIONS: Final[dict[Kind, tuple[str, ...]]] = {
@@ -84,7 +84,7 @@ def modules(stdlib: Path) -> Iterator[tuple[Path, str]]:
 
 
 def file_entries(path: Path, module: str) -> Iterator[Entry]:
-    """A module's own docstring, those of its functions and classes, and of the classes' methods.
+    """A module's own docstring, and those of its functions and classes; methods would be as many again.
 
     A file that this interpreter cannot read or parse (a distribution may ship such) gives nothing.
     """
@@ -94,11 +94,9 @@ def file_entries(path: Path, module: str) -> Iterator[Entry]:
         return
     yield Entry("module", module, "", ast.get_docstring(tree) or "")
     for node in public(tree.body):
-        is_class = isinstance(node, ast.ClassDef)
-        yield entry_of("class" if is_class else "function", module, node)
-        for inner in public(node.body) if is_class else ():
-            if not isinstance(inner, ast.ClassDef):
-                yield entry_of("method", f"{module}.{node.name}", inner)
+        kind: Kind = "class" if isinstance(node, ast.ClassDef) else "function"
+        name = f"{module}.{node.name}"
+        yield Entry(kind, name, signature(name, node), ast.get_docstring(node) or "")
 
 
 def public(body: list[ast.stmt]) -> Iterator[Definition]:
@@ -108,22 +106,15 @@ def public(body: list[ast.stmt]) -> Iterator[Definition]:
             yield node
 
 
-def entry_of(kind: Kind, owner: str, node: Definition) -> Entry:
-    """What one definition says about itself."""
-    name = f"{owner}.{node.name}"
-    return Entry(kind, name, signature(name, node), ast.get_docstring(node) or "")
-
-
 def signature(name: str, node: Definition) -> str:
-    """How a function is called, without annotations and `self`; "" for a class and where it would be too long."""
+    """How a function is called, without annotations; "" for a class, and where it would be too long."""
     if isinstance(node, ast.ClassDef):
         return ""
     given = node.args
     for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg):
         if one is not None:
             one.annotation = None
-    words = [w for w in ast.unparse(given).split(", ") if w not in ("self", "cls", "/")]
-    call = f"{name}({', '.join(words)})"
+    call = f"{name}({ast.unparse(given)})"
     return call if len(call) <= MAX_SIGNATURE_CHARS else ""
 
 

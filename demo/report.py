@@ -142,6 +142,7 @@ def places_table(manifests: Path, out: Path) -> Table:
         (manifests / "recipe.toml", "what was asked for"),
         (manifests, "the manifests: what came out"),
         (Path("data") / manifests.name, "kept, dropped and quarantined rows, and the packed files"),
+        (out / "packed_text", "Python's language reference, packed as plain text"),
         (out / "run", "checkpoint and metrics.jsonl"),
     ):
         table.add_row(Text(str(place)), what)

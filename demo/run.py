@@ -14,6 +14,7 @@ from typing import Final
 
 from rich.console import Console
 
+from datakit.manifest import data_dir, load
 from demo import found, make_data, report
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -32,15 +33,26 @@ def main() -> int:
     console.rule("1  Raw data, with what is wrong with it on purpose", align="left")
     plan = make_data.make(OUT)
     console.print("  planted: " + ", ".join(f"{len(v)} {k.replace('_', ' ')}" for k, v in plan.items()))
-    console.rule("2  datakit: ingest, language, dedup, filter, tokenizer, tokenize, pack", align="left")
+    console.rule("2  datakit run: ingest, language, dedup, filter, tokenizer, tokenize, pack", align="left")
     call("datakit", "run", "--dataset", "demo")
+    console.rule("3  datakit verify, explain, and pack once more for plain text", align="left")
     call("datakit", "verify", f"{MANIFESTS}/pack.json")
-    console.rule("3  train: a model of about a million parameters", align="left")
+    call("datakit", "explain", plan["near_duplicates"][0]["id"], "--dataset", "demo")
+    pack_text()
+    console.rule("4  train.sft: a model of about a million parameters", align="left")
     shutil.rmtree(OUT / "run", ignore_errors=True)
     call("train.sft", *training_flags())
-    console.rule("4  generate", align="left")
     answers = {prompt: ask(prompt) for prompt in PROMPTS}
     return tell(console, plan, answers, begin)
+
+
+def pack_text() -> None:
+    """Pack the language reference with the tokenizer trained before; without a recipe: one command, one folder."""
+    pack = MANIFESTS / "pack.json"
+    tokenizer = data_dir(pack, load(pack)) / "kept" / "tokenizer"
+    if (OUT / "text" / "pydoc_topics.jsonl").stat().st_size:  # not every installation has it
+        flags = ("--tokenizer", str(tokenizer), "--seq-len", "512", "--output", str(OUT / "packed_text"))
+        call("datakit", "pack", str(OUT / "text"), *flags)
 
 
 def training_flags() -> tuple[str, ...]:
