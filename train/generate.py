@@ -107,7 +107,7 @@ def main(argv: Sequence[str]) -> int:
         prompt = tokenizer.encode_prompt([*system, {"role": "user", "content": config.prompt}])
     if len(prompt) >= model.config.max_positions:
         raise UsageError(f"the prompt has {len(prompt)} tokens, the model's length is {model.config.max_positions}")
-    stop_ids = frozenset(i for i in (tokenizer.eos_id,) if i is not None)
+    stop_ids = frozenset(tokenizer.stop_ids())
     ids = list(generate(model, prompt, stop_ids, config))
     print(tokenizer.decode(ids, skip_special_tokens=True))
     return 0
