@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from datakit.text._kernels_words import hash_words
+from datakit.text._kernels_words import hash_words, scratch_length
 
 _NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # a free slot; no shingle hash is this value
 _BASE = np.uint64(0xA0761D6478BD642F)  # odd: order of the words matters, no word is lost
@@ -65,7 +65,7 @@ def sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def shingle_sets(  # type: ignore[no-untyped-def]
-    data, offsets, size, ascii_fold, pages, entries, folds, out, out_offsets
+    data, offsets, size, pages, entries, folds, out, out_offsets
 ):
     """The sorted set of shingle hashes of each row, one row after another in `out` (uint64).
 
@@ -77,13 +77,14 @@ def shingle_sets(  # type: ignore[no-untyped-def]
     for row in range(rows):
         longest = max(longest, offsets[row + 1] - offsets[row])
     room = longest // 2 + 1
+    scratch = np.empty(scratch_length(longest), dtype=np.uint64)
     words = np.empty(room, dtype=np.uint64)
     shingles = np.empty(room, dtype=np.uint64)
     table = np.empty(5 * room + 4, dtype=np.uint64)
     at = 0
     for row in range(rows):
         out_offsets[row] = at
-        count = hash_words(data, offsets[row], offsets[row + 1], ascii_fold, pages, entries, folds, words)
+        count = hash_words(data, offsets[row], offsets[row + 1], pages, entries, folds, scratch, words)
         count = hash_shingles(words, count, size, shingles)
         at += sorted_set(shingles, count, table, out[at:])
     out_offsets[rows] = at

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from datakit.dedup import _kernels
 from datakit.text.buffers import string_buffers
-from datakit.text.words import word_tables
+from datakit.text.characters import character_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,10 @@ class ShingleSets:
 def shingle_sets(texts: pa.Array, shingle_words: int) -> ShingleSets:
     """The set of hashes of every `shingle_words` words in a row of each text; empty where a text has fewer words."""
     data, offsets = string_buffers(texts)
-    tables = word_tables()
+    table = character_table()
     hashes = np.empty((offsets[-1] - offsets[0]) // 2 + len(texts) + 1, dtype=np.uint64)
     starts = np.empty_like(offsets)
-    _kernels.shingle_sets(
-        data, offsets, shingle_words, tables.ascii_fold, tables.pages, tables.entries, tables.folds, hashes, starts
-    )
+    _kernels.shingle_sets(data, offsets, shingle_words, table.pages, table.entries, table.folds, hashes, starts)
     return ShingleSets(hashes[: starts[-1]], starts)
 
 

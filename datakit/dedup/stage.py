@@ -14,8 +14,7 @@ from datakit.dedup.config import DedupConfig
 from datakit.dedup.reduce import Verdict, decide_all
 from datakit.dedup.sketches import sketch
 from datakit.stage import Decision
-from datakit.text.characters import UNICODE_VERSION
-from datakit.text.words import word_tables
+from datakit.text.characters import UNICODE_VERSION, character_table
 
 _SCHEMA = pa.schema(
     [
@@ -47,7 +46,7 @@ class Dedup:
 
     def open(self) -> None:
         """Build the character tables of this process."""
-        word_tables()
+        character_table()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Digest, bands and shingles of each row."""

@@ -10,14 +10,17 @@ from numba import njit
 _SPACE = 4  # characters.SPACE
 _NOT_NFC = 8  # characters.NOT_NFC
 _CCC_SHIFT = 8  # characters.CCC_SHIFT
-_ASCII_BLOCK = 64  # bytes tested at once: LLVM turns the loop into one vector register
+_BLOCK = 64  # bytes looked at together: LLVM turns such loops into vector instructions
+_ONE = np.uint64(1)
+_SPACED = np.arange(256, dtype=np.uint8)  # ASCII white space as a space
+_SPACED[[*range(0x09, 0x0E), *range(0x1C, 0x20)]] = 0x20
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _is_ascii(data, start):  # type: ignore[no-untyped-def]
+def _is_ascii(block):  # type: ignore[no-untyped-def]
     seen = np.uint8(0)
-    for i in range(_ASCII_BLOCK):
-        seen |= data[start + i]
+    for k in range(_BLOCK):
+        seen |= block[k]
     return seen < 0x80
 
 
@@ -47,11 +50,11 @@ def may_not_be_nfc(data, offsets, pages, entries):  # type: ignore[no-untyped-de
         i, end = offsets[row], offsets[row + 1]
         previous_class = np.uint32(0)
         while i < end:
-            if i + _ASCII_BLOCK <= end and _is_ascii(data, i):
-                i += _ASCII_BLOCK
+            if i + _BLOCK <= end and _is_ascii(data[i : i + _BLOCK]):
+                i += _BLOCK
                 previous_class = np.uint32(0)
                 continue
-            stop = min(i + _ASCII_BLOCK, end)
+            stop = min(i + _BLOCK, end)
             while i < stop:
                 if data[i] < 0x80:
                     previous_class = np.uint32(0)
@@ -70,35 +73,63 @@ def may_not_be_nfc(data, offsets, pages, entries):  # type: ignore[no-untyped-de
     return suspect
 
 
-@njit(cache=True, nogil=True)
-def collapse_spaces(data, offsets, space_lead, pages, entries, out, out_offsets):  # type: ignore[no-untyped-def]
-    """Copy rows to `out` (as large as the input) with white space as single spaces, none at the ends.
+@njit(cache=True, nogil=True, inline="always")
+def _is_simple(block):  # type: ignore[no-untyped-def]
+    """Nothing in it begins with a byte that a white space character beyond ASCII begins with."""
+    found = False
+    for k in range(_BLOCK):
+        byte = block[k]
+        found |= (byte == 0xC2) | ((byte >= 0xE1) & (byte <= 0xE3))
+    return not found
 
-    `space_lead` (bool, 256) marks the bytes that a white space character can begin with. Writes where the rows begin
-    to `out_offsets` (rows + 1).
+
+@njit(cache=True, nogil=True, inline="always")
+def _copy_simple(block, out, after_space):  # type: ignore[no-untyped-def]
+    """Copy a block without branches: every byte is written, and the next one over it if it was to go.
+
+    Returns (bytes copied, the last one was a space). The counter is unsigned, which spares a test for negative indices.
+    """
+    at, after = np.uint64(0), np.uint64(after_space)
+    for k in range(_BLOCK):
+        byte = _SPACED[block[k]]
+        out[at] = byte
+        space = np.uint64(byte == 0x20)
+        at += _ONE - (space & after)
+        after = space
+    return np.int64(at), after != 0
+
+
+@njit(cache=True, nogil=True)
+def collapse_spaces(data, offsets, pages, entries, out, out_offsets):  # type: ignore[no-untyped-def]
+    """Copy rows to `out` (one byte larger than the input) with white space as single spaces, none at the ends.
+
+    Writes where the rows begin to `out_offsets` (rows + 1).
     """
     at = 0
     for row in range(len(offsets) - 1):
-        begin = at
-        out_offsets[row] = begin
-        i, end = offsets[row], offsets[row + 1]
+        out_offsets[row] = at
+        i, end, after_space = offsets[row], offsets[row + 1], True
         while i < end:
-            byte = data[i]
-            if not space_lead[byte]:
-                out[at] = byte
-                at += 1
-                i += 1
+            if i + _BLOCK <= end and _is_simple(data[i : i + _BLOCK]):
+                copied, after_space = _copy_simple(data[i : i + _BLOCK], out[at:], after_space)
+                i += _BLOCK
+                at += copied
                 continue
-            code, size = decode(data, i, end)
-            if entries[np.int64(pages[code >> 8]) << 8 | code & 255] & _SPACE:
-                if at > begin and out[at - 1] != 0x20:
+            stop = min(i + _BLOCK, end)
+            while i < stop:
+                code, size, space = np.int64(0), 1, False
+                if data[i] & 0xC0 != 0x80:  # a simple block before this one may have ended inside a character
+                    code, size = decode(data, i, end)
+                    space = entries[np.int64(pages[code >> 8]) << 8 | code & 255] & _SPACE > 0
+                if not space:
+                    for k in range(size):
+                        out[at + k] = data[i + k]
+                    at += size
+                elif not after_space:
                     out[at] = 0x20
                     at += 1
-            else:
-                for k in range(size):
-                    out[at + k] = data[i + k]
-                at += size
-            i += size
-        if at > begin and out[at - 1] == 0x20:
+                after_space = space
+                i += size
+        if at > out_offsets[row] and after_space:
             at -= 1
     out_offsets[len(offsets) - 1] = at

@@ -1,7 +1,9 @@
 """Words for dedup as 64-bit hashes, straight from UTF-8 bytes. Arrays only.
 
-A word's hash is a function of the UTF-8 bytes of the case-folded word, taken eight at a time, so that the fast path
-for ASCII and the path for everything else agree.
+Two passes over a row, so that neither branches on every byte. The first writes the row to a scratch buffer with the
+words case-folded and a zero byte for all that is between them; 64 bytes at once where they are ASCII. The second finds
+the edges of the words in 64-bit masks and hashes each word in pieces of eight bytes. (Byte-parallel tricks: Warren,
+Hacker's Delight, 2002.)
 """
 
 import numpy as np
@@ -11,11 +13,20 @@ _WORD = 1  # characters.WORD
 _SPACELESS = 2  # characters.SPACELESS
 _FOLD_SHIFT = 16  # characters.FOLD_SHIFT
 
+_BLOCK = 64
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)  # odd: a bijection on 64 bits
-_HALF = np.uint64(32)
-_BYTE = np.uint64(8)
-_EMPTY = np.uint64(0)
+_ONE, _SEVEN, _HALF, _TOP, _ALL = (np.uint64(n) for n in (1, 7, 32, 63, 2**64 - 1))
+_LOW_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)  # of each of eight bytes
+_HIGH_BITS = np.uint64(0x8080808080808080)
+_GATHER = np.uint64(0x0102040810204080)  # moves the lowest bit of byte k to bit 56 + k
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)  # Leiserson, Prokop and Randall, 1998
+_BIT_OF = np.zeros(64, dtype=np.int64)
+for _bit in range(64):
+    _BIT_OF[(0x03F79D71B4CB0A89 << _bit & 2**64 - 1) >> 58] = _bit
+_ASCII_FOLD = np.zeros(128, dtype=np.uint8)
+for _character in "0123456789abcdefghijklmnopqrstuvwxyz":
+    _ASCII_FOLD[[ord(_character), ord(_character.upper())]] = ord(_character)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -25,29 +36,11 @@ def _mix(state):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _push(code, state, chunk, size):  # type: ignore[no-untyped-def]
-    """Add the UTF-8 bytes of a code point to a word: (state of full chunks, the chunk being filled, bytes so far)."""
-    if code < 0x80:
-        count, lead = 1, code
-    elif code < 0x800:
-        count, lead = 2, 0xC0 | code >> 6
-    elif code < 0x10000:
-        count, lead = 3, 0xE0 | code >> 12
-    else:
-        count, lead = 4, 0xF0 | code >> 18
-    for k in range(count):
-        byte = lead if k == 0 else 0x80 | code >> 6 * (count - 1 - k) & 0x3F
-        chunk = chunk << _BYTE | np.uint64(byte)
-        size += 1
-        if size & 7 == 0:
-            state, chunk = _mix(state ^ chunk), _EMPTY
-    return state, chunk, size
-
-
-@njit(cache=True, nogil=True)
 def _decode(data, i, end):  # type: ignore[no-untyped-def]
-    """(code point, bytes) of the character at byte i, which is not ASCII; U+FFFD and 1 where the row ends inside it."""
+    """(code point, bytes) of the UTF-8 character at byte i; U+FFFD and 1 where the row ends inside it."""
     lead = np.int64(data[i])
+    if lead < 0x80:
+        return lead, 1
     if lead < 0xE0 and i + 1 < end:
         return (lead & 0x1F) << 6 | np.int64(data[i + 1] & 0x3F), 2
     if lead < 0xF0 and i + 2 < end:
@@ -60,58 +53,160 @@ def _decode(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def hash_words(data, begin, end, ascii_fold, pages, entries, folds, out):  # type: ignore[no-untyped-def]
-    """Write the hashes of one row's words to `out` (uint64, at least (end - begin) // 2 + 1) and return how many.
+def _encode(code, out, at):  # type: ignore[no-untyped-def]
+    """Write a code point as UTF-8; returns where it ends."""
+    if code < 0x80:
+        out[at] = code
+        return at + 1
+    if code < 0x800:
+        out[at] = 0xC0 | code >> 6
+    elif code < 0x10000:
+        out[at] = 0xE0 | code >> 12
+        at += 1
+        out[at] = 0x80 | code >> 6 & 0x3F
+    else:
+        out[at] = 0xF0 | code >> 18
+        out[at + 1] = 0x80 | code >> 12 & 0x3F
+        at += 2
+        out[at] = 0x80 | code >> 6 & 0x3F
+    out[at + 1] = 0x80 | code & 0x3F
+    return at + 2
 
-    `ascii_fold` (uint8, 128) is the folded byte of a word character, 0 for any other.
-    """
-    words = 0
-    state, chunk, size = _SEED, _EMPTY, 0
-    i = begin
-    while i < end:
+
+@njit(cache=True, nogil=True, inline="always")
+def _fold_block(block, out):  # type: ignore[no-untyped-def]
+    """Fold 64 bytes, ASCII or not; false where some are not. Has no branches, so that LLVM makes vectors of it."""
+    seen = np.uint8(0)
+    for k in range(_BLOCK):
+        byte = block[k]
+        seen |= byte
+        lower = np.uint8(byte | np.uint8(0x20))
+        letter = np.uint8(lower - np.uint8(0x61)) < np.uint8(26)
+        digit = np.uint8(byte - np.uint8(0x30)) < np.uint8(10)
+        out[k] = lower if letter else (byte if digit else np.uint8(0))
+    return seen < 0x80
+
+
+@njit(cache=True, nogil=True)
+def _fold_expanding(row, folds, out, at):  # type: ignore[no-untyped-def]
+    """Write the folded form of a character that folding changes; returns where it ends."""
+    for k in range(3):
+        if folds[row, k] >= 0:
+            at = _encode(np.int64(folds[row, k]), out, at)
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):  # type: ignore[no-untyped-def]
+    """Fold the characters that begin in [i, stop): (where the last one ends, where the folded text ends)."""
+    while i < stop:
         byte = data[i]
         if byte < 0x80:
-            i += 1
-            folded = ascii_fold[byte]
-            if folded:
-                chunk = chunk << _BYTE | np.uint64(folded)
-                size += 1
-                if size & 7 == 0:
-                    state, chunk = _mix(state ^ chunk), _EMPTY
-                continue
+            out[at] = _ASCII_FOLD[byte]
+            i, at = i + 1, at + 1
+            continue
+        code, width = _decode(data, i, end)
+        entry = entries[np.int64(pages[code >> 8]) << 8 | code & 255]
+        kind, fold = entry & (_WORD | _SPACELESS), entry >> _FOLD_SHIFT
+        out[at] = 0
+        if kind & _WORD == 0:
+            at += 1
+        elif fold:
+            at = _fold_expanding(fold, folds, out, at)
         else:
-            code, width = _decode(data, i, end)
-            i += width
-            entry = entries[np.int64(pages[code >> 8]) << 8 | code & 255]
-            if entry & (_WORD | _SPACELESS) == _WORD:
-                row = entry >> _FOLD_SHIFT
-                if row == 0:
-                    state, chunk, size = _push(code, state, chunk, size)
-                else:
-                    for k in range(3):
-                        if folds[row, k] >= 0:
-                            state, chunk, size = _push(np.int64(folds[row, k]), state, chunk, size)
-                continue
-            if entry & _SPACELESS:
-                if size:
-                    out[words] = _mix(state ^ chunk)
-                    words += 1
-                state, chunk, size = _push(code, _SEED, _EMPTY, 0)
-        if size:
-            out[words] = _mix(state ^ chunk)
-            words += 1
-            state, chunk, size = _SEED, _EMPTY, 0
-    if size:
-        out[words] = _mix(state ^ chunk)
-        words += 1
+            alone = kind >> 1  # a zero on both sides
+            at += alone
+            for k in range(width):
+                out[at + k] = data[i + k]
+            at += width
+            out[at] = 0
+            at += alone
+        i += width
+    return i, at
+
+
+@njit(cache=True, nogil=True)
+def _fold(data, begin, end, pages, entries, folds, out):  # type: ignore[no-untyped-def]
+    """Fold a row to `out`, with a block of zeros behind; returns the bytes before it."""
+    i, at = begin, 0
+    while i < end:
+        if i + _BLOCK <= end and _fold_block(data[i : i + _BLOCK], out[at : at + _BLOCK]):
+            i += _BLOCK
+            at += _BLOCK
+        else:
+            i, at = _fold_mixed(data, i, min(i + _BLOCK, end), end, pages, entries, folds, out, at)
+    out[at : at + 2 * _BLOCK] = 0
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _nonzero_bytes(eights, first):  # type: ignore[no-untyped-def]
+    """Bit k of the result: byte k of the 64 from `eights[first]` on is not zero."""
+    mask = np.uint64(0)
+    for k in range(8):
+        x = eights[first + k]
+        high = ((x & _LOW_SEVEN_BITS) + _LOW_SEVEN_BITS | x) & _HIGH_BITS
+        mask |= ((high >> _SEVEN) * _GATHER >> np.uint64(56)) << np.uint64(8 * k)
+    return mask
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _eight_bytes(eights, at):  # type: ignore[no-untyped-def]
+    """The eight bytes from byte `at` on, which may lie across two values of `eights`."""
+    shift = np.uint64(at & 7) << np.uint64(3)
+    low, high = eights[at >> 3], eights[(at >> 3) + 1]
+    return low >> shift | high << _ONE << (_TOP - shift)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _hash_word(eights, begin, end):  # type: ignore[no-untyped-def]
+    state = _SEED
+    while end - begin > 8:
+        state = _mix(state ^ _eight_bytes(eights, begin))
+        begin += 8
+    rest = _eight_bytes(eights, begin) & _ALL >> np.uint64(8 * (8 - (end - begin)))
+    return _mix(state ^ rest)
+
+
+@njit(cache=True, nogil=True)
+def hash_words(data, begin, end, pages, entries, folds, scratch, out):  # type: ignore[no-untyped-def]
+    """Write the hashes of one row's words to `out` (uint64, at least (end - begin) // 2 + 1) and return how many.
+
+    `scratch` (uint64) holds at least `scratch_length(end - begin)` values.
+    """
+    size = _fold(data, begin, end, pages, entries, folds, scratch.view(np.uint8))
+    words, start, inside = 0, 0, np.uint64(0)
+    for block in range(0, size + 1, _BLOCK):
+        mask = _nonzero_bytes(scratch, block >> 3)
+        edges = mask ^ (mask << _ONE | inside)
+        inside = mask >> _TOP
+        while edges:
+            lowest = edges & (~edges + _ONE)
+            edges ^= lowest
+            at = block + _BIT_OF[lowest * _DE_BRUIJN >> np.uint64(58)]
+            if mask & lowest:
+                start = at
+            else:
+                out[words] = _hash_word(scratch, start, at)
+                words += 1
     return words
 
 
 @njit(cache=True, nogil=True)
-def hash_all_words(data, offsets, ascii_fold, pages, entries, folds, out, out_offsets):  # type: ignore[no-untyped-def]
+def scratch_length(size):  # type: ignore[no-untyped-def]
+    """How many uint64 a row of so many bytes needs: folding makes at most three bytes of one, then come zeros."""
+    return (3 * size >> 3) + 3 * _BLOCK
+
+
+@njit(cache=True, nogil=True)
+def hash_all_words(data, offsets, pages, entries, folds, out, out_offsets):  # type: ignore[no-untyped-def]
     """`hash_words` for every row, one after another in `out`; writes where each row begins to `out_offsets`."""
+    longest = 0
+    for row in range(len(offsets) - 1):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    scratch = np.empty(scratch_length(longest), dtype=np.uint64)
     at = 0
     for row in range(len(offsets) - 1):
         out_offsets[row] = at
-        at += hash_words(data, offsets[row], offsets[row + 1], ascii_fold, pages, entries, folds, out[at:])
+        at += hash_words(data, offsets[row], offsets[row + 1], pages, entries, folds, scratch, out[at:])
     out_offsets[len(offsets) - 1] = at

@@ -2,17 +2,15 @@
 
 import hashlib
 import unicodedata
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.text import _kernels
 from datakit.text.buffers import string_array, string_buffers
-from datakit.text.characters import SPACE, character_table
+from datakit.text.characters import character_table
 
 DIGEST_BYTES = 16
 
@@ -26,9 +24,9 @@ def normalize(array: pa.Array) -> pa.Array:
     composed = _compose(array)
     data, offsets = string_buffers(composed)
     table = character_table()
-    out = np.empty(offsets[-1] - offsets[0], dtype=np.uint8)
+    out = np.empty(offsets[-1] - offsets[0] + 1, dtype=np.uint8)
     out_offsets = np.empty_like(offsets)
-    _kernels.collapse_spaces(data, offsets, _space_leads(), table.pages, table.entries, out, out_offsets)
+    _kernels.collapse_spaces(data, offsets, table.pages, table.entries, out, out_offsets)
     return string_array(out[: out_offsets[-1]], out_offsets)
 
 
@@ -62,14 +60,3 @@ def _digests(array: pa.Array) -> bytes:
     return b"".join(
         hashlib.blake2b(text[begin:end], digest_size=DIGEST_BYTES).digest() for begin, end in pairwise(bounds)
     )
-
-
-@lru_cache(maxsize=1)
-def _space_leads() -> npt.NDArray[np.bool_]:
-    """Bytes that the UTF-8 form of some white space character begins with."""
-    table = character_table()
-    codes = np.arange(0x10000)
-    spaces = codes[table.entries[table.pages[codes >> 8].astype(np.int64) << 8 | codes & 255] & SPACE > 0]
-    leads = np.zeros(256, dtype=np.bool_)
-    leads[[chr(code).encode()[0] for code in spaces]] = True
-    return leads

@@ -32,6 +32,12 @@ def test_every_character_normalises_as_in_python() -> None:
     assert normalize(pa.array(rows)).to_pylist() == [reference(text) for text in rows]
 
 
+def test_characters_across_the_blocks_of_the_kernel_stay_whole() -> None:
+    """The byte that ends one character and the one that begins the next look like a white space character together."""
+    rows = ["x" * pad + "ЂE" * 40 + "\u3000\u2003y" + "ЂE。 " * 30 for pad in range(130)]
+    assert normalize(pa.array(rows)).to_pylist() == [reference(text) for text in rows]
+
+
 @given(texts, st.integers(0, 3))
 def test_a_slice_normalises_as_its_rows(rows: list[str | None], start: int) -> None:
     part = pa.array(rows, pa.string()).slice(start)
