@@ -12,9 +12,9 @@ from datakit.errors import ConfigError
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimConfig:
-    """How the weights move. The defaults train a small model from scratch; use lr 1e-5 to tune a trained one."""
+    """How the weights move."""
 
-    lr: float = option(5e-4, "peak learning rate")
+    lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size for random weights, 1e-5 for trained ones")
     min_lr_ratio: float = option(0.1, "learning rate at the end, as a share of the peak")
     warmup_steps: int = option(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
     weight_decay: float = option(0.01, "decay of matrices; norms, biases and embeddings have none")
@@ -23,12 +23,21 @@ class OptimConfig:
     max_grad_norm: float = option(1.0, "gradients are scaled down to this norm; 0: never")
 
     def __post_init__(self) -> None:
-        if self.lr <= 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
+        if self.lr < 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
             raise ConfigError(
-                "lr must be positive, min_lr_ratio within 0..1, weight_decay and max_grad_norm not negative"
+                "lr must not be negative, min_lr_ratio within 0..1, weight_decay and max_grad_norm 0 or more"
             )
         if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1) or self.warmup_steps < -1:
             raise ConfigError("beta1 and beta2 must lie in 0..1 (1 excluded), warmup_steps must be at least -1")
+
+
+def peak_rate(config: OptimConfig, hidden_size: int, trained: bool) -> float:
+    """The peak learning rate where the user named none.
+
+    Random weights: inversely to the width (Yang et al., 2022), 5e-4 at 512, where minimind trains; trained weights:
+    minimind's 1e-5.
+    """
+    return config.lr or (1e-5 if trained else 0.256 / hidden_size)
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:

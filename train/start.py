@@ -14,7 +14,7 @@ from train import checkpoint, hf
 from train.data import DataConfig, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
 from train.model import PRESETS, CausalLM
-from train.optim import OptimConfig, adamw
+from train.optim import OptimConfig, adamw, peak_rate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,6 +63,8 @@ def prepare(config: RunConfig, loss: Loss, rows_per_unit: int = 1) -> Trainer:
         )
     torch.manual_seed(config.loop.seed)
     model = make_model(config, data).to(device)
+    lr = peak_rate(config.optim, model.config.hidden_size, bool(config.init))
+    config = replace(config, optim=replace(config.optim, lr=lr))
     optimizer = adamw(model, config.optim)
     stream = StepStream(data, config.data, config.loop.seed)
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
@@ -148,7 +150,11 @@ def _resume(
     place, old = found
     _check_same(place, old, state)
     if (was := old.config["loop"]["steps"]) != config.loop.steps:
-        print(f"[train] note: --steps was {was} and is {config.loop.steps} now, so the schedule changes", flush=True)
+        print(
+            f"[train] note: --steps was {was} and is {config.loop.steps} now, so the learning rate takes another "
+            f"course than it would in one run of {config.loop.steps} (--stop-at ends a run early without changing it)",
+            flush=True,
+        )
     checkpoint.restore(place, model, optimizer)
     print(f"[train] resumed from {place}", flush=True)
     return state.moved(old.step)

@@ -8,7 +8,7 @@ import torch
 from datakit.errors import DatakitError
 from train.data import DataConfig
 from train.loop import LoopConfig, Trainer
-from train.optim import OptimConfig, adamw, learning_rate
+from train.optim import OptimConfig, adamw, learning_rate, peak_rate
 from train.sft import loss
 from train.start import RunConfig, prepare
 
@@ -77,6 +77,13 @@ def test_the_schedule_warms_up_linearly_and_ends_at_its_minimum() -> None:
     assert rates[11] == pytest.approx(0.55)  # half way down the cosine
     assert rates[-1] == pytest.approx(0.1)
     assert learning_rate(OptimConfig(lr=1.0), 1, 5) > 0
+
+
+def test_the_rate_where_none_is_named_follows_the_width() -> None:
+    assert peak_rate(OptimConfig(), 512, trained=False) == 5e-4
+    assert peak_rate(OptimConfig(), 128, trained=False) == 2e-3
+    assert peak_rate(OptimConfig(), 512, trained=True) == 1e-5
+    assert peak_rate(OptimConfig(lr=0.1), 512, trained=True) == 0.1
 
 
 def test_norms_and_embeddings_do_not_decay(manifest: Path, tmp_path: Path) -> None:

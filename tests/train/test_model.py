@@ -46,6 +46,7 @@ def test_the_same_seed_gives_the_same_weights() -> None:
         assert torch.equal(one, other)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 def test_a_compiled_model_is_the_eager_one() -> None:
     eager, compiled, ids = made(SMALL), made(SMALL), torch.randint(0, 50, (2, 20))

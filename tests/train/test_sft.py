@@ -202,7 +202,7 @@ def test_preference_pairs_are_refused(pack: Callable, random_rows: Callable, run
     [
         (["--manifest", "nowhere.json"], 1, "nowhere.json: cannot read the manifest"),
         ([], 2, "--manifest"),
-        (["--manifest", "x", "--lr", "0"], 1, "lr must be positive"),
+        (["--manifest", "x", "--lr", "-1"], 1, "lr must not be negative"),
         (["--manifest", "x", "--device", "abacus"], 1, "--device abacus"),
         (["--manifest", "x", "--init", "nowhere"], 1, "x: cannot read the manifest"),
     ],
