@@ -52,7 +52,7 @@ class Work:
             raise UsageError(f"{self.data}: another run is writing there; wait for it, or stop it") from None
         self._discard_other_key()
         for aside in self.data.rglob(".*.tmp"):
-            aside.unlink()
+            aside.unlink(missing_ok=True)  # a worker of a killed run may still be putting its last one in place
         return self
 
     def __exit__(
