@@ -64,9 +64,7 @@ class Job:
         """The result of an earlier run of the same key, if it is there and whole."""
         manifest = current(self.manifest, self.key)
         if manifest is not None:
-            if (self.data / ".work").exists():  # the run was killed after its manifest was in place
-                with self.work() as work:
-                    work.finish()
+            Work.sweep(self.data)
             self.run.progress.line(f"{self.stage}: up to date ({manifest.version})")
         return manifest
 

@@ -62,7 +62,17 @@ class Work:
 
     def finish(self) -> None:
         """Remove the records: the manifest stands for them now."""
-        shutil.rmtree(self.folder)
+        done = self.data / ".done"
+        shutil.rmtree(done, ignore_errors=True)
+        # in one step, lest a run that is killed here leave half of the records, which would tell of another key
+        self.folder.rename(done)
+        shutil.rmtree(done)
+
+    @staticmethod
+    def sweep(data: Path) -> None:
+        """Remove what a run that was killed after its manifest left of its records."""
+        shutil.rmtree(data / ".work", ignore_errors=True)
+        shutil.rmtree(data / ".done", ignore_errors=True)
 
     def _discard_other_key(self) -> None:
         mark = self.folder / "key"

@@ -59,6 +59,20 @@ def test_files_that_an_interrupted_write_left_are_removed(tmp_path: Path) -> Non
         assert list(tmp_path.rglob(".*.tmp")) == []
 
 
+def test_what_a_run_killed_while_it_finished_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    with open_work(tmp_path) as work:
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept/part").write_text("whole")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("shutil.rmtree", lambda *_, **__: None)  # killed before anything could be removed
+            work.finish()
+    assert (tmp_path / ".done/key").exists()
+    (tmp_path / ".work").mkdir()
+    Work.sweep(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["kept"]
+    assert (tmp_path / "kept/part").read_text() == "whole"
+
+
 def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
     with open_work(tmp_path), pytest.raises(UsageError, match="another run is writing"), open_work(tmp_path):
         pass
