@@ -1,9 +1,7 @@
-"""From UTF-8 bytes to sets of shingle hashes, MinHash values and bands. Arrays only."""
+"""From word hashes to sets of shingle hashes, MinHash values and bands. Arrays only."""
 
 import numpy as np
 from numba import njit
-
-from datakit.text._kernels_words import hash_words, scratch_length
 
 _NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # a free slot; no shingle hash is this value
 _BASE = np.uint64(0xA0761D6478BD642F)  # odd: order of the words matters, no word is lost
@@ -16,9 +14,9 @@ _BLOCK = 4096  # shingle hashes that stay in the first-level cache while all per
 
 
 @njit(cache=True, nogil=True)
-def hash_shingles(words, count, size, out):  # type: ignore[no-untyped-def]
-    """Hashes of the `count - size + 1` runs of `size` words, in order and with repeats; returns how many."""
-    shingles = max(count - size + 1, 0)
+def hash_shingles(words, size, out):  # type: ignore[no-untyped-def]
+    """Hashes of the runs of `size` words, in order and with repeats; returns how many."""
+    shingles = max(len(words) - size + 1, 0)
     for j in range(shingles):
         out[j] = words[j]
     for k in range(1, size):
@@ -38,7 +36,7 @@ def sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
     """The distinct values of `hashes[:count]`, ascending, to `out`; returns how many.
 
     Ordered linear probing (Amble and Knuth, 1974): the slot grows with the hash, so the filled table is sorted.
-    Linear time for hashes that are spread evenly. `table` holds at least 5 * count + 4 slots.
+    Linear time for hashes that are spread evenly. `table` holds at least 5 * count + 4 slots, `out` count + 1.
     """
     bits = 2
     while 1 << bits < 2 * count:
@@ -64,30 +62,23 @@ def sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def shingle_sets(  # type: ignore[no-untyped-def]
-    data, offsets, size, pages, entries, folds, out, out_offsets
-):
-    """The sorted set of shingle hashes of each row, one row after another in `out` (uint64).
+def shingle_sets(words, word_starts, size, out, out_starts):  # type: ignore[no-untyped-def]
+    """The sorted set of shingle hashes of each row, one after another in `out` (uint64, longer than `words` by one).
 
-    `out` holds at least half as many values as there are bytes, and one more per row. Where the rows begin goes to
-    `out_offsets` (rows + 1).
+    The words of row i are `words[word_starts[i]:word_starts[i + 1]]`. Where the rows begin in `out` goes to
+    `out_starts` (rows + 1).
     """
-    rows = len(offsets) - 1
-    longest = 0
+    rows, longest = len(word_starts) - 1, 0
     for row in range(rows):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    room = longest // 2 + 1
-    scratch = np.empty(scratch_length(longest), dtype=np.uint64)
-    words = np.empty(room, dtype=np.uint64)
-    shingles = np.empty(room, dtype=np.uint64)
-    table = np.empty(5 * room + 4, dtype=np.uint64)
+        longest = max(longest, word_starts[row + 1] - word_starts[row])
+    shingles = np.empty(longest, dtype=np.uint64)
+    table = np.empty(5 * longest + 4, dtype=np.uint64)
     at = 0
     for row in range(rows):
-        out_offsets[row] = at
-        count = hash_words(data, offsets[row], offsets[row + 1], pages, entries, folds, scratch, words)
-        count = hash_shingles(words, count, size, shingles)
+        out_starts[row] = at
+        count = hash_shingles(words[word_starts[row] : word_starts[row + 1]], size, shingles)
         at += sorted_set(shingles, count, table, out[at:])
-    out_offsets[rows] = at
+    out_starts[rows] = at
 
 
 @njit(cache=True, nogil=True)

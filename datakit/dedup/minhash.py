@@ -13,8 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.dedup import _kernels
-from datakit.text.buffers import string_buffers
-from datakit.text.characters import character_table
+from datakit.text.buffers import row_chunks, string_buffers
+from datakit.text.words import hash_words_in
+
+_CHUNK_BYTES = 1 << 20  # of text: its words and shingles then stay in the second-level cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,21 @@ class ShingleSets:
 def shingle_sets(texts: pa.Array, shingle_words: int) -> ShingleSets:
     """The set of hashes of every `shingle_words` words in a row of each text; empty where a text has fewer words."""
     data, offsets = string_buffers(texts)
-    table = character_table()
-    hashes = np.empty((offsets[-1] - offsets[0]) // 2 + len(texts) + 1, dtype=np.uint64)
-    starts = np.empty_like(offsets)
-    _kernels.shingle_sets(data, offsets, shingle_words, table.pages, table.entries, table.folds, hashes, starts)
-    return ShingleSets(hashes[: starts[-1]], starts)
+    parts = [
+        _sets_of_words(*hash_words_in(data, offsets[begin : end + 1]), shingle_words)
+        for begin, end in row_chunks(offsets, _CHUNK_BYTES)
+    ]
+    sizes = np.concatenate([np.diff(starts) for _, starts in parts]) if parts else np.empty(0, np.int64)
+    hashes = np.concatenate([hashes for hashes, _ in parts]) if parts else np.empty(0, np.uint64)
+    return ShingleSets(hashes, np.concatenate(([0], np.cumsum(sizes))))
+
+
+def _sets_of_words(
+    words: npt.NDArray[np.uint64], word_starts: npt.NDArray[np.int64], size: int
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    hashes, starts = np.empty(len(words) + 1, dtype=np.uint64), np.empty_like(word_starts)
+    _kernels.shingle_sets(words, word_starts, size, hashes, starts)
+    return hashes[: starts[-1]], starts
 
 
 @lru_cache(maxsize=8)

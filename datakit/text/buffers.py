@@ -1,5 +1,7 @@
 """Arrow string arrays as the plain numpy arrays that kernels take, and back."""
 
+from collections.abc import Iterator
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -44,3 +46,17 @@ def string_array(data: Bytes, offsets: Offsets) -> pa.Array:
         raise OverflowError(f"{offsets[-1]} bytes of text in one batch; a batch holds less than 2 GiB")
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def row_chunks(offsets: Offsets, chunk_bytes: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs [begin, end) of at most `chunk_bytes` of text each, or one longer row.
+
+    For kernels whose output is larger than their input: memory that is given back and taken again costs a page fault
+    every 4 KiB, which the C library avoids for allocations below 32 MiB.
+    """
+    begin, rows = 0, len(offsets) - 1
+    while begin < rows:
+        end = int(np.searchsorted(offsets, offsets[begin] + chunk_bytes, side="right")) - 1
+        end = min(max(end, begin + 1), rows)
+        yield begin, end
+        begin = end

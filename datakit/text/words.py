@@ -10,15 +10,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.text import _kernels_words
-from datakit.text.buffers import string_buffers
+from datakit.text.buffers import Bytes, Offsets, string_buffers
 from datakit.text.characters import SPACELESS, WORD, character_table, entry
 
 
 def hash_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """64-bit hashes of the words of each text, and where each row's begin (rows + 1); equal words hash equally."""
-    data, offsets = string_buffers(array)
+    return hash_words_in(*string_buffers(array))
+
+
+def hash_words_in(data: Bytes, offsets: Offsets) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """`hash_words` of a string array's buffers."""
     table = character_table()
-    hashes = np.empty((offsets[-1] - offsets[0]) // 2 + len(array) + 1, dtype=np.uint64)
+    hashes = np.empty((offsets[-1] - offsets[0]) // 2 + len(offsets), dtype=np.uint64)
     starts = np.empty_like(offsets)
     _kernels_words.hash_all_words(data, offsets, table.pages, table.entries, table.folds, hashes, starts)
     return hashes[: starts[-1]], starts

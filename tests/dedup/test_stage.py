@@ -178,10 +178,10 @@ def test_answers_that_call_different_tools_are_different(run_dedup: RunDedup) ->
 
 
 def test_rows_of_a_flood_are_compared_once_each(run_dedup: RunDedup) -> None:
-    words = prose(1, 60)
+    words = prose(1, 300)
     outcome = run_dedup([" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(3000)])
-    assert len(outcome.kept) < 10, "nearly all share a band with the first"
-    assert outcome.facts["candidates"]["pairs_compared"] < 4 * 3000
+    assert len(outcome.kept) < 10, "at a similarity of 0.97 nearly all share a band with the first"
+    assert outcome.facts["candidates"]["pairs_compared"] < 2 * 3000
     assert outcome.facts["candidates"]["pairs_in_buckets"] > 1_000_000
     assert outcome.facts["largest_cluster_rows"] > 2900
     assert "rows count as one: all but '0' are dropped" in outcome.facts["alarms"][0]
