@@ -4,6 +4,7 @@ Inside the data folder, `.work/` holds the key of the run and one JSON file for 
 A unit's record is written after its files are on the disk; it names them, and it counts only while they are whole.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -65,8 +66,9 @@ class Work:
         done = self.data / ".done"
         shutil.rmtree(done, ignore_errors=True)
         # in one step, lest a run that is killed here leave half of the records, which would tell of another key
-        self.folder.rename(done)
-        shutil.rmtree(done)
+        with contextlib.suppress(FileNotFoundError):  # another run has seen the manifest, and swept
+            self.folder.rename(done)
+        shutil.rmtree(done, ignore_errors=True)
 
     @staticmethod
     def sweep(data: Path) -> None:
