@@ -20,6 +20,8 @@ COMMANDS = {
     "pack": ("datakit.cli.stages:pack", "Fit token sequences into rows and write the trainer's format."),
     "tokenizer": ("datakit.cli.tokenizer:tokenizer", "Train a tokenizer."),
     "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
+    "peek": ("datakit.cli.packed:peek", "Show a packed row as text, with its labels."),
+    "lint": ("datakit.cli.packed:lint", "Count what is wrong with a packed set's labels, by source."),
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
     "explain": ("datakit.cli.look:explain", "Tell what became of a row, stage by stage."),
     "gc": ("datakit.cli.look:gc", "Remove data folders that no manifest names."),

@@ -45,6 +45,7 @@ class Header:
     ids_dtype: Literal["int32", "uint16"] = "int32"
     rows_per_unit: int = 1
     """2 for preference sets: rows 2i and 2i + 1 are the chosen and the rejected side of pair i."""
+    format: Literal["bin2d"] = "bin2d"
 
     def __post_init__(self) -> None:
         if self.ids_dtype == "uint16" and self.vocab_size > 1 << 16:

@@ -1,0 +1,101 @@
+"""Commands for packed sets that look at them: peek and lint."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from datakit.cli.stages import CONTEXT
+from datakit.errors import InputError, IntegrityError, UsageError
+
+if TYPE_CHECKING:
+    from datakit.pack.rows import Rows
+    from datakit.report.origins import Origins
+
+Manifest = click.argument("manifest", type=click.Path(path_type=Path))
+
+
+def _manifest(path: Path) -> Path:
+    return path / "manifest.json" if path.is_dir() else path
+
+
+@click.command(context_settings=CONTEXT)
+@Manifest
+@click.option("--row", type=click.IntRange(0), help="The packed row to show [default: 0]")
+@click.option("--id", "row_id", help="Show every packed row that holds tokens of the row of this id.")
+@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: the first, or all with --id]")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page instead.")
+def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, html: Path | None) -> None:
+    """Show a packed row as text: what the model learns in green, each sequence with its source row, the padding."""
+    from datakit.pack.peek import peek as look_at
+    from datakit.pack.rows import open_all
+    from datakit.report.origins import Origins
+    from datakit.report.packed_page import page
+    from datakit.report.packed_row import lines
+
+    if row is not None and row_id is not None:
+        raise UsageError("peek shows --row or --id, not both")
+    path = _manifest(manifest)
+    sets, tokenizer = open_all(path)
+    origins, sets = Origins.of(path), _chosen(sets, name)
+    places = [(sets[0], row or 0)] if row_id is None else _places(sets, origins, row_id)
+    for rows, number in places:
+        if number >= len(rows):
+            raise UsageError(f"{path}: {rows.name} has {len(rows):,} rows, counted from 0; there is no row {number}")
+    looks = [(rows, look_at(rows, tokenizer, number)) for rows, number in places]
+    ids = origins.names({s.row_key for _, look in looks for s in look.sequences})
+    if html is None:
+        for rows, look in looks:
+            click.echo("\n".join(lines(look, rows.name, ids, len(rows))))
+    else:
+        html.write_text(page(str(manifest), [(rows.name, len(rows), look) for rows, look in looks], ids), "utf-8")
+        click.echo(f"wrote {html}")
+
+
+def _chosen(sets: "list[Rows]", name: str | None) -> "list[Rows]":
+    found = [s for s in sets if name in (None, s.name)]
+    if not found:
+        raise UsageError(f"no set is called {name!r}; there are {', '.join(s.name for s in sets)}")
+    return found
+
+
+def _places(sets: "list[Rows]", origins: "Origins", row_id: str) -> "list[tuple[Rows, int]]":
+    """The packed rows that hold tokens of a row."""
+    if origins.path is None:
+        raise InputError("the tokenize manifest behind this set is gone, and with it the rows' ids; use --row")
+    key = origins.key(row_id)
+    if key is None:
+        raise InputError(f"{origins.path}: no row kept there has the id {row_id!r}; `datakit explain` tells its story")
+    places = [
+        (rows, number)
+        for rows in sets
+        for number in dict.fromkeys(rows.sources["row"][rows.sources["row_key"] == key].tolist())
+    ]
+    if not places:
+        raise InputError(f"the row {row_id!r} was tokenized, and pack dropped it; `datakit explain` says why")
+    return places
+
+
+@click.command(context_settings=CONTEXT)
+@Manifest
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON, and nothing else.")
+def lint(manifest: Path, as_json: bool) -> None:
+    """Count by source what is wrong, or may be, with a packed set's labels; fail on what is always wrong."""
+    from datakit.pack.lint import WRONG, lint_rows
+    from datakit.pack.rows import open_all
+    from datakit.report.findings import table
+    from datakit.report.origins import Origins
+
+    path = _manifest(manifest)
+    sets, tokenizer = open_all(path)
+    findings = lint_rows(sets, tokenizer)
+    names = Origins.of(path).sources()
+    by_source = {names.get(file, f"file {file}"): counts for file, counts in sorted(findings.items())}
+    if as_json:
+        click.echo(json.dumps({s: c.to_json() for s, c in by_source.items()}, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(table(by_source)))
+    wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
+    if wrong:
+        raise IntegrityError(f"{manifest}: what is never right in a packed set: {'; '.join(wrong)}")
