@@ -1,9 +1,10 @@
-"""Gopher quality and repetition, ours against datatrove's: verdicts row by row and MB per CPU second, one core each.
+"""Gopher quality and repetition, C4 and FineWeb, ours against datatrove's, row by row and in MB per CPU second.
 
     python bench/filters.py --peer PYTHON corpora/web/*.jsonl.zst      # PYTHON: an environment with datatrove 0.10.1
 
-Both count the same words, datakit's, unless --words default asks for datatrove's own. English rows are compared (by
-fastText), because datatrove's stop words are English; differences are listed by what either side says.
+Both sides get the same words and sentences (datakit's), the same line breaks (CRLF as LF) and the same rounding
+(thresholds apply to ratios rounded to 1e-3: datatrove gets 0.1005 for 0.1), as far as --same says so. English rows are
+compared (by fastText), because datatrove's stop words are English; differences are listed by what either side says.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from datakit.filter.language import Language
 from datakit.filter.signals import Signals, measure
 from datakit.filter.stage import Filter, FilterConfig
 
-RULES = {"quality": "gopher_quality", "repetition": "gopher_repetition"}
+RULES = {"quality": "gopher_quality", "repetition": "gopher_repetition", "c4": "c4", "fineweb": "fineweb"}
 REASONS = {
     "gopher_short_doc": "min_words",
     "gopher_long_doc": "max_words",
@@ -39,6 +40,13 @@ REASONS = {
     "dup_para_frac": "max_dup_paragraph_ratio",
     "dup_line_char_frac": "max_dup_line_char_ratio",
     "dup_para_char_frac": "max_dup_paragraph_char_ratio",
+    "lorem_ipsum": "max_lorem_ipsum",
+    "curly_bracket": "max_curly_brackets",
+    "too_few_sentences": "min_sentences",
+    "line_punct_ratio": "min_terminal_line_ratio",
+    "short_line_ratio": "max_short_line_ratio",
+    "char_dup_ratio": "max_dup_line_char_ratio",
+    "list_ratio": "max_line_breaks_per_word",
     **{f"top_{n}_gram": f"max_top_{n}gram_char_ratio" for n in range(2, 5)},
     **{f"duplicated_{n}_n_grams": f"max_dup_{n}gram_char_ratio" for n in range(5, 11)},
 }
@@ -60,22 +68,23 @@ def ours(texts: pa.Array, symbol_words: str) -> tuple[dict[str, list[str | None]
     batch = pa.record_batch({"text": texts, "lang": pa.repeat("en", len(texts))})
     verdicts, seconds = {}, 0.0
     for name, rule in RULES.items():
-        options = {"gopher_quality": {"symbol_words": symbol_words}} if name == "quality" else {}
+        options = {"quality": {rule: {"symbol_words": symbol_words}}, "c4": {rule: {"where": "lines"}}}.get(name, {})
         stage = Filter(config=build(FilterConfig, {"rules": [rule], **options}, "filter"))
         stage.decide(batch.slice(0, 1))
         reasons = stage.decide(batch).reasons.to_pylist()
         verdicts[name] = [reason and reason.partition(".")[2] for reason in reasons]
     both = Filter(config=build(FilterConfig, {"rules": list(RULES.values())}, "filter"))
+    both.decide(batch.slice(0, 1))
     start = time.thread_time()
     both.decide(batch)
     seconds = time.thread_time() - start
     return verdicts, seconds, measure(texts)
 
 
-def theirs(python: Path, texts: pa.Array, words: str) -> tuple[dict[str, list[str | None]], dict[str, float]]:
+def theirs(python: Path, texts: pa.Array, same: list[str]) -> tuple[dict[str, list[str | None]], dict[str, float]]:
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts.to_pylist())
     script = Path(__file__).with_name("filters_datatrove.py")
-    run = subprocess.run([python, script, words], input=lines, capture_output=True, text=True, check=True)
+    run = subprocess.run([python, script, *same], input=lines, capture_output=True, text=True, check=True)
     *rows, last = map(json.loads, run.stdout.splitlines())
     return {name: [REASONS.get(r[name], r[name]) for r in rows] for name in RULES}, last["seconds"]
 
@@ -86,16 +95,17 @@ def main() -> None:
     parser.add_argument("--peer", required=True, type=Path, help="the python of an environment with datatrove")
     parser.add_argument("--rows", type=int, help="only so many rows of each corpus")
     parser.add_argument("--symbol-words", default="ignore", choices=["count", "ignore"])
-    parser.add_argument("--words", default="same", choices=["same", "default"], help="what datatrove counts as words")
+    parser.add_argument("--same", default="words,breaks,rounding", help="what datatrove gets from us [default: all]")
     parser.add_argument("--show", type=int, default=0, help="print so many differing rows of each kind")
     args = parser.parse_args()
-    total = collections.Counter()
+    total, same = collections.Counter(), args.same.split(",")
     differences: dict[tuple, list[str]] = collections.defaultdict(list)
     for path in args.corpora:
         texts = english(texts_of(path))
         texts = texts.slice(0, args.rows) if args.rows else texts
+        texts = pc.replace_substring(texts, "\r\n", "\n") if "breaks" in same else texts
         mine, my_seconds, _ = ours(texts, args.symbol_words)
-        peers, peer_seconds = theirs(args.peer, texts, args.words)
+        peers, peer_seconds = theirs(args.peer, texts, same)
         megabytes = pc.sum(pc.binary_length(texts)).as_py() / 1e6
         both = sum(peer_seconds.values())
         print(f"{path.name}: {len(texts)} rows, {megabytes:.1f} MB; ours {megabytes / my_seconds:.1f} MB/s, "

@@ -4,6 +4,10 @@ A rule set is a module of `datakit.filter` with two names: `Config`, a frozen da
 `measure(rows, config)`, which yields one `Measure` for each threshold in the order in which they decide. The module's
 name is the rule set's name in recipes and reasons: a file put into the folder is a rule set, with no list to enter.
 A threshold's name says how it decides: `min_words` drops what measures less, `max_words` what measures more.
+
+Two more names where a rule set needs them: `count(texts, config)` counts signals of its own (with `COUNTING`, the
+fields of its config that shape them), which it asks for with `rows.counted(name)`; `edit(texts, config, kind)` says
+what the texts of rows that stay become.
 """
 
 import functools
@@ -21,6 +25,7 @@ from numpy.typing import NDArray
 
 import datakit.filter
 from datakit.errors import ConfigError
+from datakit.filter.edits import Edit
 from datakit.filter.signals import Signals
 
 
@@ -34,6 +39,9 @@ class Rows(Protocol):
     @property
     def signals(self) -> Signals:
         """The signals of the rows' view, counted when first asked for."""
+
+    def counted(self, rule_set: str) -> Signals:
+        """The signals that a rule set counts by itself, by its config of these rows' stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +87,23 @@ def config_class(name: str) -> type:
     """
     found: type = _module(name).Config
     return found
+
+
+def counts_itself(name: str) -> bool:
+    """Whether a rule set has signals of its own."""
+    return hasattr(_module(name), "count")
+
+
+def count(name: str, texts: pa.Array, config: Any) -> Signals:
+    """The signals that a rule set counts by itself."""
+    found: Signals = _module(name).count(texts, config)
+    return found
+
+
+def editor(name: str, config: Any, kind: str) -> Edit | None:
+    """How a rule set changes the texts of rows of a kind that stay; None for one that only judges."""
+    edit = getattr(_module(name), "edit", None)
+    return None if edit is None else functools.partial(edit, config=config, kind=kind)
 
 
 def judge(rule_sets: Iterable[tuple[str, Any]], rows: Rows, count: int) -> Verdicts:

@@ -3,13 +3,15 @@
 import dataclasses
 import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rules import available, config_class, judge
+from datakit.filter.edits import apply
+from datakit.filter.rules import available, config_class, count, editor, judge
 from datakit.filter.signals import Signals, measure
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION
@@ -71,12 +73,19 @@ class _Rows:
     """A batch as rule sets see it (`rules.Rows`)."""
 
     batch: pa.RecordBatch
-    on: On
-    include_system: bool
+    config: FilterOptions
+    """Of the stage for the rows' kind."""
+
+    @functools.cached_property
+    def texts(self) -> pa.Array:
+        return view(self.batch, cast(On, self.config.on), self.config.include_system)
 
     @functools.cached_property
     def signals(self) -> Signals:
-        return measure(view(self.batch, self.on, self.include_system))
+        return measure(self.texts)
+
+    def counted(self, rule_set: str) -> Signals:
+        return count(rule_set, self.texts, getattr(self.config, rule_set))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,13 @@ class Filter:
     holds_gil: ClassVar[bool] = False
 
     config: FilterOptions = dataclasses.field(default_factory=FilterConfig)
+
+    def for_kind(self, kind: str) -> "Filter":
+        """The stage for rows of a kind: the rules and the view that decide stand in its config, and in the manifest."""
+        if kind not in DEFAULT_RULES:  # tokens: `decide` says what is wrong
+            return self
+        on = DEFAULT_VIEW[kind] if self.config.on == "auto" else self.config.on
+        return Filter(config=dataclasses.replace(self.config, rules=self.config.active(kind), on=on))
 
     def resources(self) -> dict[str, Any]:
         """The Unicode version behind the character classes."""
@@ -102,15 +118,20 @@ class Filter:
             InputError: the rows are tokens, which have no text.
         """
         kind = _kind(batch.schema.names)
-        on: On = DEFAULT_VIEW[kind] if self.config.on == "auto" else self.config.on
-        rows = _Rows(batch, on, self.config.include_system)
-        active = [(name, getattr(self.config, name)) for name in self.config.active(kind)]
+        settled = self.for_kind(kind).config
+        rows = _Rows(batch, settled)
+        active = [(name, getattr(settled, name)) for name in settled.rules]
         verdicts = judge(active, rows, batch.num_rows)
-        columns = {"signals": rows.signals.column()} if self.config.signals else {}
+        reasons = pa.array(verdicts.reasons, pa.string())
+        edits = [edit for name, config in active if (edit := editor(name, config, kind))]
+        columns, edited = apply(batch, pc.is_null(reasons), edits)
+        if self.config.signals:
+            columns["signals"] = rows.signals.column()
         return Decision(
-            reasons=pa.array(verdicts.reasons, pa.string()),
+            reasons=reasons,
             detail=pa.array(verdicts.details, pa.string()),
             columns=columns,
+            edited=edited if edits else None,
         )
 
 

@@ -28,7 +28,9 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) 
         DatakitError: bad input, a missing model, or with `strict` an alarm. Finished units are kept for the next run.
     """
     parents = [parent, *extra]
-    source, job = load(parent), begin(run, stage.name, parents, stage.config, stage.resources())
+    source = load(parent)
+    stage = getattr(stage, "for_kind", lambda _: stage)(source.kind)
+    job = begin(run, stage.name, parents, stage.config, stage.resources())
     if job.current():
         return job.manifest
     stage.open()

@@ -106,7 +106,7 @@ def reference(text: str) -> dict[str, int]:
     bare = {
         re.sub(r"^[^0-9A-Za-z]+|[^0-9A-Za-z]+$", "", w).lower()
         for w, found in zip(words, letters, strict=True)
-        if found and all(c.isascii() for c in found)
+        if found and len(w) <= 40 and all(c.isascii() for c in found)
     }
     starts = [(s[0], s[1:2]) for line in lines for s in [line.lstrip()]]
     expected = {
@@ -129,7 +129,9 @@ def reference(text: str) -> dict[str, int]:
         "bullet_lines": sum(a in "•‣◦●▪" or (a in "-*" and b in ("", " ", "\t")) for a, b in starts),
         "ellipsis_lines": sum(line.endswith(("...", "…")) for line in lines),
         "terminal_lines": sum(bool(chars.classes()[ord(line[-1])] & chars.TERMINAL) for line in lines),
-        "short_lines": sum(len(line) <= 30 for line in lines),
+        "short_lines": sum(
+            len(line) + 2 * sum(spaceless(c) and ord(c) >= 0x2E80 for c in line) <= 30 for line in lines
+        ),
         "line_breaks": sum(
             line != line.rstrip("\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029") for line in text.splitlines(True)
         ),

@@ -113,6 +113,43 @@ def test_a_repetition_rule_drops_its_row(threshold):
     assert said.startswith(threshold[4:] + " 0.")
 
 
+FINEWEB = {
+    "min_lines": (" \n\n", "lines 0 < 1"),
+    "min_terminal_line_ratio": (
+        "no line of this\nends as a sentence does\n" + PROSE[:-1],
+        "terminal_line_ratio 0.0 < 0.12",
+    ),
+    "max_short_line_ratio": ("Home.\nAbout.\nNews.\n" + PROSE, "short_line_ratio 0.75 > 0.67"),
+    "max_dup_line_char_ratio": (f"{PROSE}\n{PROSE}", "dup_line_char_ratio 0.5 > 0.01"),
+    "max_line_breaks_per_word": (
+        "\n".join(f"{i} and the unmistakeable rest of it." for i in range(20)) + "\n" * 50,
+        "line_breaks_per_word 0.493 > 0.3",
+    ),
+}
+
+
+@pytest.mark.parametrize("threshold", FINEWEB)
+def test_a_fineweb_rule_drops_its_row_and_says_what_it_measured(threshold):
+    text, detail = FINEWEB[threshold]
+    (reason, said), (kept, _) = verdicts(documents(text, PROSE), rules=["fineweb"])
+    assert (reason, said) == (f"fineweb.{threshold}", detail)
+    assert kept is None
+
+
+def test_fineweb_keeps_short_lines_of_chinese_and_thai_without_full_stops():
+    chinese = "清晨，老渔夫走到港口，船还停在雾里。\n他检查了渔网，和邻居谈论天气。\n一直等到太阳升到屋顶上方。"
+    thai = "เช้าตรู่ชาวประมงชราเดินลงไปที่ท่าเรือเรือยังจอดอยู่ในหมอก\nเขาตรวจดูอวนพูดคุยกับเพื่อนบ้านเรื่องอากาศ"
+    assert verdicts(documents(chinese, thai), rules=["fineweb"]) == [(None, None)] * 2
+
+
+def test_the_rules_that_decide_are_written_into_the_config():
+    config = stage().for_kind("conversation").config
+    assert (config.rules, config.on) == (("empty_answer", "loops"), "answer")
+    config = stage(c4={"min_sentences": 2}).for_kind("document").config
+    assert config.rules == ("gopher_quality", "gopher_repetition", "c4")
+    assert stage(rules=["c4"], on="all").for_kind("conversation").config == stage(rules=["c4"], on="all").config
+
+
 def test_all_copies_counts_the_first_copy_too():
     text = "one line\none line\n" + "\n".join("abcde")
     extra = verdicts(documents(text), rules=["gopher_repetition"], gopher_repetition={"max_dup_line_char_ratio": 1.0})
@@ -234,7 +271,7 @@ def test_thresholds_of_rules_left_out_are_refused():
 
 
 def test_unknown_rules_are_refused_with_those_there_are():
-    known = r"empty_answer, .*gopher_quality, gopher_repetition"
+    known = r"c4, .*fineweb, gopher_quality, gopher_repetition"
     with pytest.raises(ConfigError, match=r"unknown rule set 'gofer'; there are " + known):
         stage(rules=["gofer"])
     with pytest.raises(ConfigError, match=known):

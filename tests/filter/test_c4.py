@@ -1,0 +1,246 @@
+"""C4's line rules against the same definitions in plain Python, and what they do to rows."""
+
+import itertools
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.config import build
+from datakit.filter import _kernels_c4, c4, chars
+from datakit.filter.stage import Filter, FilterConfig
+from datakit.schema import MESSAGES
+
+CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]", re.IGNORECASE)
+POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
+QUOTES = "\"'”’»›」』｣“‘"
+CLOSING = QUOTES + ")]"
+
+
+def flagged(c: str, flag: int) -> bool:
+    return bool(chars.classes()[ord(c)] & flag)
+
+
+def lower(text: str) -> str:
+    return "".join(c.lower() if c.isascii() else c for c in text)
+
+
+def spaceless(c: str) -> bool:
+    return flagged(c, chars.SPACELESS)
+
+
+def words_of(line: str) -> list[str]:
+    runs = [(alone, "".join(run)) for token in line.split() for alone, run in itertools.groupby(token, spaceless)]
+    return [word for alone, run in runs for word in (run if alone else [run])]
+
+
+def sentences_of(line: str) -> int:
+    count, said, before = 0, False, ""
+    for c in [*line, "\n"]:
+        if c.isspace():
+            bare = before.rstrip(CLOSING)
+            if said and bare and flagged(bare[-1], chars.TERMINAL):
+                count, said = count + 1, False
+        elif flagged(c, chars.TERMINAL) and ord(c) > 0x3000:
+            count, said = count + said, False
+        elif c.isascii() or c not in QUOTES:
+            said = True
+        before = before if c.isspace() else before + c
+    return count + said
+
+
+def finished(line: str) -> bool:
+    line = line.rstrip()
+    while found := re.search(f"(?:{CITATION.pattern}) *$", line, re.IGNORECASE):
+        line = line[: found.start()].rstrip(" ")
+    return bool(line.strip()) and not line.endswith("...") and flagged(line[-1], chars.TERMINAL | chars.QUOTE)
+
+
+def verdict(line: str, config: c4.Config) -> str:
+    words = words_of(line)
+    if max(map(len, words)) > config.max_line_word_chars:
+        return "c4_long_word_lines"
+    if config.line_end == "sentence" and not finished(line):
+        return "c4_unfinished_lines"
+    if len(words) < config.min_line_words:
+        return "c4_few_word_lines"
+    if config.javascript == "cut" and "javascript" in lower(line):
+        return "c4_javascript_lines"
+    if config.policy == "cut" and any(p in lower(line) for p in POLICIES):
+        return "c4_policy_lines"
+    return "c4_kept_lines"
+
+
+def reference(text: str, config: c4.Config) -> dict[str, int]:
+    counts = dict.fromkeys(_kernels_c4.COUNTS, 0)
+    counts["c4_curly_brackets"] = text.count("{")
+    for line in text.splitlines():
+        words, found = words_of(line), lower(line).count("lorem ipsum")
+        counts["c4_lorem_ipsum"] += found
+        if not words:
+            continue
+        what = verdict(line, config)
+        counts["c4_words"] += len(words)
+        counts["c4_unmarked_words"] += sum(spaceless(c) and ord(c) < 0x0F00 for c in line)
+        counts["c4_lines"] += 1
+        counts[what] += 1
+        if what in ("c4_javascript_lines", "c4_policy_lines", "c4_kept_lines"):
+            counts["c4_judged_curly_brackets"] += line.count("{")
+            counts["c4_judged_lorem_ipsum"] += found
+        if what == "c4_kept_lines":
+            counts["c4_sentences"] += sentences_of(line)
+            counts["c4_citations"] += len(CITATION.findall(line))
+    return counts
+
+
+def counted(text: str, config: c4.Config) -> dict[str, int]:
+    return {name: int(values[0]) for name, values in c4.count(pa.array([text]), config).counts.items()}
+
+
+def edited(text: str, **values) -> str:
+    (made,) = c4.edit(pa.array([text]), c4.Config(**values), "document").to_pylist()
+    return made
+
+
+LINES = [
+    "",
+    "The first sentence. The second one! And a third?",
+    "He said \"no.\" Then (he left.) 'Why?'",
+    "No end",
+    "It trails off...",
+    "Too short.",
+    "This line speaks of JavaScript and must go.",
+    "We use cookies, and our Terms of Use say so.",
+    "See the privacy policy of this page.",
+    "A site uses cookies for the use of cookies.",
+    "Lorem ipsum dolor sit amet.",
+    "if (a) { return b; }",
+    "Cited twice.[1][23] And here.[citation needed]",
+    "Cited behind a space. [edit]",
+    "今天天气很好。我们去公园玩吧！「好的。」他说。",
+    "これは文です。次の文？！",
+    "ภาษาไทยไม่มีจุดจบประโยค",
+    "यह एक वाक्य है। यह दूसरा है।",
+    "x" * 1001 + " is a long word.",
+    "x" * 1000 + " is a word.",
+    "Wow ! Really ?",
+    "... ... ...",
+    "“Quoted,” she said, “and done.”",
+    "javascrip privacy polic cookie cookies vjkfp lorem ipsu",
+    "[",
+    "[12",
+    "{",
+    "]",
+    "\x85 \x1c",
+]
+
+
+@pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
+def test_every_count_of_a_line_equals_the_plain_definition(line):
+    assert counted(line, c4.Config()) == reference(line, c4.Config())
+
+
+PIECES = st.sampled_from(
+    [*LINES, "the", "page.", "end", " ", " ", "\n", "\n", "\r\n", "\r", "\n\n", "\u2028", "。", "！", "」", "”", '"',
+     ")", "[1]", "[edit]", "{", "javascript", "use cookies", "lorem ipsum", "字", "ไ", "é", "😀", "...",
+     "?", "\t", "\u3000"]
+)  # fmt: skip
+CONFIGS = st.builds(
+    c4.Config,
+    min_line_words=st.integers(0, 6),
+    max_line_word_chars=st.sampled_from([1, 10, 1000]),
+    line_end=st.sampled_from(["sentence", "any"]),
+    javascript=st.sampled_from(["cut", "keep"]),
+    policy=st.sampled_from(["cut", "keep"]),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=60), CONFIGS)
+def test_any_text_counts_as_the_plain_definition_says(text, config):
+    assert counted(text, config) == reference(text, config)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(PIECES, max_size=25).map("".join), CONFIGS)
+def test_a_cut_text_has_exactly_the_lines_that_stay(text, config):
+    counts = reference(text, config)
+    loses = counts["c4_kept_lines"] < counts["c4_lines"] or counts["c4_citations"]
+    (made,) = c4.edit(pa.array([text]), config, "document").to_pylist()
+    if not loses or 2 * counts["c4_unmarked_words"] > counts["c4_words"]:
+        assert made == text
+        return
+    stays = [line for line in text.splitlines() if words_of(line) and verdict(line, config) == "c4_kept_lines"]
+    without = [CITATION.sub("", line).split() for line in stays]
+    assert [line.split() for line in made.split("\n") if line.strip()] == [line for line in without if line]
+    assert "\n\n\n" not in made
+
+
+def test_paragraphs_stay_apart_where_lines_between_them_are_cut():
+    text = "The first is a sentence.\nno end\n\n\nmenu\n\nThe second is one too.\nAnd so is this.\n"
+    assert edited(text) == "The first is a sentence.\n\nThe second is one too.\nAnd so is this."
+
+
+def test_texts_that_lose_nothing_come_back_byte_for_byte():
+    text = "  Indented lines stay.\r\n\r\n\r\nSo do their breaks.  \r\n"
+    assert edited(text) == text
+
+
+def test_citations_are_cut_from_lines_that_stay():
+    assert edited("It is known [12] to be so. [edit] And [x] stays [citation needed].") == (
+        "It is known  to be so.  And [x] stays ."
+    )
+
+
+def test_thai_is_neither_cut_nor_short_of_sentences():
+    text = "ภาษาไทยไม่มีจุดจบประโยค\nบรรทัดที่สอง"
+    assert edited(text) == text
+    stage = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter"))
+    assert stage.decide(pa.record_batch({"text": [text]})).reasons.to_pylist() == [None]
+
+
+def test_a_page_goes_for_a_bracket_anywhere_and_with_lines_only_where_text_may_stay():
+    prose = "This is a sentence of a page. " * 5
+    page = pa.record_batch({"text": [prose + "\nfunction f() {"], "id": ["a"]})
+    reasons = {}
+    for where in ("page", "lines"):
+        stage = Filter(config=build(FilterConfig, {"rules": ["c4"], "c4": {"where": where}}, "filter"))
+        (reasons[where],) = stage.decide(page).reasons.to_pylist()
+    assert reasons == {"page": "c4.max_curly_brackets", "lines": None}
+
+
+def test_cut_rows_are_counted_as_edited_and_get_the_hash_of_their_new_text():
+    from datakit.text.normalize import digest, normalize
+
+    prose = "This is a sentence of a page. " * 5
+    texts = [prose + "\nmenu", prose, "menu\nonly"]
+    batch = pa.record_batch({"text": texts, "content_hash": ["old"] * 3})
+    decision = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter")).decide(batch)
+    assert decision.edited.to_pylist() == [True, False, False]
+    assert decision.columns["text"].to_pylist() == [prose.rstrip(), prose, texts[2]]
+    assert decision.columns["content_hash"].to_pylist()[1:] == ["old", "old"]
+    assert decision.columns["content_hash"][0] == digest(normalize(pa.array([prose])))[0]
+
+
+def test_conversations_are_judged_and_never_cut():
+    turns = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "Sentences are here. " * 5 + "\nmenu"}]
+    batch = pa.record_batch({"messages": pa.array([turns, turns[:1]], MESSAGES)})
+    decision = Filter(config=build(FilterConfig, {"rules": ["c4"]}, "filter")).decide(batch)
+    assert decision.reasons.to_pylist() == [None, "c4.min_sentences"]
+    assert "messages" not in decision.columns
+
+
+def test_the_kernel_and_the_character_table_agree_on_the_flags():
+    for flag in ("SPACE", "BREAK", "SPACELESS", "TERMINAL", "QUOTE"):
+        assert getattr(_kernels_c4, flag) == getattr(chars, flag)
+
+
+def test_counts_do_not_depend_on_the_batch_around_a_row():
+    texts = [*LINES, None, "\n".join(LINES)]
+    together = c4.count(pa.array(texts).slice(2), c4.Config())
+    for i, text in enumerate(texts[2:]):
+        alone = c4.count(pa.array([text or ""]), c4.Config())
+        assert all(np.array_equal(together[n][i : i + 1], alone[n]) for n in alone.counts)
