@@ -20,7 +20,7 @@ KINDS = ("auto", "text", "sft", "preference")
 CONFIGS: dict[StageName, str] = {
     "ingest": "datakit.read.stage:IngestConfig",
     "language": "datakit.filter.language:LanguageConfig",
-    "dedup": "datakit.dedup.stage:DedupConfig",
+    "dedup": "datakit.dedup.config:DedupConfig",
     "filter": "datakit.filter.stage:FilterConfig",
     "tokenizer": "datakit.pack.train_tokenizer:TokenizerConfig",
     "tokenize": "datakit.pack.tokenize:TokenizeConfig",
