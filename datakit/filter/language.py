@@ -8,10 +8,9 @@ emoji; any other row has the model's label. A low score never changes the label:
 """
 
 import difflib
-import functools
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -19,18 +18,16 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError
 from datakit.filter import models
 from datakit.stage import Decision
 from datakit.text.view import view
 
+if TYPE_CHECKING:
+    from datakit.filter.fasttext_model import FastTextModel
+
 UNDETERMINED: Final = "und"
 """ISO 639-3's code for what has no language."""
-
-_LABEL: Final = "__label__"
-_NEW_LINES: Final = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029")
-_END_OF_LINE: Final = "</s>"
-"""fastText's own mark: as a word of the text it would end the reading there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,20 +39,15 @@ class LanguageConfig:
     min_score: float = option(0.65, "with languages listed, drop rows whose score is lower")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
+    sample_bytes: int = option(
+        0, "of rows with more bytes than this, read the first, the middle and the last third of so many; 0: read all"
+    )
 
     def __post_init__(self) -> None:
+        if self.sample_bytes < 0:
+            raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
         if not 0 <= self.min_score <= 1:
             raise ConfigError(f"min_score = {self.min_score}: expected a score from 0 to 1")
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """What a model says of some texts; the policy is not in it."""
-
-    labels: pa.Array
-    """string[N]: the model's label without fastText's `__label__`; null where it has none."""
-    scores: NDArray[np.float64]
-    """float64[N] in 0..1, rounded to 1e-3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ class Language:
     """
 
     name: ClassVar[str] = "language"
-    holds_gil: ClassVar[bool] = True
+    holds_gil: ClassVar[bool] = False
 
     config: LanguageConfig = field(default_factory=LanguageConfig)
 
@@ -80,13 +72,15 @@ class Language:
         return {"model": {"name": Path(self.config.model).name, "sha256": models.sha256(path)}}
 
     def open(self) -> None:
-        """Load the model, once a process.
+        """Load the model, once a process, and compile what reads it.
 
         Raises:
             ModelError: there is no such model, or the file is not one that classifies.
             ConfigError: a listed language is none of the model's labels.
         """
-        known = _labels(_load(models.find(self.config.model)))
+        model = self._model()
+        model.predict(pa.array(["a"]))
+        known = {*model.labels, UNDETERMINED}
         for language in self.config.languages:
             if language not in known:
                 near = difflib.get_close_matches(language, sorted(known), n=3, cutoff=0.4)
@@ -96,17 +90,23 @@ class Language:
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then hold it against the listed ones."""
         texts = view(batch, self.config.on, self.config.include_system)
-        found = predict(_load(models.find(self.config.model)), texts)
+        found = self._model().predict(texts, self.config.sample_bytes)
         lettered = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(found.labels))
         lang = pc.if_else(lettered, found.labels, UNDETERMINED)
-        scores = np.where(lettered.to_numpy(zero_copy_only=False), found.scores, 0.0)
+        rounded = np.minimum(found.scores.astype(np.float64), 1.0).round(3)
+        scores = np.where(lettered.to_numpy(zero_copy_only=False), rounded, 0.0)
         reasons = self._reasons(lang, scores)
-        detail = pa.array([f"{name} {score:g}" for name, score in zip(lang.to_pylist(), scores.tolist(), strict=True)])
+        detail = pc.binary_join_element_wise(lang, pa.array(scores).cast(pa.string()), " ")
         return Decision(
             reasons=reasons,
-            detail=pc.if_else(pc.is_valid(reasons), detail.cast(pa.string()), None),
+            detail=pc.if_else(pc.is_valid(reasons), detail, None),
             columns={"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": found.labels},
         )
+
+    def _model(self) -> "FastTextModel":
+        from datakit.filter import fasttext_model  # numba takes a while to import: not before there is a model
+
+        return fasttext_model.load(models.find(self.config.model))
 
     def _reasons(self, lang: pa.Array, scores: NDArray[np.float64]) -> pa.Array:
         """string[N]; a row without letters stays where `und` is listed, whatever `min_score` is."""
@@ -116,38 +116,3 @@ class Language:
         unsure = pc.and_(pa.array(scores < self.config.min_score), pc.not_equal(lang, UNDETERMINED))
         low = pc.if_else(unsure, pa.scalar("language_score"), pa.scalar(None, pa.string()))
         return pc.if_else(listed, low, pa.scalar("language"))
-
-
-def predict(model: Any, texts: pa.Array) -> Prediction:
-    """The best label of each text (string array, no nulls), read whole as one line."""
-    for mark in (*_NEW_LINES, _END_OF_LINE):
-        texts = pc.replace_substring(texts, mark, " ")
-    # the binding's own predict() on one string after another gives the same and goes through numpy for each
-    lines = [text + "\n" for text in texts.to_pylist()]
-    labels, probabilities = model.f.multilinePredict(lines, 1, 0.0, "strict")
-    best = [row[0].removeprefix(_LABEL) if row else None for row in labels]
-    clipped = [min(float(row[0]), 1.0) if len(row) else 0.0 for row in probabilities]
-    scores: NDArray[np.float64] = np.array(clipped, np.float64).round(3)
-    return Prediction(pa.array(best, pa.string()), scores)
-
-
-@functools.cache
-def _load(path: Path) -> Any:
-    """The fastText model of a file, one per process.
-
-    Raises:
-        ModelError: the file holds no fastText model that classifies.
-    """
-    import fasttext
-
-    try:
-        model = fasttext.load_model(str(path))
-        model.f.predict("a\n", 1, 0.0, "strict")
-    except (ValueError, RuntimeError, MemoryError) as e:
-        raise ModelError(f"{path}: expected a fastText model trained to classify (.bin or .ftz), found: {e}") from e
-    return model
-
-
-def _labels(model: Any) -> set[str]:
-    """All labels that a model can give, and `und`."""
-    return {label.removeprefix(_LABEL) for label in model.get_labels()} | {UNDETERMINED}

@@ -1,0 +1,176 @@
+"""The language kernel against the fasttext module: answers row by row, rows per CPU second, accuracy per language.
+
+    python bench/language.py parity corpora/*            # every text of every file, whole: labels and scores
+    python bench/language.py speed corpora/web/*         # the same texts cut into rows of 500 characters, one core each
+    python bench/language.py accuracy corpora/language/* # per language: the model's answer, ours, ours from samples
+
+The module is fed what its own reader needs: one Python string a row, new lines turned into spaces. The time of making
+these strings is not counted, neither is that of making Arrow arrays.
+"""
+
+import argparse
+import collections
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import fasttext
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from datakit.filter import fasttext_model, models
+from datakit.filter.language import Language, LanguageConfig
+
+MARKS = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "</s>")
+ISO_639_1 = {
+    "afr": "af", "als": "sq", "amh": "am", "ara": "ar", "arb": "ar", "aze": "az", "azj": "az", "bel": "be", "ben": "bn", "bre": "br",
+    "bul": "bg", "cat": "ca", "ces": "cs", "cmn": "zh", "cym": "cy", "dan": "da", "deu": "de", "div": "dv", "ell": "el",
+    "ekk": "et", "eng": "en", "epo": "eo", "est": "et", "eus": "eu", "fas": "fa", "fin": "fi", "fra": "fr", "fry": "fy",
+    "gle": "ga", "glg": "gl", "guj": "gu", "hau": "ha", "heb": "he", "hin": "hi", "hrv": "hr", "hun": "hu", "hye": "hy",
+    "ido": "io", "ina": "ia", "ind": "id", "isl": "is", "ita": "it", "jav": "jv", "jpn": "ja", "kan": "kn", "kat": "ka",
+    "kaz": "kk", "khk": "mn", "khm": "km", "kir": "ky", "kor": "ko", "lao": "lo", "lat": "la", "lit": "lt", "ltz": "lb",
+    "lvs": "lv", "mal": "ml", "mar": "mr", "mkd": "mk", "mlt": "mt", "mon": "mn", "mya": "my", "nld": "nl",
+    "nno": "nn", "nob": "no", "npi": "ne", "nep": "ne", "oci": "oc", "ory": "or", "oss": "os", "pan": "pa", "pes": "fa",
+    "plt": "mg", "pol": "pl", "por": "pt", "pus": "ps", "ron": "ro", "rus": "ru", "san": "sa", "sin": "si", "slk": "sk",
+    "slv": "sl", "som": "so", "spa": "es", "sqi": "sq", "srp": "sr", "sun": "su", "swe": "sv", "swh": "sw", "tam": "ta",
+    "tat": "tt", "tel": "te", "tgk": "tg", "tgl": "tl", "tha": "th", "tuk": "tk", "tur": "tr", "uig": "ug", "ukr": "uk",
+    "urd": "ur", "uzn": "uz", "uzb": "uz", "vie": "vi", "vol": "vo", "yid": "yi", "ydd": "yi", "yor": "yo", "zsm": "ms",
+}  # fmt: skip
+
+
+def records(path: Path) -> Iterator[dict]:
+    if path.suffix == ".parquet":
+        yield from pq.read_table(path).to_pylist()
+        return
+    with pa.input_stream(str(path)) as stream:
+        raw = stream.read()
+    if raw.lstrip()[:1] == b"[":
+        yield from orjson.loads(raw)
+        return
+    for line in raw.splitlines():
+        try:
+            yield orjson.loads(line)
+        except orjson.JSONDecodeError:  # a comment; for the model it is a text like any other
+            yield {"text": line.decode()}
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from strings(inner)
+
+
+def files(paths: list[Path]) -> Iterator[Path]:
+    for path in paths:
+        yield from sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+
+
+def texts_of(path: Path) -> list[str]:
+    return ["\n".join(strings(record)) for record in records(path)]
+
+
+def line(text: str) -> str:
+    for mark in MARKS:
+        text = text.replace(mark, " ")
+    return text + "\n"
+
+
+def module_answers(module, lines: list[str]) -> tuple[list[str | None], np.ndarray]:
+    labels, scores = module.f.multilinePredict(lines, 1, 0.0, "strict")
+    best = [found[0].removeprefix("__label__") if found else None for found in labels]
+    return best, np.array([found[0] if len(found) else 0.0 for found in scores])
+
+
+def parity(args, module, ours) -> None:
+    rows = different = exact = 0
+    largest = 0.0
+    for path in files(args.corpora):
+        texts = texts_of(path)
+        labels, scores = module_answers(module, [line(t) for t in texts])
+        found = ours.predict(pa.array(texts, pa.large_string()))
+        wrong = sum(a != b for a, b in zip(found.labels.to_pylist(), labels, strict=True))
+        apart = float(np.abs(found.scores - scores).max(initial=0.0))
+        print(f"{path.name}: {len(texts)} rows, {wrong} labels differ, scores by at most {apart:.1e}", flush=True)
+        rows, different, largest = rows + len(texts), different + wrong, max(largest, apart)
+        exact += int((found.scores == scores).sum())
+    print(
+        f"all: {rows} rows, {different} labels differ, scores by at most {largest:.1e}, {exact} equal to the last bit"
+    )
+
+
+def speed(args, module, ours) -> None:
+    total = collections.Counter()
+    for path in files(args.corpora):
+        whole = " ".join(line(t).rstrip("\n") for t in texts_of(path))
+        cut = [whole[i : i + args.chars] for i in range(0, len(whole), args.chars)][: args.rows]
+        rows, lines = pa.array(cut, pa.string()), [text + "\n" for text in cut]
+        ours.predict(rows.slice(0, 1))
+        mine, theirs = [], []
+        for _ in range(args.repeats):  # in turns: a busy machine is busy for both
+            start = time.thread_time()
+            ours.predict(rows)
+            mine.append(time.thread_time() - start)
+            start = time.thread_time()
+            module.f.multilinePredict(lines, 1, 0.0, "strict")
+            theirs.append(time.thread_time() - start)
+        a, b = min(mine), min(theirs)
+        print(f"{path.name}: {len(cut)} rows; ours {len(cut) / a:,.0f} rows/s ({rows.nbytes / a / 1e6:.0f} MB/s), "
+              f"module {len(cut) / b:,.0f} rows/s, {b / a:.1f} times", flush=True)  # fmt: skip
+        total["rows"] += len(cut)
+        total["ours"] += a
+        total["module"] += b
+    rates = [total["rows"] / total[side] for side in ("ours", "module")]
+    print(f"all: ours {rates[0]:,.0f} rows/s, module {rates[1]:,.0f} rows/s, {rates[0] / rates[1]:.1f} times")
+
+
+def accuracy(args, module, ours) -> None:
+    tables = {"model": collections.Counter(), "ours": collections.Counter()}
+    tables |= {f"{n} bytes": collections.Counter() for n in args.samples}
+    rows = collections.Counter()
+    for path in files(args.corpora):
+        data = list(records(path))
+        codes = [r.get("iso639_3") or r["lang"] for r in data]
+        gold = [ISO_639_1.get(code, code) for code in codes]
+        texts = [r["text"] for r in data]
+        known = [i for i, g in enumerate(gold) if g in ours.labels]
+        gold, texts = [gold[i] for i in known], [texts[i] for i in known]
+        answers = {"model": module_answers(module, [line(t) for t in texts])[0]}
+        for name in list(tables)[1:]:
+            sample = 0 if name == "ours" else int(name.split()[0])
+            stage = Language(config=LanguageConfig(model=args.model, sample_bytes=sample))
+            decision = stage.decide(pa.record_batch({"text": pa.array(texts, pa.string())}))
+            answers[name] = decision.columns["lang"].to_pylist()
+        rows.update((path.name, g) for g in gold)
+        for name, found in answers.items():
+            tables[name].update((path.name, g) for g, f in zip(gold, found, strict=True) if g == f)
+    for corpus in sorted({c for c, _ in rows}):
+        keys = sorted(k for k in rows if k[0] == corpus)
+        print(corpus, "rows", *tables, sep="\t")
+        for key in keys:
+            print(key[1], rows[key], *(f"{tables[n][key] / rows[key]:.4f}" for n in tables), sep="\t")
+        count = sum(rows[k] for k in keys)
+        print("all", count, *(f"{sum(tables[n][k] for k in keys) / count:.4f}" for n in tables), sep="\t")
+        print("mean", len(keys), *(f"{np.mean([tables[n][k] / rows[k] for k in keys]):.4f}" for n in tables), sep="\t")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["parity", "speed", "accuracy"])
+    parser.add_argument("corpora", nargs="+", type=Path, help="files, or folders of files")
+    parser.add_argument("--model", default="lid.176")
+    parser.add_argument("--chars", type=int, default=500, help="characters a row, for speed")
+    parser.add_argument("--rows", type=int, default=20_000, help="rows of each file at most, for speed")
+    parser.add_argument("--repeats", type=int, default=3, help="for speed: the fastest counts")
+    parser.add_argument("--samples", type=int, nargs="*", default=[120, 300], help="sample_bytes to compare")
+    args = parser.parse_args()
+    path = models.find(args.model)
+    module, ours = fasttext.load_model(str(path)), fasttext_model.load(path)
+    {"parity": parity, "speed": speed, "accuracy": accuracy}[args.what](args, module, ours)
+
+
+if __name__ == "__main__":
+    main()

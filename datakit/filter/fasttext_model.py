@@ -1,0 +1,348 @@
+"""Reads fastText's model files (`.bin`, and `.ftz` with pruned and quantized matrices) for the kernels.
+
+Joulin et al. 2016, Bag of Tricks for Efficient Text Classification and FastText.zip; file format versions 11 and 12.
+The `fasttext` module trains such models and is the reference in the tests; to use one, only this reader is needed.
+"""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from datakit.errors import ModelError
+from datakit.filter import _kernels_fasttext_output as output
+from datakit.filter import _kernels_fasttext_words as reading
+from datakit.filter._kernels_fasttext import Arrays
+from datakit.text.buffers import string_buffers
+
+LABEL: Final = "__label__"
+"""What fastText writes before a label, to tell it from the words of a line."""
+
+_MAGIC: Final = 793712314
+_SUPERVISED: Final = 3
+_LOSSES: Final = {1: output.HIERARCHICAL, 2: output.ONE_VS_ALL, 3: output.SOFTMAX, 4: output.ONE_VS_ALL}
+"""By number in the file: hs, ns (which predicts as one-vs-all does), softmax, ova."""
+
+_CENTROIDS: Final = 256
+_MAX_DECODED_BYTES: Final = 512 << 20
+"""Quantized rows are decoded once where that takes no more memory than this; else for each use."""
+
+_MAX_NGRAM: Final = 64
+_MAX_PRUNED_BUCKETS: Final = 1 << 26
+"""More than any model has; the kernels' buffers grow with them, and a damaged file may say anything."""
+
+_INNER_COUNT: Final = 10**15
+"""fastText's count of a node of the tree that has none yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a model says of some texts; no policy is in it."""
+
+    labels: pa.Array
+    """string[N]: the model's label without fastText's `__label__`; null where it has none."""
+    scores: NDArray[np.float32]
+    """float32[N]: the label's probability as fastText gives it, which may exceed 1 by 1e-5."""
+
+
+@dataclass(frozen=True, slots=True)
+class FastTextModel:
+    """A model that classifies lines of text; its methods hold no interpreter lock and keep no state."""
+
+    labels: tuple[str, ...]
+    """In the order of the file, without `__label__`."""
+    arrays: Arrays
+
+    def predict(self, texts: pa.Array, sample_bytes: int = 0) -> Prediction:
+        """The best label of each text (string array; a null is an empty text), read as one line.
+
+        Of texts longer than `sample_bytes` (0: no limit), the first, the middle and the last third of that are read.
+        """
+        data, offsets = string_buffers(texts)
+        best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
+        output.best(self.arrays, self._magic, data, offsets, sample_bytes, best, scores)
+        indices = pa.array(best, mask=best < 0)
+        return Prediction(pa.array(self.labels, pa.string()).take(indices), scores)
+
+    def probability(self, texts: pa.Array, label: str, sample_bytes: int = 0) -> NDArray[np.float32]:
+        """float32[N]: how probable a label is for each text, as `predict` has it for the best one.
+
+        Raises:
+            KeyError: the model has no such label.
+        """
+        if label not in self.labels:
+            raise KeyError(label)
+        data, offsets = string_buffers(texts)
+        scores = np.empty(len(texts), np.float32)
+        output.probability(self.arrays, self._magic, data, offsets, sample_bytes, self.labels.index(label), scores)
+        return scores
+
+    @property
+    def _magic(self) -> np.uint64:
+        """What spares the kernels the division by the number of buckets."""
+        return np.uint64(2**64 // max(self.arrays.bucket, 2) + 1)
+
+
+@functools.cache
+def load(path: Path) -> FastTextModel:
+    """The model of a file, read once a process.
+
+    Raises:
+        ModelError: the file holds no fastText model that classifies, or ends too early.
+    """
+    try:
+        data = np.fromfile(path, np.uint8)
+        return _read(_Cursor(data))
+    except (ValueError, OverflowError, MemoryError, OSError) as e:
+        raise ModelError(f"{path}: expected a fastText model trained to classify (.bin or .ftz), found: {e}") from e
+
+
+class _Cursor:
+    """Values of a file, one after another, little-endian."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self.data, self.at = data, 0
+
+    def many(self, dtype: str, count: int) -> NDArray[np.generic]:
+        """The next `count` values, copied to where their type wants to lie.
+
+        Raises:
+            ValueError: the file ends before, or the count is none.
+        """
+        size = np.dtype(dtype).itemsize * count
+        if count < 0 or self.at + size > len(self.data):
+            raise ValueError(f"{len(self.data)} bytes, where byte {self.at} announces {count} values of {dtype}")
+        found = self.data[self.at : self.at + size].copy().view(dtype)
+        self.at += size
+        return found
+
+    def integer(self, dtype: str = "<i4") -> int:
+        """The next integer."""
+        return int(self.many(dtype, 1)[0])
+
+
+class _Settings(NamedTuple):
+    """What a model was trained with, in the order of the file (int32 each); a double `t` follows."""
+
+    dim: int
+    ws: int
+    epoch: int
+    min_count: int
+    neg: int
+    word_ngrams: int
+    loss: int
+    model: int
+    bucket: int
+    minn: int
+    maxn: int
+    lr_update_rate: int
+
+
+class _Dictionary(NamedTuple):
+    """Words and labels, and which n-grams a pruned model kept."""
+
+    blob: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    num_words: int
+    labels: tuple[str, ...]
+    label_counts: NDArray[np.int64]
+    pruned: NDArray[np.int32] | None
+    """int32[kept, 2]: hashed n-gram and its row after the words; None: not pruned."""
+
+
+class _Matrix(NamedTuple):
+    """A matrix as a file has it: float32 rows, or the codes of a product quantizer (Jegou et al. 2011)."""
+
+    rows: NDArray[np.float32]
+    """float32[R, D]; (0, D) for a quantized one."""
+    codes: NDArray[np.uint8]
+    """uint8[R, subvectors]."""
+    centroids: NDArray[np.float32]
+    """float32[subvectors, 256, width]."""
+    norms: NDArray[np.float32]
+    """float32[R]: what a decoded row is multiplied by."""
+
+    def decoded(self) -> NDArray[np.float32]:
+        """float32[R, D] without the norms."""
+        if not len(self.codes):
+            return self.rows
+        parts = self.centroids[np.arange(self.codes.shape[1]), self.codes]
+        return np.ascontiguousarray(parts.reshape(len(self.codes), -1)[:, : self.rows.shape[1]])
+
+
+def _read(file: _Cursor) -> FastTextModel:
+    settings = _settings(file)
+    words = _dictionary(file)
+    input_ = _quantized(file) if (quantized := bool(file.integer("u1"))) else _dense(file)
+    if words.pruned is not None and not quantized:
+        raise ValueError("a pruned dictionary over a matrix that is not quantized")
+    qout = bool(file.integer("u1"))
+    output_ = _quantized(file) if quantized and qout else _dense(file)
+    _check(settings, words, input_, output_)
+    return FastTextModel(words.labels, _arrays(settings, words, input_, output_))
+
+
+def _settings(file: _Cursor) -> _Settings:
+    magic, version = file.integer(), file.integer()
+    if magic != _MAGIC:
+        raise ValueError("a file that begins with other bytes")
+    if version not in (11, 12):
+        raise ValueError(f"format version {version}; versions 11 and 12 are known")
+    settings = _Settings(*(file.integer() for _ in _Settings._fields))
+    file.many("<f8", 1)
+    if settings.model != _SUPERVISED or settings.loss not in _LOSSES:
+        raise ValueError("a model of word vectors, which was not trained to classify")
+    # version 11 knew no character n-grams in models that classify
+    return settings._replace(maxn=0) if version == 11 else settings
+
+
+def _dictionary(file: _Cursor) -> _Dictionary:
+    size, num_words, num_labels = (file.integer() for _ in range(3))
+    file.many("<i8", 1)
+    num_pruned = file.integer("<i8")
+    if min(size, num_words) < 0 or num_labels < 1 or size != num_words + num_labels:
+        raise ValueError(f"a dictionary of {size} entries, {num_words} words and {num_labels} labels")
+    if size > len(file.data):
+        raise ValueError(f"{len(file.data)} bytes, which cannot hold a dictionary of {size} entries")
+    begins, sizes, counts, kinds, end = reading.parse_entries(file.data, file.at, size)
+    if end < 0 or not (kinds[:num_words] == 0).all() or not (kinds[num_words:] == 1).all():
+        raise ValueError("a dictionary that ends too early, or has words after labels")
+    file.at = int(end)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    blob = np.concatenate([file.data[b : b + s] for b, s in zip(begins, sizes, strict=True)])
+    texts = (blob[offsets[i] : offsets[i + 1]].tobytes() for i in range(num_words, size))
+    labels = tuple(text.decode(errors="replace").removeprefix(LABEL) for text in texts)
+    pruned = None if num_pruned < 0 else file.many("<i4", 2 * num_pruned).reshape(-1, 2)
+    return _Dictionary(blob, offsets, num_words, labels, counts[num_words:], pruned)  # type: ignore[arg-type]
+
+
+def _dense(file: _Cursor) -> _Matrix:
+    rows, dims = file.integer("<i8"), file.integer("<i8")
+    values = file.many("<f4", max(rows, 0) * dims if dims > 0 else -1).reshape(rows, dims)
+    return _Matrix(values, np.empty((0, 1), np.uint8), np.empty((1, 1, 1), np.float32), np.ones(rows, np.float32))  # type: ignore[arg-type]
+
+
+def _quantized(file: _Cursor) -> _Matrix:
+    has_norms = bool(file.integer("u1"))
+    rows, dims = file.integer("<i8"), file.integer("<i8")
+    codes = file.many("u1", file.integer()).reshape(rows, -1)
+    centroids = _centroids(file, dims, codes.shape[1])
+    norms: NDArray[np.generic] = np.ones(rows, np.float32)
+    if has_norms:
+        norm_codes = file.many("u1", rows)
+        norms = _centroids(file, 1, 1)[0, :, 0][norm_codes]
+    return _Matrix(np.empty((0, dims), np.float32), codes, centroids, norms)  # type: ignore[arg-type]
+
+
+def _centroids(file: _Cursor, dims: int, subvectors: int) -> NDArray[np.float32]:
+    """float32[subvectors, 256, width]: a quantizer's centroids; the last subvector may be narrower than the others."""
+    found = tuple(file.integer() for _ in range(4))
+    _, _, width, last = found
+    if found[:2] != (dims, subvectors) or width * (subvectors - 1) + last != dims or not 0 < last <= width:
+        raise ValueError(f"a quantizer of (dims, subvectors, width, last) {found} for {dims} dims in {subvectors}")
+    values = file.many("<f4", dims * _CENTROIDS)
+    centroids = np.zeros((subvectors, _CENTROIDS, width), np.float32)
+    whole = (subvectors - 1) * _CENTROIDS * width
+    centroids[:-1] = values[:whole].reshape(subvectors - 1, _CENTROIDS, width)
+    centroids[-1, :, :last] = values[whole:].reshape(_CENTROIDS, last)
+    return centroids
+
+
+def _check(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> None:
+    """Whether the parts of a file fit together: the kernels check no index.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if not 0 <= settings.minn <= _MAX_NGRAM or max(settings.maxn, settings.word_ngrams) > _MAX_NGRAM:
+        raise ValueError(f"n-grams of {settings.minn}..{settings.maxn} characters and {settings.word_ngrams} words")
+    if words.pruned is not None and settings.bucket > _MAX_PRUNED_BUCKETS:
+        raise ValueError(f"{settings.bucket} hashed n-grams before pruning")
+    hashes = settings.maxn > 0 or settings.word_ngrams > 1
+    hashed = len(words.pruned) if words.pruned is not None else settings.bucket if hashes else 0
+    rows, dims = len(input_.norms), input_.rows.shape[1]
+    if rows < words.num_words + hashed or dims != settings.dim or (hashes and settings.bucket < 1):
+        raise ValueError(
+            f"an input matrix of {rows} x {dims} for {words.num_words} words, {hashed} hashed n-grams and "
+            f"{settings.dim} dimensions"
+        )
+    if words.pruned is not None and len(words.pruned):
+        least, most = words.pruned.min(axis=0), words.pruned.max(axis=0)
+        if least.min() < 0 or most[0] >= settings.bucket or words.num_words + most[1] >= rows:
+            raise ValueError("a pruned n-gram whose row is not in the input matrix")
+    if output_.rows.shape[1] != dims or len(output_.norms) != len(words.labels):
+        raise ValueError(f"an output matrix of {len(output_.norms)} x {output_.rows.shape[1]} for {len(words.labels)}")
+
+
+def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> Arrays:
+    table = np.full(1 << (2 * len(words.offsets)).bit_length(), -1, np.int32)
+    reading.build_table(words.blob, words.offsets, table)
+    kept, seen = _kept(settings, words.pruned)
+    decode = len(input_.norms) * settings.dim * 4 <= _MAX_DECODED_BYTES
+    rows = input_.decoded() * input_.norms[:, None] if decode and len(input_.codes) else input_.rows
+    left, right, parent = _tree(words.label_counts)
+    return Arrays(
+        blob=words.blob,
+        word_offsets=words.offsets,
+        table=table,
+        marks=reading.possible_separators(),
+        num_words=words.num_words,
+        min_chars=settings.minn,
+        max_chars=max(settings.maxn, 0) if words.pruned is None or len(words.pruned) else 0,
+        word_ngrams=settings.word_ngrams if words.pruned is None or len(words.pruned) else 1,
+        bucket=settings.bucket,
+        kept=kept,
+        seen=seen,
+        input_RD=rows,
+        codes=input_.codes[: 0 if decode else None],
+        centroids=input_.centroids,
+        norms=input_.norms,
+        output_DL=np.ascontiguousarray(output_.decoded().T),
+        output_norms=output_.norms,
+        loss=_LOSSES[settings.loss],
+        left=left,
+        right=right,
+        parent=parent,
+        sigmoid=_sigmoid_table(),
+    )
+
+
+def _kept(settings: _Settings, pruned: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """The row of each hashed n-gram of a pruned model, and a bit for each that is kept; empty for any other."""
+    if pruned is None or not len(pruned):
+        return np.empty(0, np.int32), np.empty(0, np.uint8)
+    kept = np.full(settings.bucket, -1, np.int32)
+    kept[pruned[:, 0]] = pruned[:, 1]
+    return kept, np.packbits(kept >= 0, bitorder="little")
+
+
+def _sigmoid_table() -> NDArray[np.float32]:
+    """float32[513]: fastText's sigmoid at the steps of -8..8."""
+    x = (np.arange(513, dtype=np.float32) * np.float32(16) / np.float32(512) - np.float32(8)).astype(np.float32)
+    table: NDArray[np.float32] = (1.0 / (1.0 + np.exp(-x).astype(np.float64))).astype(np.float32)
+    return table
+
+
+def _tree(counts: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Left, right, parent (int32[2 L - 1] each) of fastText's Huffman tree: labels come by falling count."""
+    labels, nodes = len(counts), 2 * len(counts) - 1
+    left, right, parent = (np.full(nodes, -1, np.int32) for _ in range(3))
+    weights = [int(c) for c in counts] + [_INNER_COUNT] * (labels - 1)
+    leaf, inner = labels - 1, labels
+    for node in range(labels, nodes):
+        pair = []
+        for _ in range(2):
+            if leaf >= 0 and weights[leaf] < weights[inner]:
+                pair.append(leaf)
+                leaf -= 1
+            else:
+                pair.append(inner)
+                inner += 1
+        left[node], right[node] = pair
+        parent[pair] = node
+        weights[node] = weights[pair[0]] + weights[pair[1]]
+    return left, right, parent

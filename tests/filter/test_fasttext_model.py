@@ -1,0 +1,260 @@
+"""Our reading of fastText models against the fasttext module: the same label, the same score."""
+
+import itertools
+import json
+import os
+import random
+import struct
+import subprocess
+import sys
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.errors import ModelError
+from datakit.filter import fasttext_model, models
+
+MARKS = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "</s>")
+WORDS = {
+    "one": ["alpha", "beta", "gamma", "délta", "épsilon", "zeta", "the"],
+    "two": ["альфа", "бета", "гамма", "дельта", "zeta", "и", "the"],
+    "three": ["阿尔法", "贝塔", "伽马", "德尔塔", "x", "zeta", "ａ"],
+    "four_Latn": ["lorem", "ipsum", "dolor", "sit", "amet", "a", "the"],
+    "five": ["1", "22", "333", "4-4", "5.5", "𝔸𝔹", "😀"],
+}
+
+
+def line(text: str) -> str:
+    """A row as one line, for the module's reader."""
+    for mark in MARKS:
+        text = text.replace(mark, " ")
+    return text + "\n"
+
+
+def reference(model, texts: list[str]) -> tuple[list[str | None], np.ndarray]:
+    labels, scores = model.f.multilinePredict([line(t) for t in texts], 1, 0.0, "strict")
+    best = [found[0].removeprefix("__label__") if found else None for found in labels]
+    return best, np.array([found[0] if len(found) else 0.0 for found in scores])
+
+
+def assert_same(path, model, texts: list[str]) -> None:
+    ours = fasttext_model.load(path).predict(pa.array(texts, pa.string()))
+    labels, scores = reference(model, texts)
+    assert ours.labels.to_pylist() == labels
+    np.testing.assert_allclose(ours.scores, scores, rtol=0, atol=1e-6)
+
+
+def corpus(lines: int, seed: int) -> list[tuple[str, str]]:
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(lines):
+        label = rng.choices(list(WORDS), weights=[9, 5, 3, 2, 1])[0]
+        rows.append((label, " ".join(rng.choices(WORDS[label], k=rng.randint(1, 12)))))
+    return rows
+
+
+TEXTS = [
+    *(text for _, text in corpus(200, 2)),
+    *("", " ", "\0", "a\0b", "</s>", "alpha</s>beta", "<", "</s", "__label__one", "__label__new alpha", "__label_"),
+    *("alphabeta", "x" * 600, "é" * 3000 + " alpha", "альфа\u2028бета", "\x85", "tab\tnew\nline\r\n", "\u3000阿尔法"),
+    " ".join(["alpha gamma unseen"] * 4000),
+]
+
+KINDS = {
+    "softmax": {"loss": "softmax"},
+    "softmax_chars": {"loss": "softmax", "minn": 2, "maxn": 4, "bucket": 5000},
+    "softmax_single_chars": {"loss": "softmax", "minn": 1, "maxn": 1, "bucket": 300, "dim": 20},
+    "hs_chars_words": {"loss": "hs", "minn": 1, "maxn": 3, "wordNgrams": 3, "bucket": 4000, "dim": 19},
+    "ova_words": {"loss": "ova", "wordNgrams": 2, "bucket": 3000},
+    "ns_chars": {"loss": "ns", "minn": 0, "maxn": 5, "bucket": 3000, "dim": 33},
+    "many_labels": {"loss": "softmax", "minn": 2, "maxn": 3, "bucket": 3000, "epoch": 2},
+    "many_labels_hs": {"loss": "hs", "minn": 2, "maxn": 3, "bucket": 3000, "epoch": 2},
+}
+QUANTIZED = {
+    "plain": {},
+    "qnorm": {"qnorm": True},
+    "pruned": {"cutoff": 400},
+    "pruned_qout": {"cutoff": 400, "qnorm": True, "qout": True},
+}
+TRAIN = """
+import json, sys, fasttext
+for name, options in json.loads(sys.argv[1]).items():
+    lines = "many.txt" if name.startswith("many") else "few.txt"
+    fasttext.train_supervised(lines, **options).save_model(name + ".bin")
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A folder with a model of each kind.
+
+    With one thread, the module trains from memory that it never fills: zeros keep it from not-a-number.
+    """
+    folder = tmp_path_factory.mktemp("fasttext")
+    (folder / "few.txt").write_text("".join(f"__label__{label} {text}\n" for label, text in corpus(600, 1)))
+    many = [f"__label__l{i} w{i} w{i % 50} the{i % 7}\n" for i in range(300) for _ in range(2 + i % 3)]
+    (folder / "many.txt").write_text("".join(many))
+    defaults = {"dim": 16, "epoch": 8, "thread": 1, "verbose": 0, "minn": 0, "maxn": 0}
+    options = json.dumps({name: defaults | kind for name, kind in KINDS.items()})
+    env = os.environ | {"MALLOC_PERTURB_": "255"}
+    subprocess.run([sys.executable, "-c", TRAIN, options], cwd=folder, env=env, check=True)
+    return folder
+
+
+def module_model(path):
+    import fasttext
+
+    return fasttext.load_model(str(path))
+
+
+def quantized(trained, kind, path, **options):
+    model = module_model(trained / f"{kind}.bin")
+    lines = trained / ("many.txt" if kind.startswith("many") else "few.txt")
+    model.quantize(input=str(lines), thread=1, verbose=0, dsub=3, **options)
+    model.save_model(str(path))
+    return model
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_bin_file_gives_the_modules_answers(kind, trained):
+    path = trained / f"{kind}.bin"
+    assert_same(path, module_model(path), TEXTS)
+
+
+CASES = [
+    *itertools.product(["softmax_chars", "hs_chars_words", "ova_words"], ["plain", "qnorm", "pruned"]),
+    *itertools.product(["many_labels", "many_labels_hs"], ["plain", "pruned_qout"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "how"), CASES)
+def test_an_ftz_file_gives_the_modules_answers(kind, how, trained, tmp_path):
+    model = quantized(trained, kind, tmp_path / "m.ftz", **QUANTIZED[how])
+    assert_same(tmp_path / "m.ftz", model, [*TEXTS, "w1 w2 the3", "w299 w49 the5 unseen w"])
+
+
+def test_rows_that_stay_quantized_give_the_same(trained, tmp_path, monkeypatch):
+    model = quantized(trained, "softmax_chars", tmp_path / "m.ftz", qnorm=True)
+    monkeypatch.setattr(fasttext_model, "_MAX_DECODED_BYTES", 0)
+    assert len(fasttext_model.load(tmp_path / "m.ftz").arrays.codes)
+    assert_same(tmp_path / "m.ftz", model, TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["softmax_chars", "hs_chars_words", "ova_words"])
+def test_the_probability_of_a_label_is_the_modules(kind, trained):
+    path = trained / f"{kind}.bin"
+    ours = fasttext_model.load(path)
+    labels, scores = module_model(path).f.multilinePredict([line(t) for t in TEXTS], -1, -1.0, "strict")
+    rows = [dict(zip(names, values, strict=True)) for names, values in zip(labels, scores, strict=True)]
+    for label in WORDS:
+        wanted = [row.get(f"__label__{label}", 0.0) for row in rows]
+        np.testing.assert_allclose(ours.probability(pa.array(TEXTS), label), wanted, rtol=0, atol=2e-5)
+    with pytest.raises(KeyError):
+        ours.probability(pa.array(TEXTS), "six")
+
+
+@pytest.fixture(scope="module")
+def lid():
+    import fasttext
+
+    path = models.find("lid.176")
+    return path, fasttext.load_model(str(path))
+
+
+@settings(max_examples=200, deadline=None)
+@given(texts=st.lists(st.text(max_size=60) | st.sampled_from(TEXTS[:40]), min_size=1, max_size=5))
+def test_any_text_gives_the_modules_answer(lid, texts):
+    assert_same(*lid, texts)
+
+
+def test_the_cache_of_words_changes_nothing(lid):
+    texts = [f"word{i} word{i % 7} слово{i} {'long' * (i % 30)}" for i in range(20_000)]
+    model = fasttext_model.load(lid[0])
+    together = model.predict(pa.array(texts))
+    pick = range(0, len(texts), 501)
+    alone = [model.predict(pa.array([texts[i]])).scores[0] for i in pick]
+    assert together.scores[list(pick)].tolist() == alone
+
+
+def test_a_sliced_array_and_nulls_are_read_where_they_lie(lid):
+    model = fasttext_model.load(lid[0])
+    texts = pa.array(["Guten Morgen, wie geht es dir?", None, "Bonjour tout le monde", "Good morning"])
+    whole, part = model.predict(texts), model.predict(texts.slice(1, 2))
+    assert part.labels.to_pylist() == whole.labels.to_pylist()[1:3]
+    assert part.scores.tolist() == whole.scores[1:3].tolist()
+
+
+def test_a_sample_reads_the_first_the_middle_and_the_last_third(lid):
+    model = fasttext_model.load(lid[0])
+    german, french = "Der Zug fährt heute später. ", "Nous avons visité le musée. "
+    text = german * 10 + french * 200 + german * 10
+    assert model.predict(pa.array([text])).labels.to_pylist() == ["fr"]
+    assert model.predict(pa.array([text]), sample_bytes=800).labels.to_pylist() == ["de"]
+    same = model.predict(pa.array([text]), sample_bytes=len(text.encode()))
+    assert same.scores.tolist() == model.predict(pa.array([text])).scores.tolist()
+
+
+@settings(max_examples=100, deadline=None)
+@given(text=st.text(max_size=200), size=st.integers(1, 40))
+def test_a_sample_never_cuts_a_character(lid, text, size):
+    model = fasttext_model.load(lid[0])
+    raw = text.encode()
+    if len(raw) > size:
+        third = size // 3
+        cuts = (0, (len(raw) - third) // 2, len(raw) - third)
+        starts = [next((i for i in range(c, len(raw)) if raw[i] & 0xC0 != 0x80), len(raw)) for c in cuts]
+        ends = [next((i for i in range(c + third, len(raw)) if raw[i] & 0xC0 != 0x80), len(raw)) for c in cuts]
+        text = " ".join(raw[a:b].decode() for a, b in zip(starts, ends, strict=True))
+    sampled = model.predict(pa.array([raw.decode()]), sample_bytes=size)
+    assert sampled.labels.to_pylist() == model.predict(pa.array([text])).labels.to_pylist()
+
+
+def test_any_damage_is_an_error_and_never_a_crash(trained, tmp_path):
+    quantized(trained, "softmax_chars", tmp_path / "m.ftz", cutoff=400, qnorm=True)
+    whole = (tmp_path / "m.ftz").read_bytes()
+    for size in [0, 3, 8, 40, 60, 80, 200, len(whole) // 2, len(whole) - 1]:
+        part = tmp_path / f"{size}.ftz"
+        part.write_bytes(whole[:size])
+        with pytest.raises(ModelError, match=r"\.ftz: expected a fastText model trained to classify"):
+            fasttext_model.load(part)
+    rng = random.Random(4)
+    for i in range(150):
+        damaged = bytearray(whole)
+        at = rng.randrange(120) if i % 2 else rng.randrange(len(whole))
+        damaged[at] = rng.randrange(256)
+        (tmp_path / f"d{i}.ftz").write_bytes(damaged)
+        try:
+            found = fasttext_model.load(tmp_path / f"d{i}.ftz")
+        except ModelError:
+            continue
+        found.predict(pa.array(TEXTS[:20]))
+
+
+def test_word_vectors_and_other_versions_are_refused(trained, tmp_path):
+    vectors = bytearray((trained / "softmax.bin").read_bytes())
+    vectors[8 + 7 * 4] = 2  # skipgram
+    (tmp_path / "v.bin").write_bytes(vectors)
+    with pytest.raises(ModelError, match="word vectors"):
+        fasttext_model.load(tmp_path / "v.bin")
+    (tmp_path / "old.bin").write_bytes(struct.pack("<ii", 793712314, 10) + bytes(200))
+    with pytest.raises(ModelError, match="format version 10"):
+        fasttext_model.load(tmp_path / "old.bin")
+
+
+WEB = ["react_docs_zh.jsonl.zst", "electron_8_langs.jsonl.zst", "opensource_guide_28_langs.jsonl.gz"]
+
+
+@pytest.mark.parametrize("name", [*WEB, "classic_books_en.parquet"])
+def test_real_pages_get_the_modules_answers(name, shared, lid):
+    path = shared / "corpora" / "web" / name
+    if path.suffix == ".parquet":
+        texts = pq.read_table(path, columns=["text"]).slice(0, 20)["text"].to_pylist()
+    else:
+        with pa.input_stream(str(path)) as stream:
+            texts = [orjson.loads(row)["text"] for row in stream.read().splitlines()][:300]
+    assert_same(*lid, texts)
