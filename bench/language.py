@@ -25,7 +25,8 @@ from datakit.filter.language import Language, LanguageConfig
 
 MARKS = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "</s>")
 ISO_639_1 = {
-    "afr": "af", "als": "sq", "amh": "am", "ara": "ar", "arb": "ar", "aze": "az", "azj": "az", "bel": "be", "ben": "bn", "bre": "br",
+    "afr": "af", "als": "sq", "amh": "am", "ara": "ar", "arb": "ar", "aze": "az", "azj": "az", "bel": "be", "ben": "bn",
+    "bre": "br",
     "bul": "bg", "cat": "ca", "ces": "cs", "cmn": "zh", "cym": "cy", "dan": "da", "deu": "de", "div": "dv", "ell": "el",
     "ekk": "et", "eng": "en", "epo": "eo", "est": "et", "eus": "eu", "fas": "fa", "fin": "fi", "fra": "fr", "fry": "fy",
     "gle": "ga", "glg": "gl", "guj": "gu", "hau": "ha", "heb": "he", "hin": "hi", "hrv": "hr", "hun": "hu", "hye": "hy",
