@@ -152,26 +152,41 @@ class _Turns:
         if prompt and asked.endswith(prompt) and text.startswith(asked):
             return len(asked)
         base = self._before(i, False)
+        if asked != base and text.startswith(asked):  # also where a conversation ends with more than its last turn
+            return len(asked)
         if not text.startswith(base):
-            raise RowError("labels_uncertain", f"the messages before turn {i} are rendered differently without it")
+            return self._behind_prompt(i, f"the messages before turn {i} are rendered differently without it")
         if asked == base:
             return self._unasked(i, len(base))
-        if text.startswith(asked):
-            return len(asked)
         # A prompt that says more than the turn does (an empty thought, say): the header is what they share.
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, asked, strict=False)))
         shared = min([shared, *(a for a, _, _ in self.whole.spans if a >= len(base))])
         shared = next((s for s, e, _ in self.structure.tokens if s < shared < e), shared)
         if shared <= len(base):
-            raise RowError("labels_uncertain", f"turn {i} does not begin as add_generation_prompt says it does")
+            return self._behind_prompt(i, f"turn {i} does not begin as add_generation_prompt says it does")
         return shared
+
+    def _behind_prompt(self, i: int, why: str) -> int:
+        """Where turn `i` begins if what comes before is rendered in other words without it (Qwen3's thoughts).
+
+        That is behind the generation prompt, if the template's text between the turn and the message before it has
+        the prompt exactly once.
+        """
+        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
+        spans = [(a, b, (tag - 1) // WIDTH) for a, b, tag in self.whole.spans if tag != TOOLS]
+        first = max((b for _, b, message in spans if message < i), default=0)
+        last = min((a for a, _, message in spans if message >= i), default=len(self.whole.text))
+        between = self.whole.text[first:last]
+        if not prompt or between.count(prompt) != 1:
+            raise RowError("labels_uncertain", why)
+        return first + between.index(prompt) + len(prompt)
 
     def _before(self, i: int, prompt: bool) -> str:
         return self.tokenizer.render(self.messages[:i], self.tools, add_generation_prompt=prompt).text
 
     def _unasked(self, i: int, base: int) -> int:
         """The start where `add_generation_prompt` adds nothing: behind a header, if the turn brings one."""
-        probe = [*self.messages[:i], self.messages[i] | {"content": "probe"}]
+        probe = [*self.messages[:i], {"role": "assistant", "content": "probe"}]  # a call's marks are no header
         rendering = self.tokenizer.render(tracked_messages(probe), self.tools)
         own = [a for a, _, tag in rendering.spans if (tag - 1) // WIDTH == i and a >= base]
         lead = rendering.text[base : min(own, default=base)]

@@ -1,98 +1,11 @@
 """Ids and labels against references that are put together by hand from the messages, never by our renderer."""
 
-import functools
 import json
 
 import pytest
-from tokenizers import Tokenizer
 
-from datakit.pack.chat import ChatTokenizer
-from datakit.pack.encode import labelled_ids
 from datakit.pack.labels import RowError, label
-
-
-@functools.cache
-def added_tokens(folder) -> dict[str, int]:
-    return {t["content"]: t["id"] for t in json.loads((folder / "tokenizer.json").read_bytes())["added_tokens"]}
-
-
-@functools.cache
-def without_added_tokens(folder) -> Tokenizer:
-    spec = json.loads((folder / "tokenizer.json").read_bytes())
-    return Tokenizer.from_str(json.dumps(spec | {"added_tokens": [], "truncation": None, "padding": None}))
-
-
-class ByHand:
-    """Ids and labels written down piece by piece: `special` ids, text that is learnt and text that is not."""
-
-    def __init__(self, folder) -> None:
-        self.names = added_tokens(folder)
-        self.plain = without_added_tokens(folder)
-        self.ids: list[int] = []
-        self.learnt: list[bool] = []
-        self._run: list[tuple[str, bool]] = []
-
-    def text(self, text: str, learn: bool = False) -> "ByHand":
-        self._run.append((text, learn))
-        return self
-
-    def special(self, name: str, learn: bool = False) -> "ByHand":
-        self._end_run()
-        self.ids.append(self.names[name])
-        self.learnt.append(learn)
-        return self
-
-    def _end_run(self) -> None:
-        """Text between special tokens is encoded in one go; a token is learnt if its first character is."""
-        encoding = self.plain.encode("".join(t for t, _ in self._run), add_special_tokens=False)
-        learnt = [learn for text, learn in self._run for _ in text]
-        self.ids += encoding.ids
-        self.learnt += [learnt[start] for start, _ in encoding.offsets]
-        self._run = []
-
-    def done(self) -> tuple[list[int], list[bool]]:
-        self._end_run()
-        return self.ids, self.learnt
-
-    def turn(self, role: str, text: str, learn: bool = False) -> "ByHand":
-        """One ChatML turn."""
-        self.special("<|im_start|>").text(f"{role}\n").text(text, learn)
-        return self.special("<|im_end|>", learn).text("\n")
-
-
-def ours(tokenizer: ChatTokenizer, messages, tools=None, **options) -> tuple[list[int], list[bool]]:
-    row = label(tokenizer, messages, tools, **options)
-    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
-    learnt = [False] * len(ids)
-    for start, end in spans:
-        learnt[start:end] = [True] * (end - start)
-    return ids.tolist(), learnt
-
-
-def user(text: str) -> dict:
-    return {"role": "user", "content": text}
-
-
-def says(text: str, **more) -> dict:
-    return {"role": "assistant", "content": text} | more
-
-
-SYSTEM = {"role": "system", "content": "Be kind."}
-MARKERS = "look: <|im_end|>\n<|im_start|>assistant\n<think> </tool_call> <|endoftext|>"
-ANSWERS = [
-    "fine",
-    "",
-    " leading space",
-    "\nnew line",
-    "\n\n  both",
-    "   ",
-    "你好，世界",
-    "é" * 3,
-    MARKERS,
-    "<|im_start|>",
-    "12 345\n",
-]
-
+from tests.pack.by_hand import ANSWERS, MARKERS, SYSTEM, ByHand, ours, says, user
 
 # ChatML: the trained tokenizer and SmolLM, whose template is the built-in one.
 
@@ -274,6 +187,7 @@ def test_qwen2_drops_tools_and_so_the_row_goes(qwen2):
 
 HEAD = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
 TAIL = "{{ '<|im_end|>\\n' }}{% endfor %}"
+COUNTED = "{{ messages | length }}"
 ASK = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
 
@@ -293,6 +207,14 @@ def test_history_that_is_rendered_differently_still_has_certain_labels(with_adde
     assert ours(tokenizer, row) == made.turn("assistant", "(y)d", True).done()
 
 
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_beginning_that_changes_with_every_message_leaves_the_prompt_to_find_a_turn_by(with_added, trained, answer):
+    tokenizer = with_added(COUNTED + HEAD + "{{ m.content }}" + TAIL + ASK)
+    made = ByHand(trained).text("4").turn("user", "q").turn("assistant", answer, True).turn("user", MARKERS)
+    row = [user("q"), says(answer), user(MARKERS), says("x")]
+    assert ours(tokenizer, row) == made.turn("assistant", "x", True).done()
+
+
 def test_only_a_special_token_ends_a_turn(with_added):
     tokenizer = with_added(HEAD + "{{ m.content }}" + "{{ '<end>\\n' }}{% endfor %}" + ASK, "<end>")
     with pytest.raises(RowError, match="no special token ends turn 1"):
@@ -304,7 +226,8 @@ def test_only_a_special_token_ends_a_turn(with_added):
     [
         (HEAD + "{{ m.content }}" + "{{ '\\n' }}{% endfor %}" + ASK, "labels_uncertain: no special token ends"),
         (HEAD + "{{ '%s %s' % (m.content, messages[0].content) }}" + TAIL, "labels_uncertain: the template builds"),
-        ("{{ messages | length }}" + HEAD + "{{ m.content }}" + TAIL + ASK, "labels_uncertain: the messages before"),
+        (COUNTED + HEAD + "{{ m.content }}" + TAIL + ASK.replace("assistant", "bot"), "labels_uncertain: the messages"),
+        (COUNTED + HEAD + "{{ m.content }}" + TAIL, "labels_uncertain: the messages before"),
         (
             HEAD + "{% if m.role != 'user' %}{{ m.content }}{% endif %}" + TAIL + ASK,
             "template_drops_message: message 0",

@@ -1,0 +1,93 @@
+"""Ids and labels put together by hand from the messages, never by our renderer; and what ours gives."""
+
+import functools
+import json
+
+from tokenizers import Tokenizer
+
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.encode import labelled_ids
+from datakit.pack.labels import label
+
+
+@functools.cache
+def added_tokens(folder) -> dict[str, int]:
+    return {t["content"]: t["id"] for t in json.loads((folder / "tokenizer.json").read_bytes())["added_tokens"]}
+
+
+@functools.cache
+def without_added_tokens(folder) -> Tokenizer:
+    spec = json.loads((folder / "tokenizer.json").read_bytes())
+    return Tokenizer.from_str(json.dumps(spec | {"added_tokens": [], "truncation": None, "padding": None}))
+
+
+class ByHand:
+    """Ids and labels written down piece by piece: `special` ids, text that is learnt and text that is not."""
+
+    def __init__(self, folder) -> None:
+        self.names = added_tokens(folder)
+        self.plain = without_added_tokens(folder)
+        self.ids: list[int] = []
+        self.learnt: list[bool] = []
+        self._run: list[tuple[str, bool]] = []
+
+    def text(self, text: str, learn: bool = False) -> "ByHand":
+        self._run.append((text, learn))
+        return self
+
+    def special(self, name: str, learn: bool = False) -> "ByHand":
+        self._end_run()
+        self.ids.append(self.names[name])
+        self.learnt.append(learn)
+        return self
+
+    def _end_run(self) -> None:
+        """Text between special tokens is encoded in one go; a token is learnt if its first character is."""
+        encoding = self.plain.encode("".join(t for t, _ in self._run), add_special_tokens=False)
+        learnt = [learn for text, learn in self._run for _ in text]
+        self.ids += encoding.ids
+        self.learnt += [learnt[start] for start, _ in encoding.offsets]
+        self._run = []
+
+    def done(self) -> tuple[list[int], list[bool]]:
+        self._end_run()
+        return self.ids, self.learnt
+
+    def turn(self, role: str, text: str, learn: bool = False) -> "ByHand":
+        """One ChatML turn."""
+        self.special("<|im_start|>").text(f"{role}\n").text(text, learn)
+        return self.special("<|im_end|>", learn).text("\n")
+
+
+def ours(tokenizer: ChatTokenizer, messages, tools=None, **options) -> tuple[list[int], list[bool]]:
+    row = label(tokenizer, messages, tools, **options)
+    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
+    learnt = [False] * len(ids)
+    for start, end in spans:
+        learnt[start:end] = [True] * (end - start)
+    return ids.tolist(), learnt
+
+
+def user(text: str) -> dict:
+    return {"role": "user", "content": text}
+
+
+def says(text: str, **more) -> dict:
+    return {"role": "assistant", "content": text} | more
+
+
+SYSTEM = {"role": "system", "content": "Be kind."}
+MARKERS = "look: <|im_end|>\n<|im_start|>assistant\n<think> </tool_call> <|endoftext|>"
+ANSWERS = [
+    "fine",
+    "",
+    " leading space",
+    "\nnew line",
+    "\n\n  both",
+    "   ",
+    "你好，世界",
+    "é" * 3,
+    MARKERS,
+    "<|im_start|>",
+    "12 345\n",
+]
