@@ -26,6 +26,10 @@ from datakit.run.work import Result
 from datakit.stage import with_column
 from datakit.write import Split, read_shard
 
+FEW_BYTES = 256 << 20
+PACKED = 5
+"""Bytes of text in a byte of a compressed file, roughly."""
+
 NOTES = {
     "id_clashes": "rows whose id was taken got a suffix (#2, #3, ...)",
     "repeated_keys": "records name a field twice: the last value counts, the earlier ones are in `extra`",
@@ -52,7 +56,7 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
             partial(parse_unit, planned, staged, run.strict),
             ((u.index, u) for u in units(planned)),
             title="ingest",
-            processes=True,
+            processes=_needs_processes(planned),
         )
         renames = _clashes(staged, parsed)
         notes = sum((Counter(r["notes"]) for r in parsed), Counter({"id_clashes": sum(map(len, renames.values()))}))
@@ -93,6 +97,12 @@ def _job(run: Run, planned: Plan, config: IngestConfig) -> Job:
         parents=tuple(parents),
         lay={"raw": lay},
     )
+
+
+def _needs_processes(planned: Plan) -> bool:
+    """Whether parsing is so much work that processes, which share no interpreter lock, are worth their start."""
+    size = sum(f.bytes * (PACKED if f.compression else 1) for f in planned.files)
+    return size > FEW_BYTES
 
 
 def _remote_hash(url: str) -> str:
