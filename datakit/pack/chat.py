@@ -82,10 +82,7 @@ class ChatTokenizer:
         self._ids = {t["content"]: t["id"] for t in self._added}
         self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
         self.vocab_size = max(original.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        # Padding, truncation and the post-processor's extra tokens are for inference servers; a template says it all.
-        bare = spec | {"truncation": None, "padding": None, "post_processor": None}
-        bare["added_tokens"] = [t | {"content": self._spelled[t["id"]]} for t in self._added]
-        self.encoder = self._made(bare)
+        self.encoder = self._made(self._bare(spec))
         self._decoder = original
         numbers = self.encoder.get_vocab(with_added_tokens=True)
         self.real_ids = {numbers[spelled]: token for token, spelled in self._spelled.items()}
@@ -97,6 +94,15 @@ class ChatTokenizer:
             t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
         )
         """Added tokens that the model makes from plain text too; content that spells one cannot be kept apart."""
+
+    def _bare(self, spec: dict[str, Any]) -> dict[str, Any]:
+        # Padding, truncation and the post-processor's extra tokens are for inference servers; a template says it all.
+        added = [t | {"content": self._spelled[t["id"]]} for t in self._added]
+        return spec | {"truncation": None, "padding": None, "post_processor": None, "added_tokens": added}
+
+    def spec(self) -> dict[str, Any]:
+        """The `tokenizer.json` that `encoder` was made from, parsed."""
+        return self._bare(_parsed(self.definition, self.where))
 
     def _made(self, spec: dict[str, Any]) -> Tokenizer:
         try:

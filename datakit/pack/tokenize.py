@@ -8,6 +8,7 @@ spans; a conversation's are the assistant's turns.
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +20,12 @@ import pyarrow as pa
 
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError
+from datakit.pack.bpe_pipeline import NotRecognised
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.check_ids import CheckIds
-from datakit.pack.encode import Spans, labelled_ids, plain_ids
+from datakit.pack.documents import encode_documents
+from datakit.pack.encode import Spans, labelled_ids
+from datakit.pack.fast_bpe import FastBpe
 from datakit.pack.labels import Labelled, RowError, label
 from datakit.schema import SPANS, tokens
 from datakit.stage import Decision
@@ -75,10 +79,12 @@ class Tokenize:
 
     config: TokenizeConfig
     _tokenizer: ChatTokenizer | None = field(default=None, init=False, repr=False, compare=False)
+    _fast: FastBpe | NotRecognised | None = field(default=None, init=False, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     _checked: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig]]:
-        return Tokenize, (self.config,)
+        return type(self), (self.config,)
 
     @property
     def tokenizer(self) -> ChatTokenizer:
@@ -110,6 +116,18 @@ class Tokenize:
     def kept_columns(self, names: Sequence[str]) -> list[str]:
         """The columns of kept rows: the tokens schema."""
         return list(tokens(preference="rejected_ids" in names).names)
+
+    @property
+    def fast(self) -> FastBpe | None:
+        """The tokenizer in kernels; None where the library must encode."""
+        with self._lock:
+            if self._fast is None:
+                self._fast = FastBpe.of(self.tokenizer.spec(), self.tokenizer.encoder)
+        return self._fast if isinstance(self._fast, FastBpe) else None
+
+    def for_kind(self, kind: str) -> "Tokenize":
+        """The stage for rows of that kind."""
+        return _TokenizeText(self.config) if kind == "document" and self.fast else self
 
     def open(self) -> None:
         """Load the tokenizer; refuse one that lacks the tokens it is asked for."""
@@ -151,21 +169,19 @@ class Tokenize:
         self._checked = True
 
     def _documents(self, batch: pa.RecordBatch) -> Decision:
-        texts: list[str] = batch.column("text").to_pylist()
-        tokenizer, side = self.tokenizer, _Side.empty(batch.num_rows)
-        reasons: list[str | None] = [None] * batch.num_rows
-        details: list[str | None] = [None] * batch.num_rows
-        before = [tokenizer.bos_id] if self.config.add_bos else []
-        after = [tokenizer.eos_id] if self.config.add_eos else []
-        encodings = tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)
-        for i, (text, encoding) in enumerate(zip(texts, encodings, strict=True)):
-            try:
-                ids = plain_ids(tokenizer, text, encoding.ids)
-            except RowError as e:
-                reasons[i], details[i] = e.reason, e.detail
-                continue
-            side.ids[i] = np.array(before + ids + after, np.int32)
-        return _decision(reasons, details, side.columns("input_ids", "label_spans"), "text")
+        bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
+        before = [bos] if self.config.add_bos and bos is not None else []
+        after = [eos] if self.config.add_eos and eos is not None else []
+        made = encode_documents(self.tokenizer, self.fast, batch.column("text"), before, after)
+        columns = {"input_ids": made.input_ids, "label_spans": pa.nulls(batch.num_rows, SPANS)}
+        return _decision(made.reasons, made.details, columns, "text")
+
+
+class _TokenizeText(Tokenize):
+    """Plain text in kernels, which work in threads."""
+
+    __slots__ = ()
+    holds_gil: ClassVar[bool] = False
 
 
 class _Conversations:

@@ -1,0 +1,272 @@
+"""The kernels' ids are the library's: on hostile strings, for every pipeline they know, on real text.
+
+bench/tokenize.py compares every row of every corpus.
+"""
+
+import copy
+import itertools
+import json
+import queue
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from datakit.pack import fast_bpe
+from datakit.pack._kernels_bpe import LONG_BYTES, SHORT_BYTES
+from datakit.pack._kernels_bpe_merge import SCAN_BYTES
+from datakit.pack.bpe_pipeline import REGEXES, NotRecognised, recognise
+from datakit.pack.fast_bpe import FastBpe
+from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
+
+GPT2, LLAMA3, QWEN2 = REGEXES
+TEXT = (
+    "The tokenizer's job: 1234567 pieces, we'LL say; über 東京は日本の首都です。 ได้ยินเสียง\r\n\r\n"
+    "\tdef f(x):\n        return x\n"
+)
+
+
+def byte_level(**more):
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True} | more
+
+
+def split_by(regex):
+    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split, byte_level(use_regex=False)]}
+
+
+@pytest.fixture(scope="session")
+def trained_spec() -> dict:
+    own = Path(__file__).read_text(encoding="utf-8")
+    files = train_tokenizer([TEXT * 3, own, own.upper()], TokenizerConfig(vocab_size=700))
+    return json.loads(files["tokenizer.json"])
+
+
+def changed(spec, **parts):
+    made = copy.deepcopy(spec)
+    made["model"] |= parts.pop("model", {})
+    return made | parts
+
+
+def without_bytes(spec):
+    """As SmolLM: a few bytes are no token, and the library leaves them out of the text."""
+    model = spec["model"]
+    gone = {"e", "x", "æ", "Ģ", "Ġ"}
+    merges = [m for m in model["merges"] if not gone & set("".join(m))]
+    vocab = {t: i for t, i in model["vocab"].items() if not gone & set(t)}
+    return changed(spec, model={"merges": merges, "vocab": vocab})
+
+
+VARIANTS = {
+    "ours": lambda spec: spec,
+    "gpt2": lambda spec: changed(spec, pre_tokenizer=byte_level()),
+    "gpt2 as Split": lambda spec: changed(spec, pre_tokenizer=split_by(GPT2)),
+    "llama3": lambda spec: changed(spec, pre_tokenizer=split_by(LLAMA3)),
+    "qwen2": lambda spec: changed(spec, pre_tokenizer=split_by(QWEN2), normalizer={"type": "NFC"}),
+    "ignore_merges": lambda spec: changed(spec, model={"ignore_merges": True, "merges": spec["model"]["merges"][:150]}),
+    "bytes missing": without_bytes,
+}
+
+
+@pytest.fixture(scope="session", params=VARIANTS)
+def pair(request, trained_spec):
+    """The fast path of a tokenizer, and the library's."""
+    spec = VARIANTS[request.param](trained_spec)
+    library = Tokenizer.from_str(json.dumps(spec))
+    fast = FastBpe.of(spec, library)
+    assert isinstance(fast, FastBpe), fast
+    return fast, library
+
+
+def rows_of(fast, texts, **around):
+    ids, offsets = fast.encode(pa.array(texts, pa.string()), **around)
+    return [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+
+
+def expected(library, texts):
+    return [e.ids for e in library.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+AWKWARD = [
+    *(" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeff"),
+    *("'s", "'S", "'ſ", "'ll", "'lL", "'Re", "'K", "'", "''", "’s"),
+    *("1", "12345", "٣", "²", "½", "Ⅷ", "〇", "一", "𝟘", "१२"),
+    *(
+        "a",
+        "Ab",
+        "é",
+        "e\u0301",
+        "ß",
+        "中文字",
+        "首都です",
+        "ไทยนี้",
+        "한국",
+        "\u1112\u1161\u11ab",
+        "हिन्दी",
+        "🦊",
+        "👩‍👩‍👧",
+        "🇩🇪",
+    ),
+    *("\u0301", "\u0345\u0334", "\u0334\u0345", "\u212b", "\u0958", "\ufdd0\ue001", "\U00010ffff"[:1], "\U0010ffff"),
+    *("!", "...", "--------", "======", "://", "_", "#", "\\", '"', "<|im_end|>", "<|im_start|>", "<|im_", "|>", "<"),
+    *("the", "return", " tokenizer", "x" * 40, "=" * 70, " " * 50, "日本の首都です東京は" * 4, "aaaaab" * 12),
+]
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+TEXTS = st.lists(st.one_of(st.sampled_from(AWKWARD), st.text(CHARACTERS, max_size=4)), max_size=12).map("".join)
+
+
+@settings(max_examples=40)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=6))
+def test_ids_are_the_librarys_on_hostile_text(pair, texts):
+    fast, library = pair
+    assert rows_of(fast, texts) == expected(library, texts)
+
+
+@pytest.mark.parametrize("pair", ["ours", "qwen2"], indirect=True)
+def test_every_code_point_is_classed_as_the_library_does(pair):
+    fast, library = pair
+    codes = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    texts = ["".join(f"a{chr(c)}1" for c in codes[i : i + 997]) for i in range(0, 0x34000, 997)]
+    texts += ["".join(map(chr, codes[i : i + 4001])) for i in range(0x34000, len(codes), 4001)]
+    for i in range(0, len(texts), 50):
+        assert rows_of(fast, texts[i : i + 50]) == expected(library, texts[i : i + 50])
+
+
+def test_two_awkward_strings_in_every_order(pair):
+    fast, library = pair
+    texts = [a + b + c for a in AWKWARD for b in AWKWARD for c in ("", "a")]
+    assert rows_of(fast, texts) == expected(library, texts)
+
+
+@pytest.mark.parametrize("n", [SHORT_BYTES, LONG_BYTES, SCAN_BYTES, 300])
+def test_pieces_around_every_limit(pair, n):
+    fast, library = pair
+    texts = [unit * k for unit in ("a", "ab", "the", "東", "東京", "-") for k in range(n // 4 - 3, n + 3)]
+    assert rows_of(fast, texts) == expected(library, texts)
+
+
+def test_a_piece_of_a_million_bytes_takes_no_quadratic_time(pair):
+    fast, library = pair
+    text = ["the" * 100_000 + "東京" * 20_000]
+    assert rows_of(fast, text) == expected(library, text)
+
+
+def test_a_full_cache_changes_nothing(monkeypatch, trained_spec):
+    monkeypatch.setattr(fast_bpe, "SHORT_SLOTS", 8)
+    monkeypatch.setattr(fast_bpe, "LONG_SLOTS", 4)
+    library = Tokenizer.from_str(json.dumps(trained_spec))
+    fast = FastBpe.of(trained_spec, library)
+    rng = np.random.default_rng(0)
+    words = Path(__file__).read_text(encoding="utf-8").split()
+    texts = [" ".join(rng.choice(words, 50)) for _ in range(40)]
+    assert rows_of(fast, texts) == expected(library, texts)
+    assert fast.tally.misses > 0.5 * fast.tally.pieces
+
+
+def test_ids_are_put_around_rows_with_text_alone(pair):
+    fast, library = pair
+    (first, last) = expected(library, ["ab", "b"])
+    assert rows_of(fast, ["ab", "", None, "b"], before=[1], after=[2, 3]) == [
+        [1, *first, 2, 3],
+        [],
+        [],
+        [1, *last, 2, 3],
+    ]
+
+
+def test_a_slice_of_a_column_is_its_own(pair):
+    fast, library = pair
+    texts = ["zero", "ein Text", "dos", "三つ", ""]
+    ids, offsets = fast.encode(pa.array(texts).slice(1, 3))
+    assert [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected(library, texts[1:4])
+
+
+def test_byte_ends_tell_where_tokens_end(trained_spec):
+    fast = FastBpe.of(trained_spec, Tokenizer.from_str(json.dumps(trained_spec)))
+    text = "the tokenizer's 東京 <|im_end|>\n"
+    ids, _ = fast.encode(pa.array([text]))
+    whole, encoding = text.encode(), fast.library.encode(text)
+    ends = fast.byte_ends(ids).tolist()
+    assert ends[-1] == len(whole)
+    for i, end in enumerate(ends):
+        assert len(whole[:end].decode(errors="ignore")) <= encoding.offsets[i][1]
+
+
+def test_threads_share_tables_and_not_caches(pair):
+    fast, library = pair
+    texts = [TEXT[i:] + TEXT[:i] for i in range(60)]
+    wanted, found = expected(library, texts), queue.SimpleQueue()
+    threads = [threading.Thread(target=lambda: found.put(rows_of(fast, texts))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(found.get() == wanted for _ in threads)
+
+
+def test_normal_forms_keep_added_tokens_apart(trained_spec):
+    """NFC composes `>` and U+0338; an added token is found before that can happen."""
+    spec = VARIANTS["qwen2"](trained_spec)
+    library = Tokenizer.from_str(json.dumps(spec))
+    fast = FastBpe.of(spec, library)
+    texts = [
+        "<|im_end|>\u0338",
+        "e\u0301<|im_end|>e\u0301",
+        "e\u0301>\u0338",
+        "\u037e<\u2000|im_end|>",
+        "\u1fef e\u0301\u0323",
+    ]
+    assert rows_of(fast, texts) == expected(library, texts)
+    assert fast.tally.library_rows == 2
+
+
+REFUSED = {
+    "dropout": {"model": {"dropout": 0.1}},
+    "byte_fallback": {"model": {"byte_fallback": True}},
+    "end_of_word_suffix": {"model": {"end_of_word_suffix": "</w>"}},
+    "model is WordPiece": {"model": {"type": "WordPiece"}},
+    "the model has novelty": {"model": {"novelty": 1}},
+    "the file has novelty": {"novelty": 1},
+    "truncation": {"truncation": {"max_length": 5}},
+    "normalizer": {"normalizer": {"type": "NFKC"}},
+    "adds a space": {"pre_tokenizer": byte_level(add_prefix_space=True)},
+    "the regex is": {"pre_tokenizer": split_by(GPT2.replace("'s", "'S"))},
+    "last pre-tokenizer": {"pre_tokenizer": None},
+    "a pre-tokenizer is": {
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, byte_level()]}
+    },
+    "has lstrip": {"added_tokens": [{"id": 0, "content": "<x>", "lstrip": True}]},
+    "found after normalisation": {
+        "normalizer": {"type": "NFC"}, "added_tokens": [{"id": 0, "content": "<x>", "normalized": True}]
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_is_not_known_exactly_is_left_to_the_library(trained_spec, why):
+    with pytest.raises(NotRecognised, match=why):
+        recognise(changed(trained_spec, **REFUSED[why]))
+
+
+@pytest.mark.parametrize("name", ["minimind", "smollm", "qwen2"])
+def test_real_tokenizers_on_real_text(shared, real, load, name):
+    """The reserved spelling of added tokens is what the stage encodes with."""
+    tokenizer = load(real(name))
+    fast = FastBpe.of(tokenizer.spec(), tokenizer.encoder)
+    assert isinstance(fast, FastBpe), fast
+    corpora = shared / "corpora"
+    texts = pq.read_table(corpora / "web/classic_books_en.parquet", columns=["text"])["text"][:1].to_pylist()
+    for path in ("language/udhr_paragraphs.jsonl.zst", "web/react_docs_zh.jsonl.zst", "web/electron_8_langs.jsonl.zst"):
+        with pa.input_stream(str(corpora / path)) as stream:
+            lines = stream.read().splitlines()
+        texts += [json.loads(line)["text"] for line in lines[:: max(1, len(lines) // 150)]][:150]
+    texts += [text[: len(text) // 2] + tokenizer._spelled[min(tokenizer._spelled)] + text for text in texts[1:50]]
+    texts = [text[:10_000] for text in texts]
+    assert rows_of(fast, texts) == expected(tokenizer.encoder, texts)
+    assert fast.tally.fast_share == 1
