@@ -100,6 +100,11 @@ def count(name: str, texts: pa.Array, config: Any) -> Signals:
     return found
 
 
+def counting(name: str, config: Any) -> dict[str, Any]:
+    """The values of a rule set's config that shape what it counts."""
+    return {field: getattr(config, field) for field in _module(name).COUNTING}
+
+
 def editor(name: str, config: Any, kind: str) -> Edit | None:
     """How a rule set changes the texts of rows of a kind that stay; None for one that only judges."""
     edit = getattr(_module(name), "edit", None)
