@@ -19,12 +19,16 @@ FORMAT = "datakit.manifest"
 FORMAT_VERSION = 1
 
 
+ROLES = ("kept", "dropped", "quarantine", "signals")
+"""What a shard holds: rows that stayed, rows that went, records that could not be read; what was measured of rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shard:
     """One file that a stage wrote."""
 
     path: str
-    """Relative to the data folder; its first part is `kept`, `dropped` or `quarantine`."""
+    """Relative to the data folder; its first part is one of `ROLES`."""
     rows: int
     bytes: int
     sha256: str
@@ -33,12 +37,12 @@ class Shard:
 
     def __post_init__(self) -> None:
         parts = PurePosixPath(self.path).parts
-        if not parts or parts[0] not in ("kept", "dropped", "quarantine") or ".." in parts or "\\" in self.path:
+        if not parts or parts[0] not in ROLES or ".." in parts or "\\" in self.path:
             raise ManifestError(f"shard path {self.path!r} leaves the data folder or names no role")
 
     @property
     def role(self) -> str:
-        """`kept`, `dropped` or `quarantine`."""
+        """One of `ROLES`."""
         return PurePosixPath(self.path).parts[0]
 
 

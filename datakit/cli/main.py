@@ -18,6 +18,7 @@ COMMANDS = {
     "filter": ("datakit.cli.stages:filter_", "Drop rows that fail the quality rules."),
     "tokenize": ("datakit.cli.stages:tokenize", "Turn rows into token ids and label spans."),
     "pack": ("datakit.cli.stages:pack", "Fit token sequences into rows and write the trainer's format."),
+    "tune": ("datakit.cli.tune:tune", "Show what each threshold of the filter drops, and what another would."),
     "tokenizer": ("datakit.cli.tokenizer:tokenizer", "Train a tokenizer."),
     "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
     "peek": ("datakit.cli.packed:peek", "Show a packed row as text, with its labels."),

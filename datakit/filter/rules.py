@@ -14,7 +14,7 @@ import functools
 import importlib
 import math
 import pkgutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Protocol
@@ -89,6 +89,12 @@ def config_class(name: str) -> type:
     return found
 
 
+def measures(name: str, rows: Rows, config: Any) -> Iterator[Measure]:
+    """What a rule set measures of rows, in the order in which its thresholds decide."""
+    found: Iterator[Measure] = _module(name).measure(rows, config)
+    return found
+
+
 def counts_itself(name: str) -> bool:
     """Whether a rule set has signals of its own."""
     return hasattr(_module(name), "count")
@@ -98,6 +104,11 @@ def count(name: str, texts: pa.Array, config: Any) -> Signals:
     """The signals that a rule set counts by itself."""
     found: Signals = _module(name).count(texts, config)
     return found
+
+
+def counting(name: str, config: Any) -> dict[str, Any]:
+    """The values of a rule set's config that shape what it counts."""
+    return {field: getattr(config, field) for field in _module(name).COUNTING}
 
 
 def editor(name: str, config: Any, kind: str) -> Edit | None:
@@ -110,7 +121,7 @@ def judge(rule_sets: Iterable[tuple[str, Any]], rows: Rows, count: int) -> Verdi
     """Hold the rows against (name, config) of each rule set, in that order; the first failure is a row's reason."""
     reasons, details = np.full(count, None, object), np.full(count, None, object)
     for name, config in rule_sets:
-        for measure in _module(name).measure(rows, config):
+        for measure in measures(name, rows, config):
             limit = getattr(config, measure.threshold)
             failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
             reasons[failed] = f"{name}.{measure.threshold}"

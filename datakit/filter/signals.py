@@ -32,16 +32,11 @@ class Signals:
         """part / whole of each row, 0 where the whole is 0, rounded to 1e-3 as everything that decides."""
         return ratio(self[part], self[whole])
 
-    def column(self) -> pa.Array:
-        """The signals as one struct column."""
-        names = list(self.counts)
-        return pa.StructArray.from_arrays([pa.array(self[n]) for n in names], names)
-
     @classmethod
-    def from_column(cls, column: pa.StructArray) -> "Signals":
-        """The signals that `column` saved."""
-        names = [field.name for field in column.type]
-        return cls({n: column.field(n).to_numpy(zero_copy_only=False) for n in names})
+    def from_batch(cls, batch: pa.RecordBatch) -> "Signals":
+        """The signals that are columns of `batch`: those of integers."""
+        names = [f.name for f in batch.schema if pa.types.is_int64(f.type)]
+        return cls({n: batch.column(n).to_numpy(zero_copy_only=False) for n in names})
 
 
 def measure(texts: pa.Array) -> Signals:

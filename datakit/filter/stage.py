@@ -1,21 +1,20 @@
 """The filter stage: rule sets over shared signals, the first failed threshold is the reason."""
 
 import dataclasses
-import functools
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import Any, ClassVar, Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, section
-from datakit.errors import ConfigError, InputError
+from datakit.errors import ConfigError
 from datakit.filter.edits import apply
-from datakit.filter.rules import available, config_class, count, editor, judge
-from datakit.filter.signals import Signals, measure
+from datakit.filter.measured import Measured, kind_of
+from datakit.filter.rules import available, config_class, counting, counts_itself, editor, judge
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION
-from datakit.text.view import On, view
+from datakit.text.view import On
 
 DEFAULT_RULES: Final = {
     "document": ("gopher_quality", "gopher_repetition"),
@@ -37,7 +36,7 @@ class FilterOptions:
     rules: tuple[str, ...] = option((), "rule sets in the order they decide; empty: those of the row kind")
     on: Literal["auto", "all", "prompt", "answer"] = option("auto", "the part of a row to look at; auto: by row kind")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
-    signals: bool = option(False, "save what was measured as a column")
+    signals: bool = option(True, "save what was measured beside the rows, for other thresholds and `datakit tune`")
 
     def __post_init__(self) -> None:
         for name in self.rules:
@@ -68,26 +67,6 @@ FilterConfig: Final[type[FilterOptions]] = dataclasses.make_dataclass(
 """`FilterOptions` and a section of thresholds for every rule set in this folder."""
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """A batch as rule sets see it (`rules.Rows`)."""
-
-    batch: pa.RecordBatch
-    config: FilterOptions
-    """Of the stage for the rows' kind."""
-
-    @functools.cached_property
-    def texts(self) -> pa.Array:
-        return view(self.batch, cast(On, self.config.on), self.config.include_system)
-
-    @functools.cached_property
-    def signals(self) -> Signals:
-        return measure(self.texts)
-
-    def counted(self, rule_set: str) -> Signals:
-        return count(rule_set, self.texts, getattr(self.config, rule_set))
-
-
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Drops rows that fail a threshold; the reason is `<rule set>.<threshold>`, the first in the order of the rules."""
@@ -111,34 +90,37 @@ class Filter:
     def open(self) -> None:
         """Nothing to load: the character table is built with the first batch."""
 
+    def saves(self) -> dict[str, Any] | None:
+        """What the saved signals depend on: the view, and the configs of rule sets that count by themselves."""
+        if not self.config.signals:
+            return None
+        counted = {n: counting(n, getattr(self.config, n)) for n in self.config.rules if counts_itself(n)}
+        seen = {"on": self.config.on, "include_system": self.config.include_system}
+        return {"role": "signals", "view": seen, "counted": counted} | self.resources()
+
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Hold every row against the active rule sets.
 
         Raises:
             InputError: the rows are tokens, which have no text.
         """
-        kind = _kind(batch.schema.names)
-        settled = self.for_kind(kind).config
-        rows = _Rows(batch, settled)
-        active = [(name, getattr(settled, name)) for name in settled.rules]
+        return self._decide(Measured(batch, self.for_kind(kind_of(batch)).config))
+
+    def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch) -> Decision:
+        """The same decision from the signals that an earlier run saved of these rows."""
+        return self._decide(Measured(batch, self.for_kind(kind_of(batch)).config, saved))
+
+    def _decide(self, rows: Measured) -> Decision:
+        kind, config, batch = kind_of(rows.batch), rows.config, rows.batch
+        active = [(name, getattr(config, name)) for name in config.rules]
         verdicts = judge(active, rows, batch.num_rows)
         reasons = pa.array(verdicts.reasons, pa.string())
-        edits = [edit for name, config in active if (edit := editor(name, config, kind))]
+        edits = [edit for name, rules in active if (edit := editor(name, rules, kind))]
         columns, edited = apply(batch, pc.is_null(reasons), edits)
-        if self.config.signals:
-            columns["signals"] = rows.signals.column()
         return Decision(
             reasons=reasons,
             detail=pa.array(verdicts.details, pa.string()),
             columns=columns,
+            aside={"signals": rows.table()} if config.signals else {},
             edited=edited if edits else None,
         )
-
-
-def _kind(names: list[str]) -> str:
-    for column, kind in (("text", "document"), ("messages", "conversation"), ("chosen", "preference")):
-        if column in names:
-            return kind
-    raise InputError(
-        f"the filter stage reads text, but these rows have only {', '.join(names)}: filter before the tokenize stage"
-    )

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from datakit.errors import DatakitError
 from datakit.manifest import Count, Ledger, Shard, data_dir, load
+from datakit.run.aside import Beside, earlier
 from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
 from datakit.run.work import Result, Work
 from datakit.stage import ReduceStage, Stage, split
@@ -37,11 +38,18 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) 
     shards, folder = tables(source, "kept"), data_dir(parent, source)
     with job.work() as work:
         facts: dict[str, Any] = {}
+        saved = None
+        if wants := getattr(stage, "saves", lambda: None)():
+            facts["saved"] = wants
+            if found := earlier(job.manifest, job.data, source.version, wants):
+                run.progress.line(f"{stage.name}: deciding from what {found[0].version} measured")
+                saved = found[1] / wants["role"]
         if hasattr(stage, "reduce"):
-            stage, facts = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
+            stage, reduced = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
+            facts |= reduced
         results = work.phase(
             "split",
-            partial(split_unit, stage, folder, job.data),
+            partial(split_unit, stage, folder, job.data, saved),
             enumerate(s.path for s in shards),
             title=stage.name,
             units=len(shards),
@@ -99,17 +107,24 @@ def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, index: int, pa
     return {"rows": rows, "bytes": size}
 
 
-def split_unit(stage: Stage, folder: Path, data: Path, index: int, path: str) -> Result:
-    """Decide about the rows of one shard and write its kept and dropped rows."""
+def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: int, path: str) -> Result:
+    """Decide about the rows of one shard and write its kept and dropped rows, and what the stage saves beside them.
+
+    `saved` is the folder with what an earlier run of the stage saved.
+    """
     stage.open()
+    beside = Beside(saved / f"part-{index:05d}.parquet") if saved else None
     count, tokens, size = Count(), None, 0
     with Split(data, index) as out:
         for batch in read_shard(folder / path):
-            decision = stage.decide(batch)
+            known = beside.take(batch.num_rows) if beside else None
+            decision = stage.decide(batch) if known is None else stage.decide_again(batch, known)
             kept, dropped = split(batch, decision, stage.name)
             columns = getattr(stage, "kept_columns", lambda names: names)(kept.schema.names)
             out.write("kept", kept.select(columns))
             out.write("dropped", dropped)
+            for role, table in decision.aside.items():
+                out.write(role, table)
             count = count.plus(_count(batch, kept, dropped, decision.edited))
             size += batch.nbytes
             if "input_ids" in columns:

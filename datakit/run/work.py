@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 
 from datakit.errors import DatakitError, UsageError
 from datakit.execute.local import Local
-from datakit.manifest import write_whole
+from datakit.manifest import ROLES, write_whole
 
 Result = dict[str, Any]
 """What a unit reports, as JSON; `files` lists [path relative to the data folder, bytes], `rows` and `bytes` feed the
@@ -82,7 +82,7 @@ class Work:
             # a self-contained folder is written again: its manifest goes first, so that it never names other shards
             (self.data / "manifest.json").unlink(missing_ok=True)
             for entry in self.data.iterdir():
-                if entry.name in ("kept", "dropped", "quarantine"):
+                if entry.name in ROLES:
                     shutil.rmtree(entry)
             for entry in self.folder.iterdir():
                 if entry.is_dir():

@@ -240,9 +240,9 @@ def test_a_ratio_of_nothing_is_zero_and_ratios_are_rounded():
     assert signals.ratio("alpha_words", "words").tolist() == [0.0, 0.333]
 
 
-def test_signals_survive_being_saved_as_a_column():
+def test_signals_survive_being_saved_as_columns():
     signals = measure(pa.array(EDGES))
-    restored = Signals.from_column(signals.column())
+    restored = Signals.from_batch(pa.record_batch({n: pa.array(v) for n, v in signals.counts.items()}))
     assert list(restored.counts) == list(signals.counts)
     assert all(np.array_equal(restored[name], signals[name]) for name in signals.counts)
 

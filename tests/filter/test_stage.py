@@ -312,13 +312,34 @@ def test_the_stage_is_small_and_travels():
 
 def test_saved_signals_are_those_that_decided():
     batch = documents(PROSE, "short", "")
-    decision = stage(signals=True).decide(batch)
+    decision = stage().decide(batch)
     kept, dropped = split(batch, decision, "filter")
     assert kept.num_rows + dropped.num_rows == 3
-    words = Signals.from_column(decision.columns["signals"])["words"].tolist()
+    assert kept.schema == batch.schema
+    words = Signals.from_batch(decision.aside["signals"])["words"].tolist()
     assert words == measure(batch["text"])["words"].tolist() == [67, 1, 0]
-    assert "signals" in kept.schema.names
-    assert "signals" in dropped.schema.names
+    assert stage(signals=False).decide(batch).aside == {}
+
+
+@pytest.mark.parametrize("rules", [(), ("c4", "fineweb", "gopher_quality", "gopher_repetition")])
+def test_saved_signals_decide_as_the_text_did(rules):
+    texts = [PROSE, "", *REPETITION.values(), *(text for text, _ in (*QUALITY.values(), *FINEWEB.values()))]
+    first = stage(rules=rules).decide(documents(*texts))
+    for values in ({}, {"gopher_quality": {"min_words": 30}}, {"fineweb": {"max_dup_line_char_ratio": 0.6}}):
+        other = stage(**({"rules": rules} if rules else {}) | values)
+        again = other.decide_again(documents(*texts), first.aside["signals"])
+        assert again == other.decide(documents(*texts))
+
+
+def test_only_what_shapes_the_signals_is_remembered_of_the_config():
+    def saved(**values) -> dict | None:
+        return stage(**values).for_kind("document").saves()
+
+    assert saved(gopher_quality={"min_words": 3}) == saved()
+    assert saved(rules=["c4"], c4={"min_sentences": 3}) == saved(rules=["c4"])
+    assert saved(rules=["c4"], c4={"min_line_words": 5}) != saved(rules=["c4"])
+    assert saved(include_system=True) != saved()
+    assert saved(signals=False) is None
 
 
 def test_verdicts_do_not_depend_on_the_batch():

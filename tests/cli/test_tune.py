@@ -1,0 +1,103 @@
+"""Signals are measured once: other thresholds, and what each would drop."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from datakit.cli.tune import tune
+from datakit.config import build
+from datakit.filter.stage import Filter, FilterConfig
+from datakit.filter.tune import findings
+
+SENTENCE = "The river had been rising since the morning, and nobody in the town knew how long it would last. "
+
+
+@pytest.fixture
+def corpus(project: Path) -> Path:
+    rows = [
+        {"id": f"r{n}", "text": " ".join([f"Row {n} begins here.", *(SENTENCE.split() * 6)[: 10 * n]]) + "."}
+        for n in range(12)
+    ]
+    path = project / "corpus.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def ledger(said) -> dict:
+    return json.loads(said.out)["ledger"]["rows"]
+
+
+def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkeypatch):
+    rules = ("--rules", "gopher_quality,c4", "--dataset", "d", "--json", "--set", "c4.min_sentences=1")
+    first = ledger(datakit("filter", corpus, *rules))
+
+    def measured(*_):
+        raise AssertionError("the text was measured again")
+
+    monkeypatch.setattr("datakit.filter.measured.measure", measured)
+    monkeypatch.setattr("datakit.filter.measured.count", measured)
+    again = datakit("filter", *rules, "--set", "gopher_quality.min_words=30")
+    assert again.code == 0, again.err
+    assert ledger(again)["kept"] > first["kept"]
+    assert datakit("verify", "manifests/d/filter.json").code == 0
+
+
+def test_decisions_from_saved_signals_are_those_from_the_text(datakit, corpus):
+    more = ("--rules", "gopher_quality,gopher_repetition", "--set", "gopher_quality.min_words=30", "--json")
+    datakit("filter", corpus, "--rules", "gopher_quality,gopher_repetition", "--dataset", "a")
+    shards = []
+    for dataset, inputs in (("a", ()), ("b", (corpus,))):
+        datakit("filter", *inputs, *more, "--dataset", dataset)
+        shards.append(json.loads(Path(f"manifests/{dataset}/filter.json").read_text())["shards"])
+    assert shards[0] == shards[1]
+
+
+def test_a_value_that_shapes_the_signals_measures_again(datakit, corpus):
+    datakit("filter", corpus, "--rules", "c4", "--dataset", "d")
+    again = datakit("filter", "--rules", "c4", "--dataset", "d", "--set", "c4.min_line_words=20")
+    assert "deciding from" not in again.err + again.out
+    third = datakit("filter", "--rules", "c4", "--dataset", "d", "--set", "c4.min_sentences=1")
+    assert "deciding from" in third.err + third.out
+
+
+def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
+    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
+    (said,) = json.loads(datakit("tune", "gopher_quality.min_words", "--dataset", "d", "--json").out)
+    words = [4 + 10 * n for n in range(12)]
+    assert said["drops"] == sum(w < 50 for w in words)
+    assert said["limits"]["64"] == 0.5
+    assert said["inside"] == [["r5", 54], ["r6", 64]]
+    assert said["outside"] == [["r4", 44], ["r3", 34]]
+    shown = datakit("tune", "gopher-quality", "--dataset", "d", "--set", "gopher_quality.min_words=60").out
+    assert "gopher_quality.min_words = 60" in shown
+    assert "r6: Row 6 begins here." in shown
+
+
+def test_tune_shows_rule_sets_that_were_not_on(datakit, corpus):
+    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
+    assert "fineweb.max_short_line_ratio = 0.67" in datakit("tune", "fineweb", "--dataset", "d").out
+    said = datakit("tune", "c4", "--dataset", "d")
+    assert said.code == 2 and "c4: was not measured" in said.err
+
+
+def test_tune_without_a_run_or_without_signals_says_what_to_do(datakit, corpus):
+    assert "datakit filter" in datakit("tune", "--dataset", "d").err
+    datakit("filter", corpus, "--no-signals", "--dataset", "d")
+    assert "holds no signals" in datakit("tune", "--dataset", "d").err
+    assert tune.help
+
+
+@pytest.mark.parametrize("threshold", ["min_words", "max_words"])
+def test_every_limit_drops_the_share_that_it_says(threshold):
+    texts = ["the of " * n for n in (1, 1, 2, 3, 5, 8, 8, 8, 13, 30)]
+    stage = Filter(config=build(FilterConfig, {"rules": ["gopher_quality"]}, "filter")).for_kind("document")
+    batch = pa.record_batch({"text": texts, "id": [str(i) for i in range(10)]})
+    table = pa.Table.from_batches([stage.decide(batch).aside["signals"]])
+    config = stage.config.gopher_quality
+    (found,) = [f for f in findings(table, [("gopher_quality", config)], 1) if f.name.endswith(threshold)]
+    words = [len(t.split()) for t in texts]
+    assert found.limits
+    for limit, share in found.limits.items():
+        assert share == sum(w < limit if threshold == "min_words" else w > limit for w in words) / 10
