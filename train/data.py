@@ -171,6 +171,10 @@ class StepStream(IterableDataset[list[Batch]]):
 
     def __init__(self, data: PackedSet, config: DataConfig, seed: int, first_step: int = 0) -> None:
         super().__init__()
+        if config.batch_rows % (unit := data.packed.header.rows_per_unit):
+            raise ConfigError(
+                f"batch_rows {config.batch_rows} would split units of {unit} rows: {data.manifest} needs a multiple"
+            )
         self.data, self.config, self.first_step = data, config, first_step
         self.plan = StepPlan(
             data.widths(config.bucket_sizes),
@@ -178,6 +182,7 @@ class StepStream(IterableDataset[list[Batch]]):
             grad_accum=config.grad_accum,
             shuffle_buffer=config.shuffle_buffer,
             seed=(int(data.version, 16), seed),
+            rows_per_unit=data.packed.header.rows_per_unit,
         )
 
     def __iter__(self) -> Iterator[list[Batch]]:

@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from datakit.config import digest, sha256_file
 from datakit.errors import ModelError
 from train.model import CausalLM, ModelConfig
 
@@ -170,6 +171,12 @@ def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
         for name, parameter in expected.items():
             parameter.copy_(found[name])
     return model.to(device)
+
+
+def fingerprint(folder: Path) -> str:
+    """SHA-256 over what a model is: its config.json and its weights, 64 hex digits."""
+    files = [folder / "config.json", *sorted(folder.glob("model*.safetensors"))]
+    return digest({f.name: sha256_file(f) for f in files})
 
 
 def read_config(folder: Path) -> ModelConfig:

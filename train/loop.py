@@ -1,7 +1,7 @@
 """The one loop: steps, accumulation, clipping, schedule, precision, reports and checkpoints.
 
-An objective supplies `loss(model, batch) -> (loss_sum, count)`. Gradients of the sums are divided by the count of the
-whole optimizer step, so splitting a step into micro-batches changes nothing but speed.
+An objective supplies `loss(model, batch) -> (loss_sum, count)`, with further sums to log if it has any. All are divided
+by the count of the whole optimizer step, so splitting a step into micro-batches changes nothing but speed.
 """
 
 import contextlib
@@ -10,11 +10,11 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import FrameType
-from typing import Literal
+from types import FrameType, MappingProxyType
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,7 +27,18 @@ from train.model import CausalLM
 from train.optim import OptimConfig, learning_rate
 from train.report import Metrics, StepReport, peak_flops
 
-Loss = Callable[[CausalLM, Batch], tuple[Tensor, int]]
+
+class LossSum(NamedTuple):
+    """What an objective gives for a micro-batch."""
+
+    loss_sum: Tensor
+    divisor: int
+    """What the sums are divided by: label tokens, or pairs."""
+    logged: Mapping[str, Tensor] = MappingProxyType({})
+    """Other sums, which are logged as means under these names."""
+
+
+Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,26 +166,30 @@ class Trainer:
             group["lr"] = lr
         batches = [batch.to(self.device) for batch in next(steps)]
         data_seconds = time.perf_counter() - begin
-        loss_sum, count = self._backward(batches)
+        count, sums = self._backward(batches)
         grad_norm = self._scale_gradients(count)
-        loss = loss_sum / max(1, count)
+        means = {name: total / max(1, count) for name, total in sums.items()}
+        loss = means.pop("loss")
         if not (math.isfinite(loss) and math.isfinite(grad_norm)):
             self._refuse(step, loss, grad_norm, batches)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         self.state = self.state.moved(step)
-        return self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
+        report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
+        return replace(report, logged=means)
 
-    def _backward(self, batches: list[Batch]) -> tuple[float, int]:
-        """Gradients of the summed loss of all micro-batches; (loss_sum, count)."""
-        total, count = 0.0, 0
+    def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
+        """Gradients of the summed loss of all micro-batches; their count, and every sum, the loss's among them."""
+        total, sums = 0, {"loss": 0.0}
         for batch in batches:
             with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
-                loss_sum, labels = self.loss(self.model, batch)
-            if labels:
+                loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
+            if count:
                 loss_sum.backward()  # type: ignore[no-untyped-call]
-            total, count = total + loss_sum.item(), count + labels
-        return total, count
+            total += count
+            for name, value in {"loss": loss_sum, **logged}.items():
+                sums[name] = sums.get(name, 0.0) + value.item()
+        return total, sums
 
     def _scale_gradients(self, count: int) -> float:
         """Divide by the step's count and clip; the norm before clipping."""

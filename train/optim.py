@@ -14,7 +14,7 @@ from datakit.errors import ConfigError
 class OptimConfig:
     """How the weights move."""
 
-    lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size for random weights, 1e-5 for trained ones")
+    lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size for random weights, else the objective's")
     min_lr_ratio: float = option(0.1, "learning rate at the end, as a share of the peak")
     warmup_steps: int = option(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
     weight_decay: float = option(0.01, "decay of matrices; norms, biases and embeddings have none")
@@ -31,13 +31,13 @@ class OptimConfig:
             raise ConfigError("beta1 and beta2 must lie in 0..1 (1 excluded), warmup_steps must be at least -1")
 
 
-def peak_rate(config: OptimConfig, hidden_size: int, trained: bool) -> float:
+def peak_rate(config: OptimConfig, hidden_size: int, trained_rate: float | None) -> float:
     """The peak learning rate where the user named none.
 
-    Random weights: inversely to the width (Yang et al., 2022), 5e-4 at 512, where minimind trains; trained weights:
-    minimind's 1e-5.
+    Random weights (`trained_rate` is None): inversely to the width (Yang et al., 2022), 5e-4 at 512, where minimind
+    trains; trained weights: `trained_rate`.
     """
-    return config.lr or (1e-5 if trained else 0.256 / hidden_size)
+    return config.lr or (0.256 / hidden_size if trained_rate is None else trained_rate)
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:

@@ -55,18 +55,29 @@ class StepPlan:
     """The steps of a data set: `step(i)` for any i, in any order."""
 
     def __init__(
-        self, widths: Int64, *, batch_rows: int, grad_accum: int, shuffle_buffer: int, seed: tuple[int, ...]
+        self,
+        widths: Int64,
+        *,
+        batch_rows: int,
+        grad_accum: int,
+        shuffle_buffer: int,
+        seed: tuple[int, ...],
+        rows_per_unit: int = 1,
     ) -> None:
-        """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows."""
-        self.widths, self.batch_rows, self.grad_accum = widths, batch_rows, grad_accum
-        self.shuffle_buffer, self.seed = shuffle_buffer, seed
+        """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows.
+
+        Rows move in units of `rows_per_unit` neighbours, which share a micro-batch and the widest one's bucket.
+        """
+        self.widths = widths.reshape(-1, rows_per_unit).max(1)
+        self.rows_per_unit, self.batch_units = rows_per_unit, batch_rows // rows_per_unit
+        self.grad_accum, self.shuffle_units, self.seed = grad_accum, shuffle_buffer // rows_per_unit, seed
         self._epoch: tuple[int, list[MicroBatch]] | None = None
 
     @property
     def steps_per_epoch(self) -> int:
         """The same in every epoch, because the buckets are."""
-        _, rows = np.unique(self.widths, return_counts=True)
-        batches = int((-(-rows // self.batch_rows)).sum())
+        _, units = np.unique(self.widths, return_counts=True)
+        batches = int((-(-units // self.batch_units)).sum())
         return -(-batches // self.grad_accum)
 
     def epoch_of(self, step: int) -> int:
@@ -77,6 +88,11 @@ class StepPlan:
         """The micro-batches of a step; the last step of an epoch may have fewer."""
         epoch, within = divmod(step, self.steps_per_epoch)
         if self._epoch is None or self._epoch[0] != epoch:
-            order = windowed_permutation(len(self.widths), self.shuffle_buffer, (*self.seed, epoch))
-            self._epoch = epoch, micro_batches(order, self.widths, self.batch_rows)
-        return self._epoch[1][within * self.grad_accum : (within + 1) * self.grad_accum]
+            order = windowed_permutation(len(self.widths), self.shuffle_units, (*self.seed, epoch))
+            self._epoch = epoch, micro_batches(order, self.widths, self.batch_units)
+        units = self._epoch[1][within * self.grad_accum : (within + 1) * self.grad_accum]
+        return [MicroBatch(self._rows(unit.rows), unit.width) for unit in units]
+
+    def _rows(self, units: Int64) -> Int64:
+        rows: Int64 = (units[:, None] * self.rows_per_unit + np.arange(self.rows_per_unit)).ravel()
+        return rows

@@ -1,7 +1,8 @@
 """What a run says of itself: the log line, and the same numbers in metrics.jsonl."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ class StepReport:
     epoch: int
     epochs: int
     loss: float
-    """Mean over the step's label tokens."""
+    """Mean over the step's label tokens, or pairs."""
     lr: float
     grad_norm: float
     """Before clipping."""
@@ -33,6 +34,8 @@ class StepReport:
     """Of those, waiting for data."""
     flops: float
     peak_flops: float | None
+    logged: Mapping[str, float] = field(default_factory=dict)
+    """Further means of the objective, by name."""
 
     @property
     def mfu(self) -> float | None:
@@ -49,14 +52,15 @@ class StepReport:
             f"label_tok/s={self.label_tokens / self.seconds:.0f}",
             f"data_wait={self.data_seconds / self.seconds:.1%}",
         ]
-        return " ".join(parts + ([f"mfu={self.mfu:.1%}"] if self.mfu is not None else []))
+        parts += [f"mfu={self.mfu:.1%}"] if self.mfu is not None else []
+        return " ".join(parts + [f"{name}={value:.4f}" for name, value in self.logged.items()])
 
     def record(self) -> dict[str, Any]:
         """The line of metrics.jsonl; the loss is not rounded."""
         per_second = {f"{k}_tok_s": getattr(self, f"{k}_tokens") / self.seconds for k in ("all", "real", "label")}
         plain = {k: getattr(self, k) for k in ("step", "epoch", "loss", "lr", "grad_norm", "label_tokens")}
         data = {"step_ms": self.seconds * 1e3, "data_wait": self.data_seconds / self.seconds, "mfu": self.mfu}
-        return plain | per_second | data
+        return plain | per_second | data | dict(self.logged)
 
 
 class Metrics:

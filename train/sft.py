@@ -7,7 +7,6 @@ A set of plain text works too: there, every token that follows another of its do
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from torch import Tensor
 
@@ -16,7 +15,7 @@ from train.attention import grouped_attention
 from train.data import Batch
 from train.loss import sparse_loss
 from train.model import CausalLM
-from train.start import RunConfig, earlier_values, prepare
+from train.start import RunConfig, configured, prepare
 
 
 def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
@@ -27,11 +26,7 @@ def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
 
 def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
-    values = flags.given(RunConfig, "python -m train.sft", (__doc__ or "").split("\n")[0], argv)
-    loop = values.get("loop", {})
-    if loop.get("resume"):
-        values = flags.merged(earlier_values(Path(loop.get("out", "out/run"))), values)
-    return prepare(flags.built(RunConfig, values), loss).run()
+    return prepare(configured(RunConfig, "train.sft", __doc__, argv), loss).run()
 
 
 if __name__ == "__main__":

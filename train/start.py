@@ -1,16 +1,17 @@
 """From a configuration to a run that can begin: data, model, optimizer and state that fit each other, or a refusal."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 
 from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
-from train import checkpoint, hf
+from train import checkpoint, flags, hf
 from train.data import DataConfig, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
 from train.model import PRESETS, CausalLM
@@ -19,7 +20,12 @@ from train.optim import OptimConfig, adamw, peak_rate
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
-    """One training run."""
+    """One training run; an objective with options of its own extends it."""
+
+    rows_per_unit: ClassVar[int] = 1
+    """Neighbouring rows that the objective needs together."""
+    trained_rate: ClassVar[float] = 1e-5
+    """Peak learning rate for trained weights where the user named none; minimind's for fine-tuning."""
 
     manifest: str = option("", "the pack manifest to train on, such as manifests/mydata/pack.json")
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
@@ -31,6 +37,22 @@ class RunConfig:
     def __post_init__(self) -> None:
         if not self.manifest:
             raise UsageError("name a pack manifest with --manifest, such as manifests/mydata/pack.json")
+
+
+C = TypeVar("C", bound=RunConfig)
+
+
+def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
+    """The configuration on the command line; a resumed run's own values are its defaults.
+
+    Raises:
+        ConfigError: a value that makes no sense.
+    """
+    values = flags.given(config, f"python -m {prog}", (about or "").split("\n")[0], argv)
+    loop = values.get("loop", {})
+    if loop.get("resume"):
+        values = flags.merged(earlier_values(Path(loop.get("out", "out/run"))), values)
+    return flags.built(config, values)
 
 
 def earlier_values(out: Path) -> dict[str, Any]:
@@ -45,25 +67,37 @@ def earlier_values(out: Path) -> dict[str, Any]:
     return values
 
 
-def prepare(config: RunConfig, loss: Loss, rows_per_unit: int = 1) -> Trainer:
+def open_data(config: RunConfig) -> PackedSet:
+    """The run's packed rows.
+
+    Raises:
+        DatakitError: not a packed set, or one for another kind of objective.
+    """
+    data = PackedSet.open(Path(config.manifest))
+    if (found := data.packed.header.rows_per_unit) != config.rows_per_unit:
+        raise InputError(
+            f"{data.manifest}: holds {found} rows a unit (task {data.packed.header.task!r}), and this objective needs "
+            f"{config.rows_per_unit}: preference pairs are for train.dpo, text and conversations for train.pretrain "
+            f"and train.sft"
+        )
+    return data
+
+
+def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None) -> Trainer:
     """Everything a run needs, checked against each other; prints what it is about to do.
+
+    `data` are the manifest's rows where the objective has opened them already.
 
     Raises:
         DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
     """
-    device, out = _device(config.loop.device), Path(config.loop.out)
+    device, out = usable_device(config.loop.device), Path(config.loop.out)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
-    data = PackedSet.open(Path(config.manifest))
-    if data.packed.header.rows_per_unit != rows_per_unit:
-        raise InputError(
-            f"{data.manifest}: holds {data.packed.header.rows_per_unit} rows a unit (task "
-            f"{data.packed.header.task!r}), and this objective needs {rows_per_unit}: preference pairs cannot be "
-            f"trained on as conversations, nor the other way round"
-        )
+    data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
     model = make_model(config, data).to(device)
-    lr = peak_rate(config.optim, model.config.hidden_size, bool(config.init))
+    lr = peak_rate(config.optim, model.config.hidden_size, config.trained_rate if config.init else None)
     config = replace(config, optim=replace(config.optim, lr=lr))
     optimizer = adamw(model, config.optim)
     stream = StepStream(data, config.data, config.loop.seed)
@@ -173,8 +207,12 @@ def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> No
             )
 
 
-def _device(name: str) -> torch.device:
-    """The device of a name; `auto` is cuda where there is one."""
+def usable_device(name: str) -> torch.device:
+    """The device of a name; `auto` is cuda where there is one.
+
+    Raises:
+        ConfigError: there is no such device here.
+    """
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
         torch.empty(1, device=device)

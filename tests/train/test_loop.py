@@ -62,7 +62,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Pa
 def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> None:
     run = trainer(manifest, tmp_path / "run", 4, 1)
     batches = next(iter(run.stream))
-    _, count = run._backward(batches)
+    count, _ = run._backward(batches)
     before = run._scale_gradients(count)
     after = torch.nn.utils.get_total_norm([p.grad for p in run.model.parameters()]).item()
     assert before > 1.0
@@ -80,10 +80,10 @@ def test_the_schedule_warms_up_linearly_and_ends_at_its_minimum() -> None:
 
 
 def test_the_rate_where_none_is_named_follows_the_width() -> None:
-    assert peak_rate(OptimConfig(), 512, trained=False) == 5e-4
-    assert peak_rate(OptimConfig(), 128, trained=False) == 2e-3
-    assert peak_rate(OptimConfig(), 512, trained=True) == 1e-5
-    assert peak_rate(OptimConfig(lr=0.1), 512, trained=True) == 0.1
+    assert peak_rate(OptimConfig(), 512, None) == 5e-4
+    assert peak_rate(OptimConfig(), 128, None) == 2e-3
+    assert peak_rate(OptimConfig(), 512, 1e-5) == 1e-5
+    assert peak_rate(OptimConfig(lr=0.1), 512, 1e-5) == 0.1
 
 
 def test_norms_and_embeddings_do_not_decay(manifest: Path, tmp_path: Path) -> None:

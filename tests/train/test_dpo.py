@@ -1,0 +1,194 @@
+"""Preference training: the loss by hand and by the field's formula, pairs that stay together, references."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from datakit.manifest import verify
+from train import dpo, flags, hf, reference, sft
+from train.attention import masked_attention
+from train.data import DataConfig, PackedSet, StepStream
+from train.dpo import DpoLoss, PairConfig, pair_losses
+from train.model import CausalLM
+
+BETA = 0.3
+
+
+def pairs(count: int, seq_len: int, seed: int = 0) -> list[list[tuple[list[int], list[int]]]]:
+    """Prompts with two answers: the chosen one counts up, the rejected one down. Answers differ in length."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        prompt = rng.integers(3, 300, int(rng.integers(3, seq_len // 3))).tolist()
+        for direction in (1, -1):
+            length = int(rng.integers(3, seq_len // 2))
+            answer = ((prompt[-1] + direction * np.arange(1, length + 1)) % 297 + 3).tolist()
+            rows.append([(prompt + answer, list(range(len(prompt) - 1, len(prompt) + length - 1)))])
+    return rows
+
+
+@pytest.fixture(scope="module")
+def pair_rows() -> list:
+    return pairs(13, 64)
+
+
+@pytest.fixture(scope="module")
+def pair_manifest(pack: Callable, pair_rows: list) -> Path:
+    return pack(pair_rows, seq_len=64, rows_per_unit=2)
+
+
+@pytest.fixture(scope="module")
+def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint to start from."""
+    out = tmp_path_factory.mktemp("start")
+    options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
+    assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
+    return out / "checkpoints" / "step_00000002"
+
+
+@pytest.fixture(scope="module")
+def stored(pair_manifest: Path, start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("reference")
+    assert reference.main(["--manifest", str(pair_manifest), "--model", str(start), "--output", str(out)]) == 0
+    return out / "manifest.json"
+
+
+def run(manifest: Path, start: Path, out: Path, *more: str) -> list[dict]:
+    options = ["--dtype", "fp32", "--batch-rows", "4", "--lr", "1e-4", "--warmup-steps", "0", "--threads", "1"]
+    assert dpo.main(["--manifest", str(manifest), "--init", str(start), "--out", str(out), *options, *more]) == 0
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
+    """The log-probability of one sequence's labels, from the logits of that sequence alone."""
+    bounds, positions = torch.tensor([[0, len(ids)]]), torch.arange(len(ids))[None]
+    from train.attention import Segments
+
+    attend = masked_attention(Segments.of(bounds.numpy(), len(ids)))
+    logits = model.lm_head(model(torch.tensor([ids]), positions, attend))[0].log_softmax(-1)
+    return sum(logits[p, ids[p + 1]].item() for p in places)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "sigmoid_norm"])
+@torch.no_grad()
+def test_the_loss_is_the_formula_worked_out_by_hand(
+    pair_manifest: Path, pair_rows: list, start: Path, kind: str
+) -> None:
+    old, new = hf.read_model(start), hf.read_model(start)
+    for p in new.parameters():
+        p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
+    data = PackedSet.open(pair_manifest)
+    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), reference.frozen(start, data))
+    batches = next(iter(StepStream(data, DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,)), seed=0)))
+    seen = []
+    for batch in batches:
+        found, expected, margins = objective(new, batch), 0.0, []
+        seen += batch.rows.tolist()
+        for chosen, rejected in batch.rows.reshape(-1, 2):
+            assert chosen % 2 == 0 and rejected == chosen + 1
+            ratios = []
+            for row in (chosen, rejected):
+                ids, places = pair_rows[row][0]
+                ratio = by_hand(new, ids, places) - by_hand(old, ids, places)
+                ratios.append(ratio / len(places) if kind == "sigmoid_norm" else ratio)
+            margins.append(BETA * (ratios[0] - ratios[1]))
+            expected += np.log1p(np.exp(-margins[-1]))
+        assert found.divisor == len(margins)
+        assert found.loss_sum.item() == pytest.approx(expected, abs=1e-4)
+        assert found.logged["reward_margin"].item() == pytest.approx(sum(margins), abs=1e-4)
+        assert found.logged["reward_accuracy"].item() == sum(m > 0 for m in margins)
+    assert sorted(seen) == list(range(len(pair_rows)))
+
+
+def test_the_loss_is_trls() -> None:
+    """`-logsigmoid(beta * delta)` of DPOTrainer's `sigmoid`, and `sigmoid_norm` over averages."""
+    g = torch.Generator().manual_seed(0)
+    policy, ref = torch.randn(12, generator=g) * 9, torch.randn(12, generator=g) * 9
+    labels = torch.randint(1, 30, (12,), generator=g)
+    for kind, weights in (("sigmoid", torch.ones(12)), ("sigmoid_norm", 1 / labels)):
+        chosen_logratios = ((policy - ref) * weights)[0::2]
+        rejected_logratios = ((policy - ref) * weights)[1::2]
+        losses, rewards = pair_losses(policy, ref, labels, PairConfig(beta=BETA, dpo_loss=kind))
+        torch.testing.assert_close(losses, -F.logsigmoid(BETA * (chosen_logratios - rejected_logratios)))
+        torch.testing.assert_close(rewards[:, 0], BETA * chosen_logratios)
+    assert pair_losses(ref, ref, labels, PairConfig())[0].tolist() == pytest.approx([np.log(2)] * 6)
+
+
+def test_training_prefers_the_chosen_side_and_says_so(
+    pair_manifest: Path, start: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    records = run(pair_manifest, start, tmp_path / "run", "--epochs", "4")
+    assert records[0]["loss"] == pytest.approx(np.log(2), abs=1e-6)
+    assert records[0]["reward_margin"] == 0.0
+    last = records[-7:]  # an epoch
+    assert np.mean([r["loss"] for r in last]) < 0.6
+    assert np.mean([r["reward_accuracy"] for r in last]) > 0.9
+    assert "reward_margin=" in capsys.readouterr().out
+
+
+def test_a_stored_reference_trains_as_one_in_memory(
+    pair_manifest: Path, start: Path, stored: Path, tmp_path: Path
+) -> None:
+    kept = run(pair_manifest, start, tmp_path / "kept", "--reference", str(stored), "--steps", "5")
+    live = run(pair_manifest, start, tmp_path / "live", "--steps", "5")
+    assert [r["loss"] for r in kept] == pytest.approx([r["loss"] for r in live], abs=1e-5)
+
+
+def test_a_preference_run_resumes_exactly(pair_manifest: Path, start: Path, stored: Path, tmp_path: Path) -> None:
+    whole = run(pair_manifest, start, tmp_path / "whole", "--reference", str(stored), "--steps", "6")
+    out = tmp_path / "cut"
+    run(pair_manifest, start, out, "--reference", str(stored), "--steps", "6", "--stop-at", "3")
+    assert dpo.main(["--resume", "--out", str(out)]) == 0
+    cut = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert [r["loss"] for r in cut] == [r["loss"] for r in whole]
+
+
+def test_accumulation_over_pairs_changes_nothing(pair_manifest: Path, start: Path, tmp_path: Path) -> None:
+    size = ["--steps", "3", "--bucket-sizes", "64"]
+    whole = run(pair_manifest, start, tmp_path / "whole", *size, "--batch-rows", "8")
+    split = run(pair_manifest, start, tmp_path / "split", *size, "--batch-rows", "2", "--grad-accum", "4")
+    for a, b in zip(whole, split, strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
+        assert a["reward_margin"] == pytest.approx(b["reward_margin"], abs=1e-4)
+
+
+def test_a_stored_reference_is_verified_and_names_its_model(stored: Path, start: Path) -> None:
+    assert json.loads(stored.read_text())["facts"]["model_sha256"] == hf.fingerprint(start)
+    problems = [(name, p) for name, p in verify(stored) if p and "kept 0 rows" not in p]  # the fixture counts no rows
+    assert problems == []
+
+
+def refused(capsys: pytest.CaptureFixture, main: Callable, *argv: str) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["prog", *map(str, argv)])
+        assert flags.guarded(main) in (1, 2)
+    said = capsys.readouterr().err
+    assert said.startswith("error: ") and said.count("\n") == 1
+    return said
+
+
+def test_what_does_not_fit_is_refused(
+    pack: Callable, pair_manifest: Path, manifest: Path, start: Path, stored: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture,
+) -> None:  # fmt: skip
+    def said(*more: str, data: Path = pair_manifest) -> str:
+        return refused(capsys, dpo.main, "--manifest", data, "--out", tmp_path / "run", *more)
+
+    assert "--init" in said()
+    assert "train.pretrain" in said("--init", start, data=manifest)
+    assert "multiple" in said("--init", start, "--batch-rows", "3")
+    assert "beta must be positive" in said("--init", start, "--beta", "0")
+    assert "expected the manifest of train.reference" in said("--init", start, "--reference", pair_manifest)
+    other = pack(pairs(5, 64, seed=1), seq_len=64, rows_per_unit=2)
+    versions = [json.loads(p.read_text())["version"] for p in (pair_manifest, other)]
+    assert all(v in said("--init", start, "--reference", stored, data=other) for v in versions)
+    damaged = tmp_path / "damaged"
+    (damaged / "kept").mkdir(parents=True)
+    (damaged / "manifest.json").write_bytes(stored.read_bytes())
+    (damaged / "kept" / "log_probs.npy").write_bytes(b"no numbers")
+    assert "damaged" in said("--init", start, "--reference", damaged / "manifest.json")

@@ -1,0 +1,113 @@
+"""Direct preference optimization: a chosen answer becomes likelier, beside a rejected one, than a reference has it.
+
+    python -m train.dpo --manifest manifests/pairs/pack.json --init out/sft/checkpoints/step_00001000 --out out/dpo
+
+Both sides of a pair pass through the model together. The reference is the model that training starts from, or the one
+that --reference names; it stays in memory, unless train.reference has written its log-probabilities into a manifest.
+
+Shapes: B rows, P = B/2 pairs, L labels.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from datakit.config import option, section
+from datakit.errors import ConfigError, UsageError
+from train import flags
+from train.attention import grouped_attention
+from train.data import Batch
+from train.loop import LossSum
+from train.loss import row_log_probs
+from train.model import CausalLM
+from train.reference import frozen, stored
+from train.start import RunConfig, configured, open_data, prepare
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairConfig:
+    """What is made of a pair."""
+
+    beta: float = option(0.1, "how strongly the model is held to the reference; larger holds it closer")
+    dpo_loss: Literal["sigmoid", "sigmoid_norm"] = option(
+        "sigmoid", "sigmoid_norm: log-probabilities a label token, so that long answers do not weigh more"
+    )
+    reference: str = option("", "a model's folder or a manifest of train.reference; none: the model of --init")
+
+    def __post_init__(self) -> None:
+        if self.beta <= 0:
+            raise ConfigError(f"beta must be positive, found {self.beta}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DpoConfig(RunConfig):
+    """A training run on preference pairs."""
+
+    rows_per_unit: ClassVar[int] = 2
+    trained_rate: ClassVar[float] = 1e-6
+    """Pairs are soon told apart, and fluency is soon lost: a tenth of fine-tuning's."""
+    pairs: PairConfig = section(PairConfig)
+
+    def __post_init__(self) -> None:
+        RunConfig.__post_init__(self)
+        if not self.init:
+            raise UsageError("name a trained model with --init: random weights have no preferences to improve")
+
+
+Reference = Callable[[Batch], Tensor]
+"""The reference's log-probability of the labels of each real row of a batch, (2P,)."""
+
+
+def pair_losses(
+    policy_2P: Tensor, reference_2P: Tensor, labels_2P: Tensor, config: PairConfig
+) -> tuple[Tensor, Tensor]:
+    """Losses (P,) and rewards (P, 2), of chosen and rejected, by the rows' log-probabilities and label counts.
+
+    -log sigmoid of the difference of rewards, which are beta times the log-ratios (Rafailov et al., 2023);
+    `sigmoid_norm` divides each ratio by its answer's label tokens (Lambert et al., 2024).
+    """
+    ratios_2P = policy_2P - reference_2P
+    if config.dpo_loss == "sigmoid_norm":
+        ratios_2P = ratios_2P / labels_2P.clamp(min=1)
+    rewards_P2 = config.beta * ratios_2P.view(-1, 2)
+    return -F.logsigmoid(rewards_P2[:, 0] - rewards_P2[:, 1]), rewards_P2.detach()
+
+
+@dataclass(frozen=True, slots=True)
+class DpoLoss:
+    """The objective: (loss_sum, pairs), with rewards, their margin and the share of pairs in the right order."""
+
+    config: PairConfig
+    reference: Reference
+
+    def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
+        """Sums over the batch's pairs."""
+        rows = len(batch.rows)
+        hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
+        policy_B, labels_B = row_log_probs(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+        losses_P, rewards_P2 = pair_losses(policy_B[:rows], self.reference(batch), labels_B[:rows], self.config)
+        chosen_P, rejected_P = rewards_P2.unbind(1)
+        logged = {
+            "reward_margin": chosen_P - rejected_P,
+            "reward_accuracy": (chosen_P > rejected_P).float(),
+            "reward_chosen": chosen_P,
+            "reward_rejected": rejected_P,
+        }
+        return LossSum(losses_P.sum(), len(losses_P), {name: value.sum() for name, value in logged.items()})
+
+
+def main(argv: Sequence[str]) -> int:
+    """Train; returns the exit code."""
+    config = configured(DpoConfig, "train.dpo", __doc__, argv)
+    data, place = open_data(config), Path(config.pairs.reference or config.init)
+    reference = stored(place, data) if place.is_file() else frozen(place, data)
+    return prepare(config, DpoLoss(config.pairs, reference), data).run()
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))

@@ -1,0 +1,26 @@
+"""Pretraining: cross-entropy on every token that follows another of its sequence.
+
+    python -m train.pretrain --manifest manifests/mydata/pack.json --preset 26m --out out/base
+
+Of a set of conversations everything counts here, what the user says and the template's own tokens too; to learn
+the answers alone use train.sft.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from train import flags
+from train.sft import loss
+from train.start import RunConfig, configured, open_data, prepare
+
+
+def main(argv: Sequence[str]) -> int:
+    """Train; returns the exit code."""
+    config = configured(RunConfig, "train.pretrain", __doc__, argv)
+    data = open_data(config)
+    return prepare(config, loss, replace(data, packed=replace(data.packed, labels=None, label_index=None))).run()
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))
