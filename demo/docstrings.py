@@ -17,13 +17,19 @@ from typing import Final, Literal
 Kind = Literal["module", "class", "function", "method"]
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-LEFT_OUT: Final = frozenset(
-    {"test", "tests", "idlelib", "lib2to3", "distutils", "ensurepip", "encodings", "tkinter", "turtledemo"}
-    | {"pydoc_data", "site-packages", "dist-packages", "__pycache__"}
+EVERYDAY: Final = frozenset(
+    """
+    argparse base64 bisect calendar cmath collections colorsys configparser contextlib copy csv dataclasses
+    datetime decimal difflib doctest enum filecmp fileinput fnmatch fractions functools getpass glob graphlib
+    gzip hashlib heapq html io itertools json keyword linecache locale logging math mimetypes numbers operator
+    os pathlib platform posixpath pprint queue random re reprlib sched secrets shelve shlex shutil statistics
+    string struct subprocess tempfile textwrap threading timeit tokenize traceback types typing unittest urllib
+    uuid warnings weakref webbrowser zipfile zoneinfo
+    """.split()  # noqa: SIM905
 )
-"""Folders of the standard library without documentation for programmers, or with too much of one kind."""
+"""The modules that are asked about: those that programs of any kind use. All would be too many for so small a model."""
 
-BUILT_IN: Final = (str, bytes, int, float, list, tuple, dict, set, math, itertools)
+BUILT_IN: Final = (str, int, float, list, dict, set, math, itertools)
 """Types and modules written in C whose names, as far as they are public, are asked for their docstrings."""
 
 MIN_WORDS: Final = 12
@@ -75,11 +81,11 @@ def is_useful(entry: Entry) -> bool:
 
 
 def modules(stdlib: Path) -> Iterator[tuple[Path, str]]:
-    """(source file, dotted name) of the public modules below a folder, sorted by path."""
+    """(source file, dotted name) of the public modules below a folder that belong to `EVERYDAY`, sorted by path."""
     for path in sorted(stdlib.rglob("*.py")):
         parts = path.relative_to(stdlib).with_suffix("").parts
         names = parts[:-1] if parts[-1] == "__init__" else parts
-        if names and not any(n in LEFT_OUT or n.startswith("_") or "-" in n for n in names):
+        if names and names[0] in EVERYDAY and not any(n.startswith("_") or n.startswith("test") for n in names):
             yield path, ".".join(names)
 
 

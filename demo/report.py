@@ -2,7 +2,8 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,12 +66,24 @@ def ledger_table(manifests: Sequence[Manifest]) -> Table:
 
 
 def _cells(count: Count) -> tuple[str, str, str, str]:
-    reasons = sorted(count.dropped.items(), key=lambda item: (-item[1], item[0]))
-    why = [f"{n:,} {reason}" for reason, n in reasons] + (
-        [f"{count.quarantined:,} broken"] if count.quarantined else []
-    )
     gone = sum(count.dropped.values()) + count.quarantined
+    why = reasons(count.dropped) + ([f"{count.quarantined:,} broken"] if count.quarantined else [])
     return f"{count.into:,}", f"{count.kept:,}", f"{gone:,}" if gone else "", "\n".join(why)
+
+
+def reasons(dropped: Mapping[str, int]) -> list[str]:
+    """Reasons with their counts, the largest first; `rule set.threshold` stands below its rule set's sum."""
+    sums, parts = Counter[str](), defaultdict[str, Counter[str]](Counter)
+    for reason, n in sorted(dropped.items()):
+        name, _, threshold = reason.partition(".")
+        sums[name] += n
+        if threshold:
+            parts[name][threshold] += n
+    lines = []
+    for name, n in sums.most_common():
+        lines.append(f"{n:,} {name}")
+        lines += [f"  {part:,} {threshold}" for threshold, part in parts[name].most_common()]
+    return lines
 
 
 def found_table(found: Sequence[Found]) -> Table:
@@ -123,8 +136,9 @@ def problems(manifests: Sequence[Manifest], found: Sequence[Found], training: Tr
 
 
 def answers_table(answers: dict[str, str]) -> Table:
-    """What the model says when asked. It is small: expect the shape of an answer, not the truth."""
-    table = Table(title="Asked and answered, by the model just trained", title_justify="left", show_header=False)
+    """What the model says when asked questions that it was trained on: one so small recites, and not always well."""
+    title = "Asked and answered (so small a model can only recite what it was trained on)"
+    table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold", max_width=30)
     table.add_column()
     for prompt, answer in answers.items():

@@ -88,3 +88,15 @@ def test_a_run_is_read_from_its_metrics(tmp_path):
 
 def test_an_answer_is_shown_as_it_is():
     assert "[bold]no markup[/bold]" in shown(report.answers_table({"?": "[bold]no markup[/bold]"}))
+
+
+def test_reasons_of_a_rule_set_stand_below_their_sum():
+    dropped = {"empty_answer.min_answer_chars": 2, "gopher.max_a": 1, "gopher.max_b": 3, "near_duplicate": 3}
+    assert report.reasons(dropped) == [
+        "4 gopher",
+        "  3 max_b",
+        "  1 max_a",
+        "3 near_duplicate",
+        "2 empty_answer",
+        "  2 min_answer_chars",
+    ]
