@@ -105,13 +105,20 @@ def check(value: Any, kind: Any, where: str) -> Any:
             raise ConfigError(f"{where}: expected a list, found {value!r}")
         return tuple(check(v, get_args(kind)[0], f"{where}[{i}]") for i, v in enumerate(value))
     if origin in (typing.Union, types.UnionType):
-        inner = next(a for a in get_args(kind) if a is not type(None))
-        return None if value in (None, "") else check(value, inner, where)
+        if value in (None, "") and type(None) in get_args(kind):
+            return None
+        return check(value, _member(kind, many=isinstance(value, list | tuple)), where)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ConfigError(f"{where}: expected {kind.__name__}, found {value!r}")
     return value
+
+
+def _member(kind: Any, many: bool) -> Any:
+    """The member of a union that a list, or a single value, is checked against: `int | tuple[int, ...]`."""
+    members = [a for a in get_args(kind) if a is not type(None)]
+    return next((m for m in members if (get_origin(m) is tuple) == many), members[0])
 
 
 def parse(text: str, kind: Any, where: str) -> Any:
@@ -123,8 +130,9 @@ def parse(text: str, kind: Any, where: str) -> Any:
     if get_origin(kind) is tuple:
         return tuple(parse(t.strip(), get_args(kind)[0], where) for t in text.split(",") if t.strip())
     if get_origin(kind) in (typing.Union, types.UnionType):
-        inner = next(a for a in get_args(kind) if a is not type(None))
-        return None if text == "" else parse(text, inner, where)
+        if text == "" and type(None) in get_args(kind):
+            return None
+        return parse(text, _member(kind, many="," in text), where)
     if kind is bool:
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"{where}: expected true or false, found {text!r}")

@@ -167,11 +167,37 @@ def count_labels(mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64) -> 
 
 
 @njit(cache=True, nogil=True)
+def copy_rows(ids: Int32, starts: Int64, lengths: Int64, rows: Int64, ids_NS: Int32) -> None:
+    """Copy pieces, sorted by row, one after another into the rows of `ids_NS`."""
+    at = 0
+    previous = -1
+    for i in range(len(starts)):
+        row = rows[i]
+        if row != previous:
+            at, previous = 0, row
+        first = starts[i]
+        for t in range(lengths[i]):
+            ids_NS[row, at + t] = ids[first + t]
+        at += lengths[i]
+
+
+@njit(cache=True, nogil=True)
+def copy_flat(ids: Int32, starts: Int64, lengths: Int64, flat: Int32) -> None:
+    """Copy pieces one after another."""
+    at = 0
+    for i in range(len(starts)):
+        first = starts[i]
+        for t in range(lengths[i]):
+            flat[at + t] = ids[first + t]
+        at += lengths[i]
+
+
+@njit(cache=True, nogil=True)
 def lay_out(
-    ids: Int32, mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64, rows: Int64, ids_NS: Int32,
+    mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64, rows: Int64,
     labels: Int32, label_counts: Int64, segments: Int32, segment_counts: Int64, places: Int64,
 ) -> None:  # fmt: skip
-    """Copy pieces, sorted by row, into `ids_NS`, and note label positions and boundaries of each row.
+    """Note label positions and boundaries of each row of pieces, sorted by row.
 
     `mask` may be empty (plain text). `places` gets each piece's number within its row.
     """
@@ -186,8 +212,6 @@ def lay_out(
             segment_counts[row] = 1
         places[i] = segment_counts[row] - 1
         first = starts[i]
-        for t in range(lengths[i]):
-            ids_NS[row, at + t] = ids[first + t]
         if len(mask):
             for t in range(1, lengths[i]):
                 if mask[first + t]:

@@ -36,10 +36,13 @@ class Fit:
         return int(self.row[-1]) + 1 if len(self.row) else 0
 
 
-def fit(lengths: Int64, stride: int, packing: Packing) -> Fit:
-    """Lay sequences out in rows of `stride` tokens; only `concat` cuts them, any other needs lengths <= stride."""
+def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) -> Fit:
+    """Lay sequences out in rows of `stride` tokens; `concat` cuts them, `best_fit` needs lengths <= stride.
+
+    With `align_bos` a row of `concat` begins where a sequence does: what a row's end cuts off is left out.
+    """
     if packing == "concat":
-        return _cut(lengths, stride)
+        return _aligned(lengths, stride) if align_bos else _cut(lengths, stride)
     everything = np.arange(len(lengths))
     if packing == "pad":
         return Fit(everything, np.zeros_like(everything), lengths, everything)
@@ -63,3 +66,18 @@ def _cut(lengths: Int64, stride: int) -> Fit:
     cuts = np.union1d(starts[lengths > 0], np.arange(0, total, stride))
     sequence = np.searchsorted(starts, cuts, side="right") - 1
     return Fit(sequence, cuts - starts[sequence], np.diff(np.append(cuts, total)), cuts // stride)
+
+
+def _aligned(lengths: Int64, stride: int) -> Fit:
+    """The sequences one after another, the one that a row's end meets cut short there."""
+    ends = np.cumsum(lengths)
+    edges, base = [0], 0
+    while edges[-1] < len(lengths):
+        edges.append(min(int(np.searchsorted(ends, base + stride)) + 1, len(lengths)))
+        base = int(ends[edges[-1] - 1])
+    row = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    fitted = lengths.copy()
+    last = np.array(edges[1:], np.int64) - 1
+    begins = np.concatenate([[0], ends[last]])[:-1]
+    fitted[last] -= np.maximum(ends[last] - begins - stride, 0)
+    return Fit(np.arange(len(lengths)), np.zeros(len(lengths), np.int64), fitted, row)

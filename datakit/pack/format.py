@@ -24,9 +24,20 @@ from datakit.errors import InputError
 
 Int32 = npt.NDArray[np.int32]
 UInt64 = npt.NDArray[np.uint64]
+Counts = npt.NDArray[np.integer[Any]]
 
 SOURCE_DTYPE = np.dtype([("row_key", "<u8"), ("start", "<u8"), ("row", "<u8"), ("segment", "<u4"), ("tokens", "<u4")])
 """Who is where: the row's key, the sequence's first token within the row's tokens, packed row, segment, tokens."""
+
+
+Format = Literal["bin2d", "bin", "megatron", "parquet"]
+IDS: dict[str, dict[str, str]] = {
+    "bin2d": {"bin": "ids2d.bin"},
+    "bin": {"bin": "ids.bin", "idx": "ids.idx"},
+    "megatron": {"bin": "bin", "idx": "idx"},
+    "parquet": {"parquet": "parquet"},
+}
+"""Where the ids of each format are: suffixes of the prefix."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,31 +56,38 @@ class Header:
     ids_dtype: Literal["int32", "uint16"] = "int32"
     rows_per_unit: int = 1
     """2 for preference sets: rows 2i and 2i + 1 are the chosen and the rejected side of pair i."""
-    format: Literal["bin2d"] = "bin2d"
+    format: Format = "bin2d"
 
     def __post_init__(self) -> None:
         if self.ids_dtype == "uint16" and self.vocab_size > 1 << 16:
-            raise InputError(f"bin2d: uint16 ids hold a vocabulary of at most 65536, found {self.vocab_size}")
+            raise InputError(f"uint16 ids hold a vocabulary of at most 65536, found {self.vocab_size}")
 
     @property
     def stride(self) -> int:
-        """Tokens in a row."""
+        """Tokens in a row; in formats without padding the most that a row holds."""
         return self.seq_len + 1
+
+    @property
+    def dtype(self) -> str:
+        """Of the ids in the file, in numpy's spelling."""
+        return "<u2" if self.ids_dtype == "uint16" else "<i4"
 
     def to_json(self, name: str) -> dict[str, Any]:
         """The header as the meta file holds it; `name` is the prefix's last part."""
         labels = {"bin": f"{name}.lbl.bin", "idx": f"{name}.lbl.idx", "dtype": "int32"}
+        segments = {"bin": f"{name}.seg.bin", "idx": f"{name}.seg.idx", "dtype": "int32"}
+        inside = self.format == "parquet"  # its columns hold labels and segments too
         return {
             "version": 1,
-            "format": "bin2d",
+            "format": self.format,
             "task": self.task,
             "num_samples": self.num_samples,
             "byteorder": "little",
             "seq_len": self.seq_len,
-            "stride": self.stride,
-            "ids": {"bin": f"{name}.ids2d.bin", "dtype": self.ids_dtype},
-            "labels": labels if self.labelled else None,
-            "segments": {"bin": f"{name}.seg.bin", "idx": f"{name}.seg.idx", "dtype": "int32"},
+            **({"stride": self.stride} if self.format == "bin2d" else {}),
+            "ids": {k: f"{name}.{suffix}" for k, suffix in IDS[self.format].items()} | {"dtype": self.ids_dtype},
+            "labels": (labels if not inside else {"column": "labels"}) if self.labelled else None,
+            "segments": segments if not inside else {"column": "seq_lens"},
             "sources": f"{name}.src.npy",
             "pad_id": self.pad_id,
             "eos_id": self.eos_id,
@@ -78,70 +96,55 @@ class Header:
         }
 
     @classmethod
-    def from_json(cls, meta: dict[str, Any], where: str) -> Self:
+    def from_json(cls, meta: dict[str, Any], where: str, format: Format = "bin2d") -> Self:
         """Read a meta file's values.
 
         Raises:
-            InputError: not bin2d version 1, or a value is missing.
+            InputError: not version 1 of the format, or a value is missing.
         """
         found = {k: meta.get(k) for k in ("format", "version", "byteorder")}
-        if found != {"format": "bin2d", "version": 1, "byteorder": "little"}:
-            raise InputError(f"{where}: expected bin2d, version 1, little-endian; found {found}")
+        if found != {"format": format, "version": 1, "byteorder": "little"}:
+            raise InputError(f"{where}: expected {format}, version 1, little-endian; found {found}")
         try:
             return cls(
                 task=meta["task"], seq_len=meta["seq_len"], num_samples=meta["num_samples"],
                 labelled=meta["labels"] is not None, ids_dtype=meta["ids"]["dtype"],
                 pad_id=meta["pad_id"], eos_id=meta["eos_id"], vocab_size=meta["vocab_size"],
-                rows_per_unit=meta.get("rows_per_unit", 1),
+                rows_per_unit=meta.get("rows_per_unit", 1), format=format,
             )  # fmt: skip
         except (KeyError, TypeError) as e:
-            raise InputError(f"{where}: the bin2d header lacks or mistypes {e}; pack the set again") from None
+            raise InputError(f"{where}: the {format} header lacks or mistypes {e}; pack the set again") from None
 
 
 class Writer:
     """Writes one bin2d set, block by block; memory holds one block and the source records."""
 
-    def __init__(self, prefix: Path, header: Header) -> None:
-        self.prefix, self.header = prefix, header
-        prefix.parent.mkdir(parents=True, exist_ok=True)
-        self._ids = self._create("ids2d.bin")
-        self._segments = _Ragged(self._create("seg.bin"), self._create("seg.idx"))
-        self._labels = _Ragged(self._create("lbl.bin"), self._create("lbl.idx")) if header.labelled else None
-        self._sources: list[npt.NDArray[Any]] = []
-        self._rows = 0
+    padded = True
+    """Rows come as a matrix, with padding."""
 
-    def _create(self, suffix: str) -> BinaryIO:
-        return Path(f"{self.prefix}.{suffix}").open("wb")
+    def __init__(self, prefix: Path, header: Header) -> None:
+        self.header = header
+        self._beside = Beside(prefix, header)
+        self._ids = self._beside.create("ids2d.bin")
 
     def append(
         self,
         ids_NS: Int32,
         labels: Int32 | None,
-        label_counts: npt.NDArray[np.integer[Any]] | None,
+        label_counts: Counts | None,
         segments: Int32,
-        segment_counts: npt.NDArray[np.integer[Any]],
+        segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:
         """Append N rows; label positions and segment boundaries are flat, with one count a row."""
         assert ids_NS.ndim == 2 and ids_NS.shape[1] == self.header.stride, ids_NS.shape
-        self._ids.write(np.ascontiguousarray(ids_NS, np.dtype(self.header.ids_dtype).newbyteorder("<")).tobytes())
-        self._segments.append(segments, segment_counts)
-        if self._labels is not None:
-            assert labels is not None and label_counts is not None
-            self._labels.append(labels, label_counts)
-        self._sources.append(np.asarray(sources, SOURCE_DTYPE))
-        self._rows += len(ids_NS)
+        self._ids.write(np.ascontiguousarray(ids_NS, self.header.dtype).tobytes())
+        self._beside.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
         """Finish the files, the header last, and return it with the number of rows."""
-        for part in (self._ids, self._segments, self._labels):
-            if part is not None:
-                part.close()
-        np.save(f"{self.prefix}.src.npy", np.concatenate([np.empty(0, SOURCE_DTYPE), *self._sources]))
-        header = Header(**(asdict(self.header) | {"num_samples": self._rows}))
-        meta = json.dumps(header.to_json(self.prefix.name), indent=1, sort_keys=True) + "\n"
-        Path(f"{self.prefix}.meta.json").write_text(meta, encoding="utf-8")
-        return header
+        self._ids.close()
+        return self._beside.close()
 
     def __enter__(self) -> Self:
         return self
@@ -153,23 +156,71 @@ class Writer:
             self.close()
 
 
-class _Ragged:
-    """A flat int32 file and its uint64 (offset, count) index."""
+class Beside:
+    """The files beside a set's ids: labels, segments, sources, and last the header."""
 
-    def __init__(self, values: BinaryIO, index: BinaryIO) -> None:
-        self._values, self._index, self._offset = values, index, 0
+    def __init__(self, prefix: Path, header: Header) -> None:
+        self.prefix, self.header = prefix, header
+        prefix.parent.mkdir(parents=True, exist_ok=True)
+        inside = header.format == "parquet"
+        self._segments = None if inside else Ragged(self.create("seg.bin"), self.create("seg.idx"), "<i4")
+        labelled = header.labelled and not inside
+        self._labels = Ragged(self.create("lbl.bin"), self.create("lbl.idx"), "<i4") if labelled else None
+        self._sources: list[npt.NDArray[Any]] = []
+        self._rows = 0
 
-    def append(self, values: Int32, counts: npt.NDArray[np.integer[Any]]) -> None:
+    def create(self, suffix: str) -> BinaryIO:
+        """A file of the set, open to be written."""
+        return Path(f"{self.prefix}.{suffix}").open("wb")
+
+    def append(
+        self,
+        labels: Int32 | None,
+        label_counts: Counts | None,
+        segments: Int32,
+        segment_counts: Counts,
+        sources: npt.NDArray[Any],
+    ) -> None:
+        """Append what belongs to some rows."""
+        if self._segments is not None:
+            self._segments.append(segments, segment_counts)
+        if self._labels is not None:
+            assert labels is not None and label_counts is not None
+            self._labels.append(labels, label_counts)
+        self._sources.append(np.asarray(sources, SOURCE_DTYPE))
+        self._rows += len(segment_counts)
+
+    def close(self) -> Header:
+        """Finish the files and return the header with the number of rows."""
+        for part in (self._segments, self._labels):
+            if part is not None:
+                part.close()
+        np.save(f"{self.prefix}.src.npy", np.concatenate([np.empty(0, SOURCE_DTYPE), *self._sources]))
+        header = Header(**(asdict(self.header) | {"num_samples": self._rows}))
+        meta = json.dumps(header.to_json(self.prefix.name), indent=1, sort_keys=True) + "\n"
+        Path(f"{self.prefix}.meta.json").write_text(meta, encoding="utf-8")
+        return header
+
+
+class Ragged:
+    """A flat file of values and its uint64 (offset, count) index, in elements."""
+
+    def __init__(self, values: BinaryIO, index: BinaryIO, dtype: str) -> None:
+        self._values, self._index, self._dtype, self._offset = values, index, dtype, 0
+
+    def append(self, values: npt.NDArray[Any], counts: Counts) -> None:
+        """Append some rows' values, flat, with one count a row."""
         index = np.empty((len(counts), 2), "<u8")
         ends = np.cumsum(counts, dtype=np.uint64)
         index[:, 1] = counts
         index[:, 0] = self._offset + ends - index[:, 1]
         assert len(values) == (int(ends[-1]) if len(ends) else 0)
-        self._values.write(np.ascontiguousarray(values, "<i4").tobytes())
+        self._values.write(np.ascontiguousarray(values, self._dtype).tobytes())
         self._index.write(index.tobytes())
         self._offset += len(values)
 
     def close(self) -> None:
+        """Close both files."""
         self._values.close()
         self._index.close()
 
@@ -207,14 +258,16 @@ class Packed:
             raise InputError(f"{meta_path}: cannot read the bin2d header ({e}); was it packed to its end?") from None
         header = Header.from_json(meta, str(meta_path))
         rows, folder = header.num_samples, prefix.parent
-        segment_index = _map(folder / meta["segments"]["idx"], "<u8", (rows, 2))
-        label_index = _map(folder / meta["labels"]["idx"], "<u8", (rows, 2)) if header.labelled else None
+        segment_index = map_file(folder / meta["segments"]["idx"], "<u8", (rows, 2))
+        label_index = map_file(folder / meta["labels"]["idx"], "<u8", (rows, 2)) if header.labelled else None
         return cls(
             header=header,
-            ids=_map(folder / meta["ids"]["bin"], f"<{np.dtype(header.ids_dtype).str[1:]}", (rows, header.stride)),
-            segments=_map(folder / meta["segments"]["bin"], "<i4", (_total(segment_index),)),
+            ids=map_file(folder / meta["ids"]["bin"], header.dtype, (rows, header.stride)),
+            segments=map_file(folder / meta["segments"]["bin"], "<i4", (total(segment_index),)),
             segment_index=segment_index,
-            labels=None if label_index is None else _map(folder / meta["labels"]["bin"], "<i4", (_total(label_index),)),
+            labels=None
+            if label_index is None
+            else map_file(folder / meta["labels"]["bin"], "<i4", (total(label_index),)),
             label_index=label_index,
             sources=np.load(folder / meta["sources"], mmap_mode="r", allow_pickle=False),
         )
@@ -232,11 +285,17 @@ class Packed:
         return self.segments[offset : offset + count]
 
 
-def _total(index: UInt64) -> int:
+def total(index: UInt64) -> int:
+    """How many values an index of (offset, count) pairs covers."""
     return int(index[-1].sum()) if len(index) else 0
 
 
-def _map(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:
+def map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:
+    """A file as a memory map.
+
+    Raises:
+        InputError: it is missing, or not of that size.
+    """
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
     found = path.stat().st_size if path.is_file() else None
     if found != expected:

@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from datakit.errors import ManifestError
+from datakit.errors import InputError, ManifestError
 from datakit.manifest import Manifest, data_dir, load
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.format import Header, Packed
+from datakit.pack.format import IDS, Header, Packed, map_file, total
+from datakit.pack.writers import IGNORED
 
 Int64 = npt.NDArray[np.int64]
 
@@ -82,7 +86,12 @@ def open_rows(folder: Path, header: dict[str, Any]) -> Rows:
         InputError: a file is missing or its size does not fit the header.
     """
     prefix = folder / header["prefix"]
-    return _bin2d(prefix)
+    if header["format"] == "bin2d":
+        return _bin2d(prefix)
+    if header["format"] not in IDS:
+        raise InputError(f"{prefix}: expected a format of {', '.join(IDS)}, found {header['format']!r}")
+    known = Header.from_json(header, f"{prefix}.meta.json", header["format"])
+    return _parquet(prefix, header, known) if known.format == "parquet" else _flat(prefix, header, known)
 
 
 def _bin2d(prefix: Path) -> Rows:
@@ -101,6 +110,50 @@ def _bin2d(prefix: Path) -> Rows:
         label_index=None if packed.label_index is None else np.asarray(packed.label_index).astype(np.int64),
         sources=packed.sources,
     )
+
+
+def _flat(prefix: Path, meta: dict[str, Any], header: Header) -> Rows:
+    """bin and megatron: ids one after another, the rest beside them."""
+    segments, segment_index = _ragged(prefix.parent, meta["segments"], header.num_samples)
+    labels, label_index = _ragged(prefix.parent, meta["labels"], header.num_samples) if header.labelled else (None,) * 2
+    lengths = np.asarray(segments[segment_index.sum(1) - 1]).astype(np.int64)
+    id_index = np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
+    ids = map_file(prefix.parent / meta["ids"]["bin"], header.dtype, (int(lengths.sum()),))
+    sources = np.load(prefix.parent / meta["sources"], mmap_mode="r", allow_pickle=False)
+    return Rows(prefix.name, header, ids, id_index, segments, segment_index, labels, label_index, sources)
+
+
+def _ragged(folder: Path, files: dict[str, str], rows: int) -> tuple[npt.NDArray[np.int32], Int64]:
+    index = map_file(folder / files["idx"], "<u8", (rows, 2))
+    return map_file(folder / files["bin"], "<i4", (total(index),)), np.asarray(index).astype(np.int64)
+
+
+def _parquet(prefix: Path, meta: dict[str, Any], header: Header) -> Rows:
+    """Parquet: the table in memory."""
+    file = prefix.parent / meta["ids"]["parquet"]
+    try:
+        table = pq.read_table(file)
+    except (OSError, pa.ArrowException) as e:
+        raise InputError(f"{file}: cannot read the packed table ({e}); pack the set again") from None
+    ids, targets, lengths = (table.column(c).combine_chunks() for c in ("input_ids", "labels", "seq_lens"))
+    id_index, flat = _index(pc.list_value_length(ids).to_numpy()), ids.flatten().to_numpy()
+    counts = pc.list_value_length(lengths).to_numpy()
+    segment_index = _index(counts + 1)
+    ends = np.cumsum(lengths.flatten().to_numpy()) - np.repeat(id_index[:, 0], counts)
+    segments = np.insert(ends, np.cumsum(counts) - counts, 0).astype(np.int32)
+    labels = label_index = None
+    if header.labelled:
+        learnt = targets.flatten().to_numpy() != IGNORED
+        row = np.repeat(np.arange(len(id_index)), id_index[:, 1])[learnt]
+        labels = (np.flatnonzero(learnt) - id_index[row, 0] - 1).astype(np.int32)
+        label_index = _index(np.bincount(row, minlength=len(id_index)))
+    sources = np.load(prefix.parent / meta["sources"], mmap_mode="r", allow_pickle=False)
+    return Rows(prefix.name, header, flat, id_index, segments, segment_index, labels, label_index, sources)
+
+
+def _index(counts: npt.NDArray[Any]) -> Int64:
+    lengths = counts.astype(np.int64)
+    return np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
 
 
 def open_all(path: Path) -> tuple[list[Rows], ChatTokenizer]:

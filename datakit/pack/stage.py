@@ -1,55 +1,87 @@
-"""The pack stage: token rows -> bin2d, window by window.
+"""The pack stage: token rows -> packed sets, window by window.
 
 A window holds a bounded number of tokens; sequences are fitted into rows within it, so memory does not grow with the
 dataset, and windows are cut by rows of data, so the result does not depend on how batches come.
 """
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
-from datakit.pack.format import Header, Writer
+from datakit.pack.format import Format, Header
 from datakit.pack.sequences import Limits, Sequences, cut
-from datakit.pack.windows import Packer, Tally
+from datakit.pack.windows import Output, Packer
+from datakit.pack.writers import open_writer
 from datakit.stage import Decision, split
 
-PREFIX = "kept/train"
+FOLDER = "kept"
+Task = Literal["pretrain", "sft", "dpo"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackConfig:
     """How sequences become rows."""
 
-    seq_len: int = option(1024, "targets in a row; a row holds one token more")
+    seq_len: int | tuple[int, ...] = option(
+        1024, "targets in a row; a row holds one token more. Several lengths, as 256,512,1024, make a set each"
+    )
     packing: Literal["best_fit", "concat", "pad"] = option(
         "best_fit", "best_fit: whole sequences share rows; concat: joined and cut; pad: one sequence a row"
     )
     overflow: Literal["auto", "split", "truncate", "drop"] = option(
         "auto", "sequences longer than a row; auto: split plain text, truncate conversations and preference pairs"
     )
-    format: Literal["bin2d"] = option("bin2d", "file format of the packed rows")
+    align_bos: bool = option(
+        False, "every row begins where a sequence does; what is cut off goes, instead of beginning another row"
+    )
+    format: Format = option(
+        "bin2d", "file format: bin2d (fixed rows), bin (no padding), parquet, megatron (whole documents of plain text)"
+    )
     ids_dtype: Literal["int32", "uint16"] = option("int32", "uint16 halves the bytes where the vocabulary allows")
+    validation: float = option(
+        0.0, "share of the rows that make a validation set; told by their content alone, so the same ones for ever"
+    )
     max_doc_tokens: int = option(0, "longer sequences are cut to this before packing; 0: no limit")
     drop_long: bool = option(False, "drop sequences above max_doc_tokens instead of cutting them")
     window_tokens: int = option(16_777_216, "tokens that are fitted together; bounds memory")
 
     def __post_init__(self) -> None:
-        if not 1 <= self.seq_len < 1 << 24:
-            raise ConfigError(f"seq_len must be at least 1 and below 2**24, found {self.seq_len}")
+        for length in self.row_lengths or (0,):
+            if not 1 <= length < 1 << 24:
+                raise ConfigError(f"seq_len must be at least 1 and below 2**24, found {length}")
+        if list(self.row_lengths) != sorted(set(self.row_lengths)):
+            raise ConfigError(f"seq_len: several lengths must ascend, found {list(self.row_lengths)}")
+        if len(self.row_lengths) > 1 and (self.packing == "concat" or self.format == "megatron"):
+            raise ConfigError("seq_len: several lengths make sense for best_fit and pad, in bin2d, bin or parquet")
+        if self.format == "parquet" and self.ids_dtype != "int32":
+            raise ConfigError("format parquet holds int32 ids; it compresses them")
+        if self.align_bos and self.overflow == "split":
+            raise ConfigError("align_bos lets no row begin inside a sequence, which overflow = split does")
+        if not 0 <= self.validation < 1:
+            raise ConfigError(f"validation must be at least 0 and below 1, found {self.validation}")
         if self.max_doc_tokens < 0:
             raise ConfigError(f"max_doc_tokens must be 0 (no limit) or more, found {self.max_doc_tokens}")
         if self.drop_long and not self.max_doc_tokens:
             raise ConfigError("drop_long drops sequences above max_doc_tokens: set that too")
         if self.window_tokens < 1:
             raise ConfigError(f"window_tokens must be at least 1, found {self.window_tokens}")
+
+    @property
+    def row_lengths(self) -> tuple[int, ...]:
+        """`seq_len` of each bucket, ascending."""
+        return self.seq_len if isinstance(self.seq_len, tuple) else (self.seq_len,)
 
 
 @dataclass(slots=True)
@@ -59,91 +91,147 @@ class PackResult:
     files: list[str]
     """Relative to the output folder."""
     rows: Count
-    """Rows of the dataset, not of the packed set."""
+    """Rows of the dataset, not of the packed sets."""
     tokens: Count
-    header: dict[str, Any]
-    """The bin2d header, with its prefix."""
+    sets: dict[str, dict[str, Any]]
+    """Headers with their prefixes: `packed`, and `validation` where there is one; of several row lengths `buckets`."""
     facts: dict[str, Any]
     dropped: list[pa.RecordBatch]
     """The dropped rows, with `stage`, `reason` and `detail`."""
 
+    @property
+    def header(self) -> dict[str, Any]:
+        """Of the training set."""
+        return self.sets["packed"]
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is being packed."""
+
+    limits: Limits
+    labelled: bool
+    packers: dict[str, Packer]
+    """By split: `train`, and `validation` where one is asked for."""
+    lost: Counter[str]
+    """Tokens by reason."""
+    gone: Counter[str] = field(default_factory=Counter)
+    """Rows by reason."""
+    dropped: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0
+    tokens: int = 0
+
+    def outputs(self) -> Iterator[Output]:
+        """Of all packers."""
+        return chain.from_iterable(p.outputs for p in self.packers.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Packs the rows of a tokenized set into one bin2d set."""
+    """Packs the rows of a tokenized set."""
 
     name: ClassVar[str] = "pack"
 
     config: PackConfig
 
     def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer_facts: dict[str, Any]) -> PackResult:
-        """Write `out/kept/train.*` from token rows in order.
+        """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
         `tokenizer_facts` gives `vocab_size`, `pad_id` and `eos_id`. What the set is for is told from its first batch.
 
         Raises:
-            InputError: labelled rows behind a first batch of plain text, or ids that the dtype does not hold.
+            InputError: labelled rows behind a first batch of plain text, or rows that the format does not hold.
         """
         source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
         task = _task(first)
-        header = _header(self.config, task, tokenizer_facts)
-        tally, dropped = Tally(), list[pa.RecordBatch]()
-        limits = _limits(self.config, task, header.stride)
-        with Writer(out / PREFIX, header) as writer:
-            packer = Packer(self.config.packing, self.config.window_tokens, writer, tally)
-            for batch in () if first is None else chain([first], source):
-                packer.add(self._admitted(batch, limits, header.labelled, tally, dropped))
+        work = self._begin(out, task, tokenizer_facts)
+        for batch in () if first is None else chain([first], source):
+            self._add(batch, work)
+        for packer in work.packers.values():
             packer.flush(final=True)
-        return _result(out, tally, dropped)
+        return _result(out, work)
 
-    def _admitted(
-        self, batch: pa.RecordBatch, limits: Limits, labelled: bool, tally: Tally, dropped: list[pa.RecordBatch]
-    ) -> Sequences:
-        if not labelled and batch.column("label_spans").null_count < batch.num_rows:
+    def _begin(self, out: Path, task: Task, tokenizer: dict[str, Any]) -> _Work:
+        config, lost = self.config, Counter[str]()
+        headers = [_header(config, length, task, tokenizer) for length in config.row_lengths]
+        packing = "pad" if config.format == "megatron" else config.packing  # Megatron's own loader joins and cuts
+        packers = {}
+        for name in ("train", "validation")[: 1 + (config.validation > 0)]:
+            outputs = []
+            for header in headers:
+                stem = name if len(headers) == 1 else f"{name}-{header.seq_len}"
+                outputs.append(Output(stem, open_writer(out / FOLDER / stem, header)))
+            packers[name] = Packer(packing, config.window_tokens, outputs, lost, config.align_bos)
+        return _Work(_limits(config, task, headers[-1].stride), task != "pretrain", packers, lost)
+
+    def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
+        if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
             raise InputError("pack: labelled rows behind plain text; pack conversations and plain text apart")
-        found = cut(batch, limits, labelled)
+        found = cut(batch, work.limits, work.labelled)
         reasons = pa.array(found.reasons, pa.string())
         _, gone = split(batch, Decision(reasons, pa.array(found.details, pa.string())), self.name)
         if gone.num_rows:
-            dropped.append(gone)
-        tally.rows.update(r for r in found.reasons if r is not None)
-        tally.lost.update(found.lost)
-        tally.rows_in += batch.num_rows
-        tally.tokens_in += found.into
-        return found.sequences
+            work.dropped.append(gone)
+        work.gone.update(r for r in found.reasons if r is not None)
+        work.lost.update(found.lost)
+        work.rows += batch.num_rows
+        work.tokens += found.into
+        for name, sequences in self._splits(batch, found.sequences):
+            work.packers[name].add(sequences)
+
+    def _splits(self, batch: pa.RecordBatch, sequences: Sequences) -> Iterator[tuple[str, Sequences]]:
+        """The sequences of each split, by their rows' content."""
+        if not self.config.validation:
+            yield "train", sequences
+            return
+        held_out = held_out_rows(batch.column("content_hash"), self.config.validation)
+        of_validation = np.isin(sequences.row_key, batch.column("row_key").to_numpy()[held_out])
+        yield "train", sequences.take(~of_validation)
+        yield "validation", sequences.take(of_validation)
 
 
-def _task(first: pa.RecordBatch | None) -> Literal["pretrain", "sft", "dpo"]:
+def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:
+    """Which rows are for validation: those whose hash, read as a fraction, is below the share.
+
+    Rows of equal content are on one side, and a row stays where it is whatever else the dataset holds.
+    """
+    limit = f"{int(share * (1 << 64)):016x}"  # hex digits compare as the numbers that they are
+    below: npt.NDArray[np.bool_] = pc.less(content_hash, pa.scalar(limit)).to_numpy(zero_copy_only=False)
+    return below
+
+
+def _task(first: pa.RecordBatch | None) -> Task:
     """What a trainer does with the set, from its first batch."""
     if first is not None and "rejected_ids" in first.schema.names:
         return "dpo"
     return "sft" if first is not None and first.column("label_spans").null_count < first.num_rows else "pretrain"
 
 
-def _header(config: PackConfig, task: Literal["pretrain", "sft", "dpo"], tokenizer: dict[str, Any]) -> Header:
+def _header(config: PackConfig, seq_len: int, task: Task, tokenizer: dict[str, Any]) -> Header:
     pad = tokenizer["pad_id"]
     eos = tokenizer["eos_id"]
     return Header(
         task=task,
-        seq_len=config.seq_len,
+        seq_len=seq_len,
         pad_id=0 if pad is None else pad,
         eos_id=(0 if pad is None else pad) if eos is None else eos,
         vocab_size=tokenizer["vocab_size"],
         labelled=task != "pretrain",
         ids_dtype=config.ids_dtype,
         rows_per_unit=2 if task == "dpo" else 1,
+        format=config.format,
     )
 
 
-def _limits(config: PackConfig, task: str, stride: int) -> Limits:
+def _limits(config: PackConfig, task: Task, stride: int) -> Limits:
     overflow: Literal["split", "truncate", "drop", "stream"]
     if task == "dpo":  # a pair is one unit: it can be cut or dropped, never split
         overflow = "drop" if config.overflow == "drop" else "truncate"
-    elif config.packing == "concat":
+    elif config.packing == "concat" or (config.format == "megatron" and config.overflow == "auto"):
         overflow = "stream"
     elif config.overflow == "auto":
-        overflow = "split" if task == "pretrain" else "truncate"
+        overflow = "split" if task == "pretrain" and not config.align_bos else "truncate"
     else:
         overflow = config.overflow
     return Limits(
@@ -155,22 +243,51 @@ def _limits(config: PackConfig, task: str, stride: int) -> Limits:
     )
 
 
-def _result(out: Path, tally: Tally, dropped: list[pa.RecordBatch]) -> PackResult:
-    meta = json.loads((out / f"{PREFIX}.meta.json").read_text(encoding="utf-8"))
-    slots = tally.packed_rows * meta["stride"]
-    rows_dropped, tokens_dropped = dict(sorted(tally.rows.items())), dict(sorted(tally.lost.items()))
-    folder = out / Path(PREFIX).parent
+def _result(out: Path, work: _Work) -> PackResult:
+    for output in work.outputs():
+        output.writer.close()
+    lost = dict(sorted((+work.lost).items()))
+    outputs = list(work.outputs())
+    kept = sum(o.tokens for o in outputs)
+    padding = sum(o.packed_rows * o.stride - o.tokens for o in outputs if o.writer.padded)
+    facts = _counts(outputs)
+    if len(outputs) > 1:
+        facts["sets"] = {o.name: _counts([o]) for o in outputs}
     return PackResult(
-        files=sorted(str(Path(PREFIX).with_name(f.name)) for f in folder.glob(f"{Path(PREFIX).name}.*")),
-        rows=Count(into=tally.rows_in, kept=tally.rows_in - sum(rows_dropped.values()), dropped=rows_dropped),
-        tokens=Count(into=tally.tokens_in, kept=tally.kept, dropped=tokens_dropped, padding=slots - tally.kept),
-        header=meta | {"prefix": PREFIX},
-        facts={
-            "packed_rows": tally.packed_rows,
-            "sequences": tally.sequences,
-            "density": round(tally.kept / slots, 4) if slots else 0.0,
-            "label_tokens": tally.labels,
-            "label_share": round(tally.labels / tally.kept, 4) if tally.kept else 0.0,
-        },
-        dropped=dropped,
+        files=sorted(f"{FOLDER}/{f.name}" for o in outputs for f in (out / FOLDER).glob(f"{o.name}.*")),
+        rows=Count(into=work.rows, kept=work.rows - work.gone.total(), dropped=dict(sorted(work.gone.items()))),
+        tokens=Count(into=work.tokens, kept=kept, dropped=lost, padding=padding),
+        sets={_role(name): _described(out, packer.outputs) for name, packer in work.packers.items()},
+        facts=facts,
+        dropped=work.dropped,
     )
+
+
+def _role(name: str) -> str:
+    return "packed" if name == "train" else name
+
+
+def _described(out: Path, outputs: Sequence[Output]) -> dict[str, Any]:
+    """The header of a split, as its manifest holds it."""
+    headers = []
+    for output in outputs:
+        meta = json.loads((out / FOLDER / f"{output.name}.meta.json").read_text(encoding="utf-8"))
+        headers.append(meta | {"prefix": f"{FOLDER}/{output.name}"})
+    if len(headers) == 1:
+        found: dict[str, Any] = headers[0]
+        return found
+    return {"format": f"{headers[0]['format']} in {len(headers)} row lengths", "buckets": headers}
+
+
+def _counts(outputs: list[Output]) -> dict[str, Any]:
+    rows, sequences, tokens, labels = (
+        sum(getattr(o, n) for o in outputs) for n in ("packed_rows", "sequences", "tokens", "labels")
+    )
+    slots = sum(o.packed_rows * o.stride for o in outputs)
+    return {
+        "packed_rows": rows,
+        "sequences": sequences,
+        "density": round(tokens / slots, 4) if slots else 0.0,
+        "label_tokens": labels,
+        "label_share": round(labels / tokens, 4) if tokens else 0.0,
+    }

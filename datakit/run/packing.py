@@ -91,7 +91,7 @@ def _pack(config: PackConfig, parent: Path, source: Manifest, aside: Path, data:
     size = sum(s.bytes for s in shards)
     facts = {
         "tokenizer": source.facts["tokenizer"] | {"files": sorted(copies)},
-        "packed": packed.header,
+        **packed.sets,
         "packing": packed.facts,
     }
     return {

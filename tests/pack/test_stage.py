@@ -11,42 +11,10 @@ from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
 from datakit.pack.format import Packed
 from datakit.pack.stage import Pack, PackConfig
-from datakit.schema import SPANS, tokens
+from tests.pack.token_rows import FACTS, batch_of, ids_of, spans_of
 
-FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
 ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
 ROWS = st.lists(ROW, min_size=1, max_size=25)
-
-
-def batch_of(rows, labelled=True, first_key=0, rejected=None) -> pa.RecordBatch:
-    """Rows of (length, edges of label spans); ids tell row and place apart."""
-    count = len(rows)
-    columns = {
-        "row_key": pa.array(range(first_key, first_key + count), pa.uint64()),
-        "id": [f"r{first_key + i}" for i in range(count)],
-        "content_hash": [""] * count,
-        "source": ["s"] * count,
-        "lang": pa.nulls(count, pa.string()),
-        "lang_score": pa.nulls(count, pa.float32()),
-        "extra": pa.nulls(count, pa.string()),
-        "input_ids": pa.array([ids_of(first_key + i, n) for i, (n, _) in enumerate(rows)], pa.list_(pa.int32())),
-        "label_spans": pa.array([spans_of(n, e) if labelled else None for n, e in rows], SPANS),
-        "segment_source": ["conversation" if labelled else "text"] * count,
-    }
-    if rejected:
-        made = [ids_of(first_key + i, n, 500) for i, (n, _) in enumerate(rejected)]
-        columns["rejected_ids"] = pa.array(made, pa.list_(pa.int32()))
-        columns["rejected_label_spans"] = pa.array([spans_of(n, e) for n, e in rejected], SPANS)
-    return pa.record_batch(columns, schema=tokens(preference=bool(rejected)))
-
-
-def ids_of(row: int, length: int, base: int = 1) -> list[int]:
-    return [base + (row * 41 + t) % 499 for t in range(length)]
-
-
-def spans_of(length: int, edges: list[int]) -> list[dict]:
-    edges = [e for e in edges if e <= length]
-    return [{"start": a, "end": b} for a, b in zip(edges[::2], edges[1::2], strict=False)]
 
 
 def pack(tmp_path_factory, batches, **config):

@@ -1,0 +1,76 @@
+"""Token rows made up for packing: the ids of a row tell the row and the place."""
+
+import hashlib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from datakit.pack.rows import Rows, open_rows
+from datakit.pack.stage import Pack, PackConfig, PackResult
+from datakit.schema import SPANS, tokens
+
+FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
+
+
+def batch_of(rows, labelled=True, first_key=0, rejected=None) -> pa.RecordBatch:
+    """Rows of (length, edges of label spans)."""
+    count = len(rows)
+    columns = {
+        "row_key": pa.array(range(first_key, first_key + count), pa.uint64()),
+        "id": [f"r{first_key + i}" for i in range(count)],
+        "content_hash": [hash_of(first_key + i) for i in range(count)],
+        "source": ["s"] * count,
+        "lang": pa.nulls(count, pa.string()),
+        "lang_score": pa.nulls(count, pa.float32()),
+        "extra": pa.nulls(count, pa.string()),
+        "input_ids": pa.array([ids_of(first_key + i, n) for i, (n, _) in enumerate(rows)], pa.list_(pa.int32())),
+        "label_spans": pa.array([spans_of(n, e) if labelled else None for n, e in rows], SPANS),
+        "segment_source": ["conversation" if labelled else "text"] * count,
+    }
+    if rejected:
+        made = [ids_of(first_key + i, n, 500) for i, (n, _) in enumerate(rejected)]
+        columns["rejected_ids"] = pa.array(made, pa.list_(pa.int32()))
+        columns["rejected_label_spans"] = pa.array([spans_of(n, e) for n, e in rejected], SPANS)
+    return pa.record_batch(columns, schema=tokens(preference=bool(rejected)))
+
+
+def hash_of(row: int) -> str:
+    return hashlib.blake2b(str(row).encode(), digest_size=16).hexdigest()
+
+
+def ids_of(row: int, length: int, base: int = 1) -> list[int]:
+    return [base + (row * 41 + t) % 499 for t in range(length)]
+
+
+def spans_of(length: int, edges: list[int]) -> list[dict]:
+    edges = [e for e in edges if e <= length]
+    return [{"start": a, "end": b} for a, b in zip(edges[::2], edges[1::2], strict=False)]
+
+
+def pack_rows(out: Path, batches, **config: Any) -> tuple[PackResult, dict[str, Rows]]:
+    """Pack; the ledger must balance. Returns the sets by name too."""
+    result = Pack(PackConfig(**config)).run(iter(batches), out, FACTS)
+    assert result.rows.balance == 0
+    assert result.tokens.balance == 0
+    headers = [h for s in result.sets.values() for h in s.get("buckets", [s])]
+    return result, {rows.name: rows for rows in (open_rows(out, h) for h in headers)}
+
+
+def found_tokens(rows: Rows) -> dict[tuple[int, int, int], tuple[int, bool, int]]:
+    """(row key, side, place in its row's tokens) -> (id, is it a target that counts, packed row)."""
+    found = {}
+    source = iter(rows.sources)
+    for row in range(len(rows)):
+        ids, bounds, labels = rows.ids_of(row), rows.segments_of(row), rows.labels_of(row)
+        assert bounds[0] == 0 and bounds[-1] == len(ids)
+        for a, b in pairwise(bounds):
+            piece = next(source)
+            assert (piece["row"], piece["tokens"]) == (row, b - a)
+            for t in range(a, b):
+                key = (int(piece["row_key"]), row % rows.header.rows_per_unit, int(piece["start"]) + int(t - a))
+                assert key not in found
+                found[key] = (int(ids[t]), bool(t > a and (labels is None or t - 1 in labels)), row)
+    assert next(source, None) is None
+    return found
