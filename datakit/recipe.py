@@ -11,9 +11,10 @@ from datakit.config import assign, build, check, options
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
 
-StageName = Literal["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
+StageName = Literal["ingest", "language", "dedup", "filter", "classify", "tokenizer", "tokenize", "pack"]
 STAGES: tuple[StageName, ...] = get_args(StageName)
-"""Every stage, in the order that data usually flows. `tokenizer` trains one on the dataset; it is off by default."""
+"""Every stage, in the order that data usually flows. `tokenizer` trains one on the dataset; `classify` needs a
+model. These two are off by default."""
 
 KINDS = ("auto", "text", "sft", "preference")
 
@@ -22,6 +23,7 @@ CONFIGS: dict[StageName, str] = {
     "language": "datakit.filter.language:LanguageConfig",
     "dedup": "datakit.dedup.config:DedupConfig",
     "filter": "datakit.filter.stage:FilterConfig",
+    "classify": "datakit.filter.classifier:ClassifyConfig",
     "tokenizer": "datakit.pack.train_tokenizer:TokenizerConfig",
     "tokenize": "datakit.pack.tokenize:TokenizeConfig",
     "pack": "datakit.pack.stage:PackConfig",
@@ -43,7 +45,7 @@ class Recipe:
     inputs: tuple[str, ...] = ()
     """Files, folders and globs, relative to the project."""
     kind: str = "auto"
-    stages: tuple[str, ...] = tuple(s for s in STAGES if s != "tokenizer")
+    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in ("classify", "tokenizer"))
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sections of the stages, as they were written."""
     path: Path | None = None

@@ -23,7 +23,9 @@ class Field(click.ParamType[Any]):
 
     def __init__(self, option: Option) -> None:
         self._option = option
-        self.name = "|".join(map(str, option.choices)) or getattr(option.type, "__name__", "list")
+        self.name = "|".join(map(str, option.choices)) or getattr(
+            option.type, "__name__", str(option.type).partition(" ")[0]
+        )
         if self.name == "tuple":
             self.name = "a,b,..."
 

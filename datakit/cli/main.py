@@ -16,6 +16,8 @@ COMMANDS = {
     "language": ("datakit.cli.stages:language", "Name each row's language; keep the ones asked for."),
     "dedup": ("datakit.cli.stages:dedup", "Drop exact and verified near duplicates."),
     "filter": ("datakit.cli.stages:filter_", "Drop rows that fail the quality rules."),
+    "classify": ("datakit.cli.stages:classify", "Keep the rows that a classifier scores best."),
+    "classifier": ("datakit.cli.classifier:classifier", "Train a classifier from examples."),
     "tokenize": ("datakit.cli.stages:tokenize", "Turn rows into token ids and label spans."),
     "pack": ("datakit.cli.stages:pack", "Fit token sequences into rows and write the trainer's format."),
     "tune": ("datakit.cli.tune:tune", "Show what each threshold of the filter drops, and what another would."),

@@ -51,7 +51,7 @@ def do(stage: str | None, inputs: tuple[str, ...], until: str | None = None, **f
 @click.option("--tokenizer", help="A tokenizer's file or folder; without one the recipe trains one on the dataset.")
 def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None) -> None:
     """Begin DATASET: write manifests/DATASET/recipe.toml with every option, its help and its default."""
-    stages = tuple(s for s in STAGES if s != "tokenizer" or not tokenizer)
+    stages = tuple(s for s in STAGES if s != "classify" and (s != "tokenizer" or not tokenizer))
     path = write_recipe(Path.cwd(), dataset, kind, list(inputs), stages)
     if tokenizer:
         text = path.read_text(encoding="utf-8")
@@ -102,6 +102,15 @@ def dedup(inputs: tuple[str, ...], **flags: Any) -> None:
 def filter_(inputs: tuple[str, ...], **flags: Any) -> None:
     """Drop rows that fail the quality rules; thresholds are set like --set gopher_quality.min_words=30."""
     do("filter", inputs, **flags)
+
+
+@click.command(context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("classify")
+def classify(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Score rows with a classifier; keep those above a threshold, or the best share of all (--top 0.1)."""
+    do("classify", inputs, **flags)
 
 
 @click.command(context_settings=CONTEXT)

@@ -94,6 +94,15 @@ def load(path: Path) -> FastTextModel:
     Raises:
         ModelError: the file holds no fastText model that classifies, or ends too early.
     """
+    return read(path)
+
+
+def read(path: Path) -> FastTextModel:
+    """The model of a file as it is now; `load` for one that does not change.
+
+    Raises:
+        ModelError: the file holds no fastText model that classifies, or ends too early.
+    """
     try:
         data = np.fromfile(path, np.uint8)
         return _read(_Cursor(data))

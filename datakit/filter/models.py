@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from datakit.errors import ModelError, UsageError
+from datakit.manifest import data_dir, load
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,15 @@ def cache() -> Path:
 
 
 def find(model: str) -> Path:
-    """The file of a model: a path, or the name of a known model in the cache or in the package that carries it.
+    """The file of a model: a path, a classifier's manifest, or a known model in the cache or the package that has it.
 
     Raises:
         ModelError: it is in none of these places.
     """
     known = KNOWN.get(model)
     if known is None:
+        if model.endswith(".json") and Path(model).is_file():
+            return _of_manifest(Path(model))
         if Path(model).is_file():
             return Path(model)
         raise ModelError(
@@ -66,6 +69,17 @@ def find(model: str) -> Path:
         f"{cache() / known.file} does not exist, and the package {known.package} is not installed; "
         f"run `datakit models fetch {model}`, or install {known.package}"
     )
+
+
+def _of_manifest(path: Path) -> Path:
+    """The model that a manifest of `datakit classifier train` names."""
+    manifest = load(path)
+    if manifest.stage != "classifier":
+        raise ModelError(f"{path}: expected the manifest of a classifier, found that of the stage {manifest.stage}")
+    file = data_dir(path, manifest) / manifest.shards[0].path
+    if not file.is_file():
+        raise ModelError(f"{path}: its model {file} is missing; train it again")
+    return file
 
 
 def fetch(name: str, timeout_s: float = 60.0) -> Path:

@@ -16,6 +16,7 @@ STAGE_CLASSES = {
     "language": "datakit.filter.language:Language",
     "dedup": "datakit.dedup.stage:Dedup",
     "filter": "datakit.filter.stage:Filter",
+    "classify": "datakit.filter.classifier:Classify",
     "tokenize": "datakit.pack.tokenize:Tokenize",
 }
 

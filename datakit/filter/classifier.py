@@ -1,0 +1,168 @@
+"""The classify stage: a fastText model scores every row; rows above a threshold stay, or the best share of all.
+
+As DCLM (Li et al. 2024) keeps the best tenth by a classifier's score. Any fastText model serves whose labels hold the
+one asked for; `datakit classifier train` makes one from examples.
+"""
+
+import difflib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from datakit.filter import models
+from datakit.stage import Decision
+from datakit.text.view import view
+
+if TYPE_CHECKING:
+    from datakit.filter.fasttext_model import FastTextModel
+
+_SKETCH = pa.schema([pa.field("row_key", pa.uint64()), pa.field("score", pa.float64())])
+_CUT = pa.schema([pa.field("last_score", pa.float64()), pa.field("last_key", pa.uint64())])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassifyConfig:
+    """Which model scores the rows, and which of them stay."""
+
+    model: str = option("", "a fastText model's file, or the manifest that `classifier train` wrote", path=True)
+    label: str = option("positive", "the label whose probability is a row's score")
+    min_score: float | None = option(None, "drop rows whose score is lower; none: 0.5, with top no such threshold")
+    top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
+    on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
+    include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
+    sample_bytes: int = option(
+        0, "of rows with more bytes than this, read the first, the middle and the last third of so many; 0: read all"
+    )
+
+    def __post_init__(self) -> None:
+        if self.min_score is not None and not 0 <= self.min_score <= 1:
+            raise ConfigError(f"min_score = {self.min_score}: expected a score from 0 to 1")
+        if not 0 <= self.top <= 1:
+            raise ConfigError(f"top = {self.top}: expected a share from 0 to 1, as 0.1 for the best tenth")
+        if self.sample_bytes < 0:
+            raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
+
+    @property
+    def least(self) -> float:
+        """The threshold that counts: the best tenth of all rows may well be below 0.5."""
+        return self.min_score if self.min_score is not None else 0.0 if self.top else 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Classify:
+    """Fills `classifier_score`, rounded to 1e-3, and drops the rows that do not stay.
+
+    Reasons: `classifier.min_score`, `classifier.top`. With `top`, ceil(top * rows) rows stay: the best by score, of
+    equal scores those that came first. `cut` is the file that `reduce` wrote, in the stage that `bind` returns.
+    """
+
+    name: ClassVar[str] = "classify"
+    holds_gil: ClassVar[bool] = False
+
+    config: ClassifyConfig = field(default_factory=ClassifyConfig)
+    cut: Path | None = None
+
+    def resources(self) -> dict[str, Any]:
+        """Name and SHA-256 of the model.
+
+        Raises:
+            ConfigError: no model is named.
+            ModelError: the model is not there.
+        """
+        path = self._path()
+        return {"model": {"name": path.name, "sha256": models.sha256(path)}}
+
+    def open(self) -> None:
+        """Load the model, once a process, and compile what reads it.
+
+        Raises:
+            ModelError: the file is no model that classifies.
+            ConfigError: no model is named, or it has no such label.
+        """
+        model = self._model()
+        if self.config.label not in model.labels:
+            near = difflib.get_close_matches(self.config.label, model.labels, n=3, cutoff=0.4) or model.labels[:5]
+            raise ConfigError(
+                f"label: the model {self._path().name} has no label {self.config.label!r}; it has {', '.join(near)}"
+            )
+        model.probability(pa.array(["a"]), self.config.label)
+
+    def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The score of each row, where a share of them stays; else nothing needs to be known of the others."""
+        scores = self._scores(batch) if self.config.top else np.empty(0)
+        keys = batch.column("row_key").slice(0, len(scores))
+        return pa.record_batch([keys, pa.array(scores)], schema=_SKETCH)
+
+    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
+        """Write the score and the key of the last row that stays to `out`."""
+        tables = [pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sketches]
+        rows = pa.concat_tables(tables) if tables else _SKETCH.empty_table()
+        scores, keys = rows.column("score").to_numpy(), rows.column("row_key").to_numpy()
+        stays = int(np.ceil(round(self.config.top * len(scores), 6)))
+        order = np.lexsort((keys, -scores))[max(stays - 1, 0) : stays]
+        aside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+        with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, _CUT) as writer:
+            writer.write_table(pa.table([pa.array(scores[order]), pa.array(keys[order])], schema=_CUT))
+        aside.rename(out)
+        return (
+            {"classifier": {"top": self.config.top, "rows": stays, "last_score": float(scores[order][0])}}
+            if stays
+            else {}
+        )
+
+    def bind(self, out: Path) -> Self:
+        """The stage that carries out the cut in `out`."""
+        return replace(self, cut=out)
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Score the rows, and hold the scores against the threshold and the cut."""
+        scores = self._scores(batch)
+        low = scores < self.config.least
+        behind = self._behind(scores, batch) if self.config.top else np.zeros(len(scores), np.bool_)
+        reasons = pc.if_else(
+            pa.array(low),
+            "classifier.min_score",
+            pc.if_else(pa.array(behind), "classifier.top", pa.scalar(None, pa.string())),
+        )
+        detail = pc.binary_join_element_wise("score", pa.array(scores).cast(pa.string()), " ")
+        return Decision(
+            reasons=reasons,
+            detail=pc.if_else(pc.is_valid(reasons), detail, None),
+            columns={"classifier_score": pa.array(scores, pa.float32())},
+        )
+
+    def _behind(self, scores: NDArray[np.float64], batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """bool[N]: rows that come after the last one that stays."""
+        assert self.cut is not None, "decide needs what reduce wrote: call bind first"
+        with pa.memory_map(str(self.cut)) as file:
+            cut = pa.ipc.open_file(file).read_all()
+        if not cut.num_rows:
+            return np.ones(len(scores), np.bool_)
+        last_score, last_key = cut.column("last_score")[0].as_py(), cut.column("last_key")[0].as_py()
+        keys = batch.column("row_key").to_numpy()
+        return np.asarray((scores < last_score) | ((scores == last_score) & (keys > last_key)))
+
+    def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
+        """float64[N], rounded to 1e-3 as everything that decides."""
+        texts = view(batch, self.config.on, self.config.include_system)
+        found = self._model().probability(texts, self.config.label, self.config.sample_bytes)
+        return np.asarray(np.minimum(found.astype(np.float64), 1.0).round(3))
+
+    def _path(self) -> Path:
+        if not self.config.model:
+            raise ConfigError("model: the classify stage needs a model; `datakit classifier train` makes one")
+        return models.find(self.config.model)
+
+    def _model(self) -> "FastTextModel":
+        from datakit.filter import fasttext_model  # numba takes a while to import: not before there is a model
+
+        return fasttext_model.load(self._path())

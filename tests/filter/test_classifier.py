@@ -1,0 +1,244 @@
+"""The classifier: trained from examples, the same bytes each time; rows above a threshold, or the best share of all."""
+
+import itertools
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datakit.config import build
+from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
+from datakit.execute.local import Local
+from datakit.filter.classifier import Classify, ClassifyConfig
+from datakit.filter.fasttext_model import load as load_model
+from datakit.filter.train_classifier import TrainConfig, held_out, pieces
+from datakit.manifest import data_dir, load, verify
+from datakit.progress import Quiet
+from datakit.run.classifier import Examples, train_classifier
+from datakit.run.job import Run
+from datakit.run.place import Place
+
+STORY = list(
+    dict.fromkeys(
+        re.findall(
+            r"\w+", "she walked along the river and told the old man about her long journey home while evening fell"
+        )
+    )
+)
+LISTING = list(
+    dict.fromkeys(
+        re.findall(
+            r"\w+", "param returns string number boolean options callback deprecated since version see also type"
+        )
+    )
+)
+FAST = TrainConfig(bucket=2000, epochs=5, dev=0.25)
+
+
+def write(path, words: list[str], rows: int, seed: int):
+    rng = random.Random(seed)
+    texts = [" ".join(rng.choices([*words, "the", "a", "of"], k=rng.randint(10, 40))) for _ in range(rows)]
+    path.write_text("".join(json.dumps({"id": f"{path.stem}{i}", "text": t}) + "\n" for i, t in enumerate(texts)))
+    return path
+
+
+def run_in(folder) -> Run:
+    return Run(place=Place(root=folder, dataset="c"), executor=Local(1), progress=Quiet())
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory) -> Examples:
+    folder = tmp_path_factory.mktemp("examples")
+    good, bad = write(folder / "good.jsonl", STORY, 150, 1), write(folder / "bad.jsonl", LISTING, 200, 2)
+    return Examples(positive=(str(good),), negative=(str(bad),))
+
+
+@pytest.fixture(scope="module")
+def manifest(examples, tmp_path_factory):
+    return train_classifier(run_in(tmp_path_factory.mktemp("trained")), examples, FAST)
+
+
+def rows(texts: list[str], first: int = 0) -> pa.RecordBatch:
+    return pa.record_batch({"row_key": pa.array(range(first, first + len(texts)), pa.uint64()), "text": texts})
+
+
+def mixed(count: int, seed: int) -> list[str]:
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(STORY + LISTING, [rng.random()] * len(STORY) + [0.4] * len(LISTING), k=12))
+            for _ in range(count)]  # fmt: skip
+
+
+def classify(manifest, **config) -> Classify:
+    stage = Classify(config=build(ClassifyConfig, {"model": str(manifest)} | config, "classify"))
+    stage.open()
+    return stage
+
+
+def reduced(stage: Classify, batches: list[pa.RecordBatch], folder) -> Classify:
+    files = []
+    for i, batch in enumerate(batches):
+        sketch = stage.sketch(batch)
+        files.append(folder / f"{i}.arrow")
+        with pa.OSFile(str(files[-1]), "wb") as f, pa.ipc.new_file(f, sketch.schema) as writer:
+            writer.write_batch(sketch)
+    stage.reduce(files, folder / "cut.arrow", workers=1)
+    return stage.bind(folder / "cut.arrow")
+
+
+def test_a_model_is_trained_and_measured_on_rows_it_has_not_seen(manifest):
+    made = load(manifest)
+    facts = made.facts["classifier"]
+    dev = facts["dev"]
+    assert facts["rows"] == {"positive": 150, "negative": 200}
+    assert dev["precision"] > 0.95 and dev["recall"] > 0.95
+    held = dev["true_positive"] + dev["false_positive"] + dev["false_negative"] + dev["true_negative"]
+    assert 50 < held < 130
+    assert [p["raw"] for p in made.parents] == ["good.jsonl", "bad.jsonl"]
+    assert all(problem is None for _, problem in verify(manifest))
+
+
+def test_the_same_examples_give_the_same_bytes(examples, manifest, tmp_path):
+    again = train_classifier(run_in(tmp_path), examples, FAST)
+    assert load(again).version == load(manifest).version
+    assert load(again).shards[0].sha256 == load(manifest).shards[0].sha256
+    before = again.stat().st_mtime_ns
+    assert train_classifier(run_in(tmp_path), examples, FAST) == again
+    assert again.stat().st_mtime_ns == before
+
+
+def test_another_seed_gives_another_model(examples, manifest, tmp_path):
+    other = train_classifier(run_in(tmp_path), examples, build(TrainConfig, {"seed": 1, "bucket": 2000}, "train"))
+    assert load(other).shards[0].sha256 != load(manifest).shards[0].sha256
+
+
+def test_scores_of_rows_train_it_and_rows_without_a_score_are_counted(examples, tmp_path):
+    scored = [{"id": f"good{i}", "score": 0.9} for i in range(150)]
+    scored += [{"id": f"bad{i}", "score": 0.1} for i in range(120)]
+    (tmp_path / "scores.jsonl").write_text("".join(json.dumps(s) + "\n" for s in scored))
+    inputs = Examples(rows=examples.positive + examples.negative, scores=str(tmp_path / "scores.jsonl"), min_score=0.5)
+    made = load(train_classifier(run_in(tmp_path), inputs, FAST))
+    assert made.facts["classifier"]["rows"] == {"positive": 150, "negative": 120}
+    assert made.ledger.rows.dropped == {"no_score": 80}
+    assert made.facts["classifier"]["dev"]["precision"] > 0.95
+
+
+def test_scores_that_are_none_name_their_line(examples, tmp_path):
+    (tmp_path / "scores.jsonl").write_text('{"id": "good1", "score": 0.5}\n{"id": "good2"}\n')
+    inputs = Examples(rows=examples.positive, scores=str(tmp_path / "scores.jsonl"))
+    with pytest.raises(InputError, match=r"scores\.jsonl, line 2: expected an id and a number"):
+        train_classifier(run_in(tmp_path), inputs, FAST)
+
+
+def test_one_side_alone_is_refused(examples, tmp_path):
+    with pytest.raises(UsageError, match="both sides"):
+        Examples(positive=examples.positive)
+    with pytest.raises(UsageError, match="--scores"):
+        Examples(rows=examples.positive)
+    (tmp_path / "scores.jsonl").write_text('{"id": "good1", "score": 0.5}\n')
+    with pytest.raises(InputError, match="no negative rows"):
+        train_classifier(
+            run_in(tmp_path), Examples(rows=examples.positive, scores=str(tmp_path / "scores.jsonl")), FAST
+        )
+
+
+def test_a_threshold_keeps_what_scores_enough(manifest):
+    stage, texts = classify(manifest, min_score=0.7), mixed(200, 3)
+    scores = np.minimum(load_model(stage._path()).probability(pa.array(texts), "positive"), 1).astype(float).round(3)
+    decision = stage.decide(rows(texts))
+    assert [r is None for r in decision.reasons.to_pylist()] == (scores >= 0.7).tolist()
+    assert set(decision.reasons.drop_null().to_pylist()) == {"classifier.min_score"}
+    assert decision.columns["classifier_score"].to_pylist() == pytest.approx(scores.tolist())
+    assert decision.detail.drop_null()[0].as_py().startswith("score 0.")
+
+
+def test_a_share_and_a_threshold_both_count_where_both_are_set(manifest, tmp_path):
+    whole = rows(mixed(100, 5))
+    scores = classify(manifest).decide(whole).columns["classifier_score"].to_numpy()
+    both = reduced(classify(manifest, top=0.9, min_score=0.5), [whole], tmp_path).decide(whole)
+    alone = reduced(classify(manifest, top=0.9), [whole], tmp_path).decide(whole)
+    assert both.reasons.null_count == (scores >= 0.5).sum() < 90 == alone.reasons.null_count
+    assert classify(manifest).decide(whole).reasons.null_count == both.reasons.null_count
+
+
+@pytest.mark.parametrize("top", [0.001, 0.1, 0.5, 1.0])
+def test_a_share_keeps_the_best_rows_whatever_the_batches(manifest, top, tmp_path):
+    stage, texts = classify(manifest, top=top), mixed(150, 4) + ["", "", "the", "the"] * 10
+    whole = rows(texts)
+    bound = reduced(stage, [whole.slice(0, 70), whole.slice(70, 1), whole.slice(71)], tmp_path)
+    decision = bound.decide(whole)
+    scores = decision.columns["classifier_score"].to_numpy()
+    stays = pc.is_null(decision.reasons).to_numpy(zero_copy_only=False)
+    best = sorted(range(len(texts)), key=lambda i: (-scores[i], i))[: math.ceil(top * len(texts))]
+    assert sorted(np.flatnonzero(stays).tolist()) == sorted(best)
+    parts = [bound.decide(whole.slice(i, 13)).reasons.to_pylist() for i in range(0, len(texts), 13)]
+    assert list(itertools.chain.from_iterable(parts)) == decision.reasons.to_pylist()
+
+
+def test_a_share_of_no_rows_is_no_trouble(manifest, tmp_path):
+    empty = rows([]).cast(pa.schema([("row_key", pa.uint64()), ("text", pa.string())]))
+    bound = reduced(classify(manifest, top=0.5), [empty], tmp_path)
+    assert len(bound.decide(empty).reasons) == 0
+
+
+def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path):
+    with pytest.raises(ConfigError, match="needs a model"):
+        Classify().open()
+    with pytest.raises(ConfigError, match="no label 'positiv'; it has positive"):
+        classify(manifest, label="positiv")
+    with pytest.raises(ConfigError, match="top = 10"):
+        build(ClassifyConfig, {"top": 10}, "classify")
+    (tmp_path / "m.json").write_text("{}")
+    with pytest.raises(ManifestError):
+        classify(tmp_path / "m.json")
+    with pytest.raises(ModelError, match="no such file"):
+        classify(tmp_path / "nothing.bin")
+
+
+def test_the_model_enters_the_key_by_its_checksum(manifest):
+    model = load(manifest).shards[0]
+    assert classify(manifest).resources() == {"model": {"name": "model.bin", "sha256": model.sha256}}
+
+
+@given(st.lists(st.text("0123456789abcdef", min_size=32, max_size=32), max_size=50))
+def test_what_is_held_out_depends_on_the_content_alone(hashes):
+    config = TrainConfig(dev=0.3)
+    together = held_out(pa.array(hashes, pa.string()), config)
+    assert [bool(held_out(pa.array([h]), config)[0]) for h in hashes] == together.tolist()
+    assert not held_out(pa.array(hashes, pa.string()), TrainConfig(dev=0.0)).any()
+
+
+@given(st.text(max_size=300), st.integers(1, 20), st.integers(1, 5))
+def test_pieces_are_short_lines_out_of_the_text(text, size, most):
+    found = list(pieces(text, TrainConfig(piece_chars=size, max_pieces=most)))
+    line = " ".join(text.split())
+    assert len(found) == min(most, math.ceil(len(line) / size))
+    assert all(0 < len(p) <= size and p in line and len(p.splitlines()) <= 1 for p in found)
+    if len(found) < most:
+        assert "".join(found) == line
+
+
+def test_the_command_line_trains_and_filters(examples, tmp_path):
+    def datakit(*args: str) -> str:
+        done = subprocess.run([sys.executable, "-m", "datakit", *args], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    good, bad = examples.positive[0], examples.negative[0]
+    said = datakit("classifier", "train", "--positive", good, "--negative", bad, "--bucket", "2000", "--output", "m")
+    assert "precision" in said and "datakit classify INPUTS --model m/manifest.json" in said
+    datakit("classify", good, bad, "--dataset", "d", "--model", "m/manifest.json", "--top", "0.4")
+    made = load(tmp_path / "manifests/d/classify.json")
+    assert made.ledger.rows.kept == 140 and made.ledger.rows.dropped == {"classifier.top": 210}
+    assert made.config["model"] == "manifest.json"
+    assert made.facts["classifier"]["rows"] == 140
+    assert data_dir(tmp_path / "manifests/d/classify.json", made).is_dir()
+    datakit("verify", "manifests/d/classify.json")
