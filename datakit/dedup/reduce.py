@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from datakit.dedup.alarms import alarms
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
 from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets
@@ -51,11 +52,15 @@ def decide_all(paths: Sequence[Path], config: DedupConfig, workers: int) -> Verd
     similarity[stands_for] = clusters.similarity
     exact = survivor[first] == first
     last, similarity = survivor[first], similarity[first]
-    facts = _facts(config, buckets, clusters) | _cluster_facts(last, config, sketches, order)
     verdict_survivor, verdict_similarity = np.empty(len(order), np.int64), np.empty(len(order))
     verdict_exact = np.empty(len(order), np.bool_)
     verdict_survivor[order] = np.where(last == np.arange(len(order)), -1, order[last])
     verdict_similarity[order], verdict_exact[order] = similarity, exact
+    cluster_rows = np.bincount(verdict_survivor[verdict_survivor >= 0], minlength=1)
+    facts = _facts(config, buckets, clusters) | {
+        "largest_cluster_rows": int(cluster_rows.max(initial=0)) + (len(order) > 0),
+        "alarms": alarms(sketches, verdict_survivor, cluster_rows, config),
+    }
     return Verdict(sketches, verdict_survivor, verdict_similarity, verdict_exact, facts)
 
 
@@ -107,18 +112,3 @@ def _facts(config: DedupConfig, buckets: Buckets, clusters: Clusters) -> dict[st
             "pairs_similar": int((clusters.survivor >= 0).sum()),
         },
     }
-
-
-def _cluster_facts(
-    last: npt.NDArray[np.int64], config: DedupConfig, sketches: Sketches, order: npt.NDArray[np.int64]
-) -> dict[str, Any]:
-    """Size of the largest cluster, and an alarm for each of the largest that are over the limit."""
-    rows = np.bincount(last, minlength=1)
-    large = [int(row) for row in np.argsort(-rows, kind="stable")[:10] if rows[row] > config.max_cluster_rows]
-    names = sketches.ids(order[large]).to_pylist() if large else []
-    alarms = [
-        f"{rows[row]} rows count as one: all but {name!r} are dropped as its duplicates (max_cluster_rows is "
-        f"{config.max_cluster_rows}); look whether they share boilerplate"
-        for row, name in zip(large, names, strict=True)
-    ]
-    return {"largest_cluster_rows": int(rows.max(initial=0)), "alarms": alarms}

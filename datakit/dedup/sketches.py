@@ -1,6 +1,7 @@
 """What the reduce phase knows of each row: how it is written, and how all of it is read where it lies on the disk."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,8 @@ SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
 
 def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
-    """One row per row: `row_key`, `id`, `digest` of the normalised text, `rank` (its value under the policy), `bands`
-    and `shingles`.
+    """One row per row: `row_key`, `id`, `source`, `lang`, `digest` of the normalised text, `rank` (its value under the
+    policy), `bands` and `shingles`.
 
     `shingles` is the sorted set of 64-bit shingle hashes; it is null where the row has fewer words than a shingle, and
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
@@ -43,6 +44,8 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
         {
             "row_key": batch.column("row_key"),
             "id": batch.column("id"),
+            "source": _column(batch, "source"),
+            "lang": _column(batch, "lang"),
             "digest": digests,
             "rank": _rank(batch, texts, config),
             "bands": pa.FixedSizeListArray.from_arrays(pa.array(every_band.reshape(-1)), config.num_bands),
@@ -51,6 +54,10 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
             ),
         }
     )
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    return batch.column(name).cast(pa.string()) if name in batch.schema.names else pa.nulls(len(batch), pa.string())
 
 
 def _first_occurrences(digests: pa.Array) -> npt.NDArray[np.bool_]:
@@ -107,6 +114,15 @@ class Sketches:
             if high > low
         ]
         return pa.concat_arrays(parts).take(pa.array(place)) if parts else pa.array([], pa.string())
+
+    def count(self, name: str, rows: npt.NDArray[np.bool_]) -> Counter[str]:
+        """How often each value of the column `name` (`source`, `lang`) stands in the given rows; nulls do not count."""
+        found: Counter[str] = Counter()
+        for batch, begin in zip(self.batches, self.begins, strict=True):
+            chosen = batch.column(name).filter(pa.array(rows[begin : begin + batch.num_rows])).drop_null()
+            values, counts = pc.value_counts(chosen).flatten()
+            found.update(dict(zip(values.to_pylist(), counts.to_pylist(), strict=True)))
+        return found
 
 
 def open_sketches(paths: Sequence[Path]) -> Sketches:

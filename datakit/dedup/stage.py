@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.reduce import Verdict, decide_all
+from datakit.dedup.saved import BYTE_ORDER, COLUMN, saved_signatures
 from datakit.dedup.sketches import sketch
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION, character_table
@@ -43,6 +44,12 @@ class Dedup:
     def resources(self) -> dict[str, Any]:
         """The Unicode version that words and normal forms follow; it is the interpreter's."""
         return {"unicode": UNICODE_VERSION}
+
+    def facts(self) -> dict[str, Any]:
+        """How to read the column of signatures, where there is one."""
+        if not self.config.save_signatures:
+            return {}
+        return {"signatures": {"column": COLUMN, "format": "datasketch.LeanMinHash", "byteorder": BYTE_ORDER}}
 
     def open(self) -> None:
         """Build the character tables of this process."""
@@ -82,7 +89,10 @@ class Dedup:
             pa.scalar(""),
         )  # fmt: skip
         return Decision(
-            reasons=reasons, detail=detail, drop_columns={"duplicate_of": duplicate_of, "similarity": similarity}
+            reasons=reasons,
+            detail=detail,
+            columns={COLUMN: saved_signatures(batch, self.config)} if self.config.save_signatures else {},
+            drop_columns={"duplicate_of": duplicate_of, "similarity": similarity},
         )
 
 

@@ -1,6 +1,5 @@
 """The story of one row: where it came from, which stage dropped it and why, who stayed in its place."""
 
-import difflib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pyarrow.compute as pc
 
 from datakit.manifest import Manifest, data_dir
 from datakit.recipe import STAGES
+from datakit.report.differences import differences
 from datakit.report.rows import body, shorten
 from datakit.run.job import ancestors, tables
 from datakit.write import read_shard
@@ -67,17 +67,5 @@ def _survivor(row: dict[str, Any], text: str, order: list[tuple[Path, Manifest]]
             stayed = stayed or body(found[1])
             if found[0] == "dropped":
                 fate = f", but was dropped later by {manifest.stage}: [{found[1]['reason']}] {found[1]['detail'] or ''}"
-    yield f"          {survivor} stayed{fate}; similarity {row.get('similarity')}; - this row, + that row:"
-    yield from _differences(text, stayed)
-
-
-def _differences(one: str, other: str) -> Iterator[str]:
-    if one == other:
-        yield "            the texts are equal"
-        return
-    lines = difflib.unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1)
-    for number, line in enumerate(list(lines)[2:]):
-        if number == 40:
-            yield "            ..."
-            return
-        yield f"            {shorten(line, 160)}"
+    yield f"          {survivor} stayed{fate}; similarity {row.get('similarity')}; [-this row-], {{+that row+}}:"
+    yield from (f"            {line}" for line in differences(text, stayed))

@@ -1,0 +1,29 @@
+"""The command that shows what dedup dropped, and for what."""
+
+import json
+from pathlib import Path
+
+import click
+
+from datakit.cli.stages import CONTEXT
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
+@click.option("--json", "as_json", is_flag=True, help="Print the counts and the pairs as JSON, and nothing else.")
+def pairs(manifest: Path, lowest: int, as_json: bool) -> None:
+    """Show the rows that dedup dropped beside the rows that stay for them, the least similar first.
+
+    MANIFEST is of a dedup stage, or of one that came after it. What only the dropped row has stands in [-...-], what
+    only the row that stays has in {+...+}; white space does not count.
+    """
+    from datakit.report.pairs import drops, listing
+
+    found = drops(manifest / "manifest.json" if manifest.is_dir() else manifest, lowest)
+    if as_json:
+        near = {f"{similarity:.2f}": n for similarity, n in found.near.items()}
+        plain = {"exact": found.exact, "near": near, "pairs": [pair.to_json() for pair in found.pairs]}
+        click.echo(json.dumps(plain, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(listing(found)))

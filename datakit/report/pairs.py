@@ -1,0 +1,107 @@
+"""Dropped duplicates beside the rows that stay for them, the most doubtful first."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.errors import InputError
+from datakit.manifest import Manifest, data_dir
+from datakit.report.differences import differences
+from datakit.report.origins import visible
+from datakit.report.rows import body
+from datakit.run.job import ancestors, tables
+from datakit.write import read_shard
+
+ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
+COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A dropped row and the one that stays for it. `dropped` and `stays` are whole rows."""
+
+    similarity: float
+    reason: str
+    dropped: dict[str, Any]
+    stays: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The pair with both texts, as JSON."""
+        sides = {name: {"id": row["id"], "source": row["source"], "text": body(row)}
+                 for name, row in (("dropped", self.dropped), ("stays", self.stays))}  # fmt: skip
+        return {"similarity": self.similarity, "reason": self.reason} | sides
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """What a dedup stage dropped: how many rows of each similarity (rounded down to 0.05), and some pairs."""
+
+    exact: int
+    near: dict[float, int]
+    pairs: list[Pair]
+
+
+def drops(path: Path, lowest: int) -> Drops:
+    """The `lowest` least similar drops of the dedup stage that the manifest at `path` is of, or was made from.
+
+    Raises:
+        InputError: no dedup stage is there.
+    """
+    found = next(((p, m) for p, m in ancestors(path) if m.stage == "dedup"), None)
+    if found is None:
+        raise InputError(f"{path}: expected the manifest of a dedup stage, or of one that came after it")
+    chosen, exact, near = pa.table({}), 0, np.zeros(21, dtype=np.int64)
+    for batch in _dropped(*found):
+        is_exact = pc.equal(batch.column("reason"), "exact_duplicate").to_numpy(zero_copy_only=False)
+        thousandths = np.rint(batch.column("similarity").to_numpy()[~is_exact] * 1000).astype(np.int64)
+        exact += int(is_exact.sum())
+        near += np.bincount(thousandths // 50, minlength=21)
+        chosen = pa.concat_tables([t for t in (chosen, pa.table(batch)) if t.num_rows] or [pa.table(batch)])
+        chosen = chosen.sort_by(ORDER).slice(0, lowest)
+    counts = {n / 20: int(count) for n, count in enumerate(near) if count}
+    return Drops(exact, counts, _pairs(*found, chosen.to_pylist()))
+
+
+def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
+    for shard in tables(manifest, "dropped"):
+        yield from read_shard(data_dir(path, manifest) / shard.path, COLUMNS)
+
+
+def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list[Pair]:
+    gone = _rows(path, manifest, "dropped", {row["id"] for row in chosen})
+    stay = _rows(path, manifest, "kept", {row["duplicate_of"] for row in chosen})
+    return [Pair(r["similarity"], r["reason"], gone[r["id"]], stay[r["duplicate_of"]]) for r in chosen]
+
+
+def _rows(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Whole rows by id; ids alone are read of the shards that hold none of them."""
+    wanted, found = pa.array(sorted(ids), pa.string()), dict[str, dict[str, Any]]()
+    for shard in tables(manifest, role):
+        file = data_dir(path, manifest) / shard.path
+        if not any(pc.any(pc.is_in(b.column("id"), wanted)).as_py() for b in read_shard(file, ["id"])):
+            continue
+        for batch in read_shard(file):
+            hits = batch.filter(pc.is_in(batch.column("id"), wanted))
+            found |= {row["id"]: row for row in hits.to_pylist()}
+    return found
+
+
+def listing(drops: Drops) -> Iterator[str]:
+    """The drops as lines of text."""
+    yield f"{sum(drops.near.values()):,} near and {drops.exact:,} exact duplicates were dropped"
+    if drops.near:
+        yield "near duplicates by similarity: " + ", ".join(f"{s:.2f}: {n:,}" for s, n in drops.near.items())
+    for pair in drops.pairs:
+        yield ""
+        yield f"{pair.similarity:.3f}  [-{_called(pair.dropped)}-] was dropped, {{+{_called(pair.stays)}+}} stays"
+        yield from (f"       {line}" for line in differences(body(pair.dropped), body(pair.stays)))
+
+
+def _called(row: dict[str, Any]) -> str:
+    name, source = row["id"], row["source"]
+    return visible(name if name.startswith(source) else f"{name} ({source})")

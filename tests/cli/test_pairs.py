@@ -1,0 +1,104 @@
+"""pairs and dedup's alarms, as a user meets them."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import datasketch
+import pyarrow.parquet as pq
+import pytest
+
+from datakit.manifest import load
+
+WORDS = [f"word{n}" for n in range(500)]
+
+
+def text(seed: int, changes: int = 0) -> str:
+    rng = random.Random(seed)
+    words = rng.choices(WORDS, k=150)
+    for n in range(changes):
+        words[n * 20 + 9] = f"new{n}"
+    return " ".join(words)
+
+
+def write(path: Path, rows: dict[str, str]) -> None:
+    path.write_text("".join(json.dumps({"id": name, "text": said}) + "\n" for name, said in rows.items()))
+
+
+@pytest.fixture
+def deduplicated(datakit: Callable, project: Path) -> Path:
+    rows = {"a": text(1), "near": text(1, 1), "same": text(1), "doubtful": text(1, 3), "other": text(2)}
+    write(project / "in.jsonl", rows)
+    assert datakit("dedup", "in.jsonl", "--output", "out", "--num-bands", "100", "--rows-per-band", "1").code == 0
+    return project / "out"
+
+
+def test_pairs_lists_the_most_doubtful_drops_first(datakit: Callable, deduplicated: Path) -> None:
+    said = datakit("pairs", "out", "--lowest", "2")
+    assert said.code == 0, said.err
+    lines = said.out.splitlines()
+    assert lines[0] == "2 near and 1 exact duplicates were dropped"
+    assert lines[1] == "near duplicates by similarity: 0.80: 1, 0.90: 1"
+    heads = [line for line in lines if "was dropped" in line]
+    assert heads[0].endswith("[-doubtful (in.jsonl)-] was dropped, {+a (in.jsonl)+} stays")
+    assert "[-near (in.jsonl)-]" in heads[1]
+    assert sum("[-new" in line for line in lines) == 4
+
+
+def test_pairs_as_json_follow_the_lineage(datakit: Callable, deduplicated: Path) -> None:
+    assert datakit("filter", "out/manifest.json", "--output", "later").code == 0
+    found = json.loads(datakit("pairs", "later/manifest.json", "--json").out)
+    assert (found["exact"], found["near"]) == (1, {"0.80": 1, "0.90": 1})
+    assert [p["dropped"]["id"] for p in found["pairs"]] == ["doubtful", "near", "same"]
+    assert {p["stays"]["id"] for p in found["pairs"]} == {"a"}
+    assert found["pairs"][2]["dropped"]["text"] == found["pairs"][2]["stays"]["text"] == text(1)
+    assert [p["similarity"] for p in found["pairs"]] == sorted(p["similarity"] for p in found["pairs"])
+
+
+def test_pairs_of_nothing_dropped_and_of_no_dedup(datakit: Callable, project: Path) -> None:
+    write(project / "in.jsonl", {"a": text(1)})
+    assert datakit("dedup", "in.jsonl", "--output", "out").code == 0
+    assert datakit("pairs", "out").out == "0 near and 0 exact duplicates were dropped\n"
+    assert datakit("ingest", "in.jsonl", "--output", "rows").code == 0
+    said = datakit("pairs", "rows")
+    assert said.code == 1 and "expected the manifest of a dedup stage" in said.err
+
+
+def test_a_lost_source_is_an_alarm_and_strict_stops_there(datakit: Callable, project: Path) -> None:
+    write(project / "one.jsonl", {f"a{n}": text(n) for n in range(30)})
+    write(project / "two.jsonl", {f"b{n}": text(n) for n in range(30)})
+    said = datakit("dedup", "one.jsonl", "two.jsonl", "--output", "out", "--strict")
+    assert said.code == 1 and "the source 'two.jsonl' loses 30 of its 30 rows (100.0%" in said.err
+    assert not (project / "out/manifest.json").exists() and not list(project.glob("out/kept/*"))
+    said = datakit("dedup", "one.jsonl", "two.jsonl", "--output", "out")
+    assert said.code == 0 and "ALARM dedup: the source 'two.jsonl'" in said.err
+    assert len(load(project / "out/manifest.json").facts["alarms"]) == 1
+
+
+def test_saved_signatures_are_datasketch_objects(datakit: Callable, project: Path) -> None:
+    write(project / "in.jsonl", {"a": text(1), "b": text(1, 2), "short": "too short"})
+    assert datakit("dedup", "in.jsonl", "--output", "out", "--save-signatures", "--threshold", "0.95").code == 0
+    assert datakit("verify", "out").code == 0
+    manifest = load(project / "out/manifest.json")
+    assert manifest.facts["signatures"] == {
+        "column": "minhash", "format": "datasketch.LeanMinHash", "byteorder": "<",
+    }  # fmt: skip
+    table = pq.read_table(project / "out" / manifest.of_role("kept")[0].path)
+    a, b, short = table.column("minhash").to_pylist()
+    assert short is None
+    a, b = (datasketch.LeanMinHash.deserialize(value, "<") for value in (a, b))
+    assert (a.scheme, a.seed, len(a)) == ("affine32", 1, 112)
+    assert a.jaccard(b) == pytest.approx(0.87, abs=0.12)
+    assert datasketch.MinHashLSH(num_perm=112, params=(14, 8)).b == 14
+
+
+def test_bands_can_be_chosen_for_a_threshold(datakit: Callable, project: Path) -> None:
+    write(project / "in.jsonl", {"a": text(1)})
+    assert datakit("dedup", "in.jsonl", "--output", "out", "--max-num-perm", "256").code == 0
+    manifest = load(project / "out/manifest.json")
+    chosen = datasketch.MinHashLSH(threshold=0.75, num_perm=256, weights=(0.1, 0.9))
+    assert (manifest.config["num_bands"], manifest.config["rows_per_band"]) == (chosen.b, chosen.r)
+    assert manifest.facts["lsh"]["num_perm"] == chosen.b * chosen.r
+    said = datakit("dedup", "in.jsonl", "--output", "out", "--max-num-perm", "256", "--num-bands", "3")
+    assert said.code == 1 and "leave out the one or the other" in said.err
