@@ -2,6 +2,7 @@
 
     config.json, model.safetensors, tokenizer files   loads as it is with any reader of that layout
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; nothing is pickled
+    adapter_config.json, adapter_model.safetensors    of a run with LoRA instead of the model: the adapters alone
     state.json                                        the step, what the run was made of, every file's SHA-256
 
 A checkpoint is written aside, flushed to the disk and renamed whole; one that a crash cut short has no such name, and
@@ -11,6 +12,7 @@ one that was damaged later does not match its checksums.
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,9 @@ from safetensors.torch import load_file, save_file
 
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
-from train.hf import write_model
+from train import lora
+from train.hf import copy_files, write_model
+from train.lora import Adapters, trained
 from train.model import CausalLM
 
 FORMAT = "train.checkpoint"
@@ -43,6 +47,8 @@ class State:
     """What decides which rows make which step."""
     config: dict[str, Any]
     """The run's resolved configuration."""
+    base_sha256: str = ""
+    """Of a run with LoRA: the fingerprint of the model that its adapters belong to."""
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by file name."""
 
@@ -52,9 +58,14 @@ class State:
 
 
 def save(
-    folder: Path, state: State, model: CausalLM, optimizer: torch.optim.Optimizer, tokenizer_files: tuple[Path, ...]
+    folder: Path,
+    state: State,
+    model: CausalLM,
+    optimizer: torch.optim.Optimizer,
+    tokenizer_files: tuple[Path, ...],
+    adapters: Adapters | None = None,
 ) -> Path:
-    """Write the checkpoint of `state.step` under `folder` and return where it lies.
+    """Write the checkpoint of `state.step` under `folder` and return where it lies; of `adapters` it holds these alone.
 
     Raises:
         InputError: the disk is full or the folder cannot be written; earlier checkpoints are untouched.
@@ -62,7 +73,7 @@ def save(
     place = folder / f"step_{state.step:08d}"
     aside = folder / f".{place.name}.{os.getpid()}.tmp"
     try:
-        _write(aside, state, model, optimizer, tokenizer_files)
+        _write(aside, state, model, optimizer, tokenizer_files, adapters)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(aside, ignore_errors=True)
         raise InputError(f"{place}: cannot write the checkpoint ({e}); make room and go on with --resume") from None
@@ -75,11 +86,20 @@ def save(
 
 
 def _write(
-    aside: Path, state: State, model: CausalLM, optimizer: torch.optim.Optimizer, tokenizer_files: tuple[Path, ...]
+    aside: Path,
+    state: State,
+    model: CausalLM,
+    optimizer: torch.optim.Optimizer,
+    tokenizer_files: tuple[Path, ...],
+    adapters: Adapters | None,
 ) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
+    if adapters:
+        adapters.write(aside, model)
+        copy_files(tokenizer_files, aside)
+    else:
+        write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")
     save_file(_rng_tensors(), aside / "rng.safetensors")
     files = {f.name: sha256_file(f) for f in sorted(aside.iterdir())}
@@ -106,7 +126,7 @@ def _flush(path: Path) -> None:
 def _optimizer_tensors(model: CausalLM, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
     return {
         f"{name}/{key}": value.detach().cpu().contiguous()
-        for name, parameter in model.named_parameters()
+        for name, parameter in trained(model).items()
         for key, value in optimizer.state[parameter].items()
     }
 
@@ -124,8 +144,9 @@ def restore(place: Path, model: CausalLM, optimizer: torch.optim.Optimizer) -> N
     Raises:
         ModelError: it is of a model with other tensors.
     """
-    parameters = dict(model.named_parameters())
-    weights = load_file(place / "model.safetensors")
+    parameters = trained(model)
+    adapted = (place / lora.WEIGHTS).is_file()
+    weights = lora.tensors(place)[0] if adapted else load_file(place / "model.safetensors")
     wrong = [n for n in parameters.keys() | weights.keys() if _shape(parameters, n) != _shape(weights, n)]
     if wrong:
         name = min(wrong)
@@ -146,7 +167,7 @@ def restore(place: Path, model: CausalLM, optimizer: torch.optim.Optimizer) -> N
         torch.cuda.set_rng_state(rng["cuda"])
 
 
-def _shape(tensors: dict[str, Any], name: str) -> tuple[int, ...] | None:
+def _shape(tensors: Mapping[str, Any], name: str) -> tuple[int, ...] | None:
     return tuple(tensors[name].shape) if name in tensors else None
 
 
@@ -170,6 +191,12 @@ def check(place: Path) -> State:
         if not file.is_file() or sha256_file(file) != expected:
             raise IntegrityError(f"{file}: missing or damaged; expected sha256 {expected}")
     return State(**body)
+
+
+def newest_of_run(folder: Path) -> Path:
+    """The newest checkpoint of a run's folder, unchecked; any other folder is itself."""
+    found = steps(folder / "checkpoints")
+    return found[0] if found else folder
 
 
 def steps(folder: Path) -> list[Path]:

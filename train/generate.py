@@ -18,7 +18,7 @@ from torch import Tensor
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train import checkpoint, flags, hf
+from train import checkpoint, flags, lora
 from train.attention import CachedAttention
 from train.model import CausalLM
 
@@ -73,8 +73,7 @@ def load(folder: Path) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
     Raises:
         ModelError: no model there, or tokenizer files that are not those of the training.
     """
-    if runs := checkpoint.steps(folder / "checkpoints"):
-        folder = runs[0]
+    folder = checkpoint.newest_of_run(folder)
     tokenizer = ChatTokenizer.load(folder)
     try:
         state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
@@ -87,7 +86,7 @@ def load(folder: Path) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
                 f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files there give {found}; "
                 f"put back tokenizer.json and tokenizer_config.json as they were in training"
             )
-    model = hf.read_model(folder).eval()
+    model = lora.read(folder).eval()
     if tokenizer.vocab_size > model.config.vocab_size:
         raise ModelError(
             f"{folder}: the tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"

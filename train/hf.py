@@ -174,9 +174,9 @@ def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
 
 
 def fingerprint(folder: Path) -> str:
-    """SHA-256 over what a model is: its config.json and its weights, 64 hex digits."""
-    files = [folder / "config.json", *sorted(folder.glob("model*.safetensors"))]
-    return digest({f.name: sha256_file(f) for f in files})
+    """SHA-256 over what a model is, configuration and weights or adapters, 64 hex digits."""
+    names = ("config.json", "model*.safetensors", "adapter_config.json", "adapter_model.safetensors")
+    return digest({f.name: sha256_file(f) for name in names for f in folder.glob(name)})
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -189,6 +189,8 @@ def read_config(folder: Path) -> ModelConfig:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as e:
+        if (folder / "adapter_config.json").is_file():
+            raise ModelError(f"{folder}: holds LoRA adapters alone; merge them with train.merge first") from None
         raise ModelError(f"{path}: cannot read it ({e}); expected a folder in Hugging Face layout") from None
     return config_from_hf(config, str(path))
 
@@ -217,5 +219,10 @@ def write_model(
     (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
     weights = {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-    for file in tokenizer_files:
+    copy_files(tokenizer_files, folder)
+
+
+def copy_files(files: Iterable[Path], folder: Path) -> None:
+    """Copy files into a folder under their names."""
+    for file in files:
         shutil.copyfile(file, folder / file.name)

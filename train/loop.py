@@ -23,6 +23,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
 from train import checkpoint
 from train.data import Batch, StepStream
+from train.lora import Adapters
 from train.model import CausalLM
 from train.optim import OptimConfig, learning_rate
 from train.report import Metrics, StepReport, peak_flops
@@ -122,6 +123,8 @@ class Trainer:
     """Of the last step taken; its `step` moves on."""
     total_steps: int
     device: torch.device
+    adapters: Adapters | None = None
+    """What is trained in place of the weights."""
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -228,7 +231,7 @@ class Trainer:
 
     def _save(self) -> None:
         place = checkpoint.save(
-            self.checkpoints, self.state, self.model, self.optimizer, self.stream.data.tokenizer_files
+            self.checkpoints, self.state, self.model, self.optimizer, self.stream.data.tokenizer_files, self.adapters
         )
         checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
         print(f"[train] saved {place}", flush=True)

@@ -55,7 +55,7 @@ def adamw(model: nn.Module, config: OptimConfig) -> torch.optim.AdamW:
     embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
     decay: list[nn.Parameter] = []
     rest: list[nn.Parameter] = []
-    for p in model.parameters():
+    for p in (p for p in model.parameters() if p.requires_grad):
         (decay if p.ndim >= 2 and id(p) not in embeddings else rest).append(p)
     groups = [{"params": decay, "weight_decay": config.weight_decay}, {"params": rest, "weight_decay": 0.0}]
     betas = (config.beta1, config.beta2)

@@ -22,7 +22,7 @@ from torch import Tensor
 from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save
-from train import flags, hf
+from train import flags, hf, lora
 from train.attention import grouped_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.loss import row_log_probs
@@ -56,7 +56,7 @@ def frozen(folder: Path, data: PackedSet) -> Callable[[Batch], Tensor]:
     Raises:
         ModelError: it cannot be read, or does not fit the data.
     """
-    model = hf.read_model(folder).requires_grad_(False)
+    model = lora.read(folder).requires_grad_(False)
     check_fits(folder, model, data)
 
     def reference(batch: Batch) -> Tensor:
@@ -108,7 +108,7 @@ def write(config: ReferenceConfig) -> Path:
     data, folder = PackedSet.open(Path(config.manifest)), Path(config.model)
     if data.packed.header.rows_per_unit != 2:
         raise ManifestError(f"{data.manifest}: expected preference pairs, found task {data.packed.header.task!r}")
-    model = hf.read_model(folder, device)
+    model = lora.read(folder).to(device)
     check_fits(folder, model, data)
     found = np.full(len(data.lengths), np.nan, np.float32)
     stream = StepStream(data, DataConfig(batch_rows=config.batch_rows, shuffle_buffer=0), seed=0)

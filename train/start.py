@@ -11,9 +11,10 @@ import torch
 from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
-from train import checkpoint, flags, hf
+from train import checkpoint, flags, hf, lora
 from train.data import DataConfig, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
+from train.lora import Adapters, LoraConfig
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, adamw, peak_rate
 
@@ -33,8 +34,11 @@ class RunConfig:
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
+    lora: LoraConfig = section(LoraConfig)
 
     def __post_init__(self) -> None:
+        if self.lora.lora_rank and not self.init:
+            raise UsageError("name the model that adapters are trained for with --init: random weights need training")
         if not self.manifest:
             raise UsageError("name a pack manifest with --manifest, such as manifests/mydata/pack.json")
 
@@ -96,8 +100,11 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None) -> Tra
         torch.set_num_threads(config.loop.threads)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
-    model = make_model(config, data).to(device)
-    lr = peak_rate(config.optim, model.config.hidden_size, config.trained_rate if config.init else None)
+    model = make_model(config, data)
+    adapters = _adapters(config, model)
+    model = model.to(device)
+    rate = lora.TRAINED_RATE if adapters else config.trained_rate
+    lr = peak_rate(config.optim, model.config.hidden_size, rate if config.init else None)
     config = replace(config, optim=replace(config.optim, lr=lr))
     optimizer = adamw(model, config.optim)
     stream = StepStream(data, config.data, config.loop.seed)
@@ -105,16 +112,25 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None) -> Tra
     state = checkpoint.State(
         step=0, task=data.packed.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
+        base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     state = _resume(config, state, model, optimizer) if config.loop.resume else _fresh(out, state)
     run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
     write_whole(out / "run.json", canonical(run) + b"\n")
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
-        state=state, total_steps=steps, device=device,
+        state=state, total_steps=steps, device=device, adapters=adapters,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
+    """Attach the adapters that the run asks for."""
+    if not config.lora.lora_rank:
+        return None
+    lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
+    return Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
 
 
 def make_model(config: RunConfig, data: PackedSet) -> CausalLM:
@@ -126,7 +142,7 @@ def make_model(config: RunConfig, data: PackedSet) -> CausalLM:
     header = data.packed.header
     if config.init:
         folder = Path(config.init)
-        model = hf.read_model(folder)
+        model = lora.read(folder)
         check_fits(folder, model, data)
         return model
     preset = PRESETS[config.preset]
@@ -199,6 +215,7 @@ def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> No
     pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
     pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
+    pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
     for name, was, now in pairs:
         if was != now:
             raise ModelError(
@@ -225,8 +242,15 @@ def _opening(config: RunConfig, trainer: Trainer) -> str:
     data, model = trainer.stream.data, trainer.model
     labels = "every target" if data.packed.labels is None else f"{len(data.packed.labels):,}"
     return (
-        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}); "
+        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
         f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads"
     )
+
+
+def _trained(trainer: Trainer) -> str:
+    if not trainer.adapters:
+        return ""
+    count = sum(p.numel() for p in lora.trained(trainer.model).values())
+    return f", of which {count / 1e6:.2f}M in adapters of rank {trainer.adapters.config.lora_rank} are trained"

@@ -1,0 +1,63 @@
+"""Merge LoRA adapters into their base model: a Hugging Face folder that needs neither.
+
+python -m train.merge --adapter out/lora --output out/merged
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from datakit.config import option
+from datakit.errors import InputError, ModelError, UsageError
+from train import checkpoint, flags, hf, lora
+
+TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MergeConfig:
+    """What to merge, and where to write it."""
+
+    adapter: str = option("", "a checkpoint of adapters, a PEFT folder, or a run's folder for its newest checkpoint")
+    base: str = option("", "the base model's folder, if it has moved since")
+    output: str = option("", "folder for the merged model")
+
+    def __post_init__(self) -> None:
+        if not (self.adapter and self.output):
+            raise UsageError("name the adapters with --adapter and a folder with --output")
+
+
+def merge(config: MergeConfig) -> Path:
+    """Write the merged model; returns its folder.
+
+    Raises:
+        ModelError: no adapters there, or another base than theirs.
+        InputError: the output folder holds something already.
+    """
+    folder, out = checkpoint.newest_of_run(Path(config.adapter)), Path(config.output)
+    if not (folder / lora.CONFIG).is_file():
+        raise ModelError(f"{folder}: no {lora.CONFIG} there, so there are no adapters to merge")
+    if out.exists() and any(out.iterdir()):
+        raise InputError(f"{out}: is not empty; name another --output")
+    base = Path(config.base or json.loads((folder / lora.CONFIG).read_text())["base_model_name_or_path"])
+    model = lora.read(folder, base)
+    out.mkdir(parents=True, exist_ok=True)
+    special = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
+    ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
+    hf.write_model(out, model, [place for place in places if place], ids)
+    return out
+
+
+def main(argv: Sequence[str]) -> int:
+    """Merge; returns the exit code."""
+    about = (__doc__ or "").split("\n")[0]
+    config = flags.built(MergeConfig, flags.given(MergeConfig, "python -m train.merge", about, argv))
+    print(f"[train] wrote {merge(config)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))
