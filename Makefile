@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 STAGES := ingest language dedup filter tokenize pack
 STAGE_FLAGS = $(if $(DATASET),--dataset $(DATASET)) $(FLAGS)
 
+.NOTPARALLEL:
+
 .PHONY: help setup check format test demo bench lock clean run verify $(STAGES)
 
 help: ## list the targets
@@ -52,6 +54,7 @@ run: setup ## every stage of DATASET
 	$(BIN)/datakit run $(STAGE_FLAGS)
 
 verify: setup ## verify the pack manifest of DATASET
+	@test -n "$(DATASET)" || { echo "name a dataset: make verify DATASET=mydata"; exit 2; }
 	$(BIN)/datakit verify manifests/$(DATASET)/pack.json
 
 $(STAGES): setup ## one stage of DATASET, after those before it

@@ -159,8 +159,8 @@ class Manifest:
         try:
             body = json.loads(data)
             found = (body.pop("format"), body.pop("format_version"))
-        except (ValueError, KeyError, AttributeError, TypeError) as e:
-            raise ManifestError(f"{where}: not a datakit manifest ({e!r})") from None
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as e:
+            raise ManifestError(f"{where}: not a datakit manifest ({type(e).__name__})") from None
         if found != (FORMAT, FORMAT_VERSION):
             raise ManifestError(f"{where}: expected {(FORMAT, FORMAT_VERSION)}, found {found}")
         try:
@@ -173,7 +173,7 @@ class Manifest:
                     "ledger": Ledger.from_json(ledger),
                 }
             )
-        except (KeyError, TypeError) as e:
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
             raise ManifestError(f"{where}: a manifest value is missing or of the wrong type ({e})") from None
         if version != manifest.version or data != manifest.to_bytes():
             raise IntegrityError(
@@ -228,8 +228,9 @@ def load_run(path: Path) -> dict[str, Any]:
 
 def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
     """Write the run file, the copies in `history/`, and last the manifest itself; the caller holds the data folder."""
-    for stale in path.parent.rglob(f".{path.stem}*.tmp"):  # of a run that was killed just here
-        stale.unlink()
+    for name in (f".{path.stem}.json", f".{path.stem}.run.json", f".{path.stem}-*.json"):
+        for stale in path.parent.rglob(f"{name}.*.tmp"):  # of a run that was killed just here
+            stale.unlink()
     data, about = manifest.to_bytes(), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode()
     if path.name != "manifest.json":
         kept = _history(path, manifest.version)

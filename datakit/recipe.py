@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,17 @@ def config_class(stage: StageName) -> type:
     return found
 
 
+def check_name(dataset: str) -> str:
+    """A dataset's name, if it can be the name of a folder everywhere.
+
+    Raises:
+        UsageError: it is empty, has slashes, begins with a dot, or is one that we use ourselves.
+    """
+    if not re.fullmatch(r"\w[\w .+-]*", dataset) or dataset == "history":
+        raise UsageError(f"{dataset!r} is no name for a dataset: use letters, digits, '-', '_', '.', '+'")
+    return dataset
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
     """What was asked for. A dataset without a recipe file has the defaults of this class."""
@@ -51,17 +63,24 @@ class Recipe:
     path: Path | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.dataset)
         unknown = [s for s in (*self.stages, *self.tables) if s not in STAGES]
         if unknown:
             raise ConfigError(f"{self.path}: unknown stage {unknown[0]!r}; stages are {', '.join(STAGES)}")
         check(self.kind, Literal[KINDS], f"{self.path}: dataset.kind")
-        order = [s for s in self.stages if s in ("ingest", "tokenizer", "tokenize", "pack")]
-        if order != [s for s in STAGES if s in order] or len(set(self.stages)) != len(self.stages):
+        last = [s for s in ("tokenize", "pack") if s in self.stages]
+        trained = "tokenizer" in self.stages and "tokenize" in self.stages
+        if (
+            len(set(self.stages)) != len(self.stages)
+            or self.stages[:1] != ("ingest",)
+            or list(self.stages[len(self.stages) - len(last) :]) != last
+            or last == ["pack"]
+            or (trained and self.stages.index("tokenizer") > self.stages.index("tokenize"))
+        ):
             raise ConfigError(
-                f"{self.path}: stages {list(self.stages)}: each once, ingest first and tokenizer, tokenize, pack last"
+                f"{self.path}: stages {list(self.stages)}: each once, ingest first, tokenize and then pack last, a "
+                "tokenizer before tokenize, and no pack without tokenize"
             )
-        if self.stages[:1] != ("ingest",):
-            raise ConfigError(f"{self.path}: stages {list(self.stages)}: ingest comes first")
 
     def config(self, stage: StageName, sets: dict[str, str] | None = None, flags: dict[str, Any] | None = None) -> Any:
         """The config of a stage: its defaults, the recipe's section, then flags, then `--set` values.
@@ -103,6 +122,9 @@ def load_recipe(root: Path, dataset: str) -> Recipe:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
         raise ConfigError(f"{path}: is not TOML: {e}") from None
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ConfigError(f"{path}: {name}: expected a section [{name}] with keys, found {table!r}")
     head = tables.pop("dataset", {})
     unknown = sorted(head.keys() - {"inputs", "kind", "stages"})
     if unknown:
@@ -176,7 +198,7 @@ def write_recipe(root: Path, dataset: str, kind: str, inputs: list[str], stages:
     Raises:
         UsageError: the dataset has one.
     """
-    path = recipe_path(root, dataset)
+    path = recipe_path(root, check_name(dataset))
     if path.exists():
         raise UsageError(f"{path}: exists; edit it, or choose another name")
     write_whole(path, template(dataset, kind, inputs, stages).encode())

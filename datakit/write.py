@@ -130,11 +130,16 @@ def entry(folder: Path, path: str) -> Shard:
 
 def settle(aside: Path, target: Path, path: str, rows: int, content: str | None) -> Shard:
     """Flush a finished file to the disk, rename it to its place and return its entry."""
+    digest, size = sha256_file(aside), aside.stat().st_size
+    put(aside, target)
+    return Shard(path=path, rows=rows, bytes=size, sha256=digest, content_sha256=content)
+
+
+def put(aside: Path, target: Path) -> None:
+    """Flush a finished file to the disk and rename it to its place."""
     with aside.open("rb") as f:
         os.fsync(f.fileno())
-    digest, size = sha256_file(aside), aside.stat().st_size
     aside.rename(target)
-    return Shard(path=path, rows=rows, bytes=size, sha256=digest, content_sha256=content)
 
 
 class Split:
@@ -182,7 +187,11 @@ def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.Reco
         if file.num_row_groups == 0:
             yield _empty(file.schema_arrow, columns)
         for group in range(file.num_row_groups):
-            yield from file.read_row_group(group, columns=columns).combine_chunks().to_batches()
+            try:
+                rows = file.read_row_group(group, columns=columns)
+            except (OSError, pa.ArrowException) as e:
+                raise InputError(f"{path}: row group {group} is damaged ({e}); `datakit verify` tells more") from None
+            yield from rows.combine_chunks().to_batches()
 
 
 def _empty(schema: pa.Schema, columns: list[str] | None) -> pa.RecordBatch:

@@ -10,8 +10,8 @@ import click
 from datakit.config import Option, options, parse
 from datakit.execute.local import Local
 from datakit.progress import Bar, Lines, Quiet, for_terminal
-from datakit.recipe import StageName, config_class, load_recipe, only_dataset
-from datakit.run.flow import Flow, sections
+from datakit.recipe import StageName, check_name, config_class, load_recipe, only_dataset
+from datakit.run.flow import Flow, given_manifest, sections
 from datakit.run.job import Run
 from datakit.run.place import Place
 
@@ -92,12 +92,15 @@ def flow(
     sets: tuple[str, ...],
     strict: bool,
     as_json: bool,
+    until: str | None = None,
     **flags: Any,
 ) -> tuple[Flow, Quiet | Lines | Bar]:
     """The flow that a command's flags ask for, and its report."""
     root, progress = Path.cwd(), for_terminal(as_json)
-    name = dataset or (output.name if output and inputs else _name(inputs) if inputs else only_dataset(root))
-    place = Place(root=root, dataset=name, output=output, final=stage or "")
+    given = given_manifest(inputs)
+    name = dataset or (given.dataset if given else _name(inputs) if inputs else only_dataset(root))
+    recipe = load_recipe(root, check_name(name))
+    place = Place(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])
     place.check()
     by_stage: dict[str, dict[str, Any]] = {"ingest": {"kind": kind}} if kind else {}
     for key, value in flags.items():
@@ -105,7 +108,6 @@ def flow(
         if value is not None:
             by_stage.setdefault(owner, {})[field] = value
     run = Run(place=place, executor=Local(workers or len(os.sched_getaffinity(0))), progress=progress, strict=strict)
-    recipe = load_recipe(root, name)
     return Flow(run=run, recipe=recipe, flags=by_stage, sets=sections(sets, stage)), progress
 
 

@@ -1,7 +1,6 @@
 """Commands that look and change nothing (verify, show, explain), and gc."""
 
 import json
-import shutil
 from pathlib import Path
 
 import click
@@ -11,7 +10,7 @@ from datakit.cli.tables import ledger_lines
 from datakit.errors import InputError, IntegrityError, UsageError
 from datakit.manifest import data_dir, load
 from datakit.manifest import verify as verify_manifest
-from datakit.recipe import only_dataset
+from datakit.recipe import check_name, only_dataset
 
 Manifest = click.argument("manifest", type=click.Path(path_type=Path))
 
@@ -95,15 +94,17 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def gc(dataset: str | None, history: bool, dry_run: bool) -> None:
     """Remove data folders that no manifest names; interrupted runs are among them."""
-    from datakit.run.gc import forget_history, unnamed
+    from datakit.run.gc import forget_history, remove, unnamed
+
+    if dataset:
+        check_name(dataset)
 
     root = Path.cwd()
     gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
     total = 0
     for folder in unnamed(root, dataset, ignore=gone):
         size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-        total += size
-        click.echo(f"{'would remove' if dry_run else 'removed'} {folder.relative_to(root)} ({size:,} bytes)")
-        if not dry_run:
-            shutil.rmtree(folder)
+        done = "would remove" if dry_run else "removed" if remove(folder) else "in use:"
+        total += 0 if done == "in use:" else size
+        click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
     click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")

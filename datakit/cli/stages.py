@@ -34,7 +34,7 @@ def _report(path: Path, as_json: bool) -> None:
 
 def do(stage: str | None, inputs: tuple[str, ...], until: str | None = None, **flags: Any) -> None:
     """Run one stage, or with `stage` None a whole recipe, and report on it."""
-    made, progress = flow(stage, inputs, **flags)
+    made, progress = flow(stage, inputs, until=until, **flags)
     try:
         path = made.all(until) if stage is None else made.stage(stage, inputs)
     finally:

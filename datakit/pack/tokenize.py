@@ -6,6 +6,7 @@ Text never parses into added tokens; see `datakit.pack.chat`. Plain text and row
 spans; a conversation's are the assistant's turns.
 """
 
+import hashlib
 import multiprocessing
 import os
 import threading
@@ -100,8 +101,9 @@ class Tokenize:
         return self._tokenizer
 
     def resources(self) -> dict[str, Any]:
-        """Tokenizer and template by hash, vocabulary size and special ids."""
-        return {"tokenizer": self.tokenizer.facts()}
+        """Tokenizer and template by hash, vocabulary size and special ids; the settings, which travel along, too."""
+        settings = self.tokenizer.files()["tokenizer_config.json"]
+        return {"tokenizer": self.tokenizer.facts() | {"settings_sha256": hashlib.sha256(settings).hexdigest()}}
 
     def facts(self) -> dict[str, Any]:
         """What the manifest says about the tokenizer."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 from datakit.errors import UsageError
 from datakit.manifest import Manifest, load
 from datakit.recipe import STAGES, Recipe, StageName
-from datakit.run.job import Run
+from datakit.run.job import Run, ancestors
 from datakit.stage import Stage
 
 STAGE_CLASSES = {
@@ -50,50 +50,76 @@ class Flow:
                     f"the recipe of {self.recipe.dataset} has no stage {until!r}; it has {', '.join(stages)}"
                 )
             stages = stages[: stages.index(until) + 1]
-        for stage in stages:  # a value that makes no sense is an error before any work
-            self.config(stage)
+        self._check(stages)
         done: dict[str, Path] = {}
         for stage in stages:
             done[stage] = self._one(stage, done, list(self.recipe.inputs))
         return done[stages[-1]]
 
+    def _check(self, steps: Sequence[str]) -> None:
+        """Refuse, before any work, values that make no sense and values for a stage that will not run."""
+        for stage in steps:
+            self.config(stage)
+        idle = [s for s in (*self.flags, *self.sets) if s not in steps]
+        if idle:
+            raise UsageError(
+                f"values are given for {idle[0]}, which does not run in this command (it runs {', '.join(steps)}): "
+                "put them into the recipe and use `datakit run`, or give them to that stage's own command"
+            )
+
     def stage(self, stage: str, inputs: Sequence[str]) -> Path:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
-        self.config(stage)
         if not inputs:
             return self._go_on(stage)
-        given = _manifest(inputs)
-        needs = [s for s in ("tokenize",) if stage == "pack" and (given is None or given.stage != s)]
+        given = given_manifest(inputs)
+        steps = [s for s in ("tokenize",) if stage == "pack" and (given is None or given.stage != s)] + [stage]
+        done: dict[str, Path] = {}
         if given is not None:
-            if given.kind == "tokens" and stage != "pack":
-                raise UsageError(f"{inputs[0]}: holds tokens; {stage} works on text or conversations")
-            done = {given.stage: Path(inputs[0])}
-        else:
-            needs = [s for s in ("ingest",) if stage != "ingest"] + needs
-            done = {}
-        for step in (*needs, stage):
+            done[given.stage] = manifest_path(inputs[0])
+        elif stage != "ingest":
+            steps.insert(0, "ingest")
+        self._check(steps)
+        for step in steps:
             done[step] = self._one(step, done, list(inputs))
         return done[stage]
 
     def _go_on(self, stage: str) -> Path:
         """Run a stage on what is there: earlier manifests are taken as they are, and only missing stages run first."""
         if stage == "ingest":
+            self._check(["ingest"])
             return self._one("ingest", {}, list(self.recipe.inputs))
         project = replace(self.run.place, output=None)
         before = self.recipe.before(stage)
         done = {s: project.manifest(s) for s in before if project.manifest(s).is_file()}
-        if stage == "pack" and self.flags.get("tokenize"):  # another tokenizer was asked for
+        if stage == "pack" and (self.flags.get("tokenize") or self.sets.get("tokenize")):  # to be tokenized again
             done.pop("tokenize", None)
+        if stage in ("tokenize", "pack") and project.manifest("tokenizer").is_file():
+            done.setdefault("tokenizer", project.manifest("tokenizer"))
         if not done and not self.recipe.inputs:
             raise UsageError(
                 f"dataset {self.recipe.dataset!r} has no earlier stage and no recipe with inputs: give {stage} input "
                 f"files or a manifest, or begin with `datakit init {self.recipe.dataset} FILES...`"
             )
-        last = max((before.index(s) for s in done), default=-1)
-        for step in before[last + 1 :]:
-            if self.recipe.path or step in ("ingest", "tokenize"):  # without a recipe, only what cannot be left out
-                done[step] = self._one(step, done, list(self.recipe.inputs))
+        last = max((before.index(s) for s in done if s in before), default=-1)
+        # without a recipe, only what cannot be left out
+        steps = [s for s in before[last + 1 :] if self.recipe.path or s in ("ingest", "tokenize")]
+        self._check([*steps, stage])
+        self._tell_of_stale(done)
+        for step in steps:
+            done[step] = self._one(step, done, list(self.recipe.inputs))
         return self._one(stage, done, [])
+
+    def _tell_of_stale(self, done: dict[str, Path]) -> None:
+        """Say where a stage goes on from a result that was made from an older one than the newest."""
+        rows = [s for s in done if s != "tokenizer"]
+        if not rows:
+            return
+        used = {m.version for _, m in ancestors(done[rows[-1]])}
+        for stage in rows[:-1]:
+            if load(done[stage]).version not in used:
+                self.run.progress.line(
+                    f"{rows[-1]}: was made from an older {stage} than there is now; `datakit run` brings it up to date"
+                )
 
     def _one(self, stage: str, done: dict[str, Path], inputs: list[str]) -> Path:
         config = self.config(stage)
@@ -107,6 +133,11 @@ class Flow:
             return ingest(self.run, inputs, config)
         rows = [s for s in done if s != "tokenizer"]
         parent = done[rows[-1]]
+        if stage not in ("tokenize", "pack") and load(parent).kind.startswith("tokens"):
+            raise UsageError(
+                f"{parent}: its rows hold token ids and no text: {stage} cannot look at them. Such rows "
+                "need only the stages ingest, tokenize and pack, or `datakit pack FILES...`"
+            )
         if stage in ("tokenizer", "pack"):
             from datakit.run import packing
 
@@ -128,13 +159,19 @@ class Flow:
         return map_stage(self.run, made, parent, extra)
 
 
-def _manifest(inputs: Sequence[str]) -> Manifest | None:
+def manifest_path(given: str) -> Path:
+    """The manifest file that an input names: itself, or the one in the folder that it is."""
+    return Path(given) / "manifest.json" if Path(given).is_dir() else Path(given)
+
+
+def given_manifest(inputs: Sequence[str]) -> Manifest | None:
     """The manifest that the inputs are, or None for raw files."""
-    if len(inputs) != 1 or not inputs[0].endswith(".json") or not Path(inputs[0]).is_file():
+    path = manifest_path(inputs[0]) if len(inputs) == 1 else None
+    if path is None or path.suffix != ".json" or not path.is_file():
         return None
-    with Path(inputs[0]).open("rb") as f:
+    with path.open("rb") as f:
         head = f.read(4096)
-    return load(inputs[0]) if b'"code": "' in head and head.startswith(b"{\n ") else None
+    return load(path) if b'"code": "' in head and head.startswith(b"{\n ") else None
 
 
 def sections(sets: Sequence[str], stage: str | None) -> dict[str, dict[str, str]]:

@@ -1,11 +1,16 @@
 """Which data folders no manifest names any more."""
 
+import os
+import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from datakit.errors import ManifestError
-from datakit.manifest import data_dir, load, run_file
+from datakit.manifest import ROLES, data_dir, load, run_file
+from datakit.recipe import STAGES
 from datakit.run.job import ancestors
+from datakit.run.work import lock
 
 
 def _manifests(root: Path, dataset: str | None) -> Iterator[Path]:
@@ -26,8 +31,26 @@ def unnamed(root: Path, dataset: str | None, ignore: set[Path]) -> list[Path]:
     for path in _manifests(root, None):
         if path not in ignore:
             named.add(data_dir(path, load(path)).resolve())
-    folders = sorted(p for p in (root / "data").glob(f"{dataset or '*'}/*/*") if p.is_dir())
-    return [p for p in folders if p.resolve() not in named]
+    folders = sorted((root / "data").glob(f"{dataset or '*'}/*/*"))
+    return [p for p in folders if _is_ours(p) and p.resolve() not in named]
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is a stage's data folder: users keep their own files below `data/` too."""
+    if folder.is_symlink() or not folder.is_dir() or folder.parent.name not in STAGES:
+        return False
+    keyed = re.fullmatch("[0-9a-f]{16}", folder.name) is not None
+    return keyed and {e.name for e in folder.iterdir()} <= {*ROLES, ".work", ".done"}
+
+
+def remove(folder: Path) -> bool:
+    """Remove a data folder, unless a run is writing there."""
+    held = lock(folder)
+    if held is None:
+        return False
+    shutil.rmtree(folder)
+    os.close(held)
+    return True
 
 
 def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Path]:

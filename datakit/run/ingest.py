@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from datakit.manifest import Count, Ledger, Shard
 from datakit.read.files import open_binary
 from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
 from datakit.read.units import Unit
-from datakit.run.job import Job, Run
+from datakit.run.job import Job, Run, way
 from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
 from datakit.stage import with_column
@@ -46,6 +45,7 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
     planned = plan(inputs, config)
     for line in planned.summary:
         run.progress.line(line)
+    before = _marks(planned)
     job = _job(run, planned, config)
     if job.current():
         return job.manifest
@@ -58,6 +58,9 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
             title="ingest",
             processes=_needs_processes(planned),
         )
+        if _marks(planned) != before:
+            changed = [name for name, mark in _marks(planned).items() if mark != before[name]]
+            raise InputError(f"{changed[0]}: it changed while it was read; run the same command again")
         renames = _clashes(staged, parsed)
         notes = sum((Counter(r["notes"]) for r in parsed), Counter({"id_clashes": sum(map(len, renames.values()))}))
         for name, count in sorted(notes.items()):
@@ -87,7 +90,7 @@ def _job(run: Run, planned: Plan, config: IngestConfig) -> Job:
     for file in planned.files:
         found = hashes.of(Path(file.path)) if file.is_local else _remote_hash(file.path)
         parents.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
-        lay[file.name] = relpath(file.path, target) if file.is_local else file.path
+        lay[file.name] = way(target, file.path) if file.is_local else file.path
     hashes.save()
     return Job(
         run=run,
@@ -97,6 +100,10 @@ def _job(run: Run, planned: Plan, config: IngestConfig) -> Job:
         parents=tuple(parents),
         lay={"raw": lay},
     )
+
+
+def _marks(planned: Plan) -> dict[str, list[int]]:
+    return {f.path: RawHashes.mark(Path(f.path)) for f in planned.files if f.is_local}
 
 
 def _needs_processes(planned: Plan) -> bool:
@@ -134,9 +141,10 @@ def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit
         shards = out.close()
     ids = staged / f"ids-{index:05d}.npy"
     np.save(ids, np.concatenate([np.empty(0, np.uint64), *hashes]))
+    files = [(s.path, s.bytes) for s in shards] + [(ids.name, ids.stat().st_size)]
     return {
         "shards": [asdict(s) for s in shards],
-        "files": [[str(staged / s.path), s.bytes] for s in shards] + [[str(ids), ids.stat().st_size]],
+        "files": [[f".work/staged/{path}", size] for path, size in files],
         "rows": count.into,
         "bytes": size,
         "count": count.to_json(),

@@ -3,7 +3,8 @@
 import platform
 import time
 from dataclasses import dataclass, field
-from os.path import relpath
+from functools import partial
+from os.path import realpath, relpath
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from datakit import __version__
 from datakit.config import resolved
+from datakit.errors import DatakitError, UsageError
 from datakit.execute.local import Local
 from datakit.manifest import Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
 from datakit.run.lineage import code_hash, current, key_of, parent_entry
@@ -66,15 +68,30 @@ class Job:
         if manifest is not None:
             Work.sweep(self.data)
             self.run.progress.line(f"{self.stage}: up to date ({manifest.version})")
+            self.insist(manifest.ledger, manifest.facts)
         return manifest
+
+    def insist(self, ledger: Ledger, facts: dict[str, Any]) -> None:
+        """With `strict`, refuse a result with quarantined records or alarms.
+
+        Raises:
+            DatakitError: there are some.
+        """
+        alarms = [*facts.get("alarms", [])]
+        if ledger.rows.quarantined:
+            alarms.append(f"{ledger.rows.quarantined} records could not be read")
+        if self.run.strict and alarms:
+            raise DatakitError(f"{self.stage}: {'; '.join(alarms)}. Without --strict this is counted, and goes on.")
 
     def work(self) -> Work:
         """Exclusive use of the data folder."""
-        return Work(self.data, self.key, self.run.executor, self.run.progress)
+        finished = partial(current, self.manifest, self.key)
+        return Work(self.data, self.key, self.run.executor, self.run.progress, lambda: finished() is not None)
 
     def close(self, work: Work, *, ledger: Ledger, shards: list[Shard], facts: dict[str, Any], kind: str = "") -> Path:
         """Write the manifest; the stage is complete when this returns."""
         assert not list(ledger.problems()), list(ledger.problems())
+        self.insist(ledger, facts)
         manifest = Manifest(
             dataset=self.run.place.dataset,
             kind=kind or self.kind,
@@ -106,15 +123,23 @@ def begin(run: Run, stage: str, parents: list[Path], config: Any, resources: dic
     """The job of a stage on parent manifests, the first of which gives the kind."""
     manifests = [load(p) for p in parents]
     target = run.place.manifest(stage).parent
+    for path, manifest in zip(parents, manifests, strict=True):
+        if run.place.output and data_dir(path, manifest).resolve() == target.resolve():
+            raise UsageError(f"--output {run.place.output}: is the folder of the input; name another")
     return Job(
         run=run,
         stage=stage,
         kind=manifests[0].kind,
         config=resolved(config),
         parents=tuple(parent_entry(p, m) for p, m in zip(parents, manifests, strict=True)),
-        lay={"parents": {m.version: relpath(p, target) for p, m in zip(parents, manifests, strict=True)}},
+        lay={"parents": {m.version: way(target, p) for p, m in zip(parents, manifests, strict=True)}},
         resources=resources,
     )
+
+
+def way(folder: Path, file: Path | str) -> str:
+    """The relative path from a folder to a file, past all symbolic links: a lexical one may lead elsewhere."""
+    return relpath(realpath(file), realpath(folder))
 
 
 def attach(data: Path, files: dict[str, bytes]) -> list[Shard]:
@@ -131,13 +156,15 @@ def tables(manifest: Manifest, role: str) -> tuple[Shard, ...]:
 
 def ancestors(path: Path) -> list[tuple[Path, Manifest]]:
     """The manifest at `path` and those it was made from, nearest first, as far as they can be found."""
-    manifest = load(path)
-    found = [(path, manifest)]
-    for parent in manifest.parents:
-        place = find_parent(path, parent) if "manifest" in parent else None
-        if place is not None:
-            found += ancestors(place)
-    return found
+    found: dict[str, tuple[Path, Manifest]] = {}
+    waiting = [path]
+    while waiting:
+        path = waiting.pop(0)
+        manifest = load(path)
+        if found.setdefault(manifest.version, (path, manifest))[0] == path:
+            places = [find_parent(path, p) for p in manifest.parents if "manifest" in p]
+            waiting += [p for p in places if p is not None]
+    return list(found.values())
 
 
 def duplicate_of_dropped(parents: list[Path], data: Path, made: list[Shard]) -> dict[str, int]:
@@ -147,7 +174,7 @@ def duplicate_of_dropped(parents: list[Path], data: Path, made: list[Shard]) -> 
     if not ids:
         return {}
     gone, count = pa.chunked_array(ids), 0
-    for path, manifest in (a for p in parents for a in ancestors(p)):
+    for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
         for shard in tables(manifest, "dropped") if manifest.stage == "dedup" else ():
             for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
                 count += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0

@@ -45,7 +45,7 @@ def current(path: Path, key: str) -> Manifest | None:
 
 
 class RawHashes:
-    """SHA-256 of raw files, remembered by path, size, modification time and inode in the user's cache.
+    """SHA-256 of raw files, remembered by path, size, times of change and inode in the user's cache.
 
     A remembered hash only decides what is up to date; `verify` never asks here.
     """
@@ -62,14 +62,19 @@ class RawHashes:
 
     def of(self, path: Path) -> str:
         """The hash of a local file's bytes."""
-        stat = path.stat()
-        mark = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
+        mark = self.mark(path)
         entry = self._known.get(str(path.resolve()))
         if entry is None or entry[0] != mark:
             entry = self._known[str(path.resolve())] = [mark, sha256_file(path)]
             self._changed = True
         found: str = entry[1]
         return found
+
+    @staticmethod
+    def mark(path: Path) -> list[int]:
+        """What changes when a file does; the time of its last status change cannot be set back."""
+        stat = path.stat()
+        return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
     def save(self) -> None:
         """Remember for the next run; a cache that cannot be written is no error."""

@@ -82,7 +82,8 @@ def _pack(config: PackConfig, parent: Path, source: Manifest, aside: Path, data:
         (data / path).parent.mkdir(parents=True, exist_ok=True)
         shards.append(settle(aside / path, data / path, path, 0, None))
     folder = tokenizer_folder(parent)
-    copies = {f"kept/tokenizer/{f.name}": f.read_bytes() for f in sorted(folder.iterdir())}
+    named = [Path(s.path).name for s in source.of_role("kept") if Path(s.path).parent.name == "tokenizer"]
+    copies = {f"kept/tokenizer/{name}": (folder / name).read_bytes() for name in sorted(named)}
     shards += attach(data, copies)
     with Split(data, 0) as out:
         for batch in packed.dropped:

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from datakit.errors import UsageError
+from datakit.errors import IntegrityError, ManifestError, UsageError
+from datakit.manifest import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,20 @@ class Place:
         if not self.output.is_dir():
             raise UsageError(f"--output {self.output}: is a file; name a folder")
         entries = {e.name for e in self.output.iterdir()}
-        if entries and not entries & {"manifest.json", ".work", "parents"}:
+        if entries and not any(_is_ours(f) for f in (self.output, *self.output.glob("parents/*"))):
             raise UsageError(
                 f"--output {self.output}: holds {sorted(entries)[0]!r}, not datakit output; name a new or empty folder"
             )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a run of ours has written to a folder: by the mark of an unfinished one, or by its manifest."""
+    if (folder / ".work" / "key").is_file():
+        return True
+    try:
+        load(folder / "manifest.json")
+    except IntegrityError:
+        return True  # ours, damaged
+    except ManifestError:
+        return False
+    return True

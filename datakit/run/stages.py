@@ -17,7 +17,7 @@ from datakit.run.aside import Beside, earlier
 from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
 from datakit.run.work import Result, Work
 from datakit.stage import ReduceStage, Stage, split
-from datakit.write import Split, read_shard
+from datakit.write import Split, put, read_shard
 
 
 def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) -> Path:
@@ -79,7 +79,8 @@ def _reduce(
 
     def reduce(_: int, __: Any) -> Result:
         files = [sketches / f"{i:05d}.arrow" for i in range(len(shards))]
-        return {"facts": stage.reduce(files, out, workers=run.executor.workers)}
+        facts = stage.reduce(files, out, workers=run.executor.workers)
+        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size]]}
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
     for alarm in result["facts"].get("alarms", []):
@@ -103,8 +104,9 @@ def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, index: int, pa
             rows, size = rows + batch.num_rows, size + batch.nbytes
         assert writer is not None, "read_shard yields at least one batch"
         writer.close()
-    aside.rename(sketches / f"{index:05d}.arrow")
-    return {"rows": rows, "bytes": size}
+    written = aside.stat().st_size
+    put(aside, sketches / f"{index:05d}.arrow")
+    return {"rows": rows, "bytes": size, "files": [[f".work/sketches/{index:05d}.arrow", written]]}
 
 
 def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: int, path: str) -> Result:

@@ -40,17 +40,26 @@ class Progress(Protocol):
 class Work:
     """Exclusive use of a data folder for one run. `with Work(data, key) as work: work.phase(...)`."""
 
-    def __init__(self, data: Path, key: str, executor: Local, progress: Progress) -> None:
+    def __init__(
+        self,
+        data: Path,
+        key: str,
+        executor: Local,
+        progress: Progress,
+        finished: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.data, self.folder = data, data / ".work"
-        self._key, self._executor, self._progress = key, executor, progress
+        self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
 
     def __enter__(self) -> Self:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.folder / "lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"{self.data}: another run is writing there; wait for it, or stop it") from None
+        self.data.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(self.data)
+        if self._lock is None:
+            raise UsageError(f"{self.data}: another run is writing there; wait for it, or stop it")
+        if self._finished():
+            os.close(self._lock)
+            raise UsageError(f"{self.data}: another run has just finished this; run the same command again")
+        self.folder.mkdir(exist_ok=True)
         self._discard_other_key()
         for aside in self.data.rglob(".*.tmp"):
             aside.unlink(missing_ok=True)  # a worker of a killed run may still be putting its last one in place
@@ -59,7 +68,8 @@ class Work:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.close()
+        assert self._lock is not None
+        os.close(self._lock)
 
     def finish(self) -> None:
         """Remove the records: the manifest stands for them now."""
@@ -129,6 +139,17 @@ class Work:
             if not file.is_file() or file.stat().st_size != size:
                 return None
         return result
+
+
+def lock(data: Path) -> int | None:
+    """A file descriptor that holds a data folder for its owner alone, until it is closed; None where it is held."""
+    held = os.open(data, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        return None
+    return held
 
 
 def _perform(work: Callable[[int, Any], Result], records: Path, task: tuple[int, Any]) -> tuple[int, Result]:

@@ -1,0 +1,226 @@
+"""What the command line must never do: lose a user's files, name a result that is not there, or take stale for new."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from datakit.execute.local import Local
+from datakit.manifest import load
+from datakit.progress import Quiet
+from datakit.run.lineage import RawHashes
+from datakit.run.work import Work
+from tests.cli.test_commands import chats
+from tests.run.corpus import write_project
+
+
+def texts(path: Path, rows: int = 4) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps({"text": f"text number {n}"}) + "\n" for n in range(rows)))
+    return path
+
+
+def test_gc_leaves_the_users_own_files_below_data_alone(datakit: Callable, project: Path) -> None:
+    own = texts(project / "data/raw/2024/jan/a.jsonl")
+    assert datakit("ingest", "data/raw", "--dataset", "x").code == 0
+    (project / "data/x/ingest/0123456789abcdef/kept").mkdir(parents=True)
+    said = datakit("gc")
+    assert said.out.count("removed") == 1
+    assert own.is_file()
+
+
+def test_gc_leaves_a_run_that_is_going_on_alone(datakit: Callable, project: Path) -> None:
+    folder = project / "data/x/ingest/0123456789abcdef"
+    with Work(folder, "k", Local(1), Quiet()):
+        assert "in use" in datakit("gc").out
+        assert folder.is_dir()
+    assert "removed" in datakit("gc").out
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", "../q", "history", "", "*", ".hidden"])
+def test_a_name_that_is_no_folders_is_refused(datakit: Callable, project: Path, name: str) -> None:
+    texts(project / "a.jsonl")
+    for args in (["ingest", "a.jsonl", "--dataset", name], ["init", name, "a.jsonl"], ["run", "--dataset", name]):
+        if not name and args[0] != "init":
+            continue  # no name at all is another matter
+        said = datakit(*args)
+        assert said.code == 2 and "is no name for a dataset" in said.err
+    assert sorted(p.name for p in project.iterdir()) == ["a.jsonl"]
+
+
+def test_an_output_folder_that_is_the_input_is_refused(datakit: Callable, project: Path) -> None:
+    texts(project / "a.jsonl")
+    assert datakit("ingest", "a.jsonl", "--output", "out").code == 0
+    said = datakit("dedup", "out/manifest.json", "--output", "out")
+    assert said.code == 2 and "name another" in said.err
+    assert datakit("verify", "out").code == 0
+
+
+def test_an_output_folder_with_a_manifest_of_somebody_else_is_refused(datakit: Callable, project: Path) -> None:
+    texts(project / "a.jsonl")
+    (project / "site/kept").mkdir(parents=True)
+    (project / "site/manifest.json").write_text('{"name": "my web app"}')
+    (project / "site/kept/p.txt").write_text("mine")
+    assert datakit("ingest", "a.jsonl", "--output", "site").code == 2
+    assert (project / "site/kept/p.txt").read_text() == "mine"
+
+
+def test_a_run_that_another_one_overtook_deletes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    with pytest.raises(Exception, match="has just finished"), Work(tmp_path, "k", Local(1), Quiet(), lambda: True):
+        pass
+    assert (tmp_path / "kept").is_dir()
+
+
+def test_duplicates_of_dropped_rows_are_counted_once_whatever_the_paths_to_them(
+    datakit: Callable, project: Path
+) -> None:
+    said = {"role": "assistant", "content": "the same answer, in words that say the same thing, given again and again"}
+    rows = [json.dumps({"messages": [{"role": "user", "content": "q?"}, said]}) for _ in range(8)]
+    (project / "in.jsonl").write_text("\n".join(rows) + "\n")
+    assert datakit("init", "x", "in.jsonl").code == 0
+    sets = ["pack.seq_len=8", "pack.overflow=drop", "tokenizer.vocab_size=300"]
+    made = datakit("run", "--dataset", "x", *(a for s in sets for a in ("--set", s)))
+    assert made.code == 0, made.err
+    ledger = load(project / "manifests/x/pack.json").ledger
+    assert sum(ledger.rows.dropped.values()) == 1
+    assert ledger.notes == {"duplicate_of_dropped": 7}
+
+
+def test_strict_refuses_a_result_that_was_made_without_it(datakit: Callable, project: Path) -> None:
+    (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
+    assert datakit("ingest", "bad.jsonl", "--output", "o").code == 0
+    said = datakit("ingest", "bad.jsonl", "--output", "o", "--strict")
+    assert said.code == 1 and "1 records could not be read" in said.err
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = texts(project / "a.jsonl")
+    hashed = RawHashes.of
+
+    def then_append(self: RawHashes, file: Path) -> str:
+        found = hashed(self, file)
+        with path.open("a") as f:
+            f.write('{"text": "late"}\n')
+        return found
+
+    monkeypatch.setattr(RawHashes, "of", then_append)
+    said = datakit("ingest", "a.jsonl", "--output", "o")
+    assert said.code == 1 and "changed while it was read" in said.err
+    assert not (project / "o/manifest.json").exists()
+
+
+def test_a_file_whose_times_were_set_back_is_hashed_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    path = texts(project / "a.jsonl")
+    before, stat = RawHashes(), path.stat()
+    first = before.of(path)
+    before.save()
+    path.write_text(path.read_text().replace("number 0", "number 9"))
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert RawHashes().of(path) != first
+
+
+def test_values_for_a_stage_that_does_not_run_are_refused(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=40, files=1)
+    assert datakit("run", "--until", "filter").code == 0
+    for args in (["dedup", "--set", "filter.rules=nope"], ["filter", "--kind", "text"]):
+        said = datakit(*args)
+        assert said.code == 2 and "does not run in this command" in said.err
+
+
+def test_going_on_from_an_older_result_is_told(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=40, files=1)
+    assert datakit("run", "--until", "dedup").code == 0
+    with (project / "raw/part-0.jsonl").open("a") as f:
+        f.write('{"id": "new", "text": "one more"}\n')
+    assert datakit("ingest").code == 0
+    assert "was made from an older ingest" in datakit("filter").err
+
+
+def test_a_name_of_a_folder_does_not_reach_the_manifest(datakit: Callable, project: Path) -> None:
+    texts(project / "a.jsonl")
+    for name in ("one", "two"):
+        assert datakit("ingest", "a.jsonl", "--output", name).code == 0
+    assert (project / "one/manifest.json").read_bytes() == (project / "two/manifest.json").read_bytes()
+
+
+def test_a_folder_is_a_manifest_where_it_holds_one(datakit: Callable, project: Path) -> None:
+    texts(project / "a.jsonl")
+    assert datakit("ingest", "a.jsonl", "--output", "rows").code == 0
+    assert datakit("dedup", "rows", "--output", "unique").code == 0
+    assert load(project / "unique/manifest.json").parents[0]["manifest"] == "ingest"
+
+
+def test_a_linked_output_verifies(datakit: Callable, project: Path) -> None:
+    texts(project / "a.jsonl")
+    (project / "far/deep").mkdir(parents=True)
+    (project / "link").symlink_to(project / "far/deep")
+    assert datakit("dedup", "a.jsonl", "--output", "link").code == 0
+    assert datakit("verify", "link").code == 0
+
+
+def test_a_whole_run_with_output_leaves_its_manifest_there(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=40, files=1)
+    assert datakit("run", "--until", "dedup", "--output", "whole").code == 0
+    assert load(project / "whole/manifest.json").stage == "dedup"
+    assert datakit("verify", "whole").code == 0
+
+
+def test_a_sketch_that_was_cut_is_made_again(datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts(project / "a.jsonl")
+    assert datakit("ingest", "a.jsonl", "--dataset", "x").code == 0
+    from datakit.dedup.stage import Dedup
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dedup, "reduce", stop)
+        assert datakit("dedup", "--dataset", "x").code == 130
+    (sketch,) = project.glob("data/x/dedup/*/.work/sketches/*.arrow")
+    sketch.write_bytes(sketch.read_bytes()[:40])
+    assert datakit("dedup", "--dataset", "x").code == 0
+
+
+def test_ids_without_text_are_told_which_stages_they_need(datakit: Callable, project: Path) -> None:
+    (project / "ids.jsonl").write_text('{"input_ids": [1, 2, 3]}\n')
+    said = datakit("dedup", "ids.jsonl", "--output", "o")
+    assert said.code == 2 and "hold token ids and no text" in said.err
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        'dataset = "x"\n',
+        "dedup = 3\n",
+        '[dataset]\nstages = ["ingest", "tokenize", "dedup", "pack"]\n',
+        '[dataset]\nstages = ["ingest", "pack"]\n',
+        '[dataset]\nstages = ["dedup"]\n',
+    ],
+)
+def test_a_recipe_that_makes_no_sense_is_refused(datakit: Callable, project: Path, recipe: str) -> None:
+    (project / "manifests/x").mkdir(parents=True)
+    (project / "manifests/x/recipe.toml").write_text(recipe)
+    said = datakit("run", "--dataset", "x")
+    assert said.code == 1 and "recipe.toml" in said.err and "mistake in datakit" not in said.err
+
+
+def test_a_tokenizer_trained_on_a_dataset_is_used_by_it(datakit: Callable, project: Path) -> None:
+    chats(project / "chats.jsonl")
+    assert datakit("tokenizer", "train", "chats.jsonl", "--dataset", "t", "--vocab-size", "400").code == 0
+    said = datakit("pack", "--dataset", "t", "--seq-len", "128")
+    assert said.code == 0, said.err
+    assert load(project / "manifests/t/tokenize.json").parents[1]["manifest"] == "tokenizer"
+
+
+def test_explain_knows_quarantined_rows_too(datakit: Callable, project: Path) -> None:
+    (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
+    assert datakit("ingest", "bad.jsonl", "--dataset", "x").code == 0
+    said = datakit("explain", "bad.jsonl:1", "--dataset", "x")
+    assert said.code == 0 and "quarantined" in said.out and "line 2" in said.out
