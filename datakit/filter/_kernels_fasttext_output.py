@@ -150,6 +150,28 @@ def best(m, magic, data, offsets, sample, labels, scores):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
+def best_among(m, magic, data, offsets, sample, some, labels, scores):  # type: ignore[no-untyped-def]
+    """As `best`, choosing among the labels of `some` (int64) alone."""
+    s = scratch(m, _longest(offsets))
+    for row in range(len(offsets) - 1):
+        labels[row], scores[row] = -1, np.float32(0)
+        if hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s) == 0:
+            continue
+        _fill_logits(m.output_DL, m.output_norms, s.acc_D, s.logits_L)
+        if m.loss != HIERARCHICAL:
+            _to_probabilities(m.loss, m.sigmoid, s.logits_L)
+        best, score = -1, _NEVER
+        for label in some:
+            if m.loss == HIERARCHICAL:
+                this = _leaf(m.left, m.parent, s.logits_L, s.stack, label)
+            else:
+                this = _log(s.logits_L[label])
+            if this >= score:
+                best, score = label, this
+        labels[row], scores[row] = best, np.exp(score)
+
+
+@njit(cache=True, nogil=True)
 def probability(m, magic, data, offsets, sample, label, scores):  # type: ignore[no-untyped-def]
     """Write the probability of one label for each row (float32); 0 where the model reads nothing in it."""
     s = scratch(m, _longest(offsets))

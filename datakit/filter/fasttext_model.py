@@ -57,14 +57,19 @@ class FastTextModel:
     """In the order of the file, without `__label__`."""
     arrays: Arrays
 
-    def predict(self, texts: pa.Array, sample_bytes: int = 0) -> Prediction:
+    def predict(self, texts: pa.Array, sample_bytes: int = 0, allowed: NDArray[np.bool_] | None = None) -> Prediction:
         """The best label of each text (string array; a null is an empty text), read as one line.
 
         Of texts longer than `sample_bytes` (0: no limit), the first, the middle and the last third of that are read.
+        `allowed` (bool[L]) leaves only some labels to choose from, of which there is one at least.
         """
         data, offsets = string_buffers(texts)
         best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
-        output.best(self.arrays, self._magic, data, offsets, sample_bytes, best, scores)
+        if allowed is None:
+            output.best(self.arrays, self._magic, data, offsets, sample_bytes, best, scores)
+        else:
+            some = np.flatnonzero(allowed)
+            output.best_among(self.arrays, self._magic, data, offsets, sample_bytes, some, best, scores)
         indices = pa.array(best, mask=best < 0)
         return Prediction(pa.array(self.labels, pa.string()).take(indices), scores)
 

@@ -3,8 +3,10 @@
 Joulin et al. 2016, Bag of Tricks for Efficient Text Classification; the model lid.176 knows 176 languages.
 
 Policy: `lang` is `und` with a score of 0 for a row without a letter, whatever the model says of its digits, symbols or
-emoji; any other row has the model's label. A low score never changes the label: short and mixed rows are told by their
-`lang_score`, and `min_score` decides about them where languages are listed. `lang_raw` is the model's label as it is.
+emoji. A row without a letter of the scripts that its label's language is written in has the best label in the script
+that it is written in, with that label's own low score: see `scripts`. Any other row has the model's label. A low score
+never changes the label: short and mixed rows are told by their `lang_score`, and `min_score` decides about them where
+languages are listed. `lang_raw` is the model's label as it is.
 """
 
 import difflib
@@ -24,7 +26,7 @@ from datakit.stage import Decision
 from datakit.text.view import view
 
 if TYPE_CHECKING:
-    from datakit.filter.fasttext_model import FastTextModel
+    from datakit.filter.fasttext_model import FastTextModel, Prediction
 
 UNDETERMINED: Final = "und"
 """ISO 639-3's code for what has no language."""
@@ -90,8 +92,9 @@ class Language:
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then hold it against the listed ones."""
         texts = view(batch, self.config.on, self.config.include_system)
-        found = self._model().predict(texts, self.config.sample_bytes)
-        lettered = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(found.labels))
+        raw = self._model().predict(texts, self.config.sample_bytes)
+        lettered = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw.labels))
+        found = self._believable(texts, raw)
         lang = pc.if_else(lettered, found.labels, UNDETERMINED)
         rounded = np.minimum(found.scores.astype(np.float64), 1.0).round(3)
         scores = np.where(lettered.to_numpy(zero_copy_only=False), rounded, 0.0)
@@ -100,8 +103,13 @@ class Language:
         return Decision(
             reasons=reasons,
             detail=pc.if_else(pc.is_valid(reasons), detail, None),
-            columns={"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": found.labels},
+            columns={"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": raw.labels},
         )
+
+    def _believable(self, texts: pa.Array, raw: "Prediction") -> "Prediction":
+        from datakit.filter import scripts
+
+        return scripts.corrected(self._model(), texts, raw, self.config.sample_bytes)
 
     def _model(self) -> "FastTextModel":
         from datakit.filter import fasttext_model  # numba takes a while to import: not before there is a model
