@@ -5,10 +5,12 @@ A rule set is a module of `datakit.filter` with two names: `Config`, a frozen da
 name is the rule set's name in recipes and reasons: a file put into the folder is a rule set, with no list to enter.
 A threshold's name says how it decides: `min_words` drops what measures less, `max_words` what measures more.
 
-More names where a rule set needs them: `count(texts, config)` counts signals of its own (with `COUNTING`, the fields of
-its config that shape them), which it asks for with `rows.counted(name)`; `SEES`, the view of a row that it counts in
-whatever the stage's; `edit(texts, config, kind)` says what the texts of rows that stay become; `report(rows, texts,
-config)` makes tables to write beside the rows; `resources(config)` and `prepare(config)` are those of a stage.
+More names where a rule set needs them:
+- `count(texts, config)` counts signals of its own (`COUNTING` are the fields of its config that shape them), which it
+  asks for with `rows.counted(name)`; `SEES` is the view of a row that it counts in, whatever the stage's;
+- `edit(texts, config, kind)` says what the texts of rows that stay become;
+- `report(rows, texts, config)` makes tables to write beside the rows, `notes(rows, stays, config)` counts for the
+  ledger; `resources(config)` and `prepare(config)` are a stage's `resources` and `open`.
 """
 
 import functools

@@ -128,10 +128,13 @@ class Filter:
         for name, rules in active:
             if has(name, "report"):
                 aside |= part(name, "report")(rows, rows.texts_for(name), rules)
+        stays = pc.is_null(reasons).to_numpy(zero_copy_only=False)
+        notes = [part(n, "notes")(rows, stays, rules) for n, rules in active if has(n, "notes")]
         return Decision(
             reasons=reasons,
             detail=pa.array(verdicts.details, pa.string()),
             columns=columns,
             aside=aside,
+            notes=functools.reduce(operator.or_, notes, {}),
             edited=edited if edits else None,
         )
