@@ -168,8 +168,11 @@ def resolved(config: Any) -> dict[str, Any]:
     """Every value of a config, defaults included, as plain JSON types; of paths the last part."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
     for f in dataclasses.fields(config):
-        if f.metadata.get("path") and plain[f.name]:
-            plain[f.name] = Path(plain[f.name]).name
+        value = plain[f.name]
+        if isinstance(value, dict):
+            plain[f.name] = resolved(getattr(config, f.name))
+        elif f.metadata.get("path") and value:
+            plain[f.name] = [Path(p).name for p in value] if isinstance(value, list) else Path(value).name
     return plain
 
 

@@ -19,8 +19,9 @@ FORMAT = "datakit.manifest"
 FORMAT_VERSION = 1
 
 
-ROLES = ("kept", "dropped", "quarantine", "signals")
-"""What a shard holds: rows that stayed, rows that went, records that could not be read; what was measured of rows."""
+ROLES = ("kept", "dropped", "quarantine", "signals", "matches")
+"""What a shard holds: rows that stayed, rows that went, records that could not be read; what was measured of rows, and
+which rows hold which evaluation items."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,16 @@ from datakit.config import assign, build, check, options
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
 
-StageName = Literal["ingest", "language", "dedup", "filter", "classify", "tokenizer", "tokenize", "pack"]
+StageName = Literal["ingest", "normalize", "language", "dedup", "filter", "classify", "tokenizer", "tokenize", "pack"]
 STAGES: tuple[StageName, ...] = get_args(StageName)
 """Every stage, in the order that data usually flows. `tokenizer` trains one on the dataset; `classify` needs a
-model. These two are off by default."""
+model; `normalize` changes texts. These three are off by default."""
 
 KINDS = ("auto", "text", "sft", "preference")
 
 CONFIGS: dict[StageName, str] = {
     "ingest": "datakit.read.stage:IngestConfig",
+    "normalize": "datakit.filter.normalize:NormalizeConfig",
     "language": "datakit.filter.language:LanguageConfig",
     "dedup": "datakit.dedup.config:DedupConfig",
     "filter": "datakit.filter.stage:FilterConfig",
@@ -57,7 +58,7 @@ class Recipe:
     inputs: tuple[str, ...] = ()
     """Files, folders and globs, relative to the project."""
     kind: str = "auto"
-    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in ("classify", "tokenizer"))
+    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in ("normalize", "classify", "tokenizer"))
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sections of the stages, as they were written."""
     path: Path | None = None

@@ -22,7 +22,9 @@ class Decision:
     drop_columns: dict[str, pa.Array] = field(default_factory=dict)
     """Columns that only dropped rows get (`duplicate_of`, `similarity`)."""
     aside: dict[str, pa.RecordBatch] = field(default_factory=dict)
-    """By role: a table with a row for every row of the batch, written beside the kept and dropped rows."""
+    """By role: a table about the batch, written beside the kept and dropped rows."""
+    notes: dict[str, int] = field(default_factory=dict)
+    """Counts for the ledger beside the balance."""
     edited: pa.Array | None = None
     """bool[rows]: the stage changed the row's text."""
 

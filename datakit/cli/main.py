@@ -13,6 +13,7 @@ COMMANDS = {
     "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
     "run": ("datakit.cli.stages:run", "Run a dataset's stages in order; what is up to date is skipped."),
     "ingest": ("datakit.cli.stages:ingest", "Read raw files into rows; quarantine what cannot be read."),
+    "normalize": ("datakit.cli.stages:normalize", "Mend encodings, characters and white space."),
     "language": ("datakit.cli.stages:language", "Name each row's language; keep the ones asked for."),
     "dedup": ("datakit.cli.stages:dedup", "Drop exact and verified near duplicates."),
     "filter": ("datakit.cli.stages:filter_", "Drop rows that fail the quality rules."),

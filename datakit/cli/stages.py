@@ -51,7 +51,7 @@ def do(stage: str | None, inputs: tuple[str, ...], until: str | None = None, **f
 @click.option("--tokenizer", help="A tokenizer's file or folder; without one the recipe trains one on the dataset.")
 def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None) -> None:
     """Begin DATASET: write manifests/DATASET/recipe.toml with every option, its help and its default."""
-    stages = tuple(s for s in STAGES if s != "classify" and (s != "tokenizer" or not tokenizer))
+    stages = tuple(s for s in STAGES if s not in ("normalize", "classify") and (s != "tokenizer" or not tokenizer))
     path = write_recipe(Path.cwd(), dataset, kind, list(inputs), stages)
     if tokenizer:
         text = path.read_text(encoding="utf-8")
@@ -75,6 +75,15 @@ def run(until: str | None, **flags: Any) -> None:
 def ingest(inputs: tuple[str, ...], **flags: Any) -> None:
     """Read raw files, folders or globs into rows. What cannot be read is quarantined and counted."""
     do("ingest", inputs, **flags)
+
+
+@click.command(context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("normalize")
+def normalize(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Mend encodings, characters and white space; every row stays, what changed is counted."""
+    do("normalize", inputs, **flags)
 
 
 @click.command(context_settings=CONTEXT)

@@ -93,9 +93,9 @@ def _rule_sets(manifest: Manifest, thresholds: tuple[str, ...], sets: tuple[str,
 
 
 def _was_measured(name: str, config: Any, measured: dict[str, Any], asked: bool) -> bool:
-    from datakit.filter.rules import counting, counts_itself
+    from datakit.filter.rules import counting, has
 
-    if not counts_itself(name) or measured.get(name) == json.loads(json.dumps(counting(name, config))):
+    if not has(name, "count") or measured.get(name) == json.loads(json.dumps(counting(name, config))):
         return True
     if asked:
         raise UsageError(f"{name}: was not measured like that; run `datakit filter` with it among its rules first")

@@ -24,9 +24,9 @@ COUNTS = (
     "c4_sentences",  # in kept lines
     "c4_citations",  # in kept lines
     "c4_curly_brackets",  # "{", in the whole row
-    "c4_judged_curly_brackets",  # in lines that are long and finished enough to stay
+    "c4_judged_curly_brackets",  # in lines that only a policy may cut
     "c4_lorem_ipsum",
-    "c4_judged_lorem_ipsum",
+    "c4_judged_lorem_ipsum",  # in lines that are long and finished enough to stay
 )
 WORDS, UNMARKED, LINES, LONG_WORD, UNFINISHED, FEW_WORDS, JAVASCRIPT, POLICY, KEPT = range(9)
 SENTENCES, CITATIONS, CURLY, JUDGED_CURLY, LOREM, JUDGED_LOREM = range(9, 15)
@@ -244,8 +244,9 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
                 counts[LINES] += 1
                 counts[verdict] += 1
                 if verdict >= JAVASCRIPT:
-                    counts[JUDGED_CURLY] += curly
                     counts[JUDGED_LOREM] += lorem
+                if verdict >= POLICY:
+                    counts[JUDGED_CURLY] += curly
                 if verdict == KEPT:
                     counts[SENTENCES] += sentences
                     counts[CITATIONS] += citations

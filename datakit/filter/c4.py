@@ -12,7 +12,7 @@ Readings that implementations differ in, and ours:
 - the first version of the paper and datatrove ask for 5 sentences and 3 words a line, as our defaults; the last version
   and TFDS for 3 sentences and 5 words.
 - a curly bracket or "lorem ipsum" anywhere drops the page, as the paper says; TFDS and datatrove look only at lines
-  that are long and finished enough to stay: `where = "lines"`.
+  that are long and finished enough to stay (for brackets also without javascript): `where = "lines"`.
 - sentences are tokens that end in a sentence's mark, quotes and brackets behind it left aside, and what is left at a
   line's end; marks of Chinese and Japanese need no space behind them. TFDS asks NLTK, datatrove spaCy.
 - line ends: marks of any script and closing quotes of any shape count, for datatrove only . ? ! " and '.

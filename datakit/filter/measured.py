@@ -7,7 +7,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from datakit.errors import InputError
-from datakit.filter.rules import count, counts_itself
+from datakit.filter.rules import has, part
 from datakit.filter.signals import Signals, measure
 from datakit.text.view import On, view
 
@@ -30,6 +30,10 @@ class Measured:
         """string[N]: the part of each row that is looked at."""
         return view(self.batch, cast(On, self.config.on), self.config.include_system)
 
+    def texts_for(self, rule_set: str) -> pa.Array:
+        """The same for a rule set that may look at another part than the stage."""
+        return view(self.batch, part(rule_set, "SEES")) if has(rule_set, "SEES") else self.texts
+
     @functools.cached_property
     def signals(self) -> Signals:
         """The signals that all rule sets share."""
@@ -44,13 +48,14 @@ class Measured:
         if self.saved is not None:
             return self.signals
         if rule_set not in self._counted:
-            self._counted[rule_set] = count(rule_set, self.texts, getattr(self.config, rule_set))
+            count = part(rule_set, "count")
+            self._counted[rule_set] = count(self.texts_for(rule_set), getattr(self.config, rule_set))
         return self._counted[rule_set]
 
     def table(self) -> pa.RecordBatch:
         """The signals as columns, those of the active rule sets that count by themselves too, beside the rows' keys."""
         columns = {n: self.batch.column(n) for n in KEYS if n in self.batch.schema.names}
-        own = [self.counted(n) for n in self.config.rules if counts_itself(n)]
+        own = [self.counted(n) for n in self.config.rules if has(n, "count")]
         for signals in (self.signals, *own):
             columns |= {n: pa.array(values) for n, values in signals.counts.items()}
         return pa.record_batch(columns)

@@ -5,9 +5,12 @@ A rule set is a module of `datakit.filter` with two names: `Config`, a frozen da
 name is the rule set's name in recipes and reasons: a file put into the folder is a rule set, with no list to enter.
 A threshold's name says how it decides: `min_words` drops what measures less, `max_words` what measures more.
 
-Two more names where a rule set needs them: `count(texts, config)` counts signals of its own (with `COUNTING`, the
-fields of its config that shape them), which it asks for with `rows.counted(name)`; `edit(texts, config, kind)` says
-what the texts of rows that stay become.
+More names where a rule set needs them:
+- `count(texts, config)` counts signals of its own (`COUNTING` are the fields of its config that shape them), which it
+  asks for with `rows.counted(name)`; `SEES` is the view of a row that it counts in, whatever the stage's;
+- `edit(texts, config, kind)` says what the texts of rows that stay become;
+- `report(rows, texts, config)` makes tables to write beside the rows, `notes(rows, stays, config)` counts for the
+  ledger; `resources(config)` and `prepare(config)` are a stage's `resources` and `open`.
 """
 
 import functools
@@ -25,7 +28,6 @@ from numpy.typing import NDArray
 
 import datakit.filter
 from datakit.errors import ConfigError
-from datakit.filter.edits import Edit
 from datakit.filter.signals import Signals
 
 
@@ -95,26 +97,19 @@ def measures(name: str, rows: Rows, config: Any) -> Iterator[Measure]:
     return found
 
 
-def counts_itself(name: str) -> bool:
-    """Whether a rule set has signals of its own."""
-    return hasattr(_module(name), "count")
+def has(name: str, function: str) -> bool:
+    """Whether a rule set has one of the names that not all have."""
+    return hasattr(_module(name), function)
 
 
-def count(name: str, texts: pa.Array, config: Any) -> Signals:
-    """The signals that a rule set counts by itself."""
-    found: Signals = _module(name).count(texts, config)
-    return found
+def part(name: str, what: str) -> Any:
+    """One of the names that not all rule sets have, of one that has it."""
+    return getattr(_module(name), what)
 
 
 def counting(name: str, config: Any) -> dict[str, Any]:
     """The values of a rule set's config that shape what it counts."""
     return {field: getattr(config, field) for field in _module(name).COUNTING}
-
-
-def editor(name: str, config: Any, kind: str) -> Edit | None:
-    """How a rule set changes the texts of rows of a kind that stay; None for one that only judges."""
-    edit = getattr(_module(name), "edit", None)
-    return None if edit is None else functools.partial(edit, config=config, kind=kind)
 
 
 def judge(rule_sets: Iterable[tuple[str, Any]], rows: Rows, count: int) -> Verdicts:

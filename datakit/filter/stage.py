@@ -1,7 +1,10 @@
 """The filter stage: rule sets over shared signals, the first failed threshold is the reason."""
 
 import dataclasses
+import functools
+import operator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Final, Literal
 
 import pyarrow as pa
@@ -11,7 +14,7 @@ from datakit.config import option, section
 from datakit.errors import ConfigError
 from datakit.filter.edits import apply
 from datakit.filter.measured import Measured, kind_of
-from datakit.filter.rules import available, config_class, counting, counts_itself, editor, judge
+from datakit.filter.rules import available, config_class, counting, has, judge, part
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION
 from datakit.text.view import On
@@ -84,17 +87,21 @@ class Filter:
         return Filter(config=dataclasses.replace(self.config, rules=self.config.active(kind), on=on))
 
     def resources(self) -> dict[str, Any]:
-        """The Unicode version behind the character classes."""
-        return {"unicode": UNICODE_VERSION}
+        """The Unicode version behind the character classes, and what the active rule sets name."""
+        named = [part(n, "resources")(getattr(self.config, n)) for n in self.config.rules if has(n, "resources")]
+        return functools.reduce(operator.or_, named, {"unicode": UNICODE_VERSION})
 
     def open(self) -> None:
-        """Nothing to load: the character table is built with the first batch."""
+        """Load what the active rule sets need; the character table is built with the first batch."""
+        for name in self.config.rules:
+            if has(name, "prepare"):
+                part(name, "prepare")(getattr(self.config, name))
 
     def saves(self) -> dict[str, Any] | None:
         """What the saved signals depend on: the view, and the configs of rule sets that count by themselves."""
         if not self.config.signals:
             return None
-        counted = {n: counting(n, getattr(self.config, n)) for n in self.config.rules if counts_itself(n)}
+        counted = {n: counting(n, getattr(self.config, n)) for n in self.config.rules if has(n, "count")}
         seen = {"on": self.config.on, "include_system": self.config.include_system}
         return {"role": "signals", "view": seen, "counted": counted} | self.resources()
 
@@ -115,12 +122,19 @@ class Filter:
         active = [(name, getattr(config, name)) for name in config.rules]
         verdicts = judge(active, rows, batch.num_rows)
         reasons = pa.array(verdicts.reasons, pa.string())
-        edits = [edit for name, rules in active if (edit := editor(name, rules, kind))]
+        edits = [partial(part(n, "edit"), config=rules, kind=kind) for n, rules in active if has(n, "edit")]
         columns, edited = apply(batch, pc.is_null(reasons), edits)
+        aside = {"signals": rows.table()} if config.signals else {}
+        for name, rules in active:
+            if has(name, "report"):
+                aside |= part(name, "report")(rows, rows.texts_for(name), rules)
+        stays = pc.is_null(reasons).to_numpy(zero_copy_only=False)
+        notes = [part(n, "notes")(rows, stays, rules) for n, rules in active if has(n, "notes")]
         return Decision(
             reasons=reasons,
             detail=pa.array(verdicts.details, pa.string()),
             columns=columns,
-            aside={"signals": rows.table()} if config.signals else {},
+            aside=aside,
+            notes=functools.reduce(operator.or_, notes, {}),
             edited=edited if edits else None,
         )

@@ -13,6 +13,7 @@ from datakit.run.job import Run, ancestors
 from datakit.stage import Stage
 
 STAGE_CLASSES = {
+    "normalize": "datakit.filter.normalize:Normalize",
     "language": "datakit.filter.language:Language",
     "dedup": "datakit.dedup.stage:Dedup",
     "filter": "datakit.filter.stage:Filter",

@@ -116,7 +116,7 @@ def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: 
     """
     stage.open()
     beside = Beside(saved / f"part-{index:05d}.parquet") if saved else None
-    count, tokens, size = Count(), None, 0
+    count, tokens, size, notes = Count(), None, 0, Counter[str]()
     with Split(data, index) as out:
         for batch in read_shard(folder / path):
             known = beside.take(batch.num_rows) if beside else None
@@ -128,6 +128,7 @@ def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: 
             for role, table in decision.aside.items():
                 out.write(role, table)
             count = count.plus(_count(batch, kept, dropped, decision.edited))
+            notes.update(decision.notes)
             size += batch.nbytes
             if "input_ids" in columns:
                 made, lost = tokens_in(kept), tokens_in(dropped)
@@ -141,6 +142,7 @@ def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: 
         "bytes": size,
         "count": count.to_json(),
         "tokens": None if tokens is None else tokens.to_json(),
+        "notes": dict(notes),
     }
 
 
@@ -165,4 +167,5 @@ def _ledger(results: Sequence[Result], notes: dict[str, int]) -> Ledger:
         rows = rows.plus(Count.from_json(result["count"]))
         if result.get("tokens") is not None:
             tokens = (tokens or Count()).plus(Count.from_json(result["tokens"]))
-    return Ledger(rows, tokens, notes)
+    noted = sum((Counter(r.get("notes", {})) for r in results), Counter(notes))
+    return Ledger(rows, tokens, {name: count for name, count in sorted(noted.items()) if count})

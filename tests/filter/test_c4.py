@@ -88,8 +88,9 @@ def reference(text: str, config: c4.Config) -> dict[str, int]:
         counts["c4_lines"] += 1
         counts[what] += 1
         if what in ("c4_javascript_lines", "c4_policy_lines", "c4_kept_lines"):
-            counts["c4_judged_curly_brackets"] += line.count("{")
             counts["c4_judged_lorem_ipsum"] += found
+        if what in ("c4_policy_lines", "c4_kept_lines"):
+            counts["c4_judged_curly_brackets"] += line.count("{")
         if what == "c4_kept_lines":
             counts["c4_sentences"] += sentences_of(line)
             counts["c4_citations"] += len(CITATION.findall(line))

@@ -1,0 +1,161 @@
+"""Rows that hold items of evaluation sets: dropped, or the lines that hold them cut.
+
+Word n-grams as in Brown et al. 2020, Language Models are Few-Shot Learners, appendix C: 13 words, fewer for items with
+fewer. An item's prompt and its answer are looked for separately, and the share of the part's different n-grams that a
+row holds is what decides: a sentence that both quote is no leak, a question that was copied whole is. A reworded item
+shares hardly any 13 words in a row: this finds copies, not paraphrases.
+
+Words are those of dedup (letters, marks and digits, case-folded; punctuation and white space do not matter). The whole
+row is looked at, prompts, answers and reasoning, whatever part of it the other rules look at. Every row and item with
+an n-gram in common is listed in the table `matches/` beside the rows: item, part, row, overlap.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from datakit.filter import evaluation
+from datakit.filter.rules import Measure, Rows, check_ratios
+from datakit.filter.signals import Signals
+from datakit.text.words import hash_words
+
+SEES = "all"
+COUNTING = ("ngram_words", "short_ngram_words")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Config:
+    """The evaluation sets, and how much of an item is too much."""
+
+    eval: tuple[str, ...] = option((), "files with evaluation items (JSON lines or an array)", path=True)
+    ngram_words: int = option(13, "words in an n-gram")
+    short_ngram_words: int = option(8, "the same for prompts and answers with fewer words than that")
+    max_prompt_overlap_ratio: float = option(0.5, "drop rows that hold a larger share of a prompt's n-grams")
+    max_answer_overlap_ratio: float = option(1.0, "the same for an answer's; 1 drops none")
+    action: Literal["drop", "cut"] = option("drop", "cut: documents lose the lines that hold such items, and stay")
+
+    def __post_init__(self) -> None:
+        check_ratios(self)
+        if not 0 < self.short_ngram_words <= self.ngram_words:
+            raise ConfigError(
+                f"short_ngram_words = {self.short_ngram_words}: expected 1 to ngram_words = {self.ngram_words}"
+            )
+
+
+def resources(config: Config) -> dict[str, Any]:
+    """The evaluation files, by name and SHA-256."""
+    if not config.eval:
+        raise ConfigError("the rule set contamination is on, but contamination.eval names no evaluation files")
+    return {"evaluation": evaluation.digests(config.eval)}
+
+
+def prepare(config: Config) -> None:
+    """Read the evaluation files."""
+    _index(config)
+
+
+def count(texts: pa.Array, config: Config) -> Signals:
+    """The largest overlap of each row with any prompt and with any answer, in thousandths, and the items' numbers."""
+    found = _overlaps(texts, config)
+    counts: dict[str, NDArray[np.int64]] = {}
+    for which, part in enumerate(evaluation.PARTS):
+        of = found.part % 2 == which
+        best, item = np.zeros(len(texts), np.int64), np.full(len(texts), -1, np.int64)
+        order = np.lexsort((-found.part[of], found.share[of]))  # the best is written last, the first item of equals
+        best[found.row[of][order]] = found.share[of][order]
+        item[found.row[of][order]] = found.part[of][order] // 2
+        counts |= {f"contamination_{part}_overlap": best, f"contamination_{part}_item": item}
+    return Signals(counts)
+
+
+def measure(rows: Rows, config: Config) -> Iterator[Measure]:
+    """The overlaps with prompts, then with answers; nothing for documents that are cut instead."""
+    counts = rows.counted("contamination")
+    cut = config.action == "cut" and "text" in rows.batch.schema.names
+    applies = np.zeros(rows.batch.num_rows, np.bool_) if cut else None
+    for part in evaluation.PARTS:
+        yield Measure(f"max_{part}_overlap_ratio", counts[f"contamination_{part}_overlap"] / 1000, applies)
+
+
+def edit(texts: pa.Array, config: Config, kind: str) -> pa.Array:
+    """Documents without the lines that hold n-grams of items they hold too much of."""
+    if config.action == "drop" or kind != "document":
+        return texts
+    found = _overlaps(texts, config)
+    too_much = found.share > 1000 * np.where(
+        found.part % 2 == 0, config.max_prompt_overlap_ratio, config.max_answer_overlap_ratio
+    )
+    made = texts.to_pylist() if too_much.any() else []
+    for row in np.unique(found.row[too_much]).tolist():
+        made[row] = _without(made[row], set(found.part[too_much & (found.row == row)].tolist()), _index(config))
+    return pa.array(made, pa.string()) if made else texts
+
+
+def report(rows: Rows, texts: pa.Array, config: Config) -> dict[str, pa.RecordBatch]:
+    """`matches`: a row for every row and part of an item with an n-gram in common."""
+    counts = rows.counted("contamination")
+    hit = np.flatnonzero((counts["contamination_prompt_item"] >= 0) | (counts["contamination_answer_item"] >= 0))
+    found, items = _overlaps(texts.take(pa.array(hit)), config), _index(config).items
+    columns = {
+        n: rows.batch.column(n).take(pa.array(hit[found.row]))
+        for n in ("row_key", "id")
+        if n in rows.batch.schema.names
+    }
+    columns |= {
+        "item": pa.array([items[p // 2] for p in found.part.tolist()], pa.string()),
+        "part": pa.array([evaluation.PARTS[p % 2] for p in found.part.tolist()], pa.string()),
+        "overlap": pa.array(np.round(found.share / 1000, 3), pa.float64()),
+    }
+    return {"matches": pa.record_batch(columns)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Overlaps:
+    """Pairs of a row and a part of an item, int64 each, by row and part; shares in thousandths, at least 1."""
+
+    row: NDArray[np.int64]
+    part: NDArray[np.int64]
+    share: NDArray[np.int64]
+
+
+def _index(config: Config) -> evaluation.Index:
+    return evaluation.index(config.eval, config.ngram_words, config.short_ngram_words)
+
+
+def _overlaps(texts: pa.Array, config: Config) -> _Overlaps:
+    from datakit.filter import _kernels_contamination
+
+    known = _index(config)
+    words, starts = hash_words(texts)
+    rows, keys, _ = _kernels_contamination.find(words, starts, known.lengths, known.slots, known.numbers)
+    row, key = np.divmod(np.unique(rows * len(known.gram_starts) + keys), len(known.gram_starts))
+    parts = np.diff(known.gram_starts)[key]
+    held = known.gram_parts[
+        np.repeat(known.gram_starts[key] - np.cumsum(parts) + parts, parts) + np.arange(parts.sum())
+    ]
+    pair, count = np.unique(np.repeat(row, parts) * len(known.grams) + held, return_counts=True)
+    row, part = np.divmod(pair, len(known.grams))
+    return _Overlaps(row, part, np.maximum(1, np.round(1000 * count / known.grams[part]).astype(np.int64)))
+
+
+def _without(text: str, parts: set[int], known: evaluation.Index) -> str:
+    """The text without the lines that hold a word of an n-gram of these parts."""
+    from datakit.filter import _kernels_contamination
+
+    lines = text.splitlines(keepends=True)
+    words, starts = hash_words(pa.array(lines, pa.string()))
+    whole = np.array([0, len(words)], np.int64)
+    _, keys, places = _kernels_contamination.find(words, whole, known.lengths, known.slots, known.numbers)
+    held = np.zeros(len(words) + 1, np.int64)
+    for key, place in zip(keys.tolist(), places.tolist(), strict=True):
+        of = parts.intersection(known.gram_parts[known.gram_starts[key] : known.gram_starts[key + 1]].tolist())
+        if of:
+            held[place : place + int(known.sizes[next(iter(of))])] = 1
+    return "".join(line for line, (a, b) in zip(lines, pairwise(starts), strict=True) if not held[a:b].any())

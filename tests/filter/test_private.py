@@ -1,0 +1,163 @@
+"""Private values: what is one, what only looks like one, and what becomes of rows that hold them."""
+
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datakit.config import build
+from datakit.errors import ConfigError
+from datakit.filter import private
+from datakit.filter.private_values import FINDERS, find, luhn
+from datakit.filter.stage import Filter, FilterConfig
+from datakit.schema import MESSAGES
+
+KEY = "sk-" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"
+VALUES = [
+    ("email", "jane.doe+news@mail.company.co.uk"),
+    ("email", "x_1@firma.de"),
+    ("ip", "93.184.216.34"),
+    ("ip", "2606:2800:220:1:248:1893:25c8:1946"),
+    ("card", "4111 1111 1111 1111"),
+    ("card", "5500-0000-0000-0004"),
+    ("card", "378282246310005"),
+    ("iban", "DE89 3704 0044 0532 0130 00"),
+    ("iban", "GB82WEST12345698765432"),
+    ("national_id", "11010519491231002X"),
+    ("national_id", "12345678Z"),
+    ("national_id", "X1234567L"),
+    ("phone", "+44 20 7946 0958"),
+    ("phone", "+1 (212) 736-5000"),
+    ("phone", "(212) 736-5000"),
+    ("phone", "212-736-5000"),
+    ("key", KEY),
+    ("key", "AKIA" + "Z7QK3M5PX2WD9RTB"),
+    ("key", "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
+]
+LOOKALIKES = [
+    "me@example.com and you@sub.example.org and root@localhost",
+    "git@github.com:a/b.git, an image@2x.png, user@host, @mention, a@b, npm i left-pad@1.3.0",
+    "127.0.0.1 192.168.1.20 10.0.0.1 172.16.3.4 169.254.1.1 224.0.0.114 0.0.0.0 255.255.255.0 198.51.100.7",
+    "V8 is at 5.0.71.32, version 10.15.63.20, v1.2.3.4, Chrome/76.0.3809.146, 1.2.3.4.5, 999.1.1.1, numpy==1.2.3.4",
+    "12:30:45 std::vector a::b::c 00:1B:44:11:3A:B7 fe80::1",
+    "4111 1111 1111 1112, 1234567890123456, 0.4111111111111111, 0000000000000000, id=41111111111111110000000",
+    "DE89 3704 0044 0532 0130 01 and AB12 CDEF GHIJ KLMN",
+    "110105194912310021 12345678A 2023-12-01 20231201123045 1,234,567,890",
+    "555-0123 (212) 555-0123 1-2-3 2020-2021 100 200 300 13800138000 phone 5 +1 +12 3",
+    "AKIAIOSFODNN7EXAMPLE sk-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx sk-learn ghp_short sk-1234567890",
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), VALUES)
+def test_a_private_value_is_found_wherever_it_stands(kind, value):
+    for line in (value, f"Here: {value}.", f"({value})", f"“{value}”，", f"a {value} b"):
+        begin = line.index(value)
+        assert find(line, tuple(FINDERS)) == [(begin, begin + len(value), kind)], line
+
+
+@pytest.mark.parametrize("line", LOOKALIKES)
+def test_what_only_looks_private_stays(line):
+    assert [line[a:b] for a, b, _ in find(line, tuple(FINDERS))] == []
+
+
+def test_numbers_behind_a_word_for_phones_are_phones():
+    assert find("电话：13800138000", ("phone",)) == [(3, 14, "phone")]
+    assert find("Tel. 030 1234 5678", ("phone",)) == [(5, 18, "phone")]
+
+
+def test_small_addresses_need_a_word_that_says_so():
+    assert find("the server at 8.8.4.4 answers", ("ip",)) == [(14, 21, "ip")]
+    assert find("it is 8.8.4.4 now", ("ip",)) == []
+
+
+@given(st.integers(0, 10**15))
+def test_luhn_catches_every_single_wrong_digit(number):
+    digits = next(f"{number}{c}" for c in range(10) if luhn(f"{number}{c}"))
+    for i, d in enumerate(digits):
+        assert not luhn(digits[:i] + str((int(d) + 1) % 10) + digits[i + 1 :])
+
+
+@given(st.text(max_size=200) | st.text("0123456789.-+ @:abAB()", max_size=120))
+def test_found_values_are_in_order_and_apart_and_what_arrow_finds_suspicious(line):
+    found = find(line, tuple(FINDERS))
+    assert all(0 <= a < b <= len(line) for a, b, _ in found)
+    assert all(b <= c for (_, b, _), (c, _, _) in pairwise(found))
+    if found and "\n" not in line:
+        assert private.replace(line, tuple(FINDERS))[1]
+
+
+def test_every_kind_of_value_is_suspicious_to_arrow():
+    for kind, value in VALUES:
+        assert private.replace(value, tuple(FINDERS)) == (f"<{kind.upper()}>", {kind: 1})
+
+
+def stage(**values) -> Filter:
+    return Filter(config=build(FilterConfig, {"rules": ["private"], "private": values}, "filter"))
+
+
+def test_values_become_placeholders_and_are_counted():
+    pem = f"-----BEGIN RSA PRIVATE KEY-----\n{'MIIE' * 30}\n-----END RSA PRIVATE KEY-----"
+    texts = ["Write to a@firma.de or b@firma.de.\nOr call +44 20 7946 0958.", "nothing", f"key:\n{pem}\nend"]
+    decision = stage().decide(pa.record_batch({"text": texts}))
+    assert decision.reasons.to_pylist() == [None] * 3
+    assert decision.columns["text"].to_pylist() == [
+        "Write to <EMAIL> or <EMAIL>.\nOr call <PHONE>.",
+        "nothing",
+        "key:\n<KEY>\nend",
+    ]
+    assert decision.edited.to_pylist() == [True, False, True]
+    assert {k: v for k, v in decision.notes.items() if v} == {
+        "private_email": 2,
+        "private_phone": 1,
+        "private_key": 1,
+    }
+
+
+def test_rows_with_private_values_can_be_dropped():
+    texts = ["a@firma.de", "a@firma.de b@firma.de", "none"]
+    decision = stage(action="drop", max_values=1).decide(pa.record_batch({"text": texts}))
+    assert decision.reasons.to_pylist() == [None, "private.max_values", None]
+    assert "text" not in decision.columns
+
+
+def test_only_the_types_asked_for_are_looked_for():
+    (made,) = stage(types=["ip"]).decide(pa.record_batch({"text": ["a@firma.de 93.184.216.34"]})).columns["text"]
+    assert made.as_py() == "a@firma.de <IP>"
+
+
+def test_every_turn_of_a_conversation_is_mended_and_the_rest_stays_as_it_is():
+    turns = [
+        {"role": "user", "content": "I am a@firma.de", "name": "joe"},
+        {"role": "assistant", "content": None, "reasoning_content": f"The key is {KEY}", "tool_calls": "[]"},
+    ]
+    other = [{"role": "user", "content": "Hi"}]
+    messages = pa.array([other, None, turns, []], MESSAGES)
+    batch = pa.record_batch({"messages": messages, "id": list("abcd"), "content_hash": ["h"] * 4})
+    decision = stage().decide(batch)
+    made = decision.columns["messages"]
+    assert made.type == messages.type
+    assert decision.edited.to_pylist() == [False, False, True, False]
+    (user, assistant), before = made[2].as_py(), messages[2].as_py()
+    assert user == before[0] | {"content": "I am <EMAIL>"}
+    assert assistant == before[1] | {"reasoning_content": "The key is <KEY>"}
+    assert [made[i].as_py() for i in (0, 1, 3)] == [messages[i].as_py() for i in (0, 1, 3)]
+
+
+def test_unknown_types_are_refused():
+    with pytest.raises(ConfigError, match=r"types = \['name'\]: expected some of key, email"):
+        stage(types=["name"])
+
+
+def test_long_lines_of_digits_and_letters_are_no_trap():  # a quadratic pattern would take hours
+    lines = [
+        "1" * 100_000,
+        "a." * 50_000 + "@",
+        "1 " * 50_000,
+        "A1B2 " * 20_000,
+        "1:" * 50_000,
+        "x@" * 50_000,
+        "1." * 50_000,
+    ]
+    assert all(isinstance(private.replace(line, tuple(FINDERS))[0], str) for line in lines)
