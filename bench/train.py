@@ -30,11 +30,11 @@ sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where
 from train.data import DataConfig, PackedSet  # noqa: E402
 from train.loop import LoopConfig, Trainer  # noqa: E402
 from train.optim import OptimConfig  # noqa: E402
-from train.sft import loss  # noqa: E402
-from train.start import RunConfig, prepare  # noqa: E402
+from train.sft import LabelConfig, SftConfig, objective  # noqa: E402
+from train.start import prepare  # noqa: E402
 
 
-def measure(trainer: Trainer, warmup: int, steps: int) -> dict[str, Any]:
+def measure(config: SftConfig, trainer: Trainer, warmup: int, steps: int) -> dict[str, Any]:
     """Rates of `steps` optimizer steps after `warmup`."""
     batches = iter(trainer.stream)
     rates, losses, cpu = [], [], []
@@ -49,6 +49,7 @@ def measure(trainer: Trainer, warmup: int, steps: int) -> dict[str, Any]:
     middle = [round(statistics.median(r), 1) for r in zip(*rates, strict=True)]
     return {
         "trainer": "train.sft", "compile": trainer.loop.compile, "dtype": trainer.precision, "steps": steps,
+        "label_only": config.labels.label_only and not config.loop.compile, "loss_chunk": config.labels.loss_chunk,
         "threads": torch.get_num_threads(), "params": trainer.model.num_parameters(),
         "tok_s_median_all_real_label": middle, "label_tok_per_cpu_s": round(statistics.median(cpu), 1),
         "loss_first": round(losses[0], 4), "loss_last": round(losses[-1], 4),
@@ -99,17 +100,20 @@ def main() -> None:
     p.add_argument("--warmup", type=int, default=3)
     p.add_argument("--threads", type=int, default=0)
     p.add_argument("--compile", action="store_true")
+    p.add_argument("--no-label-only", action="store_true", help="the last layer computes every position")
+    p.add_argument("--loss-chunk", type=int, default=0, help="labels whose logits are held at once; 0: all")
     p.add_argument("--trl", help="interpreter of an environment with trl")
     p.add_argument("--peer", default="../shared/peers/trl_sft.py")
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as out:
-        config = RunConfig(
+        config = SftConfig(
             manifest=a.manifest, preset=a.preset, data=DataConfig(batch_rows=a.batch_rows),
             optim=OptimConfig(warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0),
             loop=LoopConfig(out=out, steps=a.warmup + a.steps, compile=a.compile, threads=a.threads),
+            labels=LabelConfig(label_only=not a.no_label_only, loss_chunk=a.loss_chunk),
         )  # fmt: skip
-        trainer = prepare(config, loss)
-        ours = measure(trainer, a.warmup, a.steps)
+        trainer = prepare(config, objective(config))
+        ours = measure(config, trainer, a.warmup, a.steps)
     print(json.dumps(ours), flush=True)
     if a.trl:
         theirs = peer(a, trainer.stream.data, trainer.stream.data.tokenizer_files[0].parent)

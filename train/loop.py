@@ -100,7 +100,7 @@ def _need_compiler(device: torch.device) -> None:
         )
 
 
-def _precision(dtype: str, device: torch.device) -> str:
+def precision(dtype: str, device: torch.device) -> str:
     """`bf16` or `fp32`; a CPU without bf16 products would be slower with them."""
     if dtype != "auto":
         return dtype
@@ -134,7 +134,7 @@ class Trainer:
             _need_compiler(self.device)
             self.model.compile_parts()
         self.peak = peak_flops(self.device)
-        self.precision = _precision(self.loop.dtype, self.device)
+        self.precision = precision(self.loop.dtype, self.device)
 
     def run(self) -> int:
         """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.

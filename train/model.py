@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from datakit.errors import ConfigError
-from train.attention import Attend
+from train.attention import Attend, move_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,11 +113,17 @@ class Attention(nn.Module):
 
     def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, E), keys and values (B, T, K, E), with their positions turned in."""
-        heads = (-1, self.head_dim)
-        q, k, v = (project(x_BTD).unflatten(-1, heads) for project in (self.q_proj, self.k_proj, self.v_proj))
-        if self.qk_norm:
-            q, k = self.q_norm(q), self.k_norm(k)
-        return rotate(q, *rotary), rotate(k, *rotary), v
+        return self.queries(x_BTD, rotary), *self.keys_values(x_BTD, rotary)
+
+    def queries(self, x: Tensor, rotary: tuple[Tensor, ...]) -> Tensor:
+        """(..., D) -> (..., H, E)."""
+        q = self.q_proj(x).unflatten(-1, (-1, self.head_dim))
+        return rotate(self.q_norm(q) if self.qk_norm else q, *rotary)
+
+    def keys_values(self, x: Tensor, rotary: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """(..., D) -> two of (..., K, E)."""
+        k, v = (project(x).unflatten(-1, (-1, self.head_dim)) for project in (self.k_proj, self.v_proj))
+        return rotate(self.k_norm(k) if self.qk_norm else k, *rotary), v
 
 
 class MLP(nn.Module):
@@ -162,9 +168,22 @@ class Block(nn.Module):
 
     def after(self, x_BTD: Tensor, attended_BTHE: Tensor) -> Tensor:
         """The stream with the attention's and the MLP's part added."""
-        x_BTD = x_BTD + self.self_attn.o_proj(attended_BTHE.flatten(2))
+        x_BTD = x_BTD + self.self_attn.o_proj(attended_BTHE.flatten(-2))
         stream: Tensor = x_BTD + self.mlp(self.post_attention_layernorm(x_BTD))
         return stream
+
+    def at(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend, at_L: Tensor, rows_L: Tensor) -> Tensor:
+        """The stream after this layer at flat positions `at_L` alone, (L, D); `rows_L` counts 0..L-1.
+
+        Only keys and values are needed of every position.
+        """
+        normed_BTD, labels = self.input_layernorm(x_BTD), len(at_L)
+        normed_LD, x_LD = (move_rows(y.flatten(0, 1), at_L, rows_L, labels) for y in (normed_BTD, x_BTD))
+        k_BTKE, v_BTKE = self.self_attn.keys_values(normed_BTD, rotary)
+        q_LHE = self.self_attn.queries(normed_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
+        q_NHE = move_rows(q_LHE, rows_L, at_L, x_BTD.shape[:2].numel())
+        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self.layer)
+        return self.after(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
 
     def compile_parts(self) -> None:
         """Compile what lies around the attention, once for every bucket; layers share the result."""
@@ -195,13 +214,29 @@ class CausalLM(nn.Module):
 
     def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
         """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
-        x_BTD = self.model.embed_tokens(ids_BT)
-        x_BTD = x_BTD.to(_compute_dtype(x_BTD))  # autocast leaves embeddings in fp32, and the stream with them
-        rotary = rotary_tables(positions_BT, self.config.head_dim, self.config.rope_theta, x_BTD.dtype)
+        x_BTD, rotary = self._embedded(ids_BT, positions_BT)
         for block in self.model.layers:
             x_BTD = block(x_BTD, rotary, attend)
         hidden_BTD: Tensor = self.model.norm(x_BTD)
         return hidden_BTD
+
+    def hidden_at(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend, at_L: Tensor) -> Tensor:
+        """`forward` at flat positions `at_L` alone, each at most once, (L, D).
+
+        The last layer computes queries, MLP and norms there only: an exact saving, since nothing reads the rest.
+        """
+        x_BTD, rotary = self._embedded(ids_BT, positions_BT)
+        *blocks, last = self.model.layers
+        for block in blocks:
+            x_BTD = block(x_BTD, rotary, attend)
+        assert isinstance(last, Block)
+        hidden_LD: Tensor = self.model.norm(last.at(x_BTD, rotary, attend, at_L, torch.arange(len(at_L)).to(at_L)))
+        return hidden_LD
+
+    def _embedded(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        x_BTD = self.model.embed_tokens(ids_BT)
+        x_BTD = x_BTD.to(_compute_dtype(x_BTD))  # autocast leaves embeddings in fp32, and the stream with them
+        return x_BTD, rotary_tables(positions_BT, self.config.head_dim, self.config.rope_theta, x_BTD.dtype)
 
     def compile_parts(self) -> None:
         """Compile every layer when it is first used; costs seconds for each bucket."""

@@ -11,15 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from train import flags
-from train.sft import loss
-from train.start import RunConfig, configured, open_data, prepare
+from train.sft import SftConfig, objective
+from train.start import configured, open_data, prepare
 
 
 def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
-    config = configured(RunConfig, "train.pretrain", __doc__, argv)
+    config = configured(SftConfig, "train.pretrain", __doc__, argv)
     data = open_data(config)
-    return prepare(config, loss, replace(data, packed=replace(data.packed, labels=None, label_index=None))).run()
+    everything = replace(data, packed=replace(data.packed, labels=None, label_index=None))
+    return prepare(config, objective(config), everything).run()
 
 
 if __name__ == "__main__":

@@ -7,26 +7,71 @@ A set of plain text works too: there, every token that follows another of its do
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
+from datakit.config import option, section
+from datakit.errors import ConfigError
 from train import flags
 from train.attention import grouped_attention
 from train.data import Batch
-from train.loss import sparse_loss
+from train.loop import Loss
+from train.loss import chunked_loss, gathered, head_loss, sparse_loss
 from train.model import CausalLM
 from train.start import RunConfig, configured, prepare
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelConfig:
+    """How the loss is computed; no value changes what it is."""
+
+    label_only: bool = option(True, "the last layer computes label positions alone; not with --compile")
+    loss_chunk: int = option(0, "labels whose logits are held at once, to save memory; 0: all of a micro-batch")
+
+    def __post_init__(self) -> None:
+        if self.loss_chunk < 0:
+            raise ConfigError(f"loss_chunk must not be negative, found {self.loss_chunk}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SftConfig(RunConfig):
+    """A training run on labels."""
+
+    labels: LabelConfig = section(LabelConfig)
+
+
 def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
-    """(loss_sum, count) over the batch's labels."""
+    """(loss_sum, count) over the batch's labels: the plain way."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
     return sparse_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
 
 
+def label_loss(config: LabelConfig) -> Loss:
+    """`loss` with the savings of `config`."""
+
+    def lean(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
+        attend, where = grouped_attention(batch.segments), (batch.ids_BT, batch.segments.positions_BT)
+        if config.label_only:
+            hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
+        else:
+            hidden_LD = gathered(model(*where, attend), batch.label_pos_L)
+        if config.loss_chunk:
+            return chunked_loss(hidden_LD, model.lm_head, batch.targets_L, config.loss_chunk)
+        return head_loss(hidden_LD, model.lm_head, batch.targets_L)
+
+    return lean
+
+
+def objective(config: SftConfig) -> Loss:
+    """The run's loss: compiled layers have one shape a bucket, which the labels of a batch have not."""
+    return label_loss(replace(config.labels, label_only=config.labels.label_only and not config.loop.compile))
+
+
 def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
-    return prepare(configured(RunConfig, "train.sft", __doc__, argv), loss).run()
+    config = configured(SftConfig, "train.sft", __doc__, argv)
+    return prepare(config, objective(config)).run()
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ from torch import Tensor
 
 from train.attention import grouped_attention, masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream, collate
-from train.loss import dense_loss, sparse_loss
+from train.loss import chunked_loss, dense_loss, head_loss, sparse_loss
 from train.model import PRESETS, CausalLM
 from train.order import MicroBatch
+from train.sft import LabelConfig, label_loss
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +102,60 @@ def test_short_rows_lose_nothing_in_a_small_bucket(model: CausalLM, pack: Callab
 
     assert {b.ids_BT.shape[1] for b in epoch(8, 16, 64)} == {8, 16, 64}
     agree(losses(model, epoch(8, 16, 64)), losses(model, epoch(64)))
+
+
+@pytest.mark.parametrize("qk_norm", [False, True])
+@pytest.mark.parametrize("chunk", [0, 1, 7, 10_000])
+def test_label_only_last_layer_and_chunked_head_are_the_dense_reference(
+    manifest: Path, chunk: int, qk_norm: bool
+) -> None:
+    config = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, qk_norm=qk_norm, qkv_bias=True, output_bias=True)
+    model = CausalLM(config)
+    model.init_weights(torch.Generator().manual_seed(0))
+    lean = label_loss(LabelConfig(label_only=True, loss_chunk=chunk))
+    batches = first_batch(manifest, grad_accum=2)
+
+    def found(objective: Callable) -> tuple[float, int, list[Tensor]]:
+        model.zero_grad()
+        total, count = 0.0, 0
+        for batch in batches:
+            loss_sum, labels = objective(model, batch)
+            loss_sum.backward()
+            total, count = total + loss_sum.item(), count + labels
+        return total, count, [p.grad.clone() for p in model.parameters()]
+
+    agree(found(lean), losses(model, batches, attention=masked_attention, loss=dense_loss))
+    agree(found(label_loss(LabelConfig(label_only=False, loss_chunk=chunk))), losses(model, batches, loss=dense_loss))
+
+
+def test_the_last_layer_computes_labels_alone(model: CausalLM, manifest: Path) -> None:
+    batch = first_batch(manifest)[0]
+    widths: list[list[int]] = []
+    hooks = [
+        layer.mlp.register_forward_hook(lambda m, x, y, w=widths: w.append(list(x[0].shape[:-1])))
+        for layer in model.model.layers
+    ]
+    label_loss(LabelConfig())(model, batch)
+    for hook in hooks:
+        hook.remove()
+    assert widths == [list(batch.ids_BT.shape), [len(batch.label_pos_L)]]
+
+
+def test_a_frozen_head_gets_no_gradient_from_the_chunks() -> None:
+    hidden = torch.randn(9, 8, requires_grad=True)
+    head = torch.nn.Linear(8, 20, bias=False).requires_grad_(False)
+    targets = torch.arange(9)
+    total, count = chunked_loss(hidden, head, targets, 4)
+    (total * 3).backward()
+    chunked = hidden.grad.clone()
+    hidden.grad = None
+    (head_loss(hidden, head, targets)[0] * 3).backward()
+    torch.testing.assert_close(chunked, hidden.grad)
+    assert count == 9 and head.weight.grad is None
+
+
+def test_chunks_in_half_precision_stay_as_near_as_the_whole(model: CausalLM, manifest: Path) -> None:
+    batches = first_batch(manifest)
+    with torch.autocast("cpu", torch.bfloat16):
+        whole, chunked = (label_loss(LabelConfig(loss_chunk=c))(model, batches[0])[0].item() for c in (0, 5))
+    assert chunked == pytest.approx(whole, rel=1e-3)

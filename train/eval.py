@@ -1,0 +1,80 @@
+"""Loss and perplexity of a model on a packed set, for each source file.
+
+python -m train.eval --model out/run --manifest manifests/held_out/pack.json
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from datakit.config import option
+from datakit.errors import ConfigError, InputError, UsageError
+from train import checkpoint, flags, lora
+from train.data import PackedSet
+from train.loop import precision
+from train.scores import Score, evaluate, total
+from train.start import check_fits, usable_device
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvalConfig:
+    """Which model, on what."""
+
+    model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
+    manifest: str = option("", "the pack manifest to predict")
+    batch_rows: int = option(8, "packed rows that pass through the model at once")
+    dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
+    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = option(0, "CPU threads; 0: all cores")
+    json: bool = option(False, "print one JSON object and nothing else")
+
+    def __post_init__(self) -> None:
+        if not (self.model and self.manifest):
+            raise UsageError("name the model with --model and a pack manifest with --manifest")
+        if self.batch_rows < 1 or self.threads < 0:
+            raise ConfigError("batch_rows must be at least 1, threads 0 or more")
+
+
+def scores(config: EvalConfig) -> dict[str, Score]:
+    """The score of each source file.
+
+    Raises:
+        DatakitError: model and data that do not fit each other.
+    """
+    device = usable_device(config.device)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    data, folder = PackedSet.open(Path(config.manifest)), checkpoint.newest_of_run(Path(config.model))
+    if data.packed.header.rows_per_unit != 1:
+        raise InputError(f"{data.manifest}: holds preference pairs; a loss over rejected answers says nothing")
+    model = lora.read(folder).to(device)
+    check_fits(folder, model, data)
+    return evaluate(model, data, config.batch_rows, precision(config.dtype, device))
+
+
+def table(found: dict[str, Score]) -> str:
+    """A line for each source file, and one for all."""
+    rows = [*found.items(), ("all", total(found))]
+    wide = max(len(name) for name, _ in [*rows, ("source", None)])
+    lines = [f"{'source':<{wide}}  {'label tokens':>12}  {'loss':>8}  {'perplexity':>11}"]
+    lines += [f"{name:<{wide}}  {s.labels:>12,}  {s.loss:>8.4f}  {s.perplexity:>11.2f}" for name, s in rows]
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the scores; returns the exit code."""
+    about = (__doc__ or "").split("\n")[0]
+    config = flags.built(EvalConfig, flags.given(EvalConfig, "python -m train.eval", about, argv))
+    found = scores(config)
+    plain = {"all": total(found).record(), "sources": {name: score.record() for name, score in found.items()}}
+    print(json.dumps(plain) if config.json else table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))
