@@ -283,7 +283,7 @@ def _counts(outputs: list[Output]) -> dict[str, Any]:
     rows, sequences, tokens, labels = (
         sum(getattr(o, n) for o in outputs) for n in ("packed_rows", "sequences", "tokens", "labels")
     )
-    slots = sum(o.packed_rows * o.stride for o in outputs)
+    slots = sum(o.tokens if o.writer.header.format == "megatron" else o.packed_rows * o.stride for o in outputs)
     return {
         "packed_rows": rows,
         "sequences": sequences,
