@@ -23,7 +23,7 @@ fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], dea
 @st.composite
 def options(draw, labelled: bool) -> dict:
     packing = draw(st.sampled_from(["best_fit", "pad", "concat"]))
-    align_bos = draw(st.booleans())
+    align_bos = draw(st.booleans()) and not (labelled and packing == "concat")
     formats = ["bin2d", "bin", "parquet"] + ([] if labelled else ["megatron"])
     form = draw(st.sampled_from(formats))
     several = packing != "concat" and form != "megatron"
