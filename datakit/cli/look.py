@@ -17,12 +17,17 @@ Manifest = click.argument("manifest", type=click.Path(path_type=Path))
 
 @click.command(context_settings=CONTEXT)
 @Manifest
+@click.option("--roundtrip", is_flag=True, help="Of a packed set: also compare each token and label with what went in.")
 @click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else.")
-def verify(manifest: Path, as_json: bool) -> None:
+def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
     """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs."""
     from datakit.write import inspect
 
     checked = list(verify_manifest(_manifest(manifest), inspect))
+    if roundtrip and not any(problem for _, problem in checked):
+        from datakit.cli.packed import compare
+
+        checked.append((f"{manifest}, token by token", compare(_manifest(manifest))))
     problems = [(name, problem) for name, problem in checked if problem]
     if as_json:
         click.echo(json.dumps({"checked": len(checked), "problems": problems}, ensure_ascii=False, indent=1))

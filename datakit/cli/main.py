@@ -26,6 +26,7 @@ COMMANDS = {
     "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
     "peek": ("datakit.cli.packed:peek", "Show a packed row as text, with its labels."),
     "lint": ("datakit.cli.packed:lint", "Count what is wrong with a packed set's labels, by source."),
+    "unpack": ("datakit.cli.packed:unpack", "Turn a packed set back into text."),
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
     "explain": ("datakit.cli.look:explain", "Tell what became of a row, stage by stage."),
     "pairs": ("datakit.cli.pairs:pairs", "Show dropped duplicates beside the rows that stay, doubtful ones first."),

@@ -1,8 +1,10 @@
-"""Commands for packed sets that look at them: peek and lint."""
+"""Commands for packed sets: peek and lint look at them, unpack makes text of them again."""
 
 import json
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -99,3 +101,60 @@ def lint(manifest: Path, as_json: bool) -> None:
     wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
     if wrong:
         raise IntegrityError(f"{manifest}: what is never right in a packed set: {'; '.join(wrong)}")
+
+
+@click.command(context_settings=CONTEXT)
+@Manifest
+@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: all]")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="A JSONL file [default: the terminal]")
+@click.option("--limit", type=click.IntRange(0), help="Only so many rows.")
+def unpack(manifest: Path, name: str | None, output: Path | None, limit: int | None) -> None:
+    """Turn a packed set back into text: a JSON line a row, with the stretches that the model must produce."""
+    from datakit.pack.rows import open_all
+    from datakit.pack.unpack import Index, texts
+    from datakit.report.origins import Origins
+
+    path = _manifest(manifest)
+    sets, tokenizer = open_all(path)
+    rows = _named(texts(Index(_chosen(sets, name)), tokenizer), Origins.of(path))
+    lines = (json.dumps(row, ensure_ascii=False) for row in islice(rows, limit))
+    if output is None:
+        for line in lines:
+            click.echo(line)
+        return
+    count = 0
+    with output.open("w", encoding="utf-8") as f:
+        for line in lines:
+            f.write(line + "\n")
+            count += 1
+    click.echo(f"wrote {count:,} rows to {output}")
+
+
+def _named(rows: "Iterator[dict[str, Any]]", origins: "Origins") -> "Iterator[dict[str, Any]]":
+    """The rows with their ids and sources, both in order of their keys."""
+    known = origins.rows()
+    key, row_id, source = next(known, (-1, None, None))
+    for row in rows:
+        while 0 <= key < row["row_key"]:
+            key, row_id, source = next(known, (-1, None, None))
+        found = key == row["row_key"]
+        yield {"id": row_id if found else None, "source": source if found else None} | row
+
+
+def compare(path: Path) -> str | None:
+    """What differs between a packed set and the tokens that went in; None if nothing does.
+
+    Raises:
+        InputError: the tokens that went in are gone.
+    """
+    from datakit.manifest import load
+    from datakit.pack.rows import open_all
+    from datakit.pack.unpack import Index, prove
+    from datakit.report.origins import Origins
+
+    sets, _ = open_all(path)
+    origins, ledger = Origins.of(path), load(path).ledger
+    if origins.path is None or ledger.tokens is None:
+        raise InputError(f"{path}: the tokenize manifest behind it, or a shard of that, is gone: nothing to compare")
+    problems = list(islice(prove(Index(sets), origins.batches(None), ledger.rows, ledger.tokens), 20))
+    return "; ".join(problems) or None

@@ -140,7 +140,8 @@ class Pack:
         `tokenizer_facts` gives `vocab_size`, `pad_id` and `eos_id`. What the set is for is told from its first batch.
 
         Raises:
-            InputError: labelled rows behind a first batch of plain text, or rows that the format does not hold.
+            InputError: labelled rows behind a first batch of plain text, or rows that the format does not hold, or
+                that `concat` with `align_bos` would rob of what is learnt.
         """
         source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
@@ -154,6 +155,8 @@ class Pack:
 
     def _begin(self, out: Path, task: Task, tokenizer: dict[str, Any]) -> _Work:
         config, lost = self.config, Counter[str]()
+        if config.align_bos and config.packing == "concat" and task != "pretrain":
+            raise InputError("pack: concat with align_bos would cut answers off; pack conversations with best_fit")
         headers = [_header(config, length, task, tokenizer) for length in config.row_lengths]
         packing = "pad" if config.format == "megatron" else config.packing  # Megatron's own loader joins and cuts
         packers = {}
@@ -283,7 +286,7 @@ def _counts(outputs: list[Output]) -> dict[str, Any]:
     rows, sequences, tokens, labels = (
         sum(getattr(o, n) for o in outputs) for n in ("packed_rows", "sequences", "tokens", "labels")
     )
-    slots = sum(o.packed_rows * o.stride for o in outputs)
+    slots = sum(o.tokens if o.writer.header.format == "megatron" else o.packed_rows * o.stride for o in outputs)
     return {
         "packed_rows": rows,
         "sequences": sequences,

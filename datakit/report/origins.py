@@ -31,12 +31,17 @@ class Origins:
                 return cls(place, load(place))
         return cls(None, None)
 
-    def batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """Columns of the rows, in order; nothing where they are gone."""
+    def batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        """Columns (None: all) of the rows, in order; nothing where they are gone."""
         if self.path is None or self.manifest is None:
             return
         for shard in tables(self.manifest, "kept"):
             yield from read_shard(data_dir(self.path, self.manifest) / shard.path, columns)
+
+    def rows(self) -> Iterator[tuple[int, str, str]]:
+        """Key, id and source of every row, in order."""
+        for batch in self.batches(["row_key", "id", "source"]):
+            yield from zip(*(c.to_pylist() for c in batch.columns), strict=True)
 
     def names(self, keys: set[int]) -> dict[int, tuple[str, str]]:
         """Id and source of rows by key, of those that are known."""

@@ -3,12 +3,14 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from datakit.manifest import load, save
+from datakit.config import sha256_file
+from datakit.manifest import load, load_run, save
 from tests.cli.test_commands import chats
 
 
@@ -93,3 +95,47 @@ def test_lint_fails_on_labels_that_were_moved(datakit: Callable, packed: Path) -
     assert said.code == 1
     assert f"{len(labels):,} labels_on_padding" in said.err and "rows_without_labels" in said.err
     assert "WRONG" in said.out
+
+
+def test_unpack_gives_each_row_back_as_text(datakit: Callable, packed: Path) -> None:
+    said = datakit("unpack", "packed", "--output", "text.jsonl")
+    assert said.code == 0, said.err
+    rows = [json.loads(line) for line in Path("text.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [r["id"] for r in rows] == [*(f"c{i}" for i in range(24)), "odd"]
+    assert rows[0]["learnt"][0].startswith("A shard is one file") and rows[-1]["learnt"] == ["a & b<|im_end|>"]
+    assert len(datakit("unpack", "packed", "--limit", "2").out.splitlines()) == 2
+
+
+def test_a_round_trip_is_proved_token_by_token(datakit: Callable, packed: Path) -> None:
+    assert datakit("verify", "packed", "--roundtrip").code == 0
+    said = datakit("pack", "chats.jsonl", "--tokenizer", "tok/kept/tokenizer", "--seq-len", "64,128", "--format", "bin",
+                   "--validation", "0.3", "--output", "two")  # fmt: skip
+    assert said.code == 0, said.err
+    assert datakit("verify", "two", "--roundtrip").code == 0
+    assert datakit("lint", "two").code == 0
+    assert "validation-128: row 0" in datakit("peek", "two", "--set", "validation-128").out
+    assert len(datakit("unpack", "two").out.splitlines()) == 25
+    change_a_token(packed)
+    said = datakit("verify", "packed", "--roundtrip")
+    assert said.code == 1 and "token by token" in said.err and "under other ids" in said.err
+
+
+def change_a_token(folder: Path) -> None:
+    """And make the manifest agree, as a mistake in the packer would."""
+    manifest, file = load(folder / "manifest.json"), folder / "kept/train.ids2d.bin"
+    ids = np.fromfile(file, "<i4")
+    ids[5] += 1
+    ids.tofile(file)
+    name, run = "kept/train.ids2d.bin", load_run(folder / "manifest.json")
+    shards = tuple(replace(s, sha256=sha256_file(file)) if s.path == name else s for s in manifest.shards)
+    save(folder / "manifest.json", replace(manifest, shards=shards), run)
+
+
+def test_a_round_trip_needs_the_tokens_that_went_in(datakit: Callable, packed: Path) -> None:
+    for command in (("verify", "rows", "--roundtrip"), ("verify", "packed", "--roundtrip")):
+        datakit("ingest", "chats.jsonl", "--output", "rows")
+        if command[1] == "packed":
+            save(packed / "manifest.json", replace(load(packed / "manifest.json"), parents=()), {})
+        said = datakit(*command)
+        assert said.code == 1, said.out
+        assert "expected the manifest of a pack stage" in said.err or "nothing to compare" in said.err

@@ -121,6 +121,7 @@ def test_megatron_holds_whole_documents_in_order(tmp_path_factory, rows, window,
     result, sets = pack_rows(folder, [batch_of(rows, labelled=False)], **options)
     assert read_megatron(folder) == [ids_of(i, n) for i, (n, _) in enumerate(rows)]
     assert result.tokens.dropped == {}
+    assert result.facts["density"] == 1.0  # whole documents have no row to fill
     assert len(found_tokens(sets["train"])) == result.tokens.kept
 
 

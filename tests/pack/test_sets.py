@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build, parse
-from datakit.errors import ConfigError
+from datakit.errors import ConfigError, InputError
 from datakit.pack.fit import fit
 from datakit.pack.stage import PackConfig, held_out_rows
 from datakit.recipe import template
@@ -141,6 +141,11 @@ def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
         assert token == ids_of(key, place + 1)[-1]
     if packing == "concat":  # windows change nothing: every row but the last is full
         assert all(n == 25 for n in sets["train"].id_index[:-1, 1])
+
+
+def test_conversations_are_not_cut_to_begin_the_next_row_with_another(tmp_path):
+    with pytest.raises(InputError, match="pack conversations with best_fit"):
+        pack_rows(tmp_path, [batch_of([(30, [20, 30])])], packing="concat", align_bos=True)
 
 
 @pytest.mark.parametrize(
