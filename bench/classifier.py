@@ -1,0 +1,89 @@
+"""A classifier on projects it has never seen: guides and books wanted, API listings not.
+
+    python bench/classifier.py corpora/web             # learns from books, the Rust book and the Node.js API
+    python bench/classifier.py corpora/web --flip 0.1  # from scores instead, of a judge that errs in one row of ten
+
+Measured on the English pages of Electron (tutorials against API pages), of the open source guides and of FastAPI. AUC
+is the chance that a tutorial scores more than an API page.
+"""
+
+import argparse
+import json
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from datakit.execute.local import Local
+from datakit.filter import fasttext_model, models
+from datakit.filter.train_classifier import TrainConfig
+from datakit.manifest import load
+from datakit.progress import Quiet
+from datakit.run.classifier import Examples, train_classifier
+from datakit.run.job import Run
+from datakit.run.place import Place
+
+WANTED = ("classic_books_en.parquet", "rust_book_en.jsonl.zst")
+UNWANTED = ("nodejs_13_versions_en.jsonl.zst",)
+
+
+def english(path: Path, part: str = "") -> Iterator[str]:
+    with pa.input_stream(str(path)) as stream:
+        for row in map(orjson.loads, stream.read().splitlines()):
+            if row["lang"].startswith("en") and part in row["id"]:
+                yield row["text"]
+
+
+def judged(web: Path, folder: Path, flip: float) -> Examples:
+    """Scores for every row that has an id: right but for a share of them."""
+    rng, lines = random.Random(0), []
+    names = [WANTED[1], *UNWANTED]
+    for name in names:
+        with pa.input_stream(str(web / name)) as stream:
+            for row in map(orjson.loads, stream.read().splitlines()):
+                good = (name in WANTED) != (rng.random() < flip)
+                lines.append(json.dumps({"id": row["id"], "score": 0.9 if good else 0.1}) + "\n")
+    (folder / "scores.jsonl").write_text("".join(lines))
+    return Examples(rows=tuple(str(web / n) for n in names), scores=str(folder / "scores.jsonl"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("web", type=Path, help="the folder of web corpora")
+    parser.add_argument("--flip", type=float, help="learn from scores, with this share of them wrong")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if args.flip is None:
+            sides = [tuple(str(args.web / n) for n in names) for names in (WANTED, UNWANTED)]
+            examples = Examples(positive=sides[0], negative=sides[1])
+        else:
+            examples = judged(args.web, folder, args.flip)
+        run = Run(place=Place(root=folder, dataset="bench"), executor=Local(1), progress=Quiet())
+        start = time.time()
+        manifest = train_classifier(run, examples, TrainConfig())
+        facts = load(manifest).facts["classifier"]
+        print(f"{facts['rows']}, {time.time() - start:.0f} s; held out: {facts['dev']}")
+        model = fasttext_model.load(models.find(str(manifest)))
+    unseen = {
+        "electron tutorials": list(english(args.web / "electron_8_langs.jsonl.zst", "/docs/tutorial/")),
+        "electron API": list(english(args.web / "electron_8_langs.jsonl.zst", "/docs/api/")),
+        "opensource guide": list(english(args.web / "opensource_guide_28_langs.jsonl.gz")),
+        "fastapi": list(english(args.web / "fastapi_docs_13_langs.jsonl.gz")),
+    }
+    scores = {name: model.probability(pa.array(texts, pa.string()), "positive") for name, texts in unseen.items()}
+    for name, found in scores.items():
+        print(
+            f"{name}: {len(found)} rows, median score {np.median(found):.3f}, {(found >= 0.5).mean():.1%} stay at 0.5"
+        )
+    tutorials, api = scores["electron tutorials"], scores["electron API"]
+    print(f"electron, tutorials against API: AUC {(tutorials[:, None] > api[None]).mean():.3f}")
+
+
+if __name__ == "__main__":
+    main()
