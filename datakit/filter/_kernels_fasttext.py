@@ -154,13 +154,10 @@ class _Scratch(NamedTuple):
     pool: np.ndarray  # int32
     used: np.ndarray  # int64[1]: of `pool`
     acc_D: np.ndarray  # float32
-    logits_L: np.ndarray  # float32
-    stack: np.ndarray  # int32: nodes of the tree to go to
-    stack_scores: np.ndarray  # float32
 
 
 @njit(cache=True, nogil=True)
-def scratch(m, longest):  # type: ignore[no-untyped-def]
+def _scratch(m, longest):  # type: ignore[no-untyped-def]
     return _Scratch(
         np.empty(2 * (LONG_BYTES + 2) * max(m.max_chars, 8), np.int32),
         np.empty(longest // 2 + 3 if m.word_ngrams > 1 else 1, np.int32),
@@ -171,9 +168,6 @@ def scratch(m, longest):  # type: ignore[no-untyped-def]
         np.empty(max(_CACHED_ROWS, (LONG_BYTES + 2) * m.max_chars + 1), np.int32),
         np.zeros(1, np.int64),
         np.empty(m.output_DL.shape[0], np.float32),
-        np.empty(m.output_DL.shape[1], np.float32),
-        np.empty(len(m.left) + 1, np.int32),
-        np.empty(len(m.left) + 1, np.float32),
     )
 
 
@@ -246,7 +240,7 @@ def _after_character(data, at, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def hidden(m, magic, data, begin, end, sample, s):  # type: ignore[no-untyped-def]
+def _hidden(m, magic, data, begin, end, sample, s):  # type: ignore[no-untyped-def]
     """Fill `s.acc_D` with the mean of a row's input vectors; how many there were.
 
     Of a row longer than `sample` bytes (0: no limit) only the first, the middle and the last third of that are read.
@@ -267,3 +261,16 @@ def hidden(m, magic, data, begin, end, sample, s):  # type: ignore[no-untyped-de
         for d in range(len(s.acc_D)):
             s.acc_D[d] *= scale
     return total
+
+
+@njit(cache=True, nogil=True)
+def means(m, magic, data, offsets, sample, means_ND, counts):  # type: ignore[no-untyped-def]
+    """Write the mean of each row's input vectors (float32[N, D]) and how many there were (int64[N])."""
+    longest = np.int64(0)
+    for row in range(len(offsets) - 1):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    s = _scratch(m, longest)
+    for row in range(len(offsets) - 1):
+        counts[row] = _hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s)
+        for d in range(len(s.acc_D)):
+            means_ND[row, d] = s.acc_D[d]

@@ -7,8 +7,6 @@ label's probability is the product of the turns from the root of a Huffman tree 
 import numpy as np
 from numba import njit
 
-from datakit.filter._kernels_fasttext import hidden, scratch
-
 SOFTMAX, HIERARCHICAL, ONE_VS_ALL = range(3)
 
 _SIGMOID_LIMIT, _SIGMOID_STEPS = np.float32(8), 512
@@ -123,25 +121,17 @@ def _leaf(left, parent, logits_L, stack, label):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _longest(offsets):  # type: ignore[no-untyped-def]
-    longest = np.int64(0)
-    for row in range(len(offsets) - 1):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    return longest
-
-
-@njit(cache=True, nogil=True)
-def best(m, magic, data, offsets, sample, labels, scores):  # type: ignore[no-untyped-def]
+def best(loss, output_DL, norms, left, right, sigmoid, means_ND, counts, labels, scores):  # type: ignore[no-untyped-def]
     """Write the best label of each row (int32, -1: the model has none) and its probability (float32)."""
-    s = scratch(m, _longest(offsets))
-    loss, left, right, sigmoid, logits_L = m.loss, m.left, m.right, m.sigmoid, s.logits_L
-    for row in range(len(offsets) - 1):
+    logits_L = np.empty(output_DL.shape[1], np.float32)
+    stack, stack_scores = np.empty(len(left) + 1, np.int32), np.empty(len(left) + 1, np.float32)
+    for row in range(len(counts)):
         labels[row], scores[row] = -1, np.float32(0)
-        if hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s) == 0:
+        if counts[row] == 0:
             continue
-        _fill_logits(m.output_DL, m.output_norms, s.acc_D, logits_L)
+        _fill_logits(output_DL, norms, means_ND[row], logits_L)
         if loss == HIERARCHICAL:
-            label, score = _best_leaf(left, right, logits_L, s.stack, s.stack_scores)
+            label, score = _best_leaf(left, right, logits_L, stack, stack_scores)
         else:
             _to_probabilities(loss, sigmoid, logits_L)
             label, score = _best_flat(logits_L)
@@ -150,38 +140,19 @@ def best(m, magic, data, offsets, sample, labels, scores):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def best_among(m, magic, data, offsets, sample, some, labels, scores):  # type: ignore[no-untyped-def]
-    """As `best`, choosing among the labels of `some` (int64) alone."""
-    s = scratch(m, _longest(offsets))
-    for row in range(len(offsets) - 1):
+def best_among(loss, output_DL, norms, left, parent, sigmoid, means_ND, counts, some, labels, scores):  # type: ignore[no-untyped-def]
+    """As `best`, choosing among the labels of `some` (int64) alone; of equal ones the last."""
+    logits_L, stack = np.empty(output_DL.shape[1], np.float32), np.empty(len(left) + 1, np.int32)
+    for row in range(len(counts)):
         labels[row], scores[row] = -1, np.float32(0)
-        if hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s) == 0:
+        if counts[row] == 0:
             continue
-        _fill_logits(m.output_DL, m.output_norms, s.acc_D, s.logits_L)
-        if m.loss != HIERARCHICAL:
-            _to_probabilities(m.loss, m.sigmoid, s.logits_L)
-        best, score = -1, _NEVER
+        _fill_logits(output_DL, norms, means_ND[row], logits_L)
+        if loss != HIERARCHICAL:
+            _to_probabilities(loss, sigmoid, logits_L)
+        chosen, score = np.int64(-1), _NEVER
         for label in some:
-            if m.loss == HIERARCHICAL:
-                this = _leaf(m.left, m.parent, s.logits_L, s.stack, label)
-            else:
-                this = _log(s.logits_L[label])
+            this = _leaf(left, parent, logits_L, stack, label) if loss == HIERARCHICAL else _log(logits_L[label])
             if this >= score:
-                best, score = label, this
-        labels[row], scores[row] = best, np.exp(score)
-
-
-@njit(cache=True, nogil=True)
-def probability(m, magic, data, offsets, sample, label, scores):  # type: ignore[no-untyped-def]
-    """Write the probability of one label for each row (float32); 0 where the model reads nothing in it."""
-    s = scratch(m, _longest(offsets))
-    for row in range(len(offsets) - 1):
-        scores[row] = np.float32(0)
-        if hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s) == 0:
-            continue
-        _fill_logits(m.output_DL, m.output_norms, s.acc_D, s.logits_L)
-        if m.loss == HIERARCHICAL:
-            scores[row] = np.exp(_leaf(m.left, m.parent, s.logits_L, s.stack, label))
-        else:
-            _to_probabilities(m.loss, m.sigmoid, s.logits_L)
-            scores[row] = np.exp(_log(s.logits_L[label]))
+                chosen, score = label, this
+        labels[row], scores[row] = chosen, np.exp(score)

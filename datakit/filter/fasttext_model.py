@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from datakit.errors import ModelError
+from datakit.filter import _kernels_fasttext as hidden
 from datakit.filter import _kernels_fasttext_output as output
 from datakit.filter import _kernels_fasttext_words as reading
 from datakit.filter._kernels_fasttext import Arrays
@@ -63,13 +64,18 @@ class FastTextModel:
         Of texts longer than `sample_bytes` (0: no limit), the first, the middle and the last third of that are read.
         `allowed` (bool[L]) leaves only some labels to choose from, of which there is one at least.
         """
-        data, offsets = string_buffers(texts)
         best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
+        means_ND, counts = self._means(texts, sample_bytes)
+        m = self.arrays
         if allowed is None:
-            output.best(self.arrays, self._magic, data, offsets, sample_bytes, best, scores)
+            output.best(
+                m.loss, m.output_DL, m.output_norms, m.left, m.right, m.sigmoid, means_ND, counts, best, scores
+            )  # fmt: skip
         else:
             some = np.flatnonzero(allowed)
-            output.best_among(self.arrays, self._magic, data, offsets, sample_bytes, some, best, scores)
+            output.best_among(
+                m.loss, m.output_DL, m.output_norms, m.left, m.parent, m.sigmoid, means_ND, counts, some, best, scores
+            )  # fmt: skip
         indices = pa.array(best, mask=best < 0)
         return Prediction(pa.array(self.labels, pa.string()).take(indices), scores)
 
@@ -81,10 +87,15 @@ class FastTextModel:
         """
         if label not in self.labels:
             raise KeyError(label)
+        return self.predict(texts, sample_bytes, np.array([label == name for name in self.labels])).scores
+
+    def _means(self, texts: pa.Array, sample_bytes: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """float32[N, D]: the mean of each text's vectors, and int64[N]: how many there were."""
         data, offsets = string_buffers(texts)
-        scores = np.empty(len(texts), np.float32)
-        output.probability(self.arrays, self._magic, data, offsets, sample_bytes, self.labels.index(label), scores)
-        return scores
+        means_ND = np.empty((len(texts), self.arrays.output_DL.shape[0]), np.float32)
+        counts = np.empty(len(texts), np.int64)
+        hidden.means(self.arrays, self._magic, data, offsets, sample_bytes, means_ND, counts)
+        return means_ND, counts
 
     @property
     def _magic(self) -> np.uint64:
