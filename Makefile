@@ -38,7 +38,7 @@ format: setup ## mend what `make check` would complain of, where it can be mende
 	$(BIN)/ruff check --fix .
 
 test: setup ## all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
 	$(BIN)/python -m demo.run
