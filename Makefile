@@ -48,7 +48,7 @@ bench: setup ## side-by-side figures; peers get environments of their own
 
 lock: setup ## resolve the lock files again
 	$(BIN)/python -m pip install --quiet uv
-	bash requirements/lock.sh $(BIN)/uv
+	bash requirements/lock.sh $(CURDIR)/$(BIN)/uv
 
 run: setup ## every stage of DATASET
 	$(BIN)/datakit run $(STAGE_FLAGS)
