@@ -92,7 +92,12 @@ class Interrupt:
                 signal.signal(number, handler)
 
 
-def _need_compiler(device: torch.device) -> None:
+def need_compiler(device: torch.device) -> None:
+    """Refuse to compile for a CPU without a C++ compiler.
+
+    Raises:
+        ConfigError: there is none.
+    """
     found = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
     if device.type == "cpu" and found is None:
         raise ConfigError(
@@ -131,7 +136,7 @@ class Trainer:
         self.out = Path(self.loop.out)
         self.checkpoints = self.out / "checkpoints"
         if self.loop.compile:
-            _need_compiler(self.device)
+            need_compiler(self.device)
             self.model.compile_parts()
         self.peak = peak_flops(self.device)
         self.precision = precision(self.loop.dtype, self.device)

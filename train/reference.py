@@ -1,4 +1,4 @@
-"""The reference of preference training: its log-probabilities, computed as they are needed or once for all.
+"""The log-probabilities that preference training is held to, computed once for all or as they are needed.
 
     python -m train.reference --manifest manifests/pairs/pack.json --model out/sft/checkpoints/step_00001000 \\
         --output out/reference

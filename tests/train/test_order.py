@@ -55,3 +55,22 @@ def test_a_step_depends_on_nothing_that_ran_before(first: int) -> None:
 def test_epochs_differ() -> None:
     plan = StepPlan(np.full(40, 16), batch_rows=4, grad_accum=1, shuffle_buffer=100, seed=(5,))
     assert plan.step(0)[0].rows.tolist() != plan.step(plan.steps_per_epoch)[0].rows.tolist()
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 3), st.integers(0, 100), st.integers(0, 9))
+def test_units_are_never_split_and_every_row_is_seen_once_an_epoch(
+    units: int, batch_units: int, grad_accum: int, shuffle_buffer: int, seed: int
+) -> None:
+    widths = np.random.default_rng(seed).choice([16, 32, 64], units * 2)
+    plan = StepPlan(
+        widths, batch_rows=batch_units * 2, grad_accum=grad_accum, shuffle_buffer=shuffle_buffer, seed=(seed,),
+        rows_per_unit=2,
+    )  # fmt: skip
+    seen = []
+    for step in range(plan.steps_per_epoch):
+        for micro in plan.step(step):
+            assert len(micro.rows) <= batch_units * 2
+            assert (micro.rows[0::2] % 2 == 0).all() and (micro.rows[1::2] == micro.rows[0::2] + 1).all()
+            assert (widths[micro.rows].reshape(-1, 2).max(1) == micro.width).all()
+            seen += micro.rows.tolist()
+    assert sorted(seen) == list(range(units * 2))

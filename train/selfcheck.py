@@ -1,0 +1,188 @@
+"""Prove on one's own data and machine that what makes training fast changes nothing: a table of equalities.
+
+    python -m train.selfcheck --manifest manifests/mydata/pack.json --preset tiny
+
+Each line compares the loss and every gradient of a step's rows, in fp32, with the plainest way to compute them: every
+logit, one masked product over whole rows, all rows at once. The exit code is 1 if a difference is too large.
+"""
+
+import contextlib
+import io
+import itertools
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datakit.errors import ConfigError
+from train import flags
+from train.attention import Segments, grouped_attention, masked_attention
+from train.data import Batch, PackedSet, StepStream, collate
+from train.loop import LoopConfig, Loss, need_compiler
+from train.loss import dense_loss
+from train.model import CausalLM
+from train.order import MicroBatch
+from train.sft import LabelConfig, SftConfig, label_loss, loss
+from train.start import configured, make_model, open_data, prepare
+
+TOLERANCE = 1e-5
+"""Largest difference of the mean loss, or of a gradient of it, between two orders of summing in fp32."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the table."""
+
+    name: str
+    difference: float | None
+    """The largest; None where it could not be checked."""
+    remark: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """False for a difference that is too large, or not a number."""
+        return self.difference is None or self.difference <= TOLERANCE
+
+    def line(self) -> str:
+        """Name, difference and verdict."""
+        if self.difference is None:
+            return f"{self.name:<34}  {'':>9}  skipped: {self.remark}"
+        return f"{self.name:<34}  {self.difference:>9.1e}  {'equal' if self.holds else 'NOT EQUAL'}"
+
+
+Gradients = list[Tensor]
+
+
+def mean_loss(model: CausalLM, objective: Loss, batches: Sequence[Batch]) -> Gradients:
+    """The mean loss over all labels of the batches, followed by its gradients."""
+    model.zero_grad(set_to_none=True)
+    total, count = torch.zeros(()), 0
+    for batch in batches:
+        loss_sum, labels = objective(model, batch)[:2]
+        loss_sum.backward()  # type: ignore[no-untyped-call]
+        total, count = total + loss_sum.detach(), count + labels
+    return [total / count, *(p.grad / count for p in model.parameters() if p.grad is not None)]
+
+
+def difference(a: Gradients, b: Gradients) -> float:
+    """The largest difference; infinite where one is missing or not finite."""
+    if len(a) != len(b):
+        return float("inf")
+    found = max(float((x - y).abs().max()) for x, y in zip(a, b, strict=True))
+    return found if np.isfinite(found) else float("inf")
+
+
+def plainest(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
+    """The reference: every logit, masked attention."""
+    hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments))
+    return dense_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+
+
+def grouped_dense(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
+    """Every logit, attention by groups."""
+    hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
+    return dense_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+
+
+def unpacked(data: PackedSet, batch: Batch) -> Batch:
+    """The same sequences, one a row."""
+    bounds = [data.packed.segments_of(int(row)) for row in batch.rows]
+    spans = [(i, int(a), int(b)) for i, row in enumerate(bounds) for a, b in itertools.pairwise(row)]
+    width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L
+    spans = [(i, a, min(b, width)) for i, a, b in spans if a < width]
+    ids_ST = torch.full((len(spans), width), data.packed.header.pad_id)
+    places, targets = [], []
+    for s, (i, a, b) in enumerate(spans):
+        ids_ST[s, : b - a] = batch.ids_BT[i, a:b]
+        here = (flat_L >= i * width + a) & (flat_L < i * width + b)
+        places.append(flat_L[here] - (i * width + a) + s * width)
+        targets.append(batch.targets_L[here])
+    return replace(
+        batch, ids_BT=ids_ST, segments=Segments.of([np.array([0, b - a]) for _, a, b in spans], width),
+        label_pos_L=torch.cat(places), targets_L=torch.cat(targets),
+    )  # fmt: skip
+
+
+def checks(config: SftConfig) -> Iterator[Check]:
+    """Every equality, one after another.
+
+    Raises:
+        DatakitError: manifest and model that do not fit each other.
+    """
+    data = open_data(config)
+    model = make_model(config, data)
+    batches = next(iter(StepStream(data, config.data, config.loop.seed)))
+    expected = mean_loss(model, plainest, batches)
+
+    def compare(objective: Loss, found: Sequence[Batch] = batches) -> float:
+        return difference(mean_loss(model, objective, found), expected)
+
+    yield Check("grouped attention = masked", compare(grouped_dense))
+    yield Check("sparse loss = dense", compare(loss))
+    yield Check("chunked loss = dense", compare(label_loss(LabelConfig(label_only=False, loss_chunk=7))))
+    yield Check("label-only last layer = full", compare(label_loss(LabelConfig(label_only=True))))
+    yield Check("unpacked = packed", compare(loss, [unpacked(data, batch) for batch in batches]))
+    yield Check("one row at a time = all at once", compare(loss, list(_single_rows(data, batches))))
+    yield _compiled(model, expected, batches)
+    yield Check("resumed = uninterrupted", _resumed(config))
+
+
+def _single_rows(data: PackedSet, batches: Sequence[Batch]) -> Iterator[Batch]:
+    for batch in batches:
+        for row in batch.rows:
+            one = collate(data, MicroBatch(np.array([row]), batch.ids_BT.shape[1]), 1)
+            if len(one.targets_L):
+                yield one
+
+
+def _compiled(model: CausalLM, expected: Gradients, batches: Sequence[Batch]) -> Check:
+    try:
+        need_compiler(torch.device("cpu"))
+    except ConfigError as e:
+        return Check("compiled = eager", None, str(e))
+    model.compile_parts()
+    return Check("compiled = eager", difference(mean_loss(model, loss, batches), expected))
+
+
+def _resumed(config: SftConfig) -> float:
+    """The largest difference of the losses of four steps, from those of two and two more after a resumption."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole = _losses(config, Path(folder) / "whole", [(0, False)])
+        parts = _losses(config, Path(folder) / "parts", [(2, False), (0, True)])
+    if len(whole) != len(parts):
+        return float("inf")
+    return max(abs(a - b) for a, b in zip(whole, parts, strict=True))
+
+
+def _losses(config: SftConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> list[float]:
+    for stop_at, resume in runs:
+        loop = LoopConfig(
+            out=str(out), steps=4, stop_at=stop_at, resume=resume, dtype="fp32", device="cpu", seed=config.loop.seed
+        )
+        with contextlib.redirect_stdout(io.StringIO()):
+            prepare(replace(config, loop=loop), label_loss(config.labels)).run()
+    lines = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [float(json.loads(line)["loss"]) for line in lines]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the table; returns 0 if every equality holds, else 1."""
+    config = configured(SftConfig, "train.selfcheck", __doc__, argv)
+    if config.loop.threads:
+        torch.set_num_threads(config.loop.threads)
+    print(f"{'':<34}  largest difference (at most {TOLERANCE:.0e})", flush=True)
+    failed = 0
+    for check in checks(config):
+        print(check.line(), flush=True)
+        failed += not check.holds
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))
