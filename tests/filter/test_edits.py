@@ -30,12 +30,11 @@ def rows(root: Path, kind: str, who: str, *stages: str) -> pa.Table:
     raw = root / f"{kind}-{len(stages)}.jsonl"
     raw.write_text("\n".join(json.dumps(ROWS[kind]).replace("{}", w) for w in (who, "nobody")))
     place = Place(root=root, dataset=f"{kind}{len(stages)}", output=None, final="")
-    sets = {"filter": {"rules": "private"}}
     recipe = load_recipe(root, place.dataset)
-    flow = Flow(run=Run(place=place, executor=Local(1), progress=Quiet()), recipe=recipe, sets=sets)
-    path = flow.stage("ingest", [str(raw)])
-    for stage in stages:
-        path = flow.stage(stage, [str(path)])
+    run, path = Run(place=place, executor=Local(1), progress=Quiet()), raw
+    for stage in ("ingest", *stages):
+        sets = {"filter": {"rules": "private"}} if stage == "filter" else {}
+        path = Flow(run=run, recipe=recipe, sets=sets).stage(stage, [str(path)])
     return pq.read_table(data_dir(path, load(path)) / "kept")
 
 
