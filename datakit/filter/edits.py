@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.read.sink import conversation_view, preference_view
 from datakit.text.normalize import digest, normalize
 
 Edit = Callable[[pa.Array], pa.Array]
@@ -29,10 +30,25 @@ def apply(batch: pa.RecordBatch, stays: pa.Array, edits: Sequence[Edit]) -> tupl
             if pc.any(which).as_py():
                 columns[name] = made
                 changed = pc.or_(changed, which)
-    if "text" in columns and "content_hash" in batch.schema.names:
-        hashes = digest(normalize(columns["text"].filter(changed)))
-        columns["content_hash"] = pc.replace_with_mask(batch.column("content_hash"), changed, hashes)
+    if columns and "content_hash" in batch.schema.names:
+        columns["content_hash"] = pc.replace_with_mask(
+            batch.column("content_hash"), changed, _hashes(batch, columns, changed)
+        )
     return columns, changed
+
+
+def _hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa.Array) -> pa.Array:
+    """`content_hash` of the rows that changed, as ingest makes it."""
+    if "text" in columns:
+        return digest(normalize(columns["text"].filter(changed)))
+    names = [n for n in ("messages", "prompt", "chosen", "rejected", "tools") if n in batch.schema.names]
+    rows = pa.table({n: columns.get(n, batch.column(n)) for n in names}).filter(changed).to_pylist()
+    views = []
+    for row in rows:
+        tools = row.pop("tools", None)
+        sides = [[list(message.values()) for message in row[n] or ()] for n in row]
+        views.append(conversation_view(sides[0], tools) if "messages" in row else preference_view(sides, tools))
+    return digest(normalize(pa.array(views, pa.string())))
 
 
 def _text(texts: pa.Array, stays: pa.Array, edits: Sequence[Edit]) -> tuple[pa.Array, pa.Array]:

@@ -126,7 +126,7 @@ def _documents(texts: list[str]) -> dict[str, pa.Array]:
 
 
 def _conversations(found: list[Conversation]) -> dict[str, pa.Array]:
-    views = [_canonical(c.messages) + _FIELD + (c.tools or "") for c in found]
+    views = [conversation_view(c.messages, c.tools) for c in found]
     return {
         "messages": messages_array([c.messages for c in found]),
         "tools": pa.array([c.tools for c in found], pa.string()),
@@ -135,7 +135,7 @@ def _conversations(found: list[Conversation]) -> dict[str, pa.Array]:
 
 
 def _preferences(found: list[Preference]) -> dict[str, pa.Array]:
-    views = [_SIDE.join([*map(_canonical, (p.prompt, p.chosen, p.rejected)), p.tools or ""]) for p in found]
+    views = [preference_view((p.prompt, p.chosen, p.rejected), p.tools) for p in found]
     sides = {name: messages_array([getattr(p, name) for p in found]) for name in ("prompt", "chosen", "rejected")}
     tools = pa.array([p.tools for p in found], pa.string())
     return sides | {"tools": tools, "content_hash": digest(normalize(pa.array(views, pa.string())))}
@@ -170,7 +170,17 @@ _FIELD, _MESSAGE, _SIDE = (
 )  # the spaces make white space beside a separator count for nothing
 
 
-def _canonical(messages: Sequence[Message]) -> str:
+def conversation_view(messages: Sequence[Sequence[Any]], tools: str | None) -> str:
+    """What a conversation's `content_hash` is made from; a message is its values in the order of `schema.MESSAGE`."""
+    return _canonical(messages) + _FIELD + (tools or "")
+
+
+def preference_view(sides: Sequence[Sequence[Sequence[Any]]], tools: str | None) -> str:
+    """The same of a preference pair: prompt, chosen, rejected."""
+    return _SIDE.join([*map(_canonical, sides), tools or ""])
+
+
+def _canonical(messages: Sequence[Sequence[Any]]) -> str:
     """Messages as one string for hashing: equal exactly if roles, contents, reasoning and calls are."""
     return _MESSAGE.join([_FIELD.join([x or "" for x in m[:6]]) for m in messages])
 
