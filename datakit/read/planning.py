@@ -75,7 +75,7 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
         return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
     if file.format == "text":
         return file, []
-    found = _json_format(head, file.format)
+    found = _json_format(head, file.format) or ("jsonl" if file.format == "jsonl" and not _looks_binary(head) else "")
     if not found:
         if file.format or _looks_binary(head):
             known = "JSON" if file.format else "any format that is read"
@@ -104,11 +104,12 @@ def _holds_a_record(head: bytearray) -> bool:
 
 
 def _looks_binary(head: bytes) -> bool:
+    begin = head[: 1 << 16]
     try:
-        head[: 1 << 16].decode()
+        begin.decode()
     except UnicodeDecodeError as e:
-        return e.start < min(len(head), 1 << 16) - 4
-    return b"\0" in head[: 1 << 16]
+        return b"\0" in begin or e.start < len(begin) - 4
+    return b"\0" in begin
 
 
 def _json_format(head: bytes, suffix: str) -> str:

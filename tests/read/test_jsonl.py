@@ -61,6 +61,21 @@ def test_what_is_wrong_is_named_and_the_bytes_are_kept(read_bytes, line, reason)
     assert found.bad[0]["detail"]
 
 
+def test_a_file_whose_every_line_is_broken_costs_its_lines_only(read, tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(lines({"text": "one"}))
+    (tmp_path / "q.jsonl").write_bytes(b"broken{")
+    found = read(tmp_path / "a.jsonl", tmp_path / "q.jsonl", kind="text")
+    assert found.texts == ["one"]
+    assert [(b["file"], b["line"], b["reason"], b["raw"]) for b in found.bad] == [
+        ("q.jsonl", 1, "invalid_json", b"broken{")
+    ]
+
+
+def test_a_binary_file_called_jsonl_is_refused(read_bytes):
+    with pytest.raises(InputError, match="it is not JSON"):
+        read_bytes(b"PK\x03\x04\x00\x00\xff\xfe", kind="text")
+
+
 def test_a_number_where_text_belongs_is_named_with_its_value(read_bytes):
     found = read_bytes(lines({"text": "a"}, {"text": 3.5}))
     assert found.bad[0]["detail"] == "text should be a string, found the number 3.5"
