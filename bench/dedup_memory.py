@@ -9,6 +9,7 @@ cannot take back. Sums over processes count shared pages more than once, so they
 """
 
 import argparse
+import contextlib
 import json
 import random
 import re
@@ -68,6 +69,13 @@ def memory_of(pid: int) -> tuple[float, float]:
     return sums[0], sums[1]
 
 
+def sketched(output: Path) -> float:
+    """MB of sketches that lie there now."""
+    with contextlib.suppress(FileNotFoundError):  # the stage has just finished, and removes them
+        return sum(f.stat().st_size for f in (output / ".work/sketches").glob("*.arrow")) / 1e6
+    return 0.0
+
+
 def run(source: Path, output: Path, memory_mb: int, workers: int) -> dict[str, object]:
     shutil.rmtree(output, ignore_errors=True)
     line = [sys.executable, "-m", "datakit", "dedup", str(source), "--output", str(output)]
@@ -78,8 +86,7 @@ def run(source: Path, output: Path, memory_mb: int, workers: int) -> dict[str, o
             comparing = (output / ".work/reduce").is_dir() and not (output / ".work/split").is_dir()
             now = memory_of(process.pid)
             peak = [max(a, b) for a, b in zip(peak, (*now, *(m * comparing for m in now)), strict=True)]
-            sketches = [f for f in output.rglob("sketches/*.arrow") if f.is_file()] if output.is_dir() else []
-            disk = max(disk, sum(f.stat().st_size for f in sketches) / 1e6)
+            disk = max(disk, sketched(output))
             time.sleep(0.05)
         said.seek(0)
         text = said.read()

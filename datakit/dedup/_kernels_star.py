@@ -249,18 +249,15 @@ def _keep(row, band, bucket, lists):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def star(rows, bucket_sizes, crowd, after):  # type: ignore[no-untyped-def]
-    """(survivor int64 (rows,), shared int64 (rows,), pairs compared, list entries and nodes visited).
+def star(rows, bucket_sizes, crowd, lists, survivor, shared, mark, found):  # type: ignore[no-untyped-def]
+    """Write to `survivor` and `shared`; returns (pairs compared, list entries and nodes visited).
 
-    `survivor` is the first kept row that shares a bucket with the row and is similar enough, -1 where the row is kept;
-    `shared` is how many shingles they share. `after` int32 (bands, rows) is all -1, and is written to.
+    `survivor` int64 (rows,) is the first kept row that shares a bucket with the row and is similar enough, -1 where the
+    row is kept; `shared` int64 (rows,) is how many shingles they share. The lists are empty: `head`, `tail` and `after`
+    all -1, `kept` all 0. `mark` (all -1) and `found` are room to work in, int32 (rows,).
     """
     bands, count = rows.of_row.shape
-    survivor, shared = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    nobody = np.full(len(bucket_sizes), -1, dtype=np.int32)
-    lists = Lists(nobody, nobody.copy(), np.zeros_like(nobody), after)
     index, ready = _empty_index(1, 0, np.zeros(0, dtype=np.uint32)), False
-    mark, found = np.full(count, -1, dtype=np.int32), np.empty(count, dtype=np.int32)
     indexed = np.zeros(count, dtype=np.bool_)
     compared, visited = 0, 0
     for row in range(count):
@@ -289,4 +286,4 @@ def star(rows, bucket_sizes, crowd, after):  # type: ignore[no-untyped-def]
                     indexed[other] = True
                     _insert(other, rows, index)
                 other = lists.after[band, other]
-    return survivor, shared, compared, visited
+    return compared, visited

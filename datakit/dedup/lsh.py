@@ -48,7 +48,7 @@ def find_buckets(
     for number, found in enumerate(sizes):
         np.add(of_row[number], first, out=of_row[number], where=of_row[number] >= 0)
         first += len(found)
-    return Buckets(of_row, np.concatenate(sizes) if sizes else np.empty(0, np.int64))
+    return Buckets(of_row, memory.keep(np.concatenate(sizes) if sizes else np.empty(0, np.int64)))
 
 
 def _one_band(hashes: npt.NDArray[np.uint64], of_row: npt.NDArray[np.int32], ranges: int) -> npt.NDArray[np.int64]:

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ARRAY_SHARE = 8  # an array larger than this part of the memory goes to a file
+ARRAY_SHARE = (
+    64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
+)
 _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
 
 
@@ -39,6 +41,14 @@ class Memory:
             array = np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
         array[...] = value
         return array
+
+    def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The array, moved to a file if it is large."""
+        if array.nbytes <= self.bytes // ARRAY_SHARE:
+            return array
+        kept = self.full(array.shape, 0, array.dtype)
+        kept[...] = array
+        return kept
 
     def ranges(self, size: int) -> int:
         """Into how many ranges (a power of two) work that takes `size` bytes at once is to be cut."""

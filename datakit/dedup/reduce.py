@@ -45,17 +45,18 @@ def decide_all(paths: Sequence[Path], config: DedupConfig, memory: Memory, worke
     Raises:
         ConfigError: the policy's column holds no number in any row.
     """
-    sketches = open_sketches(paths)
-    order = _policy_order(sketches, config)
+    sketches = open_sketches(paths, memory)
+    order = memory.keep(_policy_order(sketches, config))
     first = _first_of_equals(sketches, order, memory)
     stands_for, clusters, buckets = _near(sketches, order, first, config, memory, workers)
-    survivor, similarity = np.arange(len(order)), np.ones(len(order))
+    survivor, similarity = memory.keep(np.arange(len(order))), memory.full(order.shape, 1, np.float64)
     dropped = clusters.survivor >= 0
     survivor[stands_for[dropped]] = stands_for[clusters.survivor[dropped]]
     similarity[stands_for] = clusters.similarity
     exact = survivor[first] == first
-    last, similarity = survivor[first], similarity[first]
-    verdict_survivor, verdict_similarity = np.empty(len(order), np.int64), np.empty(len(order))
+    last, similarity = memory.keep(survivor[first]), memory.keep(similarity[first])
+    del survivor, first
+    verdict_survivor, verdict_similarity = (memory.full(order.shape, 0, dtype) for dtype in (np.int64, np.float64))
     verdict_exact = np.empty(len(order), np.bool_)
     verdict_survivor[order] = np.where(last == np.arange(len(order)), -1, order[last])
     verdict_similarity[order], verdict_exact[order] = similarity, exact
@@ -79,7 +80,7 @@ def _policy_order(sketches: Sketches, config: DedupConfig) -> npt.NDArray[np.int
 
 def _first_of_equals(sketches: Sketches, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
     """For each row in the policy's order the first with the same text, int64 (rows,), by ranges of the digests."""
-    place, first = np.empty_like(order), np.empty_like(order)
+    place, first = (memory.full(order.shape, 0, np.int64) for _ in range(2))
     place[order] = np.arange(len(order))
     ranges = memory.ranges(len(order) * _DIGEST_BYTES)
     for part in range(ranges):
@@ -100,12 +101,12 @@ def _near(
     workers: int,
 ) -> tuple[npt.NDArray[np.int64], Clusters, Buckets]:
     """(the first rows of groups that have shingles, numbered in the policy's order; what became of them; buckets)."""
-    length = sketches.length[order]
-    described = np.flatnonzero(length > 0)  # any copy of a text may be the one whose shingles were kept
+    described = np.flatnonzero(sketches.length[order] > 0)  # any copy of a text may be the one whose shingles were kept
     groups, copy = np.unique(first[described], return_index=True)
-    where = order[described[copy]]
+    groups, where = memory.keep(groups), memory.keep(order[described[copy]])
+    del described, copy
     buckets = find_buckets(lambda n: sketches.band(n)[where], config.num_bands, len(where), memory, workers)
-    address, length = sketches.address[where], sketches.length[where]
+    address, length = memory.keep(sketches.address[where]), memory.keep(sketches.length[where])
     if config.cluster == "star":
         return groups, star(buckets, address, length, config.least, memory), buckets
     return groups, components(buckets, address, length), buckets

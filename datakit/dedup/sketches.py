@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
-from datakit.dedup.memory import in_range
+from datakit.dedup.memory import Memory, in_range
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
 from datakit.text.normalize import binary_digest, normalize
 from datakit.text.view import view
@@ -140,16 +140,16 @@ class Sketches:
         return found
 
 
-def open_sketches(paths: Sequence[Path]) -> Sketches:
+def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:
     """Map the sketch files (Arrow IPC, in shard order) into memory."""
     readers = [pa.ipc.open_file(pa.memory_map(str(path))) for path in paths]
     batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
     batches = [batch for batch in batches if batch.num_rows]
     sets = [_sets(batch.column("shingles")) for batch in batches]
     return Sketches(
-        row_key=_gather([b.column("row_key").to_numpy() for b in batches], np.uint64),
-        address=_gather([address for address, _ in sets], np.uint64),
-        length=_gather([length for _, length in sets], np.int64),
+        row_key=memory.keep(_gather([b.column("row_key").to_numpy() for b in batches], np.uint64)),
+        address=memory.keep(_gather([address for address, _ in sets], np.uint64)),
+        length=memory.keep(_gather([length for _, length in sets], np.int64)),
         batches=batches,
         begins=np.cumsum([0, *(b.num_rows for b in batches)])[:-1],
     )

@@ -67,9 +67,9 @@ class Dedup:
         shards = [pq.read_metadata(file) for file in files]
         rows = sum(shard.num_rows for shard in shards)
         text = sum(shard.row_group(n).total_byte_size for shard in shards for n in range(shard.num_row_groups))
-        tables = 2 * 4 * self.config.num_bands * rows  # the buckets of each row, and the rows of each bucket
+        tables = rows * (2 * 4 * self.config.num_bands + 150)  # the buckets of each row, the rows of each bucket, ...
         disk = rows * (_ROW_BYTES + 8 * self.config.num_bands) + int(_TEXT_RATIO * text)
-        disk += tables if tables // 2 > (self.config.memory_mb << 20) // ARRAY_SHARE else 0
+        disk += tables if 4 * self.config.num_bands * rows > (self.config.memory_mb << 20) // ARRAY_SHARE else 0
         return f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk while they are compared"
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:

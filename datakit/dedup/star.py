@@ -43,8 +43,11 @@ def star(
     row's set of shingles lies (`_kernels_sets`). The similarity is compared as a ratio of counts, without rounding.
     """
     rows = _kernels_star.Rows(buckets.of_row, address, length, least.numerator, least.denominator)
-    after = memory.full(buckets.of_row.shape, -1, np.int32)
-    survivor, shared, compared, visited = _kernels_star.star(rows, buckets.sizes, crowd, after)
+    head, tail, kept = (memory.full(buckets.sizes.shape, value, np.int32) for value in (-1, -1, 0))
+    lists = _kernels_star.Lists(head, tail, kept, memory.full(buckets.of_row.shape, -1, np.int32))
+    survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
+    room = (memory.full(length.shape, -1, np.int32) for _ in range(2))
+    compared, visited = _kernels_star.star(rows, buckets.sizes, crowd, lists, survivor, shared, *room)
     return Clusters(survivor, _similarity(survivor, shared, length), compared, visited)
 
 
