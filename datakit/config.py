@@ -18,12 +18,13 @@ from datakit.errors import ConfigError
 T = TypeVar("T")
 
 
-def option(default: Any, help: str, *, path: bool = False) -> Any:
+def option(default: Any, help: str, *, path: bool = False, result: bool = True) -> Any:
     """A dataclass field with a default and the sentence that `--help` and a fresh recipe show for it.
 
     `path` marks the place of a file whose content is known by its hash: only its name enters manifests and keys.
+    With `result` false the value shapes time and memory alone, never the result, and enters neither.
     """
-    return field(default=default, metadata={"help": help, "path": path})
+    return field(default=default, metadata={"help": help, "path": path, "result": result})
 
 
 def section(config: type, help: str = "") -> Any:
@@ -165,11 +166,13 @@ def assign(values: dict[str, Any], config: type, key: str, text: str) -> None:
 
 
 def resolved(config: Any) -> dict[str, Any]:
-    """Every value of a config, defaults included, as plain JSON types; of paths the last part."""
+    """Every value of a config that shapes its result, defaults included, as plain JSON types; of paths the name."""
     plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(config)))
     for f in dataclasses.fields(config):
         value = plain[f.name]
-        if isinstance(value, dict):
+        if not f.metadata.get("result", True):
+            del plain[f.name]
+        elif isinstance(value, dict):
             plain[f.name] = resolved(getattr(config, f.name))
         elif f.metadata.get("path") and value:
             plain[f.name] = [Path(p).name for p in value] if isinstance(value, list) else Path(value).name

@@ -79,3 +79,12 @@ def test_canonical_json_is_the_same_for_equal_values_and_refuses_nan() -> None:
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical(float("nan"))
+
+
+def test_a_value_that_shapes_no_result_enters_no_manifest() -> None:
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Costs:
+        memory_mb: int = option(1, "memory", result=False)
+        threshold: float = option(0.5, "threshold")
+
+    assert resolved(Costs(memory_mb=9)) == {"threshold": 0.5}

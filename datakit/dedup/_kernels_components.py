@@ -14,13 +14,13 @@ def _root(parent, row):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def first_of_component(of_row, count):  # type: ignore[no-untyped-def]
-    """The least row number of each row's component; `of_row` int32 (rows, bands), -1 for no bucket."""
-    rows, bands = of_row.shape
+    """The least row number of each row's component; `of_row` int32 (bands, rows), -1 for no bucket."""
+    bands, rows = of_row.shape
     parent = np.arange(rows)
     seen = np.full(count, -1, dtype=np.int64)
     for row in range(rows):
         for band in range(bands):
-            bucket = of_row[row, band]
+            bucket = of_row[band, row]
             if bucket < 0:
                 continue
             if seen[bucket] < 0:

@@ -24,7 +24,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 class Rows(NamedTuple):
     """The rows to decide about, in the policy's order, and the similarity that makes duplicates, as a ratio.
 
-    of_row int32 (rows, bands): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
+    of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
     """
 
     of_row: Any
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The kept rows of each bucket in order: head, tail, kept int32 (buckets,), after int32 (rows, bands)."""
+    """The kept rows of each bucket in order: head, tail, kept int32 (buckets,), after int32 (bands, rows)."""
 
     head: Any
     tail: Any
@@ -96,7 +96,7 @@ def _index_for(rows, bucket_sizes, crowd):  # type: ignore[no-untyped-def]
     nodes = 0
     for row in range(len(rows.length)):
         large = False
-        for bucket in rows.of_row[row]:
+        for bucket in rows.of_row[:, row]:
             large |= bucket >= 0 and bucket_sizes[bucket] > crowd
         if large:
             nodes += rows.length[row]
@@ -154,8 +154,8 @@ def _insert(row, rows, index):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
     same = False
-    for band in range(of_row.shape[1]):
-        same |= of_row[row, band] >= 0 and of_row[row, band] == of_row[other, band]
+    for band in range(of_row.shape[0]):
+        same |= of_row[band, row] >= 0 and of_row[band, row] == of_row[band, other]
     return same
 
 
@@ -190,8 +190,8 @@ def _probe(row, rows, index, mark, found, count):  # type: ignore[no-untyped-def
 def _walk(row, rows, lists, crowd, mark, found):  # type: ignore[no-untyped-def]
     """Write the kept rows of the row's buckets to `found`: (their number, entries visited, a bucket is crowded)."""
     count, visited, crowded = 0, 0, False
-    for band in range(rows.of_row.shape[1]):
-        bucket = rows.of_row[row, band]
+    for band in range(rows.of_row.shape[0]):
+        bucket = rows.of_row[band, row]
         if bucket < 0:
             continue
         if lists.kept[bucket] > crowd:
@@ -204,7 +204,7 @@ def _walk(row, rows, lists, crowd, mark, found):  # type: ignore[no-untyped-def]
                 mark[other] = row
                 found[count] = other
                 count += 1
-            other = lists.after[other, band]
+            other = lists.after[band, other]
     return count, visited, crowded
 
 
@@ -243,24 +243,21 @@ def _keep(row, band, bucket, lists):  # type: ignore[no-untyped-def]
     if lists.head[bucket] < 0:
         lists.head[bucket] = row
     else:
-        lists.after[lists.tail[bucket], band] = row
+        lists.after[band, lists.tail[bucket]] = row
     lists.tail[bucket] = row
     lists.kept[bucket] += 1
 
 
 @njit(cache=True, nogil=True)
-def star(rows, bucket_sizes, crowd):  # type: ignore[no-untyped-def]
-    """(survivor int64 (rows,), shared int64 (rows,), pairs compared, list entries and nodes visited).
+def star(rows, bucket_sizes, crowd, lists, survivor, shared, mark, found):  # type: ignore[no-untyped-def]
+    """Write to `survivor` and `shared`; returns (pairs compared, list entries and nodes visited).
 
-    `survivor` is the first kept row that shares a bucket with the row and is similar enough, -1 where the row is kept;
-    `shared` is how many shingles they share.
+    `survivor` int64 (rows,) is the first kept row that shares a bucket with the row and is similar enough, -1 where the
+    row is kept; `shared` int64 (rows,) is how many shingles they share. The lists are empty: `head`, `tail` and `after`
+    all -1, `kept` all 0. `mark` (all -1) and `found` are room to work in, int32 (rows,).
     """
-    count, bands = rows.of_row.shape
-    survivor, shared = np.full(count, -1, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    nobody = np.full(len(bucket_sizes), -1, dtype=np.int32)
-    lists = Lists(nobody, nobody.copy(), np.zeros_like(nobody), np.full((count, bands), -1, dtype=np.int32))
+    bands, count = rows.of_row.shape
     index, ready = _empty_index(1, 0, np.zeros(0, dtype=np.uint32)), False
-    mark, found = np.full(count, -1, dtype=np.int32), np.empty(count, dtype=np.int32)
     indexed = np.zeros(count, dtype=np.bool_)
     compared, visited = 0, 0
     for row in range(count):
@@ -274,7 +271,7 @@ def star(rows, bucket_sizes, crowd):  # type: ignore[no-untyped-def]
         if survivor[row] >= 0:
             continue
         for band in range(bands):
-            bucket = rows.of_row[row, band]
+            bucket = rows.of_row[band, row]
             if bucket < 0:
                 continue
             _keep(row, band, bucket, lists)
@@ -288,5 +285,5 @@ def star(rows, bucket_sizes, crowd):  # type: ignore[no-untyped-def]
                 if not indexed[other]:
                     indexed[other] = True
                     _insert(other, rows, index)
-                other = lists.after[other, band]
-    return survivor, shared, compared, visited
+                other = lists.after[band, other]
+    return compared, visited

@@ -35,12 +35,15 @@ class DedupConfig:
     max_cluster_rows: int = option(1000, "raise an alarm where one row stands for more rows than this")
     max_source_loss: float = option(0.75, "raise an alarm where a source loses more than this share of its rows")
     min_alarm_rows: int = option(20, "raise no alarm about a source or a language of fewer rows than this")
+    memory_mb: int = option(
+        1024, "memory for comparing all rows; what takes more is put on the disk, with the same result", result=False
+    )
     save_signatures: bool = option(
         False, "write each row's MinHash values to the column minhash, as datasketch.LeanMinHash serialises them"
     )
 
     def __post_init__(self) -> None:
-        for name in ("shingle_words", "num_bands", "rows_per_band", "max_cluster_rows", "min_alarm_rows"):
+        for name in ("shingle_words", "num_bands", "rows_per_band", "max_cluster_rows", "min_alarm_rows", "memory_mb"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
         if not 0.0 < self.threshold <= 1.0 or round(self.threshold, 3) != self.threshold:

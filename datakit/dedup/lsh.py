@@ -1,17 +1,22 @@
 """Locality-sensitive hashing (Indyk and Motwani, 1998): rows that share a band of their signatures are candidates."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from datakit.dedup.memory import Memory, in_range
+
+_SORT_BYTES = 64  # a row takes while its band is sorted: the order, the hashes in it, where buckets begin, ...
+
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """Rows by shared band.
 
-    `of_row` is int32 (rows, num_bands): the bucket that holds the row for that band, -1 where it is alone in it.
+    `of_row` is int32 (num_bands, rows): the bucket that holds the row for that band, -1 where it is alone in it.
     `sizes` is int64 (buckets,): rows in each, at least 2. Buckets are numbered by band, then by band hash.
     """
 
@@ -24,29 +29,44 @@ class Buckets:
         return int((self.sizes * (self.sizes - 1) // 2).sum())
 
 
-def find_buckets(bands: npt.NDArray[np.uint64], workers: int) -> Buckets:
-    """Group rows by each of their bands; `bands` is uint64 (rows, num_bands). Each band is a task of its own."""
+def find_buckets(
+    band: Callable[[int], npt.NDArray[np.uint64]], num_bands: int, rows: int, memory: Memory, workers: int = 1
+) -> Buckets:
+    """Group rows by each of their bands; `band(n)` gives the hashes of band n, uint64 (rows,).
+
+    Each band is a task of its own, and is sorted by ranges of its hashes where all of it is too much.
+    """
+    of_row = memory.full((num_bands, rows), -1, np.int32)
+    ranges = memory.ranges(rows * workers * _SORT_BYTES)
+
+    def one(number: int) -> npt.NDArray[np.int64]:
+        return _one_band(band(number), of_row[number], ranges)
+
     with ThreadPoolExecutor(workers) as pool:
-        found = list(pool.map(_one_band, bands.T))
-    of_row = np.empty(bands.shape, dtype=np.int32)
+        sizes = list(pool.map(one, range(num_bands)))
     first = 0
-    for band, (bucket, sizes) in enumerate(found):
-        of_row[:, band] = np.where(bucket >= 0, bucket + first, -1)
-        first += len(sizes)
-    return Buckets(of_row, np.concatenate([sizes for _, sizes in found]) if found else np.empty(0, np.int64))
+    for number, found in enumerate(sizes):
+        np.add(of_row[number], first, out=of_row[number], where=of_row[number] >= 0)
+        first += len(found)
+    return Buckets(of_row, memory.keep(np.concatenate(sizes) if sizes else np.empty(0, np.int64)))
 
 
-def _one_band(hashes: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """(each row's bucket or -1, the buckets' sizes) for one band."""
-    order = np.argsort(hashes)
-    ordered = hashes[order]
-    begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(hashes) else order
-    sizes = np.diff(begins, append=len(hashes))
-    shared = sizes > 1
-    number = np.where(shared, np.cumsum(shared) - 1, -1)
-    bucket = np.empty(len(hashes), dtype=np.int64)
-    bucket[order] = np.repeat(number, sizes)
-    return bucket, sizes[shared]
+def _one_band(hashes: npt.NDArray[np.uint64], of_row: npt.NDArray[np.int32], ranges: int) -> npt.NDArray[np.int64]:
+    """Write each row's bucket, numbered by hash within the band, to `of_row`; returns the buckets' sizes."""
+    found, first = [np.empty(0, np.int64)], 0
+    for part in range(ranges):
+        rows = in_range(hashes, part, ranges)
+        order = np.argsort(hashes[rows])
+        rows = rows[order]
+        ordered = hashes[rows]
+        begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(rows) else order
+        sizes = np.diff(begins, append=len(rows))
+        shared = sizes > 1
+        number = np.where(shared, first + np.cumsum(shared) - 1, -1)
+        of_row[rows] = np.repeat(number, sizes)
+        found.append(sizes[shared])
+        first += int(shared.sum())
+    return np.concatenate(found)
 
 
 def candidate_probability(similarity: float, num_bands: int, rows_per_band: int) -> float:

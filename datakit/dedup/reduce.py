@@ -12,9 +12,12 @@ from datakit.dedup.alarms import alarms
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
 from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets
+from datakit.dedup.memory import Memory
 from datakit.dedup.sketches import Sketches, open_sketches
 from datakit.dedup.star import Clusters, components, star
 from datakit.errors import ConfigError
+
+_DIGEST_BYTES = 96  # a row takes while digests are sorted: the digest twice, its place, the order, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Verdict:
     facts: dict[str, Any]
 
 
-def decide_all(paths: Sequence[Path], config: DedupConfig, workers: int) -> Verdict:
+def decide_all(paths: Sequence[Path], config: DedupConfig, memory: Memory, workers: int) -> Verdict:
     """Compare all rows of the sketch files.
 
     Rows with equal text form a group, which its first row in the policy's order stands for. Those first rows are
@@ -42,17 +45,18 @@ def decide_all(paths: Sequence[Path], config: DedupConfig, workers: int) -> Verd
     Raises:
         ConfigError: the policy's column holds no number in any row.
     """
-    sketches = open_sketches(paths)
-    order = _policy_order(sketches, config)
-    first = first_of_equals(sketches.digest[order])
-    stands_for, clusters, buckets = _near(sketches, order, first, config, workers)
-    survivor, similarity = np.arange(len(order)), np.ones(len(order))
+    sketches = open_sketches(paths, memory)
+    order = memory.keep(_policy_order(sketches, config))
+    first = _first_of_equals(sketches, order, memory)
+    stands_for, clusters, buckets = _near(sketches, order, first, config, memory, workers)
+    survivor, similarity = memory.keep(np.arange(len(order))), memory.full(order.shape, 1, np.float64)
     dropped = clusters.survivor >= 0
     survivor[stands_for[dropped]] = stands_for[clusters.survivor[dropped]]
     similarity[stands_for] = clusters.similarity
     exact = survivor[first] == first
-    last, similarity = survivor[first], similarity[first]
-    verdict_survivor, verdict_similarity = np.empty(len(order), np.int64), np.empty(len(order))
+    last, similarity = memory.keep(survivor[first]), memory.keep(similarity[first])
+    del survivor, first
+    verdict_survivor, verdict_similarity = (memory.full(order.shape, 0, dtype) for dtype in (np.int64, np.float64))
     verdict_exact = np.empty(len(order), np.bool_)
     verdict_survivor[order] = np.where(last == np.arange(len(order)), -1, order[last])
     verdict_similarity[order], verdict_exact[order] = similarity, exact
@@ -68,9 +72,24 @@ def _policy_order(sketches: Sketches, config: DedupConfig) -> npt.NDArray[np.int
     """Row numbers in the policy's order, ties by row_key."""
     if config.policy == "first":
         return np.argsort(sketches.row_key, kind="stable")
-    if len(sketches.rank) and np.isnan(sketches.rank).all():
+    rank = sketches.ranks()
+    if len(rank) and np.isnan(rank).all():
         raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
-    return np.lexsort((sketches.row_key, -sketches.rank))  # NaN sorts last
+    return np.lexsort((sketches.row_key, -rank))  # NaN sorts last
+
+
+def _first_of_equals(sketches: Sketches, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
+    """For each row in the policy's order the first with the same text, int64 (rows,), by ranges of the digests."""
+    place, first = (memory.full(order.shape, 0, np.int64) for _ in range(2))
+    place[order] = np.arange(len(order))
+    ranges = memory.ranges(len(order) * _DIGEST_BYTES)
+    for part in range(ranges):
+        rows, digests = sketches.digests(part, ranges)
+        places = place[rows]
+        by_place = np.argsort(places)
+        places = places[by_place]
+        first[places] = places[first_of_equals(digests[by_place])]
+    return first
 
 
 def _near(
@@ -78,17 +97,18 @@ def _near(
     order: npt.NDArray[np.int64],
     first: npt.NDArray[np.int64],
     config: DedupConfig,
+    memory: Memory,
     workers: int,
 ) -> tuple[npt.NDArray[np.int64], Clusters, Buckets]:
     """(the first rows of groups that have shingles, numbered in the policy's order; what became of them; buckets)."""
-    length = sketches.length[order]
-    described = np.flatnonzero(length > 0)  # any copy of a text may be the one whose shingles were kept
+    described = np.flatnonzero(sketches.length[order] > 0)  # any copy of a text may be the one whose shingles were kept
     groups, copy = np.unique(first[described], return_index=True)
-    where = order[described[copy]]
-    buckets = find_buckets(sketches.bands[where], workers)
-    address, length = sketches.address[where], sketches.length[where]
+    groups, where = memory.keep(groups), memory.keep(order[described[copy]])
+    del described, copy
+    buckets = find_buckets(lambda n: sketches.band(n)[where], config.num_bands, len(where), memory, workers)
+    address, length = memory.keep(sketches.address[where]), memory.keep(sketches.length[where])
     if config.cluster == "star":
-        return groups, star(buckets, address, length, config.least), buckets
+        return groups, star(buckets, address, length, config.least, memory), buckets
     return groups, components(buckets, address, length), buckets
 
 

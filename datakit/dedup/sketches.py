@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
+from datakit.dedup.memory import Memory, in_range
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
 from datakit.text.normalize import binary_digest, normalize
 from datakit.text.view import view
@@ -24,7 +25,7 @@ SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
 def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     """One row per row: `row_key`, `id`, `source`, `lang`, `digest` of the normalised text, `rank` (its value under the
-    policy), `bands` and `shingles`.
+    policy), its bands (`band0`, `band1`, ...) and `shingles`.
 
     `shingles` is the sorted set of 64-bit shingle hashes; it is null where the row has fewer words than a shingle, and
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
@@ -36,8 +37,8 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     bands = band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
     lengths = np.zeros(len(texts), dtype=np.int64)
     lengths[fresh] = np.diff(sets.starts)
-    every_band = np.zeros((len(texts), config.num_bands), dtype=np.uint64)
-    every_band[fresh] = bands
+    every_band = np.zeros((config.num_bands, len(texts)), dtype=np.uint64)
+    every_band[:, fresh] = bands.T
     starts = np.concatenate(([0], np.cumsum(lengths)))
     has_set = pa.array(lengths > 0)
     return pa.record_batch(
@@ -48,7 +49,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
             "lang": _column(batch, "lang"),
             "digest": digests,
             "rank": _rank(batch, texts, config),
-            "bands": pa.FixedSizeListArray.from_arrays(pa.array(every_band.reshape(-1)), config.num_bands),
+            **{f"band{n}": pa.array(band) for n, band in enumerate(every_band)},
             "shingles": pa.LargeListArray.from_arrays(
                 pa.array(starts), pa.array(sets.hashes), type=SHINGLES, mask=pc.invert(has_set)
             ),
@@ -88,21 +89,35 @@ def _number(extra: str | None, name: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Sketches:
-    """The sketches of all rows. Small columns are gathered into arrays; ids and shingles stay memory-mapped.
+    """The sketches of all rows. What every row needs is gathered; the rest stays memory-mapped, and is read in parts.
 
-    row_key uint64 (rows,); digest uint64 (rows, 2); rank float64 (rows,), NaN where there is none; bands uint64
-    (rows, num_bands); address uint64 and length int64 (rows,) of each shingle set, length 0 where there is none.
+    row_key uint64 (rows,); address uint64 and length int64 (rows,) of each shingle set, length 0 where there is none.
     `batches` are the mapped record batches, which own that memory; `begins` the number of the first row of each.
     """
 
     row_key: npt.NDArray[np.uint64]
-    digest: npt.NDArray[np.uint64]
-    rank: npt.NDArray[np.float64]
-    bands: npt.NDArray[np.uint64]
     address: npt.NDArray[np.uint64]
     length: npt.NDArray[np.int64]
     batches: list[pa.RecordBatch]
     begins: npt.NDArray[np.int64]
+
+    def ranks(self) -> npt.NDArray[np.float64]:
+        """float64 (rows,), NaN where there is none."""
+        return _gather([b.column("rank").to_numpy(zero_copy_only=False) for b in self.batches], np.float64)
+
+    def band(self, number: int) -> npt.NDArray[np.uint64]:
+        """The hashes of one band, uint64 (rows,)."""
+        return _gather([b.column(f"band{number}").to_numpy() for b in self.batches], np.uint64)
+
+    def digests(self, part: int, ranges: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """(row numbers int64 (n,), digests uint64 (n, 2)) of the rows whose digest lies in a part of equal ranges."""
+        rows, digests = [], []
+        for batch, begin in zip(self.batches, self.begins, strict=True):
+            words = _words(batch.column("digest"), 2)
+            chosen = in_range(words[:, 0], part, ranges)
+            rows.append(begin + chosen)
+            digests.append(words[chosen])
+        return _gather(rows, np.int64), _gather(digests, np.uint64, 2)
 
     def ids(self, rows: npt.NDArray[np.int64]) -> pa.Array:
         """The ids of the given rows, in that order; rows are numbered through all files."""
@@ -125,20 +140,16 @@ class Sketches:
         return found
 
 
-def open_sketches(paths: Sequence[Path]) -> Sketches:
+def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:
     """Map the sketch files (Arrow IPC, in shard order) into memory."""
     readers = [pa.ipc.open_file(pa.memory_map(str(path))) for path in paths]
     batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
     batches = [batch for batch in batches if batch.num_rows]
     sets = [_sets(batch.column("shingles")) for batch in batches]
-    num_bands = batches[0].column("bands").type.list_size if batches else 0
     return Sketches(
-        row_key=_gather([b.column("row_key").to_numpy() for b in batches], np.uint64),
-        digest=_gather([_words(b.column("digest"), 2) for b in batches], np.uint64, 2),
-        rank=_gather([b.column("rank").to_numpy(zero_copy_only=False) for b in batches], np.float64),
-        bands=_gather([_words(b.column("bands").values, num_bands) for b in batches], np.uint64, num_bands),
-        address=_gather([address for address, _ in sets], np.uint64),
-        length=_gather([length for _, length in sets], np.int64),
+        row_key=memory.keep(_gather([b.column("row_key").to_numpy() for b in batches], np.uint64)),
+        address=memory.keep(_gather([address for address, _ in sets], np.uint64)),
+        length=memory.keep(_gather([length for _, length in sets], np.int64)),
         batches=batches,
         begins=np.cumsum([0, *(b.num_rows for b in batches)])[:-1],
     )

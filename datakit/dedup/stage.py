@@ -9,13 +9,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from datakit.dedup.config import DedupConfig
+from datakit.dedup.memory import ARRAY_SHARE, Memory
 from datakit.dedup.reduce import Verdict, decide_all
 from datakit.dedup.saved import BYTE_ORDER, COLUMN, saved_signatures
 from datakit.dedup.sketches import sketch
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION, character_table
+
+_ROW_BYTES = 80  # of a sketch, besides bands and shingles: key, id, source, digest, ...
+_TEXT_RATIO = (
+    1.6  # bytes of shingle hashes to bytes of English prose, rounded up; scripts without spaces need twice that
+)
 
 _SCHEMA = pa.schema(
     [
@@ -55,13 +62,23 @@ class Dedup:
         """Build the character tables of this process."""
         character_table()
 
+    def forecast(self, files: Sequence[Path]) -> str:
+        """How much disk the sketches of the rows of these shards will take, and the comparison of all of them."""
+        shards = [pq.read_metadata(file) for file in files]
+        rows = sum(shard.num_rows for shard in shards)
+        text = sum(shard.row_group(n).total_byte_size for shard in shards for n in range(shard.num_row_groups))
+        tables = rows * (2 * 4 * self.config.num_bands + 150)  # the buckets of each row, the rows of each bucket, ...
+        disk = rows * (_ROW_BYTES + 8 * self.config.num_bands) + int(_TEXT_RATIO * text)
+        disk += tables if 4 * self.config.num_bands * rows > (self.config.memory_mb << 20) // ARRAY_SHARE else 0
+        return f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk while they are compared"
+
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Digest, bands and shingles of each row."""
         return sketch(batch, self.config)
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the dropped rows, by row_key, to `out`; returns the LSH parameters, counts of pairs and alarms."""
-        verdict = decide_all(sketches, self.config, workers)
+        verdict = decide_all(sketches, self.config, Memory(self.config.memory_mb << 20, out.parent), workers)
         aside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
         with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
             writer.write_table(_dropped(verdict))

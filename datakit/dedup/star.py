@@ -9,6 +9,7 @@ import numpy.typing as npt
 from datakit.dedup import _kernels_sets, _kernels_star
 from datakit.dedup.components import first_of_component
 from datakit.dedup.lsh import Buckets
+from datakit.dedup.memory import Memory
 
 CROWD = 64
 """Kept rows in a bucket from which on they are looked up in an index instead of compared one by one."""
@@ -33,6 +34,7 @@ def star(
     address: npt.NDArray[np.uint64],
     length: npt.NDArray[np.int64],
     least: Fraction,
+    memory: Memory,
     crowd: int = CROWD,
 ) -> Clusters:
     """A row is dropped exactly if an earlier kept row shares a band and their Jaccard similarity is at least `least`.
@@ -41,7 +43,11 @@ def star(
     row's set of shingles lies (`_kernels_sets`). The similarity is compared as a ratio of counts, without rounding.
     """
     rows = _kernels_star.Rows(buckets.of_row, address, length, least.numerator, least.denominator)
-    survivor, shared, compared, visited = _kernels_star.star(rows, buckets.sizes, crowd)
+    head, tail, kept = (memory.full(buckets.sizes.shape, value, np.int32) for value in (-1, -1, 0))
+    lists = _kernels_star.Lists(head, tail, kept, memory.full(buckets.of_row.shape, -1, np.int32))
+    survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
+    room = (memory.full(length.shape, -1, np.int32) for _ in range(2))
+    compared, visited = _kernels_star.star(rows, buckets.sizes, crowd, lists, survivor, shared, *room)
     return Clusters(survivor, _similarity(survivor, shared, length), compared, visited)
 
 

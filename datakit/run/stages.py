@@ -67,6 +67,8 @@ def _reduce(
 ) -> tuple[ReduceStage, dict[str, Any]]:
     sketches = work.folder / "sketches"
     sketches.mkdir(exist_ok=True)
+    if hasattr(stage, "forecast"):
+        run.progress.line(f"{stage.name}: {stage.forecast([folder / s.path for s in shards])}")
     work.phase(
         "sketch",
         partial(sketch_unit, stage, folder, sketches),

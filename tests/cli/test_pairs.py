@@ -102,3 +102,15 @@ def test_bands_can_be_chosen_for_a_threshold(datakit: Callable, project: Path) -
     assert manifest.facts["lsh"]["num_perm"] == chosen.b * chosen.r
     said = datakit("dedup", "in.jsonl", "--output", "out", "--max-num-perm", "256", "--num-bands", "3")
     assert said.code == 1 and "leave out the one or the other" in said.err
+
+
+def test_the_disk_is_told_beforehand_and_memory_changes_nothing(datakit: Callable, project: Path) -> None:
+    write(project / "in.jsonl", {f"r{n}": text(n % 20, n % 3) for n in range(60)})
+    versions = set()
+    for memory_mb in (1, 1024):
+        said = datakit("dedup", "in.jsonl", "--output", f"out{memory_mb}", "--dataset", "d", "--memory-mb", memory_mb)
+        assert said.code == 0, said.err
+        told, done = said.err.index("dedup: 60 rows, about 0 MB of disk"), said.err.index("dedup: sketch")
+        assert told < done
+        versions.add(load(project / f"out{memory_mb}/manifest.json").version)
+    assert len(versions) == 1

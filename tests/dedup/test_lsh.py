@@ -1,3 +1,7 @@
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
 import pytest
 from datasketch import MinHashLSH
@@ -7,22 +11,56 @@ from hypothesis.extra.numpy import arrays
 
 from datakit.dedup.components import first_of_component
 from datakit.dedup.exact import first_of_equals
-from datakit.dedup.lsh import candidate_probability, find_buckets
+from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets
+from datakit.dedup.memory import Memory, in_range
 
 small_bands = arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4))
+
+SPARE, SCARCE = Memory(1 << 30, Path(tempfile.gettempdir())), Memory(64, Path(tempfile.gettempdir()))
+
+
+def found(bands: np.ndarray, memory: Memory = SPARE, workers: int = 1) -> Buckets:
+    return find_buckets(lambda n: bands[:, n], bands.shape[1], len(bands), memory, workers)
+
+
+@given(arrays(np.uint64, st.tuples(st.integers(0, 40), st.just(3)), elements=st.integers(0, 15).map(lambda n: n << 60)))
+def test_little_memory_gives_the_same_buckets(bands: np.ndarray) -> None:
+    assert len(bands) < 2 or SCARCE.ranges(len(bands) * 64) > 1
+    spare, scarce = found(bands), found(bands, SCARCE, workers=2)
+    assert np.array_equal(spare.of_row, scarce.of_row)
+    assert np.array_equal(spare.sizes, scarce.sizes)
+
+
+def test_a_large_array_takes_its_room_on_the_disk_at_once_and_leaves_no_file(tmp_path: Path) -> None:
+    array = Memory(800, tmp_path).full((10, 20), -1, np.int32)
+    assert array.shape == (10, 20) and (array == -1).all() and array.dtype == np.int32
+    array[3, 4] = 7
+    assert array.sum() == -192
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(OSError, match=str(tmp_path)):
+        Memory(800, tmp_path).full((1 << 45,), 0, np.int64)
+
+
+@given(arrays(np.uint64, st.integers(0, 20)), st.sampled_from([1, 2, 8, 1 << 16]))
+def test_ranges_hold_every_hash_once_and_in_order(hashes: np.ndarray, ranges: int) -> None:
+    parts = [in_range(hashes, part, ranges) for part in range(min(ranges, 8))]
+    if ranges <= 8:
+        assert sorted(np.concatenate(parts).tolist()) == list(range(len(hashes)))
+    for low, high in pairwise(parts):
+        assert not len(low) or not len(high) or hashes[low].max() < hashes[high].min()
 
 
 @given(small_bands)
 def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands: np.ndarray) -> None:
-    buckets = find_buckets(bands, workers=2)
+    buckets = found(bands, workers=2)
     for row in range(len(bands)):
         for band in range(bands.shape[1]):
             fellows = bands[:, band] == bands[row, band]
-            bucket = buckets.of_row[row, band]
+            bucket = buckets.of_row[band, row]
             if fellows.sum() == 1:
                 assert bucket == -1
             else:
-                assert np.array_equal(np.argwhere(buckets.of_row == bucket)[:, 0], np.flatnonzero(fellows))
+                assert np.array_equal(np.argwhere(buckets.of_row == bucket)[:, 1], np.flatnonzero(fellows))
                 assert buckets.sizes[bucket] == fellows.sum()
 
 
@@ -31,7 +69,7 @@ def test_components_are_what_chains_of_bands_reach(bands: np.ndarray) -> None:
     linked = (bands[:, None, :] == bands[None, :, :]).any(axis=2)
     reach = np.linalg.matrix_power(linked.astype(object), max(len(bands), 1)) > 0 if len(bands) else linked
     expected = [int(np.flatnonzero(reach[row])[0]) for row in range(len(bands))]
-    assert first_of_component(find_buckets(bands, workers=1)).tolist() == expected
+    assert first_of_component(found(bands)).tolist() == expected
 
 
 @given(arrays(np.uint64, st.tuples(st.integers(0, 20), st.just(2)), elements=st.integers(0, 2)))

@@ -1,6 +1,7 @@
 import random
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -9,6 +10,7 @@ import pytest
 
 from datakit.config import resolved
 from datakit.dedup.explain import compare
+from datakit.dedup.memory import Memory
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import ConfigError
 from datakit.schema import MESSAGES
@@ -87,6 +89,24 @@ def test_neither_shards_nor_workers_change_a_byte(run_dedup: RunDedup, cut: int,
     assert (
         run_dedup(texts, cut=cut, workers=workers, policy=policy).decisions == run_dedup(texts, policy=policy).decisions
     )
+
+
+@pytest.mark.parametrize("policy", ["first", "longest"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_budget_of_memory_changes_no_byte(
+    run_dedup: RunDedup, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, policy: str, workers: int
+) -> None:
+    texts = families(40, 900, seed=7)
+    expected = run_dedup(texts, policy=policy)
+    scarce = Memory(4000, tmp_path)
+    assert scarce.ranges(96 * len(texts)) > 64, "digests and bands are cut, and the tables of buckets lie on the disk"
+    monkeypatch.setattr("datakit.dedup.stage.Memory", lambda size, folder: scarce)
+    cut = run_dedup(texts, policy=policy, cut=100, workers=workers)
+    assert (cut.decisions, cut.facts) == (expected.decisions, expected.facts)
+
+
+def test_memory_is_no_part_of_what_a_result_depends_on() -> None:
+    assert resolved(DedupConfig(memory_mb=1)) == resolved(DedupConfig())
 
 
 def test_policy_longest_keeps_the_longest(run_dedup: RunDedup) -> None:

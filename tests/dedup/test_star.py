@@ -1,5 +1,7 @@
+import tempfile
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from hypothesis import strategies as st
 from datakit.dedup._kernels_sets import least_shared, shared_values
 from datakit.dedup._kernels_star import least_of_class, size_class
 from datakit.dedup.lsh import Buckets, find_buckets
+from datakit.dedup.memory import Memory
 from datakit.dedup.star import Clusters, components, star
 
+MEMORY = Memory(1 << 30, Path(tempfile.gettempdir()))
 Row = tuple[frozenset[int], tuple[int, ...]]  # shingles, band hashes
 
 
@@ -28,8 +32,9 @@ def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, 
 
 def find(rows: list[Row], least: Fraction, crowd: int) -> Clusters:
     memory, address, length = laid_out([shingles for shingles, _ in rows])
-    buckets = find_buckets(np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1), workers=1)
-    clusters = star(buckets, address, length, least, crowd)
+    bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
+    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(rows), MEMORY)
+    clusters = star(buckets, address, length, least, MEMORY, crowd)
     assert len(memory) == len(rows)
     return clusters
 
@@ -143,7 +148,8 @@ def test_size_classes_grow_and_begin_at_their_least_size() -> None:
 def test_components_name_the_first_row_and_its_true_similarity() -> None:
     sets = [frozenset(range(i, i + 10)) for i in (0, 5, 10, 50)]
     memory, address, length = laid_out(sets)
-    buckets = find_buckets(np.array([[1, 10], [1, 20], [2, 20], [3, 30]], dtype=np.uint64), workers=1)
+    bands = np.array([[1, 10], [1, 20], [2, 20], [3, 30]], dtype=np.uint64)
+    buckets = find_buckets(lambda n: bands[:, n], 2, 4, MEMORY)
     clusters = components(buckets, address, length)
     assert len(memory) == 4
     assert clusters.survivor.tolist() == [-1, 0, 0, -1]
@@ -151,6 +157,6 @@ def test_components_name_the_first_row_and_its_true_similarity() -> None:
 
 
 def test_nothing_in_nothing_out() -> None:
-    empty = Buckets(np.empty((0, 14), np.int32), np.empty(0, np.int64))
-    clusters = star(empty, np.empty(0, np.uint64), np.empty(0, np.int64), Fraction(3, 4))
+    empty = Buckets(np.empty((14, 0), np.int32), np.empty(0, np.int64))
+    clusters = star(empty, np.empty(0, np.uint64), np.empty(0, np.int64), Fraction(3, 4), MEMORY)
     assert len(clusters.survivor) == len(clusters.similarity) == clusters.pairs_compared == 0

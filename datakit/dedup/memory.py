@@ -1,0 +1,65 @@
+"""Memory that the comparison of all rows may take: what is larger lies in files, what is sorted is cut into ranges."""
+
+import mmap
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+ARRAY_SHARE = (
+    64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
+)
+_SORT_SHARE = 4  # what is sorted at one time takes no more than this part
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """`bytes` that may be taken, and the folder for what is beyond. Results are the same whatever the two are."""
+
+    bytes: int
+    folder: Path
+
+    def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
+        """An array filled with a value; a large one lies in a file that has no name, and so cannot be left behind.
+
+        Raises:
+            OSError: the disk has no room for it. (Room is taken beforehand: a mapped file that finds none later would
+                end the process without a word.)
+        """
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        if size <= self.bytes // ARRAY_SHARE:
+            return np.full(shape, value, dtype)
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError as e:
+                raise OSError(e.errno, e.strerror, str(self.folder)) from None
+            array = np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
+        array[...] = value
+        return array
+
+    def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The array, moved to a file if it is large."""
+        if array.nbytes <= self.bytes // ARRAY_SHARE:
+            return array
+        kept = self.full(array.shape, 0, array.dtype)
+        kept[...] = array
+        return kept
+
+    def ranges(self, size: int) -> int:
+        """Into how many ranges (a power of two) work that takes `size` bytes at once is to be cut."""
+        parts = 1
+        while parts < 1 << 16 and size > parts * max(self.bytes // _SORT_SHARE, 1):
+            parts *= 2
+        return parts
+
+
+def in_range(hashes: npt.NDArray[np.uint64], part: int, ranges: int) -> npt.NDArray[np.int64]:
+    """Where the hashes lie that belong to part number `part` of so many (a power of two) equal ranges, in order."""
+    if ranges == 1:
+        return np.arange(len(hashes))
+    return np.flatnonzero(hashes >> np.uint64(65 - ranges.bit_length()) == part)
