@@ -1,6 +1,6 @@
 """The kernels' ids are the library's: on hostile strings, for every pipeline they know, on real text.
 
-bench/tokenize.py compares every row of every corpus.
+bench/bpe.py compares every row of every corpus.
 """
 
 import copy
