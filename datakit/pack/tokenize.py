@@ -24,8 +24,9 @@ from datakit.errors import ConfigError, ModelError
 from datakit.pack.bpe_pipeline import NotRecognised
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.check_ids import CheckIds
+from datakit.pack.conversations import encode_labelled
 from datakit.pack.documents import encode_documents
-from datakit.pack.encode import Spans, labelled_ids
+from datakit.pack.encode import Spans
 from datakit.pack.fast_bpe import FastBpe
 from datakit.pack.labels import Labelled, RowError, label
 from datakit.schema import SPANS, tokens
@@ -151,7 +152,7 @@ class Tokenize:
         if "text" in names:
             return self._documents(batch)
         self._check_template()
-        work = _Conversations(self.tokenizer, self.config, batch)
+        work = _Conversations(self.tokenizer, self.fast, self.config, batch)
         if "prompt" in names:
             return work.pairs()
         return work.rows()
@@ -189,8 +190,10 @@ class _TokenizeText(Tokenize):
 class _Conversations:
     """Renders, encodes and labels the conversations of a batch."""
 
-    def __init__(self, tokenizer: ChatTokenizer, config: TokenizeConfig, batch: pa.RecordBatch) -> None:
-        self.tokenizer, self.config, self.batch = tokenizer, config, batch
+    def __init__(
+        self, tokenizer: ChatTokenizer, fast: FastBpe | None, config: TokenizeConfig, batch: pa.RecordBatch
+    ) -> None:
+        self.tokenizer, self.fast, self.config, self.batch = tokenizer, fast, config, batch
         self.tools: list[str | None] = batch.column("tools").to_pylist()
         self.reasons: list[str | None] = [None] * batch.num_rows
         self.details: list[str | None] = [None] * batch.num_rows
@@ -220,13 +223,13 @@ class _Conversations:
 
     def _side(self, messages: Callable[[int], tuple[list[dict[str, Any]], int]]) -> _Side:
         rendered = {i: r for i in range(self.batch.num_rows) if (r := self._rendered(i, *messages(i))) is not None}
-        encodings = self.tokenizer.encode([r.text for r in rendered.values()])
         side = _Side.empty(self.batch.num_rows)
-        for (i, r), encoding in zip(rendered.items(), encodings, strict=True):
-            try:
-                side.ids[i], side.spans[i] = labelled_ids(self.tokenizer, r, encoding, self.config.min_label_tokens)
-            except RowError as e:
-                self.reasons[i], self.details[i] = e.reason, e.detail
+        made = encode_labelled(self.tokenizer, self.fast, list(rendered.values()), self.config.min_label_tokens)
+        for i, found in zip(rendered, made, strict=True):
+            if isinstance(found, RowError):
+                self.reasons[i], self.details[i] = found.reason, found.detail
+            else:
+                side.ids[i], side.spans[i] = found
         return side
 
     def _rendered(self, i: int, messages: list[dict[str, Any]], first: int) -> Labelled | None:

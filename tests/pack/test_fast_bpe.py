@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
 from datakit.pack import fast_bpe
 from datakit.pack._kernels_bpe import LONG_BYTES, SHORT_BYTES
@@ -187,15 +187,23 @@ def test_a_slice_of_a_column_is_its_own(pair):
     assert [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected(library, texts[1:4])
 
 
-def test_byte_ends_tell_where_tokens_end(trained_spec):
-    fast = FastBpe.of(trained_spec, Tokenizer.from_str(json.dumps(trained_spec)))
-    text = "the tokenizer's 東京 <|im_end|>\n"
-    ids, _ = fast.encode(pa.array([text]))
-    whole, encoding = text.encode(), fast.library.encode(text)
-    ends = fast.byte_ends(ids).tolist()
-    assert ends[-1] == len(whole)
-    for i, end in enumerate(ends):
-        assert len(whole[:end].decode(errors="ignore")) <= encoding.offsets[i][1]
+@settings(max_examples=40)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=6))
+def test_aligned_tokens_end_where_the_librarys_do(pair, texts):
+    fast, library = pair
+    ids, offsets, ends, aligned = fast.encode_aligned(pa.array(texts, pa.string()))
+    for i, (text, encoding) in enumerate(
+        zip(texts, library.encode_batch(texts, add_special_tokens=False), strict=True)
+    ):
+        own = slice(offsets[i], offsets[i + 1])
+        assert ids[own].tolist() == encoding.ids
+        changed = fast.nfc and normalizers.NFC().normalize_str(text) != text
+        assert not (changed and aligned[i])
+        assert aligned[i] or changed or fast.merges.lacking
+        if aligned[i]:
+            starts = [0, *ends[own].tolist()][: len(encoding)]
+            in_chars = [len(text.encode()[:start].decode(errors="ignore")) for start in starts]
+            assert in_chars == [start for start, _ in encoding.offsets]
 
 
 def test_threads_share_tables_and_not_caches(pair):
