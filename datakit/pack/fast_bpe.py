@@ -36,8 +36,8 @@ from datakit.text.buffers import string_array, string_buffers
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-SHORT_SLOTS, LONG_SLOTS = 1 << 17, 1 << 14
-"""Slots of a cache: 8 MB and 2 MB for each thread that encodes at the same time."""
+SHORT_SLOTS, LONG_SLOTS, SEAM_SLOTS = 1 << 17, 1 << 14, 1 << 16
+"""Slots of a cache: 8, 2 and 0.5 MB for each thread that encodes at the same time."""
 
 
 @dataclass(slots=True)
@@ -92,9 +92,9 @@ class FastBpe:
         return ids, offsets
 
     def encode_aligned(self, texts: pa.Array) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
-        """Ids and rows as `encode` gives them, where in its text each id ends (in bytes), and which rows that is true of.
+        """Ids and rows as `encode` gives them, where in its text each id ends, and for which rows that is known.
 
-        It is not where the text was normalised, or has bytes that the vocabulary lacks. Ends are int64.
+        It is not where the text was normalised, or has bytes that the vocabulary lacks. Ends are int64, in bytes.
         """
         ids, offsets, altered = self._encode(texts, (), ())
         begins = string_buffers(texts)[1]
@@ -132,6 +132,7 @@ class FastBpe:
             cache = Cache(
                 short=np.zeros((SHORT_SLOTS, SHORT_WORDS), np.uint64),
                 long=np.zeros((LONG_SLOTS, LONG_WORDS), np.uint64),
+                seams=np.zeros(SEAM_SLOTS, np.uint64),
                 counts=np.zeros(2, np.int64),
                 ids=np.empty(SCAN_BYTES + 1, np.int32),
                 ranks=np.empty(SCAN_BYTES + 1, np.int32),

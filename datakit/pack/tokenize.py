@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError
-from datakit.pack.bpe_pipeline import NotRecognised
+from datakit.pack.bpe_pipeline import NotRecognised, recognised
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.check_ids import CheckIds
 from datakit.pack.conversations import encode_labelled
@@ -31,6 +31,9 @@ from datakit.pack.fast_bpe import FastBpe
 from datakit.pack.labels import Labelled, RowError, label
 from datakit.schema import SPANS, tokens
 from datakit.stage import Decision
+
+ENOUGH_BYTES = 500_000
+"""The library encodes that much in about the time that the kernels' tables take to make."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,6 +86,7 @@ class Tokenize:
     _tokenizer: ChatTokenizer | None = field(default=None, init=False, repr=False, compare=False)
     _fast: FastBpe | NotRecognised | None = field(default=None, init=False, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+    _seen: int = field(default=0, init=False, repr=False, compare=False)
     _checked: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig]]:
@@ -128,9 +132,14 @@ class Tokenize:
                 self._fast = FastBpe.of(self.tokenizer.spec(), self.tokenizer.encoder)
         return self._fast if isinstance(self._fast, FastBpe) else None
 
+    def _kernels(self, size: int) -> FastBpe | None:
+        """The kernels, once there is enough text to make up for loading them; the ids are the same either way."""
+        self._seen += size
+        return self.fast if self._seen > ENOUGH_BYTES else None
+
     def for_kind(self, kind: str) -> "Tokenize":
         """The stage for rows of that kind."""
-        return _TokenizeText(self.config) if kind == "document" and self.fast else self
+        return _TokenizeText(self.config) if kind == "document" and recognised(self.tokenizer.spec()) else self
 
     def open(self) -> None:
         """Load the tokenizer; refuse one that lacks the tokens it is asked for."""
@@ -152,7 +161,7 @@ class Tokenize:
         if "text" in names:
             return self._documents(batch)
         self._check_template()
-        work = _Conversations(self.tokenizer, self.fast, self.config, batch)
+        work = _Conversations(self.tokenizer, self._kernels(batch.nbytes), self.config, batch)
         if "prompt" in names:
             return work.pairs()
         return work.rows()
@@ -175,7 +184,7 @@ class Tokenize:
         bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
         before = [bos] if self.config.add_bos and bos is not None else []
         after = [eos] if self.config.add_eos and eos is not None else []
-        made = encode_documents(self.tokenizer, self.fast, batch.column("text"), before, after)
+        made = encode_documents(self.tokenizer, self._kernels(batch.nbytes), batch.column("text"), before, after)
         columns = {"input_ids": made.input_ids, "label_spans": pa.nulls(batch.num_rows, SPANS)}
         return _decision(made.reasons, made.details, columns, "text")
 

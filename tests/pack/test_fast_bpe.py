@@ -18,11 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers
 
-from datakit.pack import fast_bpe
+from datakit.pack import fast_bpe, tokenize
 from datakit.pack._kernels_bpe import LONG_BYTES, SHORT_BYTES
 from datakit.pack._kernels_bpe_merge import SCAN_BYTES
 from datakit.pack.bpe_pipeline import REGEXES, NotRecognised, recognise
 from datakit.pack.fast_bpe import FastBpe
+from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
 
 GPT2, LLAMA3, QWEN2 = REGEXES
@@ -216,6 +217,26 @@ def test_threads_share_tables_and_not_caches(pair):
     for thread in threads:
         thread.join()
     assert all(found.get() == wanted for _ in threads)
+
+
+@pytest.mark.parametrize("kind", ["documents", "conversations"])
+def test_the_stage_gives_the_same_with_and_without_kernels(request, monkeypatch, trained, kind):
+    texts = [TEXT * 2, "", "a\ufdd0\ue001", "<|im_end|>", "e\u0301", "\ufdd0", "東京" * 40]
+    ask, say = {"role": "user", "content": "?"}, {"role": "assistant"}
+    rows = texts if kind == "documents" else [[ask, say | {"content": text}] for text in texts]
+    batch, found = request.getfixturevalue(kind)(rows), []
+    for enough in (0, 1 << 40):
+        monkeypatch.setattr(tokenize, "ENOUGH_BYTES", enough)
+        found.append(Tokenize(TokenizeConfig(tokenizer=str(trained))).for_kind(kind[:-1]).decide(batch))
+    assert found[0].reasons.equals(found[1].reasons) and found[0].detail.equals(found[1].detail)
+    assert found[0].columns == found[1].columns
+    assert found[0].reasons.null_count >= 5
+
+
+def test_documents_run_in_threads_where_the_tokenizer_is_recognised(trained):
+    stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
+    assert not stage.for_kind("document").holds_gil
+    assert stage.for_kind("conversation").holds_gil
 
 
 def test_normal_forms_keep_added_tokens_apart(trained_spec):
