@@ -27,7 +27,8 @@ PIECES, MISSES = 0, 1
 _PART = 64  # added to the tag (the length) of a part of a piece, where the vocabulary is asked for whole pieces only
 _LITTLE = sys.byteorder == "little"
 _MIX_A, _MIX_B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-_29, _32, _ID = np.uint64(29), np.uint64(32), np.uint64(0xFFFFFFFF)
+_1, _2, _3, _8, _29, _32 = (np.uint64(n) for n in (1, 2, 3, 8, 29, 32))
+_ID = np.uint64(0xFFFFFFFF)
 _FIRST_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
 
@@ -48,6 +49,8 @@ class Cache(NamedTuple):
     """(slots, SHORT_WORDS)"""
     long: npt.NDArray[np.uint64]
     """(slots, LONG_WORDS)"""
+    seams: npt.NDArray[np.uint64]
+    """The two characters at a seam << 2, then whether they may join, then 1."""
     counts: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int32]
     ranks: npt.NDArray[np.int32]
@@ -230,6 +233,27 @@ def _part(data, begin, end, is_part, merges, whole, cache, out, at):  # type: ig
 
 
 @kernel
+def _joins(data, left, seam, end, merges, seams):  # type: ignore[no-untyped-def]
+    """`may_join`, remembered for characters of at most three bytes."""
+    stop = seam + 1
+    while stop < end and data[stop] & 0xC0 == 0x80:
+        stop += 1
+    if seam - left > 3 or stop - seam > 3:
+        return may_join(data, left, seam, merges)
+    key = np.uint64(0)
+    for k in range(left, stop):
+        key = key << _8 | np.uint64(data[k])
+    key <<= _2
+    at = np.int64(key * _MIX_A >> _32 & np.uint64(len(seams) - 1))
+    known = seams[at] ^ key
+    if known & _1 and known <= _3:
+        return known == _3
+    joins = may_join(data, left, seam, merges)
+    seams[at] = key | (_3 if joins else _1)
+    return joins
+
+
+@kernel
 def _parts(data, begin, end, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
     """Cut a long piece wherever no token reaches across, and write the ids of its parts."""
     if len(whole.slots):
@@ -240,10 +264,14 @@ def _parts(data, begin, end, merges, whole, cache, out, at):  # type: ignore[no-
     is_part, first = len(whole.slots) > 0, begin
     if lacks_bytes(data, begin, end, merges):
         return _part(data, begin, end, is_part, merges, whole, cache, out, at)
+    left = begin
     for seam in range(begin + 1, end):
-        if data[seam] & 0xC0 != 0x80 and not may_join(data, first, seam, merges):
+        if data[seam] & 0xC0 == 0x80:
+            continue
+        if not _joins(data, left, seam, end, merges, cache.seams):
             at = _part(data, first, seam, is_part, merges, whole, cache, out, at)
             first = seam
+        left = seam
     return _part(data, first, end, is_part, merges, whole, cache, out, at)
 
 

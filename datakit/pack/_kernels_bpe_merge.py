@@ -254,22 +254,17 @@ def joint_table(data, offsets, joints, kinds):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def may_join(data, begin, seam, tables):  # type: ignore[no-untyped-def]
-    """Whether some token reaches across the seam: False is certain, and then no merge does.
+def may_join(data, left, seam, tables):  # type: ignore[no-untyped-def]
+    """Whether some token reaches across the seam between the characters that begin at `left` and at `seam`.
 
-    `begin` is where the text begins; a character begins at the seam.
+    False is certain, and then no merge reaches across it.
     """
     kinds = tables.joint_kinds[0, data[seam - 1]] & tables.joint_kinds[1, data[seam]]
-    if kinds == 0:
-        return False
-    left = seam - 1
-    while left > begin and _continues(data[left]):
-        left -= 1
-    width, right_width = seam - left, _width(data[seam])
-    for cut in range(width):
-        for missing in range(right_width):
+    width = _width(data[seam])
+    for cut in range(seam - left):
+        for missing in range(width):
             if kinds & _kind(cut, missing):
-                key = _joint(data, left + cut, seam, seam + right_width - missing)
+                key = _joint(data, left + cut, seam, seam + width - missing)
                 if tables.joints[_slot(key, tables.joints)] == key:
                     return True
     return False

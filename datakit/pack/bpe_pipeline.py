@@ -85,6 +85,15 @@ def recognise(spec: Mapping[str, Any]) -> Pipeline:
     )
 
 
+def recognised(spec: Mapping[str, Any]) -> bool:
+    """Whether `recognise` knows it."""
+    try:
+        recognise(spec)
+    except NotRecognised:
+        return False
+    return True
+
+
 def _want(condition: bool, otherwise: str) -> None:
     if not condition:
         raise NotRecognised(otherwise)

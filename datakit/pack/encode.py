@@ -43,19 +43,57 @@ def _refuse_spelled(tokenizer: ChatTokenizer, ids: Sequence[int]) -> None:
 def labelled_ids(
     tokenizer: ChatTokenizer, row: Labelled, encoding: Any, min_label_tokens: int
 ) -> tuple[npt.NDArray[np.int32], Spans]:
-    """The ids of a rendered row and its label spans in tokens.
+    """The ids of a rendered row and its label spans in tokens, from the library's encoding.
 
     Raises:
         RowError: too few labels, or text that cannot be kept apart from added tokens.
     """
     ids = np.array(encoding.ids, np.int32)
+    added = _added(tokenizer, row, ids)
+    spans = [_token_span(encoding, *span) for span in row.labels]
+    return _settled(tokenizer, row, ids, added, spans, min_label_tokens)
+
+
+def labelled_bytes(
+    tokenizer: ChatTokenizer,
+    row: Labelled,
+    ids: npt.NDArray[np.int32],
+    ends: npt.NDArray[np.int64],
+    min_label_tokens: int,
+) -> tuple[npt.NDArray[np.int32], Spans]:
+    """The same from ids, which are changed in place, and the byte of the row's text that each of them ends at.
+
+    Raises:
+        RowError: too few labels, or text that cannot be kept apart from added tokens.
+    """
+    added = _added(tokenizer, row, ids)
+    starts = np.concatenate([[0], ends[:-1]])
+    edges = [len(row.text[:c].encode()) for span in row.labels for c in span]
+    found: list[int] = np.searchsorted(starts, edges).tolist()
+    spans = list(zip(found[::2], found[1::2], strict=True))
+    return _settled(tokenizer, row, ids, added, spans, min_label_tokens)
+
+
+def _added(tokenizer: ChatTokenizer, row: Labelled, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Where added tokens stand: no more and no fewer than the template wrote."""
     added = np.flatnonzero(ids >= tokenizer.first_added)
     if len(added) != row.structural:
         reason = f"the template wrote {row.structural} added tokens, the text encodes to {len(added)}"
         raise RowError("reserved_code_point", reason)
     if tokenizer.spelled_by_model:
-        _refuse_spelled(tokenizer, encoding.ids)
-    spans = [_token_span(encoding, *span) for span in row.labels]
+        _refuse_spelled(tokenizer, ids.tolist())
+    return added
+
+
+def _settled(
+    tokenizer: ChatTokenizer,
+    row: Labelled,
+    ids: npt.NDArray[np.int32],
+    added: npt.NDArray[np.int64],
+    spans: Spans,
+    min_label_tokens: int,
+) -> tuple[npt.NDArray[np.int32], Spans]:
+    """Added tokens under their own numbers, labels counted."""
     # The first token of a sequence is never a target.
     if sum(b - max(a, 1) for a, b in spans) < max(min_label_tokens, 0):
         raise RowError("no_labels", f"fewer than {min_label_tokens} label tokens in {len(row.labels)} labelled turns")

@@ -36,8 +36,8 @@ from datakit.text.buffers import string_array, string_buffers
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-SHORT_SLOTS, LONG_SLOTS = 1 << 17, 1 << 14
-"""Slots of a cache: 8 MB and 2 MB for each thread that encodes at the same time."""
+SHORT_SLOTS, LONG_SLOTS, SEAM_SLOTS = 1 << 17, 1 << 14, 1 << 16
+"""Slots of a cache: 8, 2 and 0.5 MB for each thread that encodes at the same time."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,26 @@ class FastBpe:
         `texts` is a string array; nulls count as "". Returns ids int32 and where each row begins in them, int64
         (rows + 1).
         """
-        texts, alone = self._normalised(texts)
+        ids, offsets, _ = self._encode(texts, before, after)
+        return ids, offsets
+
+    def encode_aligned(self, texts: pa.Array) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
+        """Ids and rows as `encode` gives them, where in its text each id ends, and for which rows that is known.
+
+        It is not where the text was normalised, or has bytes that the vocabulary lacks. Ends are int64, in bytes.
+        """
+        ids, offsets, altered = self._encode(texts, (), ())
+        begins = string_buffers(texts)[1]
+        ends = np.cumsum(self.token_bytes[ids], dtype=np.int64)
+        until = np.concatenate([[0], ends])[offsets]
+        aligned = ~altered & (np.diff(until) == np.diff(begins))
+        return ids, offsets, ends - np.repeat(until[:-1], np.diff(offsets)), aligned
+
+    def _encode(
+        self, texts: pa.Array, before: Sequence[int], after: Sequence[int]
+    ) -> tuple[Int32, Int64, npt.NDArray[np.bool_]]:
+        """Ids, where rows begin in them, and which texts were not encoded as they are."""
+        texts, alone, altered = self._normalised(texts)
         data, offsets = string_buffers(texts)
         most = int(offsets[-1] - offsets[0]) + len(texts) * (len(before) + len(after))
         out, out_offsets = np.empty(most, np.int32), np.empty(len(texts) + 1, np.int64)
@@ -97,11 +116,13 @@ class FastBpe:
         encode(data, offsets, alone, *edges, self.split, self.merges, self.whole, cache, out, out_offsets)
         self._give(cache)
         ids = out[: out_offsets[-1]].copy()
-        return self._by_library(texts, alone, ids, out_offsets, edges) if alone.any() else (ids, out_offsets)
+        if alone.any():
+            ids, out_offsets = self._by_library(texts, alone, ids, out_offsets, edges)
+        return ids, out_offsets, altered
 
-    def byte_ends(self, ids: Int32) -> Int64:
-        """Where each of a text's ids ends, in bytes of the text, if normalisation leaves it as it is."""
-        return np.cumsum(self.token_bytes[ids], dtype=np.int64)
+    def forget(self) -> None:
+        """Empty the caches, for who measures."""
+        self._caches = queue.SimpleQueue()
 
     def _take(self, longest: int) -> Cache:
         """A cache that no other thread has, with room for a row of so many bytes."""
@@ -111,6 +132,7 @@ class FastBpe:
             cache = Cache(
                 short=np.zeros((SHORT_SLOTS, SHORT_WORDS), np.uint64),
                 long=np.zeros((LONG_SLOTS, LONG_WORDS), np.uint64),
+                seams=np.zeros(SEAM_SLOTS, np.uint64),
                 counts=np.zeros(2, np.int64),
                 ids=np.empty(SCAN_BYTES + 1, np.int32),
                 ranks=np.empty(SCAN_BYTES + 1, np.int32),
@@ -126,24 +148,24 @@ class FastBpe:
         cache.counts[PIECES] = cache.counts[MISSES] = 0
         self._caches.put(cache._replace(**_room_for(0)))
 
-    def _normalised(self, texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-        """The texts in the tokenizer's normal form, and which ones the library must encode."""
-        alone = np.zeros(len(texts), np.bool_)
+    def _normalised(self, texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """The texts in the tokenizer's normal form, which ones the library must encode, and which NFC changes."""
+        alone, altered = np.zeros(len(texts), np.bool_), np.zeros(len(texts), np.bool_)
         if not self.nfc:
-            return texts, alone
+            return texts, alone, altered
         data, offsets = string_buffers(texts)
         table = bpe_characters.nfc_entries()
         suspect = np.flatnonzero(may_not_be_nfc(data, offsets, table.pages, table.entries))
-        if not len(suspect):
-            return texts, alone
-        rows, changed = texts.take(pa.array(suspect)).to_pylist(), {}
-        for row, text in zip(suspect.tolist(), rows, strict=True):
+        changed = {}
+        for row, text in zip(suspect.tolist(), texts.take(pa.array(suspect)).to_pylist(), strict=True):
             made = normalizers.NFC().normalize_str(text)
-            # Added tokens are found in the text as it is: before, where they could compose with what follows.
-            alone[row] = made != text and any(token in text or token in made for token in self._added)
-            if made != text and not alone[row]:
-                changed[row] = made
-        return _replaced(data, offsets, changed) if changed else texts, alone
+            if made != text:
+                altered[row] = True
+                # Added tokens are found in the text as it is: before, where they could compose with what follows.
+                alone[row] = any(token in text or token in made for token in self._added)
+                if not alone[row]:
+                    changed[row] = made
+        return _replaced(data, offsets, changed) if changed else texts, alone, altered
 
     def _by_library(
         self, texts: pa.Array, alone: npt.NDArray[np.bool_], ids: Int32, offsets: Int64, edges: tuple[Int32, Int32]

@@ -21,15 +21,19 @@ import pyarrow as pa
 
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError
-from datakit.pack.bpe_pipeline import NotRecognised
+from datakit.pack.bpe_pipeline import NotRecognised, recognised
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.check_ids import CheckIds
+from datakit.pack.conversations import encode_labelled
 from datakit.pack.documents import encode_documents
-from datakit.pack.encode import Spans, labelled_ids
+from datakit.pack.encode import Spans
 from datakit.pack.fast_bpe import FastBpe
 from datakit.pack.labels import Labelled, RowError, label
 from datakit.schema import SPANS, tokens
 from datakit.stage import Decision
+
+ENOUGH_BYTES = 500_000
+"""The library encodes that much in about the time that the kernels' tables take to make."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,6 +86,7 @@ class Tokenize:
     _tokenizer: ChatTokenizer | None = field(default=None, init=False, repr=False, compare=False)
     _fast: FastBpe | NotRecognised | None = field(default=None, init=False, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+    _seen: int = field(default=0, init=False, repr=False, compare=False)
     _checked: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig]]:
@@ -127,9 +132,14 @@ class Tokenize:
                 self._fast = FastBpe.of(self.tokenizer.spec(), self.tokenizer.encoder)
         return self._fast if isinstance(self._fast, FastBpe) else None
 
+    def _kernels(self, size: int) -> FastBpe | None:
+        """The kernels, once there is enough text to make up for loading them; the ids are the same either way."""
+        self._seen += size
+        return self.fast if self._seen > ENOUGH_BYTES else None
+
     def for_kind(self, kind: str) -> "Tokenize":
         """The stage for rows of that kind."""
-        return _TokenizeText(self.config) if kind == "document" and self.fast else self
+        return _TokenizeText(self.config) if kind == "document" and recognised(self.tokenizer.spec()) else self
 
     def open(self) -> None:
         """Load the tokenizer; refuse one that lacks the tokens it is asked for."""
@@ -151,7 +161,7 @@ class Tokenize:
         if "text" in names:
             return self._documents(batch)
         self._check_template()
-        work = _Conversations(self.tokenizer, self.config, batch)
+        work = _Conversations(self.tokenizer, self._kernels(batch.nbytes), self.config, batch)
         if "prompt" in names:
             return work.pairs()
         return work.rows()
@@ -174,7 +184,7 @@ class Tokenize:
         bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
         before = [bos] if self.config.add_bos and bos is not None else []
         after = [eos] if self.config.add_eos and eos is not None else []
-        made = encode_documents(self.tokenizer, self.fast, batch.column("text"), before, after)
+        made = encode_documents(self.tokenizer, self._kernels(batch.nbytes), batch.column("text"), before, after)
         columns = {"input_ids": made.input_ids, "label_spans": pa.nulls(batch.num_rows, SPANS)}
         return _decision(made.reasons, made.details, columns, "text")
 
@@ -189,8 +199,10 @@ class _TokenizeText(Tokenize):
 class _Conversations:
     """Renders, encodes and labels the conversations of a batch."""
 
-    def __init__(self, tokenizer: ChatTokenizer, config: TokenizeConfig, batch: pa.RecordBatch) -> None:
-        self.tokenizer, self.config, self.batch = tokenizer, config, batch
+    def __init__(
+        self, tokenizer: ChatTokenizer, fast: FastBpe | None, config: TokenizeConfig, batch: pa.RecordBatch
+    ) -> None:
+        self.tokenizer, self.fast, self.config, self.batch = tokenizer, fast, config, batch
         self.tools: list[str | None] = batch.column("tools").to_pylist()
         self.reasons: list[str | None] = [None] * batch.num_rows
         self.details: list[str | None] = [None] * batch.num_rows
@@ -220,13 +232,13 @@ class _Conversations:
 
     def _side(self, messages: Callable[[int], tuple[list[dict[str, Any]], int]]) -> _Side:
         rendered = {i: r for i in range(self.batch.num_rows) if (r := self._rendered(i, *messages(i))) is not None}
-        encodings = self.tokenizer.encode([r.text for r in rendered.values()])
         side = _Side.empty(self.batch.num_rows)
-        for (i, r), encoding in zip(rendered.items(), encodings, strict=True):
-            try:
-                side.ids[i], side.spans[i] = labelled_ids(self.tokenizer, r, encoding, self.config.min_label_tokens)
-            except RowError as e:
-                self.reasons[i], self.details[i] = e.reason, e.detail
+        made = encode_labelled(self.tokenizer, self.fast, list(rendered.values()), self.config.min_label_tokens)
+        for i, found in zip(rendered, made, strict=True):
+            if isinstance(found, RowError):
+                self.reasons[i], self.details[i] = found.reason, found.detail
+            else:
+                side.ids[i], side.spans[i] = found
         return side
 
     def _rendered(self, i: int, messages: list[dict[str, Any]], first: int) -> Labelled | None:

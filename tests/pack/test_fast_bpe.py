@@ -1,6 +1,6 @@
 """The kernels' ids are the library's: on hostile strings, for every pipeline they know, on real text.
 
-bench/tokenize.py compares every row of every corpus.
+bench/bpe.py compares every row of every corpus.
 """
 
 import copy
@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, normalizers
 
-from datakit.pack import fast_bpe
+from datakit.pack import fast_bpe, tokenize
 from datakit.pack._kernels_bpe import LONG_BYTES, SHORT_BYTES
 from datakit.pack._kernels_bpe_merge import SCAN_BYTES
 from datakit.pack.bpe_pipeline import REGEXES, NotRecognised, recognise
 from datakit.pack.fast_bpe import FastBpe
+from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
 
 GPT2, LLAMA3, QWEN2 = REGEXES
@@ -187,15 +188,23 @@ def test_a_slice_of_a_column_is_its_own(pair):
     assert [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)] == expected(library, texts[1:4])
 
 
-def test_byte_ends_tell_where_tokens_end(trained_spec):
-    fast = FastBpe.of(trained_spec, Tokenizer.from_str(json.dumps(trained_spec)))
-    text = "the tokenizer's 東京 <|im_end|>\n"
-    ids, _ = fast.encode(pa.array([text]))
-    whole, encoding = text.encode(), fast.library.encode(text)
-    ends = fast.byte_ends(ids).tolist()
-    assert ends[-1] == len(whole)
-    for i, end in enumerate(ends):
-        assert len(whole[:end].decode(errors="ignore")) <= encoding.offsets[i][1]
+@settings(max_examples=40)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=6))
+def test_aligned_tokens_end_where_the_librarys_do(pair, texts):
+    fast, library = pair
+    ids, offsets, ends, aligned = fast.encode_aligned(pa.array(texts, pa.string()))
+    for i, (text, encoding) in enumerate(
+        zip(texts, library.encode_batch(texts, add_special_tokens=False), strict=True)
+    ):
+        own = slice(offsets[i], offsets[i + 1])
+        assert ids[own].tolist() == encoding.ids
+        changed = fast.nfc and normalizers.NFC().normalize_str(text) != text
+        assert not (changed and aligned[i])
+        assert aligned[i] or changed or fast.merges.lacking
+        if aligned[i]:
+            starts = [0, *ends[own].tolist()][: len(encoding)]
+            in_chars = [len(text.encode()[:start].decode(errors="ignore")) for start in starts]
+            assert in_chars == [start for start, _ in encoding.offsets]
 
 
 def test_threads_share_tables_and_not_caches(pair):
@@ -208,6 +217,26 @@ def test_threads_share_tables_and_not_caches(pair):
     for thread in threads:
         thread.join()
     assert all(found.get() == wanted for _ in threads)
+
+
+@pytest.mark.parametrize("kind", ["documents", "conversations"])
+def test_the_stage_gives_the_same_with_and_without_kernels(request, monkeypatch, trained, kind):
+    texts = [TEXT * 2, "", "a\ufdd0\ue001", "<|im_end|>", "e\u0301", "\ufdd0", "東京" * 40]
+    ask, say = {"role": "user", "content": "?"}, {"role": "assistant"}
+    rows = texts if kind == "documents" else [[ask, say | {"content": text}] for text in texts]
+    batch, found = request.getfixturevalue(kind)(rows), []
+    for enough in (0, 1 << 40):
+        monkeypatch.setattr(tokenize, "ENOUGH_BYTES", enough)
+        found.append(Tokenize(TokenizeConfig(tokenizer=str(trained))).for_kind(kind[:-1]).decide(batch))
+    assert found[0].reasons.equals(found[1].reasons) and found[0].detail.equals(found[1].detail)
+    assert found[0].columns == found[1].columns
+    assert found[0].reasons.null_count >= 5
+
+
+def test_documents_run_in_threads_where_the_tokenizer_is_recognised(trained):
+    stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
+    assert not stage.for_kind("document").holds_gil
+    assert stage.for_kind("conversation").holds_gil
 
 
 def test_normal_forms_keep_added_tokens_apart(trained_spec):
