@@ -139,8 +139,8 @@ def answers_table(answers: dict[str, str]) -> Table:
     """What the model says when asked questions that it was trained on: one so small recites, and not always well."""
     title = "Asked and answered (so small a model can only recite what it was trained on)"
     table = Table(title=title, title_justify="left", show_header=False)
-    table.add_column(style="bold", max_width=30)
-    table.add_column()
+    table.add_column(style="bold", max_width=30, overflow="fold")
+    table.add_column(overflow="fold")  # Chinese has no spaces to break a line at
     for prompt, answer in answers.items():
         table.add_row(Text(prompt), Text(answer))
         table.add_section()

@@ -20,7 +20,7 @@ from demo import found, make_data, report
 ROOT: Final = Path(__file__).resolve().parents[1]
 OUT: Final = Path("out/demo")
 MANIFESTS: Final = Path("manifests/demo")
-STEPS: Final = 1800
+STEPS: Final = 2200
 BATCH_ROWS: Final = 2
 LEARNING_RATE: Final = 3e-3
 THREADS: Final = 1

@@ -86,6 +86,10 @@ def test_a_run_is_read_from_its_metrics(tmp_path):
     assert run.last_loss == pytest.approx(6.55)  # the mean of the last ten steps
 
 
+def test_a_long_answer_without_spaces_is_shown_whole():
+    assert shown(report.answers_table({"?": "词" * 300})).count("词") == 300
+
+
 def test_an_answer_is_shown_as_it_is():
     assert "[bold]no markup[/bold]" in shown(report.answers_table({"?": "[bold]no markup[/bold]"}))
 
