@@ -22,7 +22,7 @@ COMPARISONS: dict[str, tuple[str, list[str], list[str], bool]] = {
     "kernel": ("dedup.py", ["kernel"], NODEJS, False),
     "filters": ("filters.py", [], ENGLISH, True),
     "language": ("language.py", ["speed"], ["web"], False),
-    "tokenize": ("tokenize.py", [], [], False),
+    "tokenize": ("bpe.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, False),
 }
 """By name: script, its first arguments, its corpora, whether it needs the peers' environment."""
 
@@ -52,7 +52,8 @@ def main() -> int:
     failed = 0
     for name in asked.names or COMPARISONS:
         script, first, files, needs_peer = COMPARISONS[name]
-        call = [sys.executable, str(HERE / script), *first, *(str(corpora / f) for f in files)]
+        places = [str(corpora / f) if f.startswith("../") else f for f in first]
+        call = [sys.executable, str(HERE / script), *places, *(str(corpora / f) for f in files)]
         call += ["--peer", peer_python()] if needs_peer else []
         print(f"\n== {name}", flush=True)
         failed |= subprocess.run(call, env=os.environ | {"DATAKIT_SHARED": str(asked.shared)}, check=False).returncode

@@ -1,4 +1,5 @@
 import json
+import hashlib
 import pickle
 
 import pyarrow as pa
@@ -135,7 +136,8 @@ def test_the_stage_pickles_small_and_tells_its_resources(stage, small):
     stage.open()
     copy = pickle.loads(pickle.dumps(stage))
     assert len(pickle.dumps(stage)) < 2000
-    assert copy.resources() == {"tokenizer": small.facts()}
+    settings = hashlib.sha256(small.files()["tokenizer_config.json"]).hexdigest()
+    assert copy.resources() == {"tokenizer": small.facts() | {"settings_sha256": settings}}
     assert small.facts()["vocab_size"] == 320
     assert (small.facts()["pad_id"], small.facts()["eos_id"]) == (0, 2)
 
