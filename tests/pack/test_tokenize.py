@@ -1,5 +1,5 @@
-import json
 import hashlib
+import json
 import pickle
 
 import pyarrow as pa
