@@ -18,7 +18,10 @@ _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """`bytes` that may be taken, and the folder for what is beyond. Results are the same whatever the two are."""
+    """`bytes` that arrays may take, and the folder for what is beyond. Results are the same whatever the two are.
+
+    It is no hard limit: what is made and dropped between two steps stays in memory, about 100 bytes a row.
+    """
 
     bytes: int
     folder: Path
