@@ -5,11 +5,12 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from datakit.errors import InputError, MissingExtraError
+from datakit.read.folders import OURS, UNKNOWN, Skipped, Walk
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",
@@ -70,28 +71,60 @@ def is_url(path: str) -> bool:
     return _URL.match(path) is not None
 
 
-def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[str]]:
+def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skipped]]:
     """Every file that the inputs name, as (path, name, bytes) sorted by name; and what lies beside in folders, unread.
 
     The same set of files gives the same list, however it was named: order and repetition do not matter.
 
     Raises:
-        InputError: no input, a file that is missing, a glob or a folder without any file.
+        InputError: no input, a file that is missing, a glob or a folder without any file, a name that is not UTF-8.
     """
     if not inputs:
         raise InputError("no inputs: name at least one file, glob or folder to read")
     sizes: dict[str, int] = {}
-    skipped: list[str] = []
+    skipped: list[Skipped] = []
     for given in inputs:
+        before = len(skipped)
         found = list(_expand(str(given), skipped))
         if not found:
-            raise InputError(
-                f"{given}: no readable file there; known suffixes are {', '.join([*SUFFIXES, *COMPRESSED])}"
-            )
+            raise InputError(_nothing(_shown(str(given)), skipped[before:]))
         sizes.update(found)
+    for path in sizes:
+        _check_name(path)
     names = _names(list(sizes))
     listed = sorted(((path, names[path], size) for path, size in sizes.items()), key=lambda f: f[1])
-    return listed, sorted(set(skipped) - sizes.keys())
+    return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})
+
+
+def _nothing(given: str, skipped: list[Skipped]) -> str:
+    ours = [_shown(s.path) for s in skipped if s.why == OURS]
+    if ours:
+        return (
+            f"{given}: no file to read there, for {ours[0]} was written by datakit, and its output is not read "
+            "as input; name the files in it if that is what you want"
+        )
+    return f"{given}: no readable file there; known suffixes are {', '.join([*SUFFIXES, *COMPRESSED])}"
+
+
+def _check_name(path: str) -> None:
+    """Refuse a path that no UTF-8 text can hold: rows, manifests and reports name their files.
+
+    Raises:
+        InputError: the path's bytes are not UTF-8.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        name = os.fsencode(os.path.basename(path))
+        raise InputError(
+            f"{_shown(path)}: its name is not UTF-8 ({name!r}), so rows could not say where they are from; "
+            "rename the file, or the folder it lies in"
+        ) from None
+
+
+def _shown(path: str) -> str:
+    """A path for people: bytes that are not UTF-8 as replacement characters."""
+    return os.fsencode(path).decode(errors="replace")
 
 
 def open_binary(path: str) -> BinaryIO:
@@ -142,41 +175,28 @@ def suffixes_of(name: str) -> tuple[str, str]:
     return SUFFIXES.get(last, ""), ""
 
 
-def _expand(given: str, skipped: list[str]) -> Iterator[tuple[str, int]]:
+def _expand(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
     if is_url(given):
         yield from _expand_url(given, skipped)
         return
     path = os.path.abspath(os.path.expanduser(given))
+    walk = Walk(_is_data, skipped)
     if not os.path.exists(path) and glob.has_magic(given):
-        for match in glob.glob(path, recursive=True):
-            if os.path.isdir(match):
-                yield from _folder(match, skipped)
-            else:
-                yield match, os.path.getsize(match)
+        base = os.path.dirname(re.split(r"[*?\[]", path)[0] + "x")
+        yield from walk.matched(glob.glob(path, recursive=True), base)
     elif os.path.isdir(path):
-        yield from _folder(path, skipped)
+        yield from walk.below([path])
     elif os.path.isfile(path):
         yield path, os.path.getsize(path)
     else:
         raise InputError(f"{given}: no such file or folder")
 
 
-def _folder(folder: str, skipped: list[str]) -> Iterator[tuple[str, int]]:
-    for parent, folders, names in os.walk(folder):
-        folders[:] = [f for f in folders if not f.startswith((".", "_"))]
-        for name in names:
-            path = os.path.join(parent, name)
-            if _is_data(name):
-                yield path, os.path.getsize(path)
-            elif not name.startswith((".", "_")):
-                skipped.append(path)
-
-
 def _is_data(name: str) -> bool:
     return bool(suffixes_of(name)[0]) and not name.startswith((".", "_")) and not ABOUT.match(name)
 
 
-def _expand_url(given: str, skipped: list[str]) -> Iterator[tuple[str, int]]:
+def _expand_url(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
     from pyarrow import fs
 
     system, inner = filesystem(given)
@@ -194,7 +214,9 @@ def _expand_url(given: str, skipped: list[str]) -> Iterator[tuple[str, int]]:
             return
         infos = system.get_file_info(fs.FileSelector(inner, recursive=True))
         matching = [i for i in infos if i.type == fs.FileType.File and _is_data(i.base_name)]
-        skipped += [prefix + i.path for i in infos if i.type == fs.FileType.File and not _is_data(i.base_name)]
+        skipped += [
+            Skipped(prefix + i.path, UNKNOWN) for i in infos if i.type == fs.FileType.File and not _is_data(i.base_name)
+        ]
     yield from ((prefix + i.path, i.size) for i in matching)
 
 

@@ -230,7 +230,8 @@ def _summary(plan: Plan) -> list[str]:
         other = f"{choice.other_kind} rows, all quarantined" if choice.other_kind else "no readable record at its start"
         packed = f", {file.compression}" if file.compression else ""
         said.append(f"{file.name}: {choice.layout or other}{field}, {file.format.replace('_', ' ')}{packed}")
-    if plan.skipped:
-        names = ", ".join(PurePath(p).name for p in plan.skipped[:5])
-        said.append(f"{len(plan.skipped)} more files in these folders are not read: {names}")
+    for why in sorted({s.why for s in plan.skipped}):
+        names = [PurePath(s.path).name for s in plan.skipped if s.why == why]
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        said.append(f"not read ({why}): {', '.join(names[:5])}{more}")
     return said

@@ -13,6 +13,7 @@ from datakit.layouts.record import MisfitError
 from datakit.read import columnar, csv_rows, json_values, jsonl, text
 from datakit.read.convert import Converter, Source
 from datakit.read.files import SourceFile, open_binary
+from datakit.read.folders import Skipped
 from datakit.read.sink import Batch, Place, Sink
 from datakit.read.units import Cutter, Segment, Unit, assemble
 
@@ -53,8 +54,8 @@ class Plan:
     kind: str
     segment_source: str
     config: IngestConfig
-    skipped: tuple[str, ...]
-    """Files in the given folders that are not read: their suffix is none of ours."""
+    skipped: tuple[Skipped, ...]
+    """Files and folders in the given folders that are not read, and why."""
     summary: tuple[str, ...]
     """Lines that tell people what was found."""
 

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from datakit.errors import ConfigError, InputError, LayoutError
+from datakit.read.folders import HIDDEN, UNKNOWN
 from datakit.read.stage import IngestConfig, plan, units
 
 ROW = b'{"text":"t"}\n'
@@ -37,7 +38,25 @@ def names(*inputs, **config):
 def test_a_folder_is_read_with_its_folders_and_without_what_is_no_data(folder):
     assert names(folder) == ["a.jsonl", "b/10.jsonl", "b/2.jsonl"]
     skipped = plan([str(folder)], IngestConfig()).skipped
-    assert [os.path.basename(s) for s in skipped] == ["README.md", "picture.png"]
+    assert [(os.path.basename(s.path), s.why) for s in skipped] == [
+        ("_temp", HIDDEN),
+        ("README.md", UNKNOWN),
+        ("picture.png", UNKNOWN),
+    ]
+    assert plan([str(folder)], IngestConfig()).summary[-2:] == (
+        "not read (name begins with . or _): _temp",
+        "not read (no suffix that is known, or about the data): README.md, picture.png",
+    )
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="its file names are always Unicode")
+def test_a_name_that_is_not_utf8_is_refused(tmp_path):
+    with open(os.fsencode(tmp_path) + b"/caf\xe9.jsonl", "wb") as out:
+        out.write(ROW)
+    for given in (str(tmp_path), str(tmp_path / "*.jsonl"), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl")):
+        with pytest.raises(InputError, match=r"not UTF-8.*xe9.*rename") as refused:
+            plan([given], IngestConfig())
+        str(refused.value).encode()
 
 
 def test_order_and_repetition_of_inputs_do_not_matter(folder):
