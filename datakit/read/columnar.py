@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from datakit.errors import InputError
 from datakit.layouts.record import Fields, InexactNumbersError, MisfitError, to_json, with_exact_numbers
+from datakit.read.cells import rows_of
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile, filesystem
 from datakit.read.sink import Place
@@ -37,7 +38,8 @@ def head(file: SourceFile, count: int) -> list[Fields]:
     for group, _ in enumerate(_groups(file)):
         with suppress(OSError, pa.ArrowException):
             for batch in _batches(opened, file, group):
-                rows += batch.slice(0, count - len(rows)).to_pylist()
+                found = rows_of(batch.slice(0, count - len(rows)))
+                rows += [r for r in found if isinstance(r, dict)]
                 if len(rows) >= count:
                     return rows
     return rows
@@ -53,7 +55,7 @@ def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[N
             for batch in _batches(opened, file, group):
                 yield
                 size = max(batch.nbytes // max(batch.num_rows, 1), 1)
-                for fields in batch.to_pylist():
+                for fields in rows_of(batch):
                     _add(fields, record, size, converter)
                     record += 1
         except (OSError, pa.ArrowException) as e:
@@ -64,9 +66,12 @@ def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[N
             record = end
 
 
-def _add(fields: Fields, record: int, size: int, converter: Converter) -> None:
+def _add(found: Fields | tuple[MisfitError, Fields], record: int, size: int, converter: Converter) -> None:
+    wrong, fields = (None, found) if isinstance(found, dict) else found
     original = Cells(fields)
     try:
+        if wrong is not None:
+            raise wrong
         converter.add(fields, record, original, size, False)
     except MisfitError as e:
         raw = "{" + ",".join(original.without(())) + "}"
@@ -137,10 +142,17 @@ def _open(file: SourceFile) -> Any:
             fs, inner = filesystem(file.path)
             source = fs.open_input_file(inner)
         if file.format == "parquet":
-            return pq.ParquetFile(source)
-        return pa.ipc.open_file(source) if file.format == "arrow" else _Stream(pa.ipc.open_stream(source))
+            opened: Any = pq.ParquetFile(source)
+            names = opened.schema_arrow.names
+        else:
+            reader = pa.ipc.open_file(source) if file.format == "arrow" else pa.ipc.open_stream(source)
+            opened, names = reader if file.format == "arrow" else _Stream(reader), reader.schema.names
     except (OSError, pa.ArrowException) as e:
         raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
+    twice = next((n for n in names if names.count(n) > 1), None)
+    if twice is not None:
+        raise InputError(f"{file.path}: the schema names column {twice!r} twice; rename one of them")
+    return opened
 
 
 def _groups(file: SourceFile) -> Iterator[tuple[int, int]]:

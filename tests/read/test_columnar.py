@@ -2,7 +2,9 @@
 
 import datetime
 import decimal
+import json
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -109,4 +111,44 @@ def test_a_damaged_page_costs_its_row_group_row_by_row(read, tmp_path):
 def test_what_is_no_parquet_is_refused(read, tmp_path):
     (tmp_path / "x.parquet").write_bytes(b"PAR1 not at all")
     with pytest.raises(InputError, match="not a readable parquet file"):
+        read(tmp_path / "x.parquet")
+
+
+def test_a_bad_cell_costs_its_row_alone(read, tmp_path):
+    broken = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(np.array([0, 1, 2, 3], "<i4")), pa.py_buffer(b"a\xffc")]
+    )
+    far = pa.array([0, 0, 400_000_000_000], pa.int64()).cast(pa.timestamp("s"))
+    table = pa.table({"text": ["one", "two", "three"], "name": broken, "when": far})
+    pq.write_table(table, tmp_path / "x.parquet")
+    found = read(tmp_path / "x.parquet")
+    rows, quarantined = found.rows, found.bad
+    assert [r["text"] for r in rows] == ["one"]
+    assert [(q["line"], q["reason"]) for q in quarantined] == [(2, "bad_cell"), (3, "bad_cell")]
+    assert "column 'name'" in quarantined[0]["detail"] and "column 'when'" in quarantined[1]["detail"]
+    assert b'"text":"two"' in quarantined[0]["raw"]
+
+
+def test_nanoseconds_are_kept(read, tmp_path):
+    columns = {
+        "text": pa.array(["a"]),
+        "t": pa.array([1_700_000_000_123_456_789], pa.timestamp("ns")),
+        "z": pa.array([1_700_000_000_123_456_789], pa.timestamp("ns", "Europe/Paris")),
+        "n": pa.array([3_000_000_001], pa.time64("ns")),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+    found = read(tmp_path / "x.parquet")
+    rows, quarantined = found.rows, found.bad
+    assert quarantined == []
+    assert json.loads(rows[0]["extra"]) == {
+        "t": "2023-11-14T22:13:20.123456789",
+        "z": "2023-11-14T22:13:20.123456789+00:00",
+        "n": "00:00:03.000000001",
+    }
+
+
+def test_a_column_named_twice_is_refused(read, tmp_path):
+    table = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(table, tmp_path / "x.parquet")
+    with pytest.raises(InputError, match="names column 'text' twice"):
         read(tmp_path / "x.parquet")
