@@ -1,4 +1,16 @@
-"""What a stage is: a map over record batches, or map -> reduce -> map, that decides about every row."""
+"""What a stage is: a map over record batches, or map -> reduce -> map, that decides about every row.
+
+A stage may have more than the protocols below ask for; `run.stages` looks for each by name:
+
+    for_kind(kind)        the stage with its defaults settled for rows of a kind
+    output_kind           the kind of the kept rows, where it is another than that of the rows that came in
+    kept_columns(names)   which columns kept rows have
+    files()               {path: bytes} that travel with the result (a tokenizer)
+    facts()               what the manifest says besides
+    saves()               what the table that `Decision.aside` carries depends on (`run.aside`); then `decide_again`
+    decide_again(batch, saved)   the decision from such a table of an earlier run
+    forecast(shards)      of a `ReduceStage`: a line on the disk that the comparison needs, said beforehand
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

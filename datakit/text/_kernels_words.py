@@ -35,6 +35,7 @@ def _mix(state):  # type: ignore[no-untyped-def]
     return state ^ state >> _HALF
 
 
+# A copy of _kernels.decode: numba's cache keeps an inlined kernel of another file as it was after that file is edited.
 @njit(cache=True, nogil=True)
 def _decode(data, i, end):  # type: ignore[no-untyped-def]
     """(code point, bytes) of the UTF-8 character at byte i; U+FFFD and 1 where the row ends inside it."""
