@@ -327,7 +327,7 @@ def _scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph
             line_start, key, first, second, dots, extra = place + 1, _SEED, -1, -1, 0, 0
         else:
             key = (key ^ np.uint64(code)) * _PRIME
-            if first >= 0 and second < 0:
+            if first >= 0 and second < 0 and not crlf:
                 second = code
             dots = dots + 1 if code == 46 else 0
             if not kind & SPACE:

@@ -8,7 +8,7 @@ import unicodedata
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.filter import _kernels, chars
@@ -203,6 +203,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=400, deadline=None)
+@example(["-\r\n"])
 @given(st.lists(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80), max_size=4))
 def test_any_text_measures_as_the_plain_definition_says(texts):
     signals = measure(pa.array(texts, pa.string()))
