@@ -21,6 +21,7 @@ from tokenizers import Tokenizer, normalizers
 from datakit.pack import fast_bpe, tokenize
 from datakit.pack._kernels_bpe import LONG_BYTES, SHORT_BYTES
 from datakit.pack._kernels_bpe_merge import SCAN_BYTES
+from datakit.pack._kernels_bpe_seams import APART, PART, WHOLE, seam_kind
 from datakit.pack.bpe_pipeline import REGEXES, NotRecognised, recognise
 from datakit.pack.fast_bpe import FastBpe
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
@@ -207,6 +208,38 @@ def test_aligned_tokens_end_where_the_librarys_do(pair, texts):
             assert in_chars == [start for start, _ in encoding.offsets]
 
 
+def around_seams(tokens):
+    """(what tokens hold of the character before a seam, and of the one behind), over all seams inside tokens."""
+    for token in tokens:
+        leads = [i for i, byte in enumerate(token) if byte & 0xC0 != 0x80]
+        edges = [0] * (leads[:1] != [0]) + leads + [len(token)]
+        for left, seam, right in zip(edges, edges[1:], edges[2:], strict=False):
+            yield token[left:seam], token[seam:right]
+
+
+def whole(part: bytes) -> bool:
+    return len(part.decode(errors="ignore")) == 1
+
+
+@pytest.mark.parametrize("pair", ["ours"], indirect=True)
+def test_a_piece_is_cut_only_where_no_token_reaches_across(pair, trained_spec):
+    tokens = [a + b for a, b in recognise(trained_spec).merges]
+    seams, held = pair[0].seams, set(around_seams(tokens))
+    partial = [(a, b) for a, b in held if not (whole(a) and whole(b))]
+    known = sorted({c for token in tokens for c in token.decode(errors="ignore")} | set("语한🦊é"))
+    known += [chr(ord(c) ^ 1) for c in known if ord(c) > 127]
+    wasted = 0
+    for a, b in itertools.product(known, repeat=2):
+        before, behind = a.encode(), b.encode()
+        text, codes = np.frombuffer(before + behind + bytes(3), np.uint8), np.array([ord(a), ord(b)])
+        entries = seams.entries[seams.pages[codes >> 8].astype(np.int64) << 8 | codes & 255]
+        found = seam_kind(text, 0, len(before), tuple(codes), tuple(entries), seams)
+        assert (found == PART) == any(before.endswith(p) and behind.startswith(q) for p, q in partial)
+        assert found != APART or (before, behind) not in held
+        wasted += found == WHOLE and (before, behind) not in held
+    assert partial and wasted < 0.05 * len(known) ** 2
+
+
 def test_threads_share_tables_and_not_caches(pair):
     fast, library = pair
     texts = [TEXT[i:] + TEXT[:i] for i in range(60)]
@@ -259,6 +292,7 @@ REFUSED = {
     "dropout": {"model": {"dropout": 0.1}},
     "byte_fallback": {"model": {"byte_fallback": True}},
     "end_of_word_suffix": {"model": {"end_of_word_suffix": "</w>"}},
+    "more than 1048575 tokens": {"model": {"vocab": {"a": 1 << 20}}},
     "model is WordPiece": {"model": {"type": "WordPiece"}},
     "the model has novelty": {"model": {"novelty": 1}},
     "the file has novelty": {"novelty": 1},
