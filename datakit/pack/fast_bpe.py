@@ -52,7 +52,7 @@ SHORT_SLOTS, LONG_SLOTS = 1 << 17, 1 << 14
 
 @dataclass(slots=True)
 class Tally:
-    """How the encoded text was come by."""
+    """How encoded text was come by."""
 
     pieces: int = 0
     """Pieces encoded by the kernels."""
@@ -66,6 +66,13 @@ class Tally:
     def fast_share(self) -> float:
         """Share of pieces that did not need the library; at least."""
         return self.pieces / max(self.pieces + self.library_ids, 1)
+
+    def add(self, other: "Tally") -> None:
+        """Count another's too."""
+        self.pieces += other.pieces
+        self.misses += other.misses
+        self.library_rows += other.library_rows
+        self.library_ids += other.library_ids
 
 
 class FastBpe:
@@ -105,9 +112,10 @@ class FastBpe:
     def encode_aligned(self, texts: pa.Array) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
         """Ids and rows as `encode` gives them, where in its text each id ends, and for which rows that is known.
 
-        It is not where the text was normalised, or has bytes that the vocabulary lacks. Ends are int64, in bytes.
+        It is not where the text has bytes that the vocabulary lacks, or is normalised: such a row gets no ids. Ends are
+        int64, in bytes.
         """
-        ids, offsets, altered = self._encode(texts, (), ())
+        ids, offsets, altered = self._encode(texts, (), (), as_it_is=True)
         begins = string_buffers(texts)[1]
         ends = np.cumsum(self.token_bytes[ids], dtype=np.int64)
         until = np.concatenate([[0], ends])[offsets]
@@ -115,25 +123,32 @@ class FastBpe:
         return ids, offsets, ends - np.repeat(until[:-1], np.diff(offsets)), aligned
 
     def _encode(
-        self, texts: pa.Array, before: Sequence[int], after: Sequence[int]
+        self, texts: pa.Array, before: Sequence[int], after: Sequence[int], *, as_it_is: bool = False
     ) -> tuple[Int32, Int64, npt.NDArray[np.bool_]]:
-        """Ids, where rows begin in them, and which texts were not encoded as they are."""
+        """Ids, where rows begin in them, and which texts are normalised (and `as_it_is` not encoded)."""
         texts, alone, altered = self._normalised(texts)
+        skip = altered if as_it_is else alone
         data, offsets = string_buffers(texts)
         most = int(offsets[-1] - offsets[0]) + len(texts) * (len(before) + len(after))
         out, out_offsets = np.empty(most, np.int32), np.empty(len(texts) + 1, np.int64)
         edges = np.array(before, np.int32), np.array(after, np.int32)
         cache = self._take(int(np.diff(offsets).max(initial=0)))
-        encode(data, offsets, alone, *edges, self.split, self.merges, self.seams, self.whole, cache, out, out_offsets)
+        encode(data, offsets, skip, *edges, self.split, self.merges, self.seams, self.whole, cache, out, out_offsets)
         self._give(cache)
         ids = out[: out_offsets[-1]].copy()
-        if alone.any():
+        if alone.any() and not as_it_is:
             ids, out_offsets = self._by_library(texts, alone, ids, out_offsets, edges)
         return ids, out_offsets, altered
 
     def forget(self) -> None:
         """Empty the caches, for who measures."""
         self._caches = queue.SimpleQueue()
+
+    def counted(self) -> Tally:
+        """The tally, which begins anew."""
+        with self._lock:
+            tally, self.tally = self.tally, Tally()
+        return tally
 
     def _take(self, longest: int) -> Cache:
         """A cache that no other thread has, with room for a row of so many bytes."""
