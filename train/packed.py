@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,8 @@ from datakit.errors import ConfigError, InputError, ManifestError
 from datakit.manifest import data_dir, load
 from datakit.pack.format import Header, Packed
 from train.order import Int64
+
+Part = Literal["packed", "validation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class PackedSet:
     tokenizer_files: tuple[Path, ...]
 
     @classmethod
-    def open(cls, manifest: Path) -> "PackedSet":
+    def open(cls, manifest: Path, part: Part = "packed") -> "PackedSet":
         """Map the rows that a pack manifest names.
 
         Raises:
@@ -41,7 +43,7 @@ class PackedSet:
                 row lengths.
             InputError: its files are missing or cut short.
         """
-        found = cls.open_all(manifest)
+        found = cls.open_all(manifest, part)
         if len(found) > 1:
             raise ManifestError(
                 f"{manifest}: expected rows of one length, found {[s.header.seq_len for s in found]}; pack with one "
@@ -50,15 +52,19 @@ class PackedSet:
         return found[0]
 
     @classmethod
-    def open_all(cls, manifest: Path) -> list["PackedSet"]:
+    def open_all(cls, manifest: Path, part: Part = "packed") -> list["PackedSet"]:
         """Map the rows of every length that a pack manifest names, shortest first; sets without rows are left out.
+
+        `packed` is the training part; `validation` is there if the set was packed with a share of it.
 
         Raises:
             ManifestError: not a manifest of a pack stage in bin2d format, or of one without rows or labels.
             InputError: its files are missing or cut short.
         """
         found = load(manifest)
-        packed = found.facts.get("packed", {})
+        packed = found.facts.get(part, {})
+        if part == "validation" and found.stage == "pack" and not packed:
+            raise ManifestError(f"{manifest}: has no validation rows; pack with --validation 0.01, say")
         headers = packed.get("buckets", [packed])
         if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") != "bin2d" for h in headers):
             raise ManifestError(
