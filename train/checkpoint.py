@@ -2,6 +2,7 @@
 
     config.json, model.safetensors, tokenizer files   loads as it is with any reader of that layout
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; nothing is pickled
+    beside.safetensors                                what is trained with the model and is no part of it
     adapter_config.json, adapter_model.safetensors    of a run with LoRA instead of the model: the adapters alone
     state.json                                        the step, what the run was made of, every file's SHA-256
 
@@ -24,7 +25,7 @@ from safetensors.torch import load_file, save_file
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import lora
-from train.hf import copy_files, write_model
+from train.hf import BESIDE, copy_files, write_model
 from train.lora import Adapters, trained
 from train.model import CausalLM
 
@@ -100,6 +101,8 @@ def _write(
         copy_files(tokenizer_files, aside)
     else:
         write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
+    if beside := {n: p.detach().cpu().contiguous() for n, p in trained(model).items() if n.startswith(BESIDE)}:
+        save_file(beside, aside / "beside.safetensors")
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")
     save_file(_rng_tensors(), aside / "rng.safetensors")
     files = {f.name: sha256_file(f) for f in sorted(aside.iterdir())}
@@ -147,6 +150,8 @@ def restore(place: Path, model: CausalLM, optimizer: torch.optim.Optimizer) -> N
     parameters = trained(model)
     adapted = (place / lora.WEIGHTS).is_file()
     weights = lora.tensors(place)[0] if adapted else load_file(place / "model.safetensors")
+    if (beside := place / "beside.safetensors").is_file():
+        weights |= load_file(beside)
     wrong = [n for n in parameters.keys() | weights.keys() if _shape(parameters, n) != _shape(weights, n)]
     if wrong:
         name = min(wrong)

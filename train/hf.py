@@ -65,6 +65,8 @@ REQUIRED = {
     "use_sliding_window": False,
 }
 """Keys that change them, with the only value implemented."""
+BESIDE = "beside."
+"""Parameters under this name are trained with a model and are no part of it: never exported."""
 
 
 def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
@@ -217,7 +219,7 @@ def write_model(
     (folder / "config.json").write_text(config, encoding="utf-8")
     ids = {k: v for k, v in special_ids.items() if v is not None}
     (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
-    weights = {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+    weights = {n: p.detach().cpu().contiguous() for n, p in model.named_parameters() if not n.startswith(BESIDE)}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     copy_files(tokenizer_files, folder)
 

@@ -87,10 +87,10 @@ def open_data(config: RunConfig) -> PackedSet:
     return data
 
 
-def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None) -> Trainer:
+def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model: CausalLM | None = None) -> Trainer:
     """Everything a run needs, checked against each other; prints what it is about to do.
 
-    `data` are the manifest's rows where the objective has opened them already.
+    `data` are the manifest's rows, `model` is what to train, where the objective has opened or made them already.
 
     Raises:
         DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
@@ -100,7 +100,7 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None) -> Tra
         torch.set_num_threads(config.loop.threads)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
-    model = make_model(config, data)
+    model = model or make_model(config, data)
     adapters = _adapters(config, model)
     model = model.to(device)
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
