@@ -48,6 +48,8 @@ class State:
     """What decides which rows make which step."""
     config: dict[str, Any]
     """The run's resolved configuration."""
+    stop_ids: tuple[int, ...] = ()
+    """Tokens that end an answer; empty for plain text."""
     base_sha256: str = ""
     """Of a run with LoRA: the fingerprint of the model that its adapters belong to."""
     files: dict[str, str] = field(default_factory=dict)
@@ -100,7 +102,8 @@ def _write(
         adapters.write(aside, model)
         copy_files(tokenizer_files, aside)
     else:
-        write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
+        special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
+        write_model(aside, model, tokenizer_files, special, state.stop_ids)
     if beside := {n: p.detach().cpu().contiguous() for n, p in trained(model).items() if n.startswith(BESIDE)}:
         save_file(beside, aside / "beside.safetensors")
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")

@@ -148,7 +148,7 @@ class DistillLoss:
 
         def chunk_loss(hidden_CD: Tensor, weight_VD: Tensor, part: slice) -> tuple[Tensor, Tensor]:
             teacher_CV = head(taught_LD[part]).float()
-            logits_CV = F.linear(hidden_CD, weight_VD).float()
+            logits_CV = torch.func.functional_call(model.lm_head, {"weight": weight_VD}, (hidden_CD,)).float()
             ce, kl = label_losses(logits_CV, teacher_CV, targets_L[part], self.config)
             return alpha * ce + (1 - alpha) * kl, torch.stack((ce, kl))
 

@@ -11,6 +11,7 @@ import torch
 from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
+from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora
 from train.data import DataConfig, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
@@ -112,7 +113,7 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model:
     state = checkpoint.State(
         step=0, task=data.packed.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
-        base_sha256=adapters.base_sha256 if adapters else "",
+        stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     state = _resume(config, state, model, optimizer) if config.loop.resume else _fresh(out, state)
     run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
@@ -123,6 +124,13 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model:
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _stop_ids(data: PackedSet) -> tuple[int, ...]:
+    """The tokens at which an answer ends, for whoever generates from the checkpoint."""
+    if data.packed.labels is None or not data.tokenizer_files:
+        return ()
+    return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 
 
 def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
