@@ -4,6 +4,7 @@
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; nothing is pickled
     beside.safetensors                                what is trained with the model and is no part of it
     adapter_config.json, adapter_model.safetensors    of a run with LoRA instead of the model: the adapters alone
+    ema.safetensors                                   averaged weights, of a run that keeps them
     state.json                                        the step, what the run was made of, every file's SHA-256
 
 A checkpoint is written aside, flushed to the disk and renamed whole; one that a crash cut short has no such name, and
@@ -25,9 +26,11 @@ from safetensors.torch import load_file, save_file
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import lora
+from train.average import WeightAverage
 from train.hf import BESIDE, copy_files, write_model
 from train.lora import Adapters, trained
 from train.model import CausalLM
+from train.optimizers import Optimizers
 
 FORMAT = "train.checkpoint"
 FORMAT_VERSION = 1
@@ -52,6 +55,8 @@ class State:
     """Tokens that end an answer; empty for plain text."""
     base_sha256: str = ""
     """Of a run with LoRA: the fingerprint of the model that its adapters belong to."""
+    loop: dict[str, Any] = field(default_factory=dict)
+    """What else the loop goes on from."""
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by file name."""
 
@@ -64,9 +69,10 @@ def save(
     folder: Path,
     state: State,
     model: CausalLM,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None = None,
+    average: WeightAverage | None = None,
 ) -> Path:
     """Write the checkpoint of `state.step` under `folder` and return where it lies; of `adapters` it holds these alone.
 
@@ -76,7 +82,7 @@ def save(
     place = folder / f"step_{state.step:08d}"
     aside = folder / f".{place.name}.{os.getpid()}.tmp"
     try:
-        _write(aside, state, model, optimizer, tokenizer_files, adapters)
+        _write(aside, state, model, optimizer, tokenizer_files, adapters, average)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(aside, ignore_errors=True)
         raise InputError(f"{place}: cannot write the checkpoint ({e}); make room and go on with --resume") from None
@@ -92,9 +98,10 @@ def _write(
     aside: Path,
     state: State,
     model: CausalLM,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None,
+    average: WeightAverage | None,
 ) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
@@ -108,6 +115,8 @@ def _write(
         save_file(beside, aside / "beside.safetensors")
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")
     save_file(_rng_tensors(), aside / "rng.safetensors")
+    if average:
+        average.save(aside)
     files = {f.name: sha256_file(f) for f in sorted(aside.iterdir())}
     body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
     text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
@@ -129,7 +138,7 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _optimizer_tensors(model: CausalLM, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def _optimizer_tensors(model: CausalLM, optimizer: Optimizers) -> dict[str, torch.Tensor]:
     return {
         f"{name}/{key}": value.detach().cpu().contiguous()
         for name, parameter in trained(model).items()
@@ -144,7 +153,7 @@ def _rng_tensors() -> dict[str, torch.Tensor]:
     return states
 
 
-def restore(place: Path, model: CausalLM, optimizer: torch.optim.Optimizer) -> None:
+def restore(place: Path, model: CausalLM, optimizer: Optimizers) -> None:
     """Put a checked checkpoint's weights, optimizer state and generator states back.
 
     Raises:

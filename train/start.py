@@ -13,11 +13,14 @@ from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora
+from train.average import WeightAverage
 from train.data import DataConfig, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
 from train.lora import Adapters, LoraConfig
 from train.model import PRESETS, CausalLM
-from train.optim import OptimConfig, adamw, peak_rate
+from train.optim import OptimConfig, make_optimizer, peak_rate
+from train.optimizers import Optimizers
+from train.precision import allow_tf32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,6 +102,8 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model:
     device, out = usable_device(config.loop.device), Path(config.loop.out)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
+    if config.loop.tf32:
+        allow_tf32(device)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
     model = model or make_model(config, data)
@@ -107,7 +112,8 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model:
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
     lr = peak_rate(config.optim, model.config.hidden_size, rate if config.init else None)
     config = replace(config, optim=replace(config.optim, lr=lr))
-    optimizer = adamw(model, config.optim)
+    optimizer = make_optimizer(model, config.optim)
+    average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
     stream = StepStream(data, config.data, config.loop.seed)
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
     state = checkpoint.State(
@@ -115,12 +121,12 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model:
         order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
         stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
-    state = _resume(config, state, model, optimizer) if config.loop.resume else _fresh(out, state)
+    state = _resume(config, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
     run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
     write_whole(out / "run.json", canonical(run) + b"\n")
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
-        state=state, total_steps=steps, device=device, adapters=adapters,
+        state=state, total_steps=steps, device=device, adapters=adapters, average=average,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
@@ -195,7 +201,7 @@ def _fresh(out: Path, state: checkpoint.State) -> checkpoint.State:
 
 
 def _resume(
-    config: RunConfig, state: checkpoint.State, model: CausalLM, optimizer: torch.optim.Optimizer
+    config: RunConfig, state: checkpoint.State, model: CausalLM, optimizer: Optimizers, average: WeightAverage | None
 ) -> checkpoint.State:
     """Put back the newest checkpoint, if there is one and it fits."""
     damaged: list[str] = []
@@ -214,8 +220,10 @@ def _resume(
             flush=True,
         )
     checkpoint.restore(place, model, optimizer)
+    if average:
+        average.restore(place)
     print(f"[train] resumed from {place}", flush=True)
-    return state.moved(old.step)
+    return replace(state, step=old.step, loop=old.loop)
 
 
 def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> None:
@@ -224,6 +232,7 @@ def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> No
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
     pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
+    pairs += [("the optimizer", *(s.config.get("optim", {}).get("optimizer", "adamw") for s in (old, new)))]
     for name, was, now in pairs:
         if was != now:
             raise ModelError(
