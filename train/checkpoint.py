@@ -106,7 +106,8 @@ def _write(
         adapters.write(aside, model)
         copy_files(tokenizer_files, aside)
     else:
-        write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
+        special_ids = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
+        write_model(aside, model, tokenizer_files, special_ids, own=True)
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")
     save_file(_rng_tensors(), aside / "rng.safetensors")
     if average:

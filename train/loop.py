@@ -31,6 +31,7 @@ from train.optimizers import Optimizers
 from train.precision import AUTOCAST, LossScale
 from train.report import Metrics, StepReport, peak_flops
 from train.schedule import learning_rate
+from train.untie import untie
 
 
 class LossSum(NamedTuple):
@@ -142,6 +143,8 @@ class Trainer:
     average: WeightAverage | None = None
     loss_scale: LossScale | None = None
     """Of fp16."""
+    untie_step: int = 0
+    """The step that begins with a head of its own; 0: none."""
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -184,6 +187,8 @@ class Trainer:
     def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
+        if step == self.untie_step and self.model.config.tied_embeddings:
+            untie(self.model, self.optimizer, self.optim, self.average)
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         batches = [batch.to(self.device) for batch in next(steps)]
