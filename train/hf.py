@@ -90,6 +90,9 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     family = FAMILIES.get(config.get("model_type", "")) if own is None else _own_family(own)
     if family is None:
         raise ModelError(f"{where}: model_type {config.get('model_type')!r} is none of {', '.join(FAMILIES)}")
+    if family.experts and "num_local_experts" in config:  # what newer writers call it
+        config = {"num_experts": config["num_local_experts"]} | config
+        del config["num_local_experts"]
     for key, value in config.items():
         if not (key == OWN and own is not None) and not (key in EXPERTS and family.experts):
             _check_key(key, value, config, where)
