@@ -45,9 +45,10 @@ def ahead_loss(model: "CausalLM", hidden_BTD: Tensor, batch: "Batch", attend: Se
     o, positions_BT = model.config.options, batch.segments.positions_BT
     embedded_BTD = model.model.embed_tokens(batch.ids_BT).to(hidden_BTD.dtype)
     rotary, total = model.rotary(positions_BT, hidden_BTD.dtype), hidden_BTD.new_zeros((), dtype=torch.float32)
-    places_L = positions_BT.flatten()[batch.label_pos_L]
+    label_pos_L, targets_L = batch.counted
+    places_L = positions_BT.flatten()[label_pos_L]
     for depth, layer in enumerate(model.ahead, start=1):
         hidden_BTD = layer(hidden_BTD, embedded_BTD, rotary, attend)
         here = places_L >= depth
-        total = total + sparse_loss(hidden_BTD, model.lm_head, batch.label_pos_L[here], batch.targets_L[here])[0]
+        total = total + sparse_loss(hidden_BTD, model.lm_head, label_pos_L[here], targets_L[here])[0]
     return total * (o.mtp_weight / o.mtp_depth)

@@ -47,7 +47,7 @@ class SftConfig(RunConfig):
 def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
     """(loss_sum, count) over the batch's labels: the plain way."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return sparse_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+    return sparse_loss(hidden_BTD, model.lm_head, *batch.counted)
 
 
 def label_loss(config: LabelConfig) -> Loss:
@@ -56,9 +56,9 @@ def label_loss(config: LabelConfig) -> Loss:
     def lean(model: CausalLM, batch: Batch) -> LossSum | tuple[Tensor, int]:
         attend, where = grouped_attention(batch.segments), (batch.ids_BT, batch.segments.positions_BT)
         if config.label_only and not model.config.reads_everything:
-            return summed(model.hidden_at(*where, attend, batch.label_pos_L), model, batch)
+            return summed(model.hidden_at(*where, attend, batch.label_pos_L)[: batch.labels], model, batch)
         hidden_BTD = model(*where, attend)
-        found = summed(gathered(hidden_BTD, batch.label_pos_L), model, batch)
+        found = summed(gathered(hidden_BTD, batch.counted[0]), model, batch)
         if not model.ahead:
             return found
         ahead = ahead_loss(model, hidden_BTD, batch, attend)
@@ -66,8 +66,8 @@ def label_loss(config: LabelConfig) -> Loss:
 
     def summed(hidden_LD: Tensor, model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
         if config.loss_chunk:
-            return chunked_loss(hidden_LD, model.lm_head, batch.targets_L, config.loss_chunk)
-        return head_loss(hidden_LD, model.lm_head, batch.targets_L)
+            return chunked_loss(hidden_LD, model.lm_head, batch.counted[1], config.loss_chunk)
+        return head_loss(hidden_LD, model.lm_head, batch.counted[1])
 
     return lean
 

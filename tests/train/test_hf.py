@@ -24,8 +24,13 @@ KINDS = {
     "Qwen3Config": {"head_dim": 16, "tie_word_embeddings": True},
     "Qwen3MoeConfig": {"head_dim": 16, "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
     "Qwen3MoeConfig of some layers": {
-        "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 3, "moe_intermediate_size": 16, "norm_topk_prob": True,
-        "decoder_sparse_step": 2, "tie_word_embeddings": True,
+        "head_dim": 8,
+        "num_experts": 4,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 16,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 2,
+        "tie_word_embeddings": True,
     },
 }
 
