@@ -66,7 +66,7 @@ NEUTRAL = frozenset({
     "transformers_version", "initializer_range", "use_cache", "_name_or_path", "max_window_layers",
     "attention_dropout", "output_attentions", "output_hidden_states", "return_dict", "id2label", "label2id",
     "problem_type", "is_encoder_decoder", "chunk_size_feed_forward", "_attn_implementation_autoset",
-    "tokenizer_class", "bos_token", "eos_token", "num_labels",
+    "tokenizer_class", "bos_token", "eos_token", "num_labels", "output_router_logits",
 })
 # fmt: on
 """Keys that do not change the logits."""
