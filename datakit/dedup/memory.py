@@ -3,7 +3,8 @@
 import mmap
 import os
 import tempfile
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ class Memory:
 
     bytes: int
     folder: Path
+    _mapped: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 
     def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
         """An array filled with a value; a large one lies in a file that has no name, and so cannot be left behind.
@@ -41,9 +43,23 @@ class Memory:
                 os.posix_fallocate(file.fileno(), 0, size)
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(self.folder)) from None
-            array = np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
+            mapped = mmap.mmap(file.fileno(), size)
+        self._mapped.add(mapped)
+        array = np.frombuffer(mapped, dtype).reshape(shape)
         array[...] = value
         return array
+
+    def map(self, path: Path) -> mmap.mmap:
+        """The bytes of a file where they lie, for reading."""
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._mapped.add(mapped)
+        return mapped
+
+    def release(self) -> None:
+        """Give back the memory of all that is mapped. What is needed again is read again, mostly from the cache."""
+        for mapped in list(self._mapped) if hasattr(mmap, "MADV_DONTNEED") else ():
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""

@@ -142,7 +142,7 @@ class Sketches:
 
 def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:
     """Map the sketch files (Arrow IPC, in shard order) into memory."""
-    readers = [pa.ipc.open_file(pa.memory_map(str(path))) for path in paths]
+    readers = [pa.ipc.open_file(pa.py_buffer(memory.map(path))) for path in paths]
     batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
     batches = [batch for batch in batches if batch.num_rows]
     sets = [_sets(batch.column("shingles")) for batch in batches]

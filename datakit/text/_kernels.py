@@ -42,11 +42,9 @@ def decode(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def may_not_be_nfc(data, offsets, pages, entries):  # type: ignore[no-untyped-def]
-    """Rows that NFC may change (bool per row): the quick check of UAX #15, exact for "no", cautious for "yes"."""
-    rows = len(offsets) - 1
-    suspect = np.zeros(rows, dtype=np.bool_)
-    for row in range(rows):
+def may_not_be_nfc(data, offsets, pages, entries, suspect):  # type: ignore[no-untyped-def]
+    """Set `suspect` (bool per row, false) where NFC may change a row: the quick check of UAX #15, exact for "no"."""
+    for row in range(len(offsets) - 1):
         i, end = offsets[row], offsets[row + 1]
         previous_class = np.uint32(0)
         while i < end:
@@ -70,7 +68,6 @@ def may_not_be_nfc(data, offsets, pages, entries):  # type: ignore[no-untyped-de
                 previous_class = combining
             if suspect[row]:
                 break
-    return suspect
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -5,14 +5,17 @@ import unicodedata
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.text import _kernels
-from datakit.text.buffers import string_array, string_buffers
+from datakit.native import Kernels
+from datakit.text.buffers import Bytes, Offsets, string_array, string_buffers
 from datakit.text.characters import character_table
 
 DIGEST_BYTES = 16
+
+_kernels = Kernels("datakit.text._kernels")
 
 
 def normalize(array: pa.Array) -> pa.Array:
@@ -45,13 +48,22 @@ def binary_digest(array: pa.Array) -> pa.Array:
 def _compose(array: pa.Array) -> pa.Array:
     data, offsets = string_buffers(array)
     table = character_table()
-    suspect = _kernels.may_not_be_nfc(data, offsets, table.pages, table.entries)
+    suspect = may_not_be_nfc(data, offsets, table.pages, table.entries)
     if not suspect.any():
         return array
     texts = array.filter(pa.array(suspect)).to_pylist()
     return pc.replace_with_mask(
         array, pa.array(suspect), pa.array([unicodedata.normalize("NFC", text) for text in texts], type=array.type)
     )
+
+
+def may_not_be_nfc(
+    data: Bytes, offsets: Offsets, pages: npt.NDArray[np.uint16], entries: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.bool_]:
+    """Which texts NFC may change, bool (rows,): exact for false, cautious for true."""
+    suspect = np.zeros(len(offsets) - 1, dtype=np.bool_)
+    _kernels.may_not_be_nfc(data, offsets, pages, entries, suspect)
+    return suspect
 
 
 def _digests(array: pa.Array) -> bytes:
