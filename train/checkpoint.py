@@ -3,6 +3,7 @@
     config.json, model.safetensors, tokenizer files   loads as it is with any reader of that layout
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; nothing is pickled
     adapter_config.json, adapter_model.safetensors    of a run with LoRA instead of the model: the adapters alone
+    ema.safetensors                                   averaged weights, of a run that keeps them
     state.json                                        the step, what the run was made of, every file's SHA-256
 
 A checkpoint is written aside, flushed to the disk and renamed whole; one that a crash cut short has no such name, and
@@ -24,9 +25,11 @@ from safetensors.torch import load_file, save_file
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import lora
+from train.average import WeightAverage
 from train.hf import copy_files, write_model
 from train.lora import Adapters, trained
 from train.model import CausalLM
+from train.optimizers import Optimizers
 
 FORMAT = "train.checkpoint"
 FORMAT_VERSION = 1
@@ -49,6 +52,8 @@ class State:
     """The run's resolved configuration."""
     base_sha256: str = ""
     """Of a run with LoRA: the fingerprint of the model that its adapters belong to."""
+    loop: dict[str, Any] = field(default_factory=dict)
+    """What else the loop goes on from."""
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by file name."""
 
@@ -61,9 +66,10 @@ def save(
     folder: Path,
     state: State,
     model: CausalLM,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None = None,
+    average: WeightAverage | None = None,
 ) -> Path:
     """Write the checkpoint of `state.step` under `folder` and return where it lies; of `adapters` it holds these alone.
 
@@ -73,7 +79,7 @@ def save(
     place = folder / f"step_{state.step:08d}"
     aside = folder / f".{place.name}.{os.getpid()}.tmp"
     try:
-        _write(aside, state, model, optimizer, tokenizer_files, adapters)
+        _write(aside, state, model, optimizer, tokenizer_files, adapters, average)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(aside, ignore_errors=True)
         raise InputError(f"{place}: cannot write the checkpoint ({e}); make room and go on with --resume") from None
@@ -89,9 +95,10 @@ def _write(
     aside: Path,
     state: State,
     model: CausalLM,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None,
+    average: WeightAverage | None,
 ) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
@@ -102,6 +109,8 @@ def _write(
         write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")
     save_file(_rng_tensors(), aside / "rng.safetensors")
+    if average:
+        average.save(aside)
     files = {f.name: sha256_file(f) for f in sorted(aside.iterdir())}
     body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
     text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
@@ -123,7 +132,7 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _optimizer_tensors(model: CausalLM, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def _optimizer_tensors(model: CausalLM, optimizer: Optimizers) -> dict[str, torch.Tensor]:
     return {
         f"{name}/{key}": value.detach().cpu().contiguous()
         for name, parameter in trained(model).items()
@@ -138,7 +147,7 @@ def _rng_tensors() -> dict[str, torch.Tensor]:
     return states
 
 
-def restore(place: Path, model: CausalLM, optimizer: torch.optim.Optimizer) -> None:
+def restore(place: Path, model: CausalLM, optimizer: Optimizers) -> None:
     """Put a checked checkpoint's weights, optimizer state and generator states back.
 
     Raises:
