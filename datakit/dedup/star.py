@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from datakit.dedup.components import first_of_component
 from datakit.dedup.lsh import Buckets
-from datakit.dedup.memory import Memory
+from datakit.dedup.memory import Memory, parts
 from datakit.native import Kernels
 
 _kernels_sets, _kernels_star = Kernels("datakit.dedup._kernels_sets"), Kernels("datakit.dedup._kernels_star")
@@ -117,7 +117,7 @@ def star(
         )
         compared, visited = compared + tried, visited + steps
         memory.release()
-    return Clusters(survivor, _similarity(survivor, shared, length), compared, visited)
+    return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
 
 
 def _index(rows: Rows, bucket_sizes: npt.NDArray[np.int64], crowd: int, memory: Memory) -> Index:
@@ -139,19 +139,26 @@ def _room(length: npt.NDArray[np.int64], memory: Memory) -> Room:
     return Room(mark, found, np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(_LEVELS, np.int64))
 
 
-def components(buckets: Buckets, address: npt.NDArray[np.uint64], length: npt.NDArray[np.int64]) -> Clusters:
+def components(
+    buckets: Buckets, address: npt.NDArray[np.uint64], length: npt.NDArray[np.int64], memory: Memory
+) -> Clusters:
     """The first row of each chain of shared bands stays. The similarity with it is exact, and may be low."""
     first = first_of_component(buckets)
     survivor = np.where(first == np.arange(len(first)), -1, first)
     shared = np.zeros(len(first), dtype=np.int64)
     _kernels_sets.shared_with(address, length, survivor, shared)
-    return Clusters(survivor, _similarity(survivor, shared, length), int((survivor >= 0).sum()), 0)
+    return Clusters(survivor, _similarity(survivor, shared, length, memory), int((survivor >= 0).sum()), 0)
 
 
 def _similarity(
-    survivor: npt.NDArray[np.int64], shared: npt.NDArray[np.int64], length: npt.NDArray[np.int64]
+    survivor: npt.NDArray[np.int64], shared: npt.NDArray[np.int64], length: npt.NDArray[np.int64], memory: Memory
 ) -> npt.NDArray[np.float64]:
-    return np.where(survivor < 0, 1.0, to_thousandths(shared, length + length[survivor] - shared))
+    similarity = memory.full(survivor.shape, 1, np.float64)
+    for part in parts(len(survivor)):
+        dropped = part.start + np.flatnonzero(survivor[part] >= 0)
+        both = shared[dropped]
+        similarity[dropped] = to_thousandths(both, length[dropped] + length[survivor[dropped]] - both)
+    return similarity
 
 
 def to_thousandths(shared: npt.NDArray[np.int64], union: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
