@@ -23,6 +23,7 @@ from datakit.run.job import Job, Run, way
 from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
 from datakit.stage import with_column
+from datakit.text.normalize import hash_values
 from datakit.write import Split, read_shard
 
 FEW_BYTES = 256 << 20
@@ -134,7 +135,7 @@ def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit
                 raise InputError(_complaint(batch.quarantined.slice(0, 1).to_pylist()[0]))
             out.write("kept", batch.rows)
             out.write("quarantine", batch.quarantined)
-            hashes.append(_hash_ids(batch.rows.column("id")))
+            hashes.append(hash_values(batch.rows.column("id")))
             rows, bad = batch.rows.num_rows, batch.quarantined.num_rows
             count = count.plus(Count(into=rows + bad, kept=rows, quarantined=bad))
             size += batch.rows.nbytes
@@ -157,11 +158,6 @@ def _complaint(row: dict[str, Any]) -> str:
     where = f"{row['file']}, line {row['line']}, byte {row['byte_offset']}"
     found = bytes(row["raw"])[:80]
     return f"{where}: {row['reason']}: {row['detail']} (found {found!r}). Without --strict the row is quarantined."
-
-
-def _hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
-    digests = (hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids.to_pylist())
-    return np.frombuffer(b"".join(digests), "<u8")
 
 
 def _clashes(staged: Path, parsed: Sequence[Result]) -> dict[int, dict[int, str]]:
@@ -205,7 +201,7 @@ def _free(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: 
     while True:
         seen[name] += 1
         new = f"{name}#{seen[name]}"
-        mark = _hash_ids(pa.array([new]))[0]
+        mark = hash_values(pa.array([new]))[0]
         at = int(np.searchsorted(taken, mark))
         if int(mark) not in made and (at == len(taken) or taken[at] != mark):
             made.add(int(mark))

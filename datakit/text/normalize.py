@@ -45,6 +45,22 @@ def binary_digest(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(DIGEST_BYTES), len(array), buffers)
 
 
+def stated_digest(hashes: pa.Array) -> pa.Array:
+    """`digest`'s hex digits as the 16 bytes each that `binary_digest` gives."""
+    data, offsets = string_buffers(hashes)
+    digits = data[offsets[0] : offsets[-1]].tobytes()
+    buffers = [None, pa.py_buffer(bytes.fromhex(digits.decode()))]
+    return pa.Array.from_buffers(pa.binary(DIGEST_BYTES), len(hashes), buffers)
+
+
+def hash_values(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each value of a string array: for finding equal ones, which are to be compared themselves."""
+    data, offsets = string_buffers(array)
+    hashes = np.empty(len(array), dtype=np.uint64)
+    _kernels.hash_values(data, offsets, hashes)
+    return hashes
+
+
 def _compose(array: pa.Array) -> pa.Array:
     data, offsets = string_buffers(array)
     table = character_table()
