@@ -89,8 +89,11 @@ class Job:
         finished = partial(current, self.manifest, self.key)
         return Work(self.data, self.key, self.run.executor, self.run.progress, lambda: finished() is not None)
 
-    def close(self, work: Work, *, ledger: Ledger, shards: list[Shard], facts: dict[str, Any], kind: str = "") -> Path:
-        """Write the manifest; the stage is complete when this returns."""
+    def close(
+        self, work: Work, *, ledger: Ledger, shards: list[Shard], facts: dict[str, Any], kind: str = "",
+        about: dict[str, Any] | None = None,
+    ) -> Path:  # fmt: skip
+        """Write the manifest; the stage is complete when this returns. `about` is more for the run file."""
         assert not list(ledger.problems()), list(ledger.problems())
         self.insist(ledger, facts)
         manifest = Manifest(
@@ -105,7 +108,7 @@ class Job:
             shards=tuple(shards),
             facts=facts | ({"resources": self.resources} if self.resources else {}),
         )
-        about = {
+        run = {
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
             "seconds": round(time.time() - self.started, 2),
             "workers": self.run.executor.workers,
@@ -115,7 +118,7 @@ class Job:
             "datakit": __version__,
             "data": relpath(self.data, self.manifest.parent),
         }
-        save(self.manifest, manifest, about | self.lay)
+        save(self.manifest, manifest, run | (about or {}) | self.lay)
         work.finish()
         return self.manifest
 

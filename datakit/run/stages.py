@@ -62,7 +62,17 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), 
         made += index
         made += attach(job.data, getattr(stage, "files", dict)())
         facts |= getattr(stage, "facts", dict)()
-        return job.close(work, ledger=ledger, shards=made, facts=facts, kind=getattr(stage, "output_kind", ""))
+        kind = getattr(stage, "output_kind", "")
+        return job.close(work, ledger=ledger, shards=made, facts=facts, kind=kind, about=_measured(run, stage, results))
+
+
+def _measured(run: Run, stage: Stage, results: Sequence[Result]) -> dict[str, Any]:
+    """How the work went, told and for the run file."""
+    counts = sum((Counter(r["measured"]) for r in results if "measured" in r), Counter[str]())
+    if not counts:
+        return {}
+    run.progress.line(f"{stage.name}: {cast(Any, stage).told(counts)}")
+    return {"measured": dict(counts)}
 
 
 def _reduce(
@@ -177,7 +187,7 @@ def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: 
         "count": count.to_json(),
         "tokens": None if tokens is None else tokens.to_json(),
         "notes": dict(notes),
-    }
+    } | ({"measured": stage.measured()} if hasattr(stage, "measured") else {})
 
 
 def _count(batch: pa.RecordBatch, kept: pa.RecordBatch, dropped: pa.RecordBatch, edited: pa.Array | None) -> Count:
