@@ -105,8 +105,19 @@ def test_rows_taken_out_of_an_index_are_taken_out_of_the_chain(datakit: Callable
     assert "of old x" not in dropped(chain / "last") and version(chain / "last") != before
     assert load(chain / "last/manifest.json").facts["resources"]["against"][0]["removed"] == 1
     assert datakit("verify", "last").code == 0
+    assert "which rows?" in datakit("index", "remove", "old").err
     (chain / "none").write_text("\n")
     assert "holds no ids" in datakit("index", "remove", "old", "none").err
+
+
+def test_rows_that_a_later_stage_dropped_can_be_taken_out(datakit: Callable, chain: Path) -> None:
+    assert datakit("filter", "old", "--output", "later", "--set", "gopher_quality.min_words=100000").code == 0
+    said = datakit("index", "remove", "next", "--dropped-by", "later")
+    assert said.code == 1 and "expected the manifest of a stage that came after the dedup" in said.err
+    said = datakit("index", "remove", "old", "--dropped-by", "later")
+    assert said.out == "3 rows removed from the index; 0 were before\n", said.err
+    assert datakit("dedup", "next.jsonl", "--output", "again", "--against", "old").code == 0
+    assert load(chain / "again/manifest.json").ledger.rows.kept == len(NEXT)
 
 
 @pytest.mark.parametrize(
