@@ -30,6 +30,6 @@ def test_candidates_follow_the_curve_within_a_hundredth(recall: Recall) -> None:
 
 
 def test_twenty_seeds_are_off_by_no_more_than_chance(recall: Recall) -> None:
-    """Within 0.01 is what 20 seeds reach one time in five only: the pairs of a bin share documents (bench/LOG.md)."""
+    """8 of 50 groups of 20 seeds are within 0.01 everywhere: pairs of a bin share documents (bench/LOG.md)."""
     for found in recall.bins(20):
         assert abs(found.share - found.expected) <= max(3.5 * found.standard_error, 0.002), found
