@@ -2,6 +2,7 @@
 
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os.path import realpath, relpath
@@ -15,7 +16,7 @@ from datakit import __version__
 from datakit.config import resolved
 from datakit.errors import DatakitError, UsageError
 from datakit.execute.local import Local
-from datakit.manifest import Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
+from datakit.manifest import AGAINST, Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
 from datakit.run.lineage import code_hash, current, key_of, parent_entry
 from datakit.run.place import Place
 from datakit.run.work import Progress, Work
@@ -122,8 +123,20 @@ class Job:
         return self.manifest
 
 
-def begin(run: Run, stage: str, parents: list[Path], config: Any, resources: dict[str, Any]) -> Job:
-    """The job of a stage on parent manifests, the first of which gives the kind."""
+def begin(
+    run: Run,
+    stage: str,
+    parents: list[Path],
+    config: Any,
+    resources: dict[str, Any],
+    against: Sequence[Path] = (),
+) -> Job:
+    """The job of a stage on parent manifests, the first of which gives the kind.
+
+    `against` are manifests whose rows are compared with.
+    """
+    uses = [*([""] * len(parents)), *([AGAINST] * len(against))]
+    parents = [*parents, *against]
     manifests = [load(p) for p in parents]
     target = run.place.manifest(stage).parent
     for path, manifest in zip(parents, manifests, strict=True):
@@ -134,7 +147,7 @@ def begin(run: Run, stage: str, parents: list[Path], config: Any, resources: dic
         stage=stage,
         kind=manifests[0].kind,
         config=resolved(config),
-        parents=tuple(parent_entry(p, m) for p, m in zip(parents, manifests, strict=True)),
+        parents=tuple(parent_entry(*entry) for entry in zip(parents, manifests, uses, strict=True)),
         lay={"parents": {m.version: way(target, p) for p, m in zip(parents, manifests, strict=True)}},
         resources=resources,
     )
@@ -157,15 +170,19 @@ def tables(manifest: Manifest, role: str) -> tuple[Shard, ...]:
     return tuple(s for s in manifest.of_role(role) if s.path.endswith(".parquet"))
 
 
-def ancestors(path: Path) -> list[tuple[Path, Manifest]]:
-    """The manifest at `path` and those it was made from, nearest first, as far as they can be found."""
+def ancestors(path: Path, *, against: bool = False) -> list[tuple[Path, Manifest]]:
+    """The manifest at `path` and those it was made from, nearest first, as far as they can be found.
+
+    With `against`, also those whose rows were compared with.
+    """
     found: dict[str, tuple[Path, Manifest]] = {}
     waiting = [path]
     while waiting:
         path = waiting.pop(0)
         manifest = load(path)
         if found.setdefault(manifest.version, (path, manifest))[0] == path:
-            places = [find_parent(path, p) for p in manifest.parents if "manifest" in p]
+            parents = [p for p in manifest.parents if "manifest" in p and (against or p.get("use") != AGAINST)]
+            places = [find_parent(path, p) for p in parents]
             waiting += [p for p in places if p is not None]
     return list(found.values())
 
@@ -179,6 +196,19 @@ def duplicate_of_dropped(parents: list[Path], data: Path, made: list[Shard]) -> 
     gone, count = pa.chunked_array(ids), 0
     for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
         for shard in tables(manifest, "dropped") if manifest.stage == "dedup" else ():
-            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
-                count += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
+            for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
+                count += pc.sum(pc.is_in(_named_here(batch), gone)).as_py() or 0
     return {"duplicate_of_dropped": count} if count else {}
+
+
+def _survivor_columns(manifest: Manifest) -> list[str]:
+    """The columns that name the row which stays for a dropped one, and the dataset where it lies if it is another."""
+    elsewhere = any(p.get("use") == AGAINST for p in manifest.parents)
+    return ["duplicate_of", "duplicate_in"] if elsewhere else ["duplicate_of"]
+
+
+def _named_here(batch: pa.RecordBatch) -> pa.Array:
+    """The survivors of dropped rows; null where they lie in another dataset, whose ids are of its own."""
+    if "duplicate_in" not in batch.schema.names:
+        return batch.column("duplicate_of")
+    return pc.if_else(pc.is_null(batch.column("duplicate_in")), batch.column("duplicate_of"), None)
