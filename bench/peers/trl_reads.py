@@ -6,9 +6,9 @@
 `masks`: TRL ships the templates of well-known models and, for each, one that it has patched with generation blocks. The
 mask that transformers makes from the patched one is compared with ours, from the patched one and, where it renders the
 same text, from the original one, which has no blocks. Two things may differ, and are told: a patched template may have
-the model learn a part of what the generation prompt says already, and the new line behind its end token. `train`:
-`datasets` loads the file and SFTTrainer trains on it as it is; the first loss must be that of every sequence by itself.
-Each exits with 1 where something else differs.
+the model learn a part of what the generation prompt says already, and what follows an end token (a new line, the end
+of the conversation). `train`: `datasets` loads the file and SFTTrainer trains on it as it is; the first loss must be
+that of every sequence by itself. Each exits with 1 where something else differs.
 """
 
 import argparse
@@ -120,7 +120,8 @@ def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools:
         return "equal"
     ids, mask = found
     less = {k for k, (a, b) in enumerate(zip(mask, expected[1], strict=True)) if a < b}
-    behind = {k for k in less if k and mask[k - 1] and not tokenizer.decode([ids[k]]).strip()}
+    behind = {k for k in less if mask[k - 1] and not tokenizer.decode([ids[k]]).strip()}
+    behind |= {k for k in less if k == len(ids) - 1 and ids[k] == tokenizer.eos_id}  # of the conversation, not a turn
     asked = [tokenizer.prompt_after(role) for role in ("user", "tool")]
     learnt = [k for k in range(1, len(mask)) if mask[k] and k - 1 in less]
     runs = [[*takewhile(less.__contains__, range(k - 1, 0, -1))][::-1] for k in learnt]

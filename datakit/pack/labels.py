@@ -143,6 +143,8 @@ class _Turns:
         own = self.own[i]
         start = self._marked(i, own) if self.whole.generated else self._found(i)
         last = max((b for _, b in own if b > start), default=start)
+        if bisect_left(self.ends, (start, 0, 0)) < bisect_left(self.ends, (last, 0, 0)):
+            last = self._last_alone(i, start, last)
         end = self._end(i, last)
         inside = bisect_right(self.whole.spans, start, key=lambda span: span[1])  # the first that ends behind the start
         while inside < len(self.whole.spans) and self.whole.spans[inside][0] < end:
@@ -172,6 +174,13 @@ class _Turns:
             if start < at + len(prompt) <= first and self.whole.text.startswith(prompt, at):
                 return at + len(prompt)
         return start
+
+    def _last_alone(self, i: int, start: int, last: int) -> int:
+        """Where the text of turn `i` ends if nothing follows it: the next header may say its text again, as gpt-oss
+        names a called function in that of the result."""
+        alone = self.tokenizer.render(tracked_messages(self.messages[: i + 1]), self.tools)
+        found = max((b for _, b, tag in alone.spans if of(tag) == i and b > start), default=start)
+        return found if found < last and alone.text[:found] == self.whole.text[:found] else last
 
     def _end(self, i: int, last: int) -> int:
         """Where the end token of turn `i`, whose text ends at `last`, ends: the one that ends a plain answer too, or

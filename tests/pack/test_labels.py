@@ -247,6 +247,20 @@ def test_a_call_that_another_token_ends_is_learnt_up_to_it(with_added, tmp_path)
     assert ours(tokenizer, row) == made.turn("assistant", "b", True).done()
 
 
+def test_a_called_name_in_the_header_of_the_result_is_not_learnt(with_added, tmp_path):
+    """gpt-oss's way: <|start|>functions.NAME to=assistant."""
+    role = "{{ m.role if m.role != 'tool' else 'tool ' + messages[loop.index0 - 1].tool_calls[0].name }}"
+    head = "{% for m in messages %}{{ '<|im_start|>' }}" + role + "{{ '\\n' }}"
+    calls = "{% if m.tool_calls %}{{ m.tool_calls[0].name + '<|call|>' }}{% else %}"
+    tokenizer = with_added(head + calls + "{{ m.content + '<|im_end|>' }}{% endif %}{% endfor %}" + ASK, "<|call|>",
+                           special=True)  # fmt: skip
+    made = ByHand(tmp_path).special("<|im_start|>").text("user\nq").special("<|im_end|>").special("<|im_start|>")
+    made.text("assistant\n").text("look", True).special("<|call|>", True).special("<|im_start|>").text("tool look\n42")
+    made.special("<|im_end|>").special("<|im_start|>").text("assistant\n").text("b", True).special("<|im_end|>", True)
+    row = [user("q"), says("", tool_calls='[{"name": "look"}]'), {"role": "tool", "content": "42"}, says("b")]
+    assert ours(tokenizer, row) == made.done()
+
+
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_generation_block_may_begin_in_the_header_and_end_behind_the_end_token(with_added, trained, answer):
     """As TRL patches ChatML."""
