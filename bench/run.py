@@ -1,6 +1,6 @@
 """`make bench`: every side-by-side comparison, one after another, on the corpora beside the repository.
 
-    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, tokenize
+    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, line, tokenize
 
 Peers get an environment of their own, bench/peers/.venv, from the pinned requirements; it is made once.
 """
@@ -22,6 +22,7 @@ COMPARISONS: dict[str, tuple[str, list[str], list[str], bool]] = {
     "kernel": ("dedup.py", ["kernel"], NODEJS, False),
     "filters": ("filters.py", [], ENGLISH, True),
     "language": ("language.py", ["speed"], ["web"], False),
+    "line": ("line.py", ["--megabytes", "8", "../tokenizers/smollm"], [*NODEJS, *ENGLISH], True),
     "tokenize": ("bpe.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, False),
 }
 """By name: script, its first arguments, its corpora, whether it needs the peers' environment."""
