@@ -9,7 +9,7 @@ a time: only the ends of words, brackets and characters beyond ASCII are looked 
 import numpy as np
 from numba import njit
 
-from datakit.filter import _kernels_phrases as phrases
+import datakit.filter._kernels_phrases as phrases
 from datakit.filter._kernels_bytes import below, first, load, same
 from datakit.filter._kernels_phrases import matches
 from datakit.text._kernels import decode
