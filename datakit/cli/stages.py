@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from datakit.cli.flags import common, flow, stage_flags
+from datakit.cli.flags import StageCommand, common, flow, stage_flags
 from datakit.cli.tables import ledger_lines
 from datakit.manifest import data_dir, load
 from datakit.recipe import OFF, STAGES, load_recipe, write_recipe
@@ -60,7 +60,7 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
     click.echo(f"wrote {path.relative_to(Path.cwd())}: read it, then `datakit run --dataset {dataset}`")
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @common
 @click.option("--until", type=click.Choice(STAGES), help="The last stage to run.")
 def run(until: str | None, **flags: Any) -> None:
@@ -68,7 +68,7 @@ def run(until: str | None, **flags: Any) -> None:
     do(None, (), until, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("ingest")
@@ -77,7 +77,7 @@ def ingest(inputs: tuple[str, ...], **flags: Any) -> None:
     do("ingest", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("normalize")
@@ -86,7 +86,7 @@ def normalize(inputs: tuple[str, ...], **flags: Any) -> None:
     do("normalize", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("language")
@@ -95,7 +95,7 @@ def language(inputs: tuple[str, ...], **flags: Any) -> None:
     do("language", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("dedup")
@@ -104,7 +104,7 @@ def dedup(inputs: tuple[str, ...], **flags: Any) -> None:
     do("dedup", inputs, **flags)
 
 
-@click.command("filter", context_settings=CONTEXT)
+@click.command("filter", cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("filter")
@@ -115,7 +115,7 @@ def filter_(inputs: tuple[str, ...], evals: tuple[str, ...], sets: tuple[str, ..
     do("filter", inputs, sets=(*sets, *named), **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("classify")
@@ -124,7 +124,7 @@ def classify(inputs: tuple[str, ...], **flags: Any) -> None:
     do("classify", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("perplexity")
@@ -142,7 +142,7 @@ def tokenize(inputs: tuple[str, ...], **flags: Any) -> None:
     do("tokenize", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("pack")
