@@ -11,14 +11,17 @@ import torch
 from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
-from train import checkpoint, flags, hf, lora
+from datakit.pack.chat import ChatTokenizer
+from train import checkpoint, flags, hf, lora, untie
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
 from train.lora import Adapters, LoraConfig
+from train.mlp import MoeConfig
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.optimizers import Optimizers
+from train.options import ModelOptions
 from train.precision import allow_tf32
 
 
@@ -40,8 +43,15 @@ class RunConfig:
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
+    qk_norm: bool = option(False, "a preset's queries and keys are normalised a head (Qwen3)")
+    moe: MoeConfig = section(MoeConfig)
+    options: ModelOptions = section(ModelOptions)
 
     def __post_init__(self) -> None:
+        if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
+            raise UsageError(
+                "options of the model are for random weights: the one of --init has its own in config.json"
+            )
         if self.lora.lora_rank and not self.init:
             raise UsageError("name the model that adapters are trained for with --init: random weights need training")
         if not self.manifest:
@@ -97,10 +107,10 @@ def open_data(config: RunConfig) -> Mixture:
     return data
 
 
-def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Trainer:
+def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
     """Everything a run needs, checked against each other; prints what it is about to do.
 
-    `data` are the manifest's rows where the objective has opened them already.
+    `data` are the manifest's rows, `model` is what to train, where the objective has opened or made them already.
 
     Raises:
         DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
@@ -112,7 +122,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Train
         allow_tf32(device)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
-    model = make_model(config, data)
+    model = model or make_model(config, data)
     adapters = _adapters(config, model)
     model = model.to(device)
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
@@ -122,10 +132,13 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Train
     average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
     stream = StepStream(data, config.data, config.loop.seed)
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
+    untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
+    if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
+        raise ConfigError("head_lr_ratio: the output head is the embedding matrix here; it moves by embed_lr_ratio")
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
-        base_sha256=adapters.base_sha256 if adapters else "",
+        stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     state = _resume(config, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
     run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
@@ -133,9 +146,17 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Train
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
         state=state, total_steps=steps, device=device, adapters=adapters, average=average,
+        untie_step=untie_step,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _stop_ids(data: Mixture) -> tuple[int, ...]:
+    """The tokens at which an answer ends, for whoever generates from the checkpoint."""
+    if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
+        return ()
+    return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 
 
 def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
@@ -159,7 +180,10 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
         check_fits(folder, model, data)
         return model
     preset = PRESETS[config.preset]
-    size = replace(preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len))
+    size = replace(
+        preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len),
+        qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe, options=config.options,
+    )  # fmt: skip
     model = CausalLM(size)
     model.init_weights(torch.Generator().manual_seed(config.loop.seed))
     return model
@@ -218,6 +242,8 @@ def _resume(
             f"course than it would in one run of {config.loop.steps} (--stop-at ends a run early without changing it)",
             flush=True,
         )
+    if untie.is_untied(place, model):
+        untie.untie(model, optimizer, config.optim, average)
     checkpoint.restore(place, model, optimizer)
     if average:
         average.restore(place)
