@@ -1,6 +1,6 @@
 """Packing: density against best-fit decreasing over the whole set at once, and millions of tokens a second on one core.
 
-    python bench/pack.py ../shared/tokenizers/minimind ../shared/corpora/sft/gpteacher ../shared/corpora/sft/gsm8k/train.jsonl
+    python bench/pack.py ../shared/tokenizers/minimind ../shared/corpora/sft/gpteacher ../shared/corpora/sft/sharegpt_zh
 
 Each corpus is tokenized first, which is not counted. Packing is timed from Arrow batches to bin2d on the disk, on the
 rows taken `--repeat` times over. Fails where best fit leaves a density below 0.99, or 0.2% below that of best-fit
