@@ -26,7 +26,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
 from train import checkpoint
 from train.average import WeightAverage
-from train.data import Batch, StepStream
+from train.data import Batch, Packet, StepStream
 from train.distributed import GradientSum, Ranks, put_together
 from train.lora import Adapters
 from train.model import CausalLM
@@ -184,7 +184,7 @@ class Trainer:
         """
         self.stream.first_step = self.state.step
         metrics = Metrics(self.out / "metrics.jsonl", self.state.step) if self.ranks.first else None
-        steps = iter(self.stream)
+        steps = self.stream.packets()
         with self.interrupt.watching(), self.ranks.talking():
             while self.state.step < self.total_steps:
                 report = self._step(steps)
@@ -206,7 +206,7 @@ class Trainer:
         stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
         return step in (self.total_steps, self.loop.stop_at) or stopping
 
-    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
+    def _step(self, steps: Iterator[list[Packet]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
         lr = learning_rate(self.optim, step, self.total_steps)
