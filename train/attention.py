@@ -63,14 +63,14 @@ class Segments:
     def unfolded(cls, sequences_4S: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
         """Segments of what `arranged` gives, token by token, on the device where `sequences_4S` is."""
         starts, lengths, slots, number = sequences_4S
-        count = torch.arange(max(tokens, starts.numel()), device=starts.device)
-        of_N = torch.repeat_interleave(count[: starts.numel()], lengths, output_size=tokens)
-        offset = count[:tokens] - (lengths.cumsum(0) - lengths)[of_N]
-        tokens_N = offset + starts[of_N]
+        before = lengths.cumsum(0) - lengths
+        offset = torch.arange(tokens, device=starts.device) - repeated(before, lengths, tokens)
+        tokens_N = offset + repeated(starts, lengths, tokens)
         positions, sequence = (
-            count.new_zeros(rows * width).index_copy_(0, tokens_N, x).view(rows, width) for x in (offset, number[of_N])
+            offset.new_zeros(rows * width).scatter_(0, tokens_N, x).view(rows, width)
+            for x in (offset, repeated(number, lengths, tokens))
         )
-        return cls(positions, sequence, tokens_N, offset + slots[of_N], groups)
+        return cls(positions, sequence, tokens_N, offset + repeated(slots, lengths, tokens), groups)
 
     def to(self, device: torch.device | str) -> "Segments":
         """The same on another device."""
@@ -91,6 +91,13 @@ def arranged(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Gro
     kinds, counts = np.unique(widths, return_counts=True)
     table = np.stack([starts_S[order], lengths, np.cumsum(widths) - widths, number[order]])
     return torch.from_numpy(table), tuple(zip(counts.tolist(), kinds.tolist(), strict=True)), int(lengths.sum())
+
+
+def repeated(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
+    """Each value as often as its count says, `total` in all."""
+    if values_S.device.type == "cpu":  # numpy's is eight times faster
+        return torch.from_numpy(np.repeat(values_S.numpy(), counts_S.numpy()))
+    return torch.repeat_interleave(values_S, counts_S, output_size=total)
 
 
 def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:

@@ -18,7 +18,7 @@ from torch.utils.data import IterableDataset
 from datakit.config import option, resolved
 from datakit.errors import ConfigError, IntegrityError
 from datakit.pack.format import Header
-from train.attention import Groups, Segments, arranged
+from train.attention import Groups, Segments, arranged, repeated
 from train.loss import IGNORED
 from train.order import Int64, MicroBatch, Order, Split, StepPlan
 from train.packed import Mixture as Mixture
@@ -112,7 +112,7 @@ class Packet:
         """The micro-batch, unfolded on the device; from pinned memory nothing waits for the copies."""
         (rows, width), ids_BS = self.ids_BS.shape, self.ids_BS.to(device, non_blocking=True).long()
         pos_L = self._positions(device)
-        targets_L = ids_BS.flatten()[pos_L + pos_L // (width - 1) + 1]  # an id row is one longer than a row of inputs
+        targets_L = ids_BS[:, 1:].flatten().index_select(0, pos_L)
         targets_L[self.labels :] = IGNORED
         table = self.sequences_4S.to(device, non_blocking=True)
         return Batch(
@@ -126,7 +126,7 @@ class Packet:
             return self.label_pos_L.to(device, non_blocking=True).long()
         assert self.runs_2R is not None
         starts, counts = self.runs_2R.to(device, non_blocking=True)
-        before = torch.repeat_interleave(starts - (counts.cumsum(0) - counts), counts, output_size=self.labels)
+        before = repeated(starts - (counts.cumsum(0) - counts), counts, self.labels)
         return before + torch.arange(self.labels, device=before.device)
 
 
