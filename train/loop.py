@@ -26,6 +26,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
 from train import checkpoint
 from train.average import WeightAverage
+from train.balance import Balance
 from train.data import Batch, Packet, StepStream
 from train.distributed import GradientSum, Ranks, put_together
 from train.lora import Adapters
@@ -35,6 +36,7 @@ from train.optimizers import Optimizers
 from train.precision import AUTOCAST, LossScale
 from train.report import Metrics, StepReport, peak_flops
 from train.schedule import learning_rate
+from train.untie import untie
 
 
 class LossSum(NamedTuple):
@@ -160,6 +162,8 @@ class Trainer:
     loss_scale: LossScale | None = None
     """Of fp16."""
     ranks: Ranks = field(default_factory=Ranks)
+    untie_step: int = 0
+    """The step that begins with a head of its own; 0: none."""
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -170,11 +174,19 @@ class Trainer:
             self.model.compile_parts()
         self.peak = peak_flops(self.device)
         self.sharded = isinstance(self.model, FSDPModule)
-        self.gradient_sum = GradientSum(self.ranks, self.model) if self.ranks.size > 1 and not self.sharded else None
+        self._sum_gradients()
         self.precision = precision(self.loop.dtype, self.device)
         self.model.checkpoint_every = self.loop.checkpoint_every
+        moe = self.model.config.moe
+        self.balance: Balance | None = None
+        if moe.num_experts and moe.balance_weight:
+            self.balance = Balance(self.model, moe.balance_weight, self.state.loop.get("balance"))
         if self.precision == "fp16":
             self.loss_scale = LossScale(**self.state.loop.get("loss_scale", {}))
+
+    def _sum_gradients(self) -> None:
+        alone = self.ranks.size == 1 or self.sharded
+        self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
 
     def run(self) -> int:
         """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
@@ -209,6 +221,9 @@ class Trainer:
     def _step(self, steps: Iterator[list[Packet]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
+        if step == self.untie_step and self.model.config.tied_embeddings:
+            untie(self.model, self.optimizer, self.optim, self.average)
+            self._sum_gradients()
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         batches = [batch.to(self.device) for batch in next(steps)]
@@ -223,6 +238,9 @@ class Trainer:
         self._move(step, grad_norm)
         if self.loss_scale:
             means |= self.loss_scale.logged()
+        if self.balance:
+            self.balance.finish(count, self.ranks.sums)
+            means["busiest_expert"] = self.balance.busiest()
         report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
         return replace(report, logged=means)
 
@@ -230,13 +248,17 @@ class Trainer:
         """Gradients of the summed loss of all micro-batches; their count, and every sum, the loss's among them."""
         total, sums = 0, {"loss": 0.0}
         if isinstance(self.loss, StepLoss):
-            self.loss.begin(sum(b.labels for b in batches), sum(b.real_tokens for b in batches))
+            sizes = self.ranks.sums([sum(b.labels for b in batches), sum(b.real_tokens for b in batches)])
+            self.loss.begin(*map(int, sizes))
         for batch in batches:
             if self.gradient_sum and batch is batches[-1]:
                 self.gradient_sum.last_pass()
             with torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
-            if count or self.sharded:  # of a sharded model all ranks must pass through every layer
+                if self.balance:
+                    added = self.balance.loss(batch)
+                    loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
+            if count or self.balance or self.sharded:  # of a sharded model all ranks pass through every layer
                 (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
             total += count
             for name, value in {"loss": loss_sum, **logged}.items():
@@ -308,7 +330,8 @@ class Trainer:
         )  # fmt: skip
 
     def _save(self) -> None:
-        kept = {"loss_scale": self.loss_scale.state()} if self.loss_scale else {}
+        parts = {"loss_scale": self.loss_scale, "balance": self.balance}
+        kept = {name: part.state() for name, part in parts.items() if part}
         with put_together(self.model, self.optimizer) as optimizer:
             if self.ranks.first:
                 place = checkpoint.save(
