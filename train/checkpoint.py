@@ -2,6 +2,7 @@
 
     config.json, model.safetensors, tokenizer files   loads as it is with any reader of that layout
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; nothing is pickled
+    beside.safetensors                                what is trained with the model and is no part of it
     adapter_config.json, adapter_model.safetensors    of a run with LoRA instead of the model: the adapters alone
     ema.safetensors                                   averaged weights, of a run that keeps them
     state.json                                        the step, what the run was made of, every file's SHA-256
@@ -26,7 +27,7 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import lora
 from train.average import WeightAverage
-from train.hf import copy_files, write_model
+from train.hf import BESIDE, copy_files, write_model
 from train.lora import Adapters, trained
 from train.model import CausalLM
 from train.optimizers import Optimizers
@@ -50,6 +51,8 @@ class State:
     """What decides which rows make which step."""
     config: dict[str, Any]
     """The run's resolved configuration."""
+    stop_ids: tuple[int, ...] = ()
+    """Tokens that end an answer; empty for plain text."""
     base_sha256: str = ""
     """Of a run with LoRA: the fingerprint of the model that its adapters belong to."""
     loop: dict[str, Any] = field(default_factory=dict)
@@ -106,8 +109,10 @@ def _write(
         adapters.write(aside, model)
         copy_files(tokenizer_files, aside)
     else:
-        special_ids = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
-        write_model(aside, model, tokenizer_files, special_ids, own=True)
+        special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
+        write_model(aside, model, tokenizer_files, special, state.stop_ids, own=True)
+    if beside := {n: p.detach().cpu().contiguous() for n, p in trained(model).items() if n.startswith(BESIDE)}:
+        save_file(beside, aside / "beside.safetensors")
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")
     save_file(_rng_tensors(), aside / "rng.safetensors")
     if average:
@@ -157,6 +162,8 @@ def restore(place: Path, model: CausalLM, optimizer: Optimizers) -> None:
     parameters = trained(model)
     adapted = (place / lora.WEIGHTS).is_file()
     weights = lora.tensors(place)[0] if adapted else load_file(place / "model.safetensors")
+    if (beside := place / "beside.safetensors").is_file():
+        weights |= load_file(beside)
     wrong = [n for n in parameters.keys() | weights.keys() if _shape(parameters, n) != _shape(weights, n)]
     if wrong:
         name = min(wrong)

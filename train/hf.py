@@ -8,7 +8,7 @@ reader takes it for one of theirs.
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,8 @@ REQUIRED = {
     "use_sliding_window": False,
 }
 """Keys that change them, with the only value implemented."""
+BESIDE = "beside."
+"""Parameters under this name are trained with a model and are no part of it: never exported."""
 
 
 def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
@@ -288,18 +290,23 @@ def write_model(
     model: CausalLM,
     tokenizer_files: Iterable[Path],
     special_ids: dict[str, int | None],
+    stop_ids: Sequence[int] = (),
     own: bool = False,
 ) -> None:
     """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
+
+    `stop_ids` are the tokens that end an answer, where they are others than the one of `special_ids`.
 
     Raises:
         ModelError: as `config_to_hf`.
     """
     config = json.dumps(config_to_hf(model.config, special_ids, own), indent=2) + "\n"
     (folder / "config.json").write_text(config, encoding="utf-8")
-    ids = {k: v for k, v in special_ids.items() if v is not None}
+    ids: dict[str, Any] = {k: v for k, v in special_ids.items() if v is not None}
+    if stop_ids and list(stop_ids) != [ids.get("eos_token_id")]:
+        ids["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
-    weights = {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+    weights = {n: p.detach().cpu().contiguous() for n, p in model.named_parameters() if not n.startswith(BESIDE)}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     copy_files(tokenizer_files, folder)
 

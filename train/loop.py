@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -47,6 +47,15 @@ class LossSum(NamedTuple):
 
 
 Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
+
+
+@runtime_checkable
+class StepLoss(Protocol):
+    """An objective with parts that are means over other things than its divisor: it must know the whole step's."""
+
+    def begin(self, labels: int, tokens: int) -> None:
+        """The next micro-batches make a step of so many label tokens and real tokens."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,6 +227,8 @@ class Trainer:
     def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
         """Gradients of the summed loss of all micro-batches; their count, and every sum, the loss's among them."""
         total, sums = 0, {"loss": 0.0}
+        if isinstance(self.loss, StepLoss):
+            self.loss.begin(sum(b.labels for b in batches), sum(b.real_tokens for b in batches))
         for batch in batches:
             with torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))

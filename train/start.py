@@ -11,6 +11,7 @@ import torch
 from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
+from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora, untie
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
@@ -106,10 +107,10 @@ def open_data(config: RunConfig) -> Mixture:
     return data
 
 
-def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Trainer:
+def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
     """Everything a run needs, checked against each other; prints what it is about to do.
 
-    `data` are the manifest's rows where the objective has opened them already.
+    `data` are the manifest's rows, `model` is what to train, where the objective has opened or made them already.
 
     Raises:
         DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
@@ -121,7 +122,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Train
         allow_tf32(device)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
-    model = make_model(config, data)
+    model = model or make_model(config, data)
     adapters = _adapters(config, model)
     model = model.to(device)
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
@@ -137,7 +138,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Train
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
-        base_sha256=adapters.base_sha256 if adapters else "",
+        stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     state = _resume(config, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
     run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
@@ -149,6 +150,13 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None) -> Train
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _stop_ids(data: Mixture) -> tuple[int, ...]:
+    """The tokens at which an answer ends, for whoever generates from the checkpoint."""
+    if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
+        return ()
+    return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 
 
 def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
