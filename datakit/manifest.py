@@ -19,9 +19,9 @@ FORMAT = "datakit.manifest"
 FORMAT_VERSION = 1
 
 
-ROLES = ("kept", "dropped", "quarantine", "signals", "matches")
+ROLES = ("kept", "dropped", "quarantine", "signals", "matches", "cuts")
 """What a shard holds: rows that stayed, rows that went, records that could not be read; what was measured of rows, and
-which rows hold which evaluation items."""
+which rows hold which evaluation items; what was cut out of texts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,18 @@ from datakit.config import assign, build, check, options
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
 
-StageName = Literal["ingest", "normalize", "language", "dedup", "filter", "classify", "tokenizer", "tokenize", "pack"]
+StageName = Literal[
+    "ingest", "normalize", "language", "dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams", "filter",
+    "classify", "tokenizer", "tokenize", "pack",
+]  # fmt: skip
 STAGES: tuple[StageName, ...] = get_args(StageName)
-"""Every stage, in the order that data usually flows. `tokenizer` trains one on the dataset; `classify` needs a
-model; `normalize` changes texts. These three are off by default."""
+"""Every stage, in the order that data usually flows."""
+
+OPTIONAL: tuple[StageName, ...] = (
+    "normalize", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams", "classify", "tokenizer"
+)  # fmt: skip
+"""Stages that are off until a recipe names them: they change texts, judge by more than the text, need a model or make
+one."""
 
 KINDS = ("auto", "text", "sft", "preference")
 
@@ -24,6 +32,10 @@ CONFIGS: dict[StageName, str] = {
     "normalize": "datakit.filter.normalize:NormalizeConfig",
     "language": "datakit.filter.language:LanguageConfig",
     "dedup": "datakit.dedup.config:DedupConfig",
+    "dedup_urls": "datakit.dedup.levels:UrlsConfig",
+    "dedup_lines": "datakit.dedup.levels:LinesConfig",
+    "dedup_spans": "datakit.dedup.levels:SpansConfig",
+    "dedup_ngrams": "datakit.dedup.levels:NgramsConfig",
     "filter": "datakit.filter.stage:FilterConfig",
     "classify": "datakit.filter.classifier:ClassifyConfig",
     "tokenizer": "datakit.pack.train_tokenizer:TokenizerConfig",
@@ -58,7 +70,7 @@ class Recipe:
     inputs: tuple[str, ...] = ()
     """Files, folders and globs, relative to the project."""
     kind: str = "auto"
-    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in ("normalize", "classify", "tokenizer"))
+    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in OPTIONAL)
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sections of the stages, as they were written."""
     path: Path | None = None

@@ -9,7 +9,7 @@ import click
 from datakit.cli.flags import common, flow, stage_flags
 from datakit.cli.tables import ledger_lines
 from datakit.manifest import data_dir, load
-from datakit.recipe import STAGES, load_recipe, write_recipe
+from datakit.recipe import OPTIONAL, STAGES, load_recipe, write_recipe
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 Inputs = click.argument("inputs", nargs=-1, metavar="[INPUTS]...")
@@ -51,7 +51,7 @@ def do(stage: str | None, inputs: tuple[str, ...], until: str | None = None, **f
 @click.option("--tokenizer", help="A tokenizer's file or folder; without one the recipe trains one on the dataset.")
 def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None) -> None:
     """Begin DATASET: write manifests/DATASET/recipe.toml with every option, its help and its default."""
-    stages = tuple(s for s in STAGES if s not in ("normalize", "classify") and (s != "tokenizer" or not tokenizer))
+    stages = tuple(s for s in STAGES if s not in OPTIONAL or (s == "tokenizer" and not tokenizer))
     path = write_recipe(Path.cwd(), dataset, kind, list(inputs), stages)
     if tokenizer:
         text = path.read_text(encoding="utf-8")
@@ -102,6 +102,42 @@ def language(inputs: tuple[str, ...], **flags: Any) -> None:
 def dedup(inputs: tuple[str, ...], **flags: Any) -> None:
     """Drop exact duplicates, and near duplicates whose true similarity to a row that stays reaches the threshold."""
     do("dedup", inputs, **flags)
+
+
+@click.command(context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_urls")
+def dedup_urls(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Drop rows with the URL of an earlier row."""
+    do("dedup_urls", inputs, **flags)
+
+
+@click.command(context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_lines")
+def dedup_lines(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Cut lines or paragraphs of texts that stand in an earlier row; what was cut is recorded in cuts/."""
+    do("dedup_lines", inputs, **flags)
+
+
+@click.command(context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_spans")
+def dedup_spans(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Cut runs of three sentences that stand in an earlier row; what was cut is recorded in cuts/."""
+    do("dedup_spans", inputs, **flags)
+
+
+@click.command(context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_ngrams")
+def dedup_ngrams(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Drop rows, and cut lines of texts, whose n-grams mostly stand in earlier rows (a Bloom filter knows them)."""
+    do("dedup_ngrams", inputs, **flags)
 
 
 @click.command("filter", context_settings=CONTEXT)

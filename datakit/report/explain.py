@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.manifest import Manifest, data_dir
+from datakit.report.cuts import cut_out
 from datakit.report.differences import differences
 from datakit.report.rows import body, shorten
 from datakit.run.job import ancestors, tables
@@ -25,6 +26,8 @@ def story(row_id: str, paths: list[Path]) -> list[str]:
         role, row = found
         text = text or body(row)
         lines.append(f"{manifest.stage:<9} {role}{_facts(manifest.stage, row)}")
+        if role == "kept":
+            lines += cut_out(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(row, text, order)
     if lines and text:
@@ -79,5 +82,6 @@ def _survivor(row: dict[str, Any], text: str, order: list[tuple[Path, Manifest]]
             stayed = stayed or body(found[1])
             if found[0] == "dropped":
                 fate = f", but was dropped later by {manifest.stage}: [{found[1]['reason']}] {found[1]['detail'] or ''}"
-    yield f"          {survivor} stayed{fate}; similarity {row.get('similarity')}; [-this row-], {{+that row+}}:"
+    similar = f"; similarity {row['similarity']}" if row.get("similarity") is not None else ""
+    yield f"          {survivor} stayed{fate}{similar}; [-this row-], {{+that row+}}:"
     yield from (f"            {line}" for line in differences(text, stayed))

@@ -21,7 +21,7 @@ def normalize(array: pa.Array) -> pa.Array:
     Takes a string array; null becomes "". Equal to `" ".join(unicodedata.normalize("NFC", text).split())`. Rows that
     are NFC already, which a kernel decides, never become Python objects.
     """
-    composed = _compose(array)
+    composed = compose(array)
     data, offsets = string_buffers(composed)
     table = character_table()
     out = np.empty(offsets[-1] - offsets[0] + 1, dtype=np.uint8)
@@ -42,7 +42,8 @@ def binary_digest(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(DIGEST_BYTES), len(array), buffers)
 
 
-def _compose(array: pa.Array) -> pa.Array:
+def compose(array: pa.Array) -> pa.Array:
+    """Each text in NFC; only those that a quick check does not clear become Python objects."""
     data, offsets = string_buffers(array)
     table = character_table()
     suspect = _kernels.may_not_be_nfc(data, offsets, table.pages, table.entries)
