@@ -2,7 +2,9 @@
 
     config.json, model.safetensors, tokenizer files   loads as it is with any reader of that layout
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; nothing is pickled
+    beside.safetensors                                what is trained with the model and is no part of it
     adapter_config.json, adapter_model.safetensors    of a run with LoRA instead of the model: the adapters alone
+    ema.safetensors                                   averaged weights, of a run that keeps them
     state.json                                        the step, what the run was made of, every file's SHA-256
 
 A checkpoint is written aside, flushed to the disk and renamed whole; one that a crash cut short has no such name, and
@@ -24,9 +26,11 @@ from safetensors.torch import load_file, save_file
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import lora
-from train.hf import copy_files, write_model
+from train.average import WeightAverage
+from train.hf import BESIDE, copy_files, write_model
 from train.lora import Adapters, trained
 from train.model import CausalLM
+from train.optimizers import Optimizers
 
 FORMAT = "train.checkpoint"
 FORMAT_VERSION = 1
@@ -47,8 +51,12 @@ class State:
     """What decides which rows make which step."""
     config: dict[str, Any]
     """The run's resolved configuration."""
+    stop_ids: tuple[int, ...] = ()
+    """Tokens that end an answer; empty for plain text."""
     base_sha256: str = ""
     """Of a run with LoRA: the fingerprint of the model that its adapters belong to."""
+    loop: dict[str, Any] = field(default_factory=dict)
+    """What else the loop goes on from."""
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by file name."""
 
@@ -61,9 +69,10 @@ def save(
     folder: Path,
     state: State,
     model: CausalLM,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None = None,
+    average: WeightAverage | None = None,
 ) -> Path:
     """Write the checkpoint of `state.step` under `folder` and return where it lies; of `adapters` it holds these alone.
 
@@ -73,7 +82,7 @@ def save(
     place = folder / f"step_{state.step:08d}"
     aside = folder / f".{place.name}.{os.getpid()}.tmp"
     try:
-        _write(aside, state, model, optimizer, tokenizer_files, adapters)
+        _write(aside, state, model, optimizer, tokenizer_files, adapters, average)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(aside, ignore_errors=True)
         raise InputError(f"{place}: cannot write the checkpoint ({e}); make room and go on with --resume") from None
@@ -89,9 +98,10 @@ def _write(
     aside: Path,
     state: State,
     model: CausalLM,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None,
+    average: WeightAverage | None,
 ) -> None:
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
@@ -99,9 +109,14 @@ def _write(
         adapters.write(aside, model)
         copy_files(tokenizer_files, aside)
     else:
-        write_model(aside, model, tokenizer_files, {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL})
+        special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
+        write_model(aside, model, tokenizer_files, special, state.stop_ids)
+    if beside := {n: p.detach().cpu().contiguous() for n, p in trained(model).items() if n.startswith(BESIDE)}:
+        save_file(beside, aside / "beside.safetensors")
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")
     save_file(_rng_tensors(), aside / "rng.safetensors")
+    if average:
+        average.save(aside)
     files = {f.name: sha256_file(f) for f in sorted(aside.iterdir())}
     body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
     text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
@@ -123,7 +138,7 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _optimizer_tensors(model: CausalLM, optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+def _optimizer_tensors(model: CausalLM, optimizer: Optimizers) -> dict[str, torch.Tensor]:
     return {
         f"{name}/{key}": value.detach().cpu().contiguous()
         for name, parameter in trained(model).items()
@@ -138,7 +153,7 @@ def _rng_tensors() -> dict[str, torch.Tensor]:
     return states
 
 
-def restore(place: Path, model: CausalLM, optimizer: torch.optim.Optimizer) -> None:
+def restore(place: Path, model: CausalLM, optimizer: Optimizers) -> None:
     """Put a checked checkpoint's weights, optimizer state and generator states back.
 
     Raises:
@@ -147,6 +162,8 @@ def restore(place: Path, model: CausalLM, optimizer: torch.optim.Optimizer) -> N
     parameters = trained(model)
     adapted = (place / lora.WEIGHTS).is_file()
     weights = lora.tensors(place)[0] if adapted else load_file(place / "model.safetensors")
+    if (beside := place / "beside.safetensors").is_file():
+        weights |= load_file(beside)
     wrong = [n for n in parameters.keys() | weights.keys() if _shape(parameters, n) != _shape(weights, n)]
     if wrong:
         name = min(wrong)

@@ -1,70 +1,137 @@
 """Generate text with the template that the model was trained with.
 
-    python -m train.generate --checkpoint out/run --prompt "Hello"
-
-Shapes: B rows (1 here), T positions, V vocabulary.
+python -m train.generate --checkpoint out/run --prompt "Hello"
+python -m train.generate --checkpoint out/run --chat
+python -m train.generate --checkpoint out/run --input prompts.jsonl --output answers.jsonl
 """
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TextIO
 
 import torch
-from torch import Tensor
 
-from datakit.config import option
-from datakit.errors import ConfigError, ModelError, UsageError
+from datakit.config import option, section
+from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, lora
-from train.attention import CachedAttention
 from train.model import CausalLM
+from train.sample import SampleConfig, TextStream, generate
+from train.start import usable_device
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GenerateConfig:
-    """What to say, and how freely."""
+    """What to say, to whom."""
 
     checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     prompt: str = option("", "what the user says; of a model of plain text, how the text begins")
+    chat: bool = option(False, "talk in the terminal; /reset forgets what was said, /quit ends")
+    input: str = option("", 'JSONL of many prompts, a line each: {"prompt": ...} or {"messages": [...]}')
+    output: str = option("", "where the lines of --input go with their `completion`; none: the terminal")
+    batch_rows: int = option(8, "lines of --input that are answered at once")
     system: str = option("", "system message before it")
     plain: bool = option(False, "continue the prompt as text, without the chat template (always so after plain text)")
-    max_new_tokens: int = option(128, "tokens to generate at most")
-    temperature: float = option(0.0, "0: always the likeliest token")
-    top_p: float = option(1.0, "sample from the likeliest tokens that together have this probability")
-    seed: int = option(0, "decides the sampling")
+    stop: tuple[str, ...] = option((), "texts at which an answer ends, without them; \\n in them is a new line")
+    dtype: Literal["fp32", "bf16"] = option("fp32", "of the weights; bf16 halves the memory to be read")
+    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = option(0, "CPU threads; 0: all cores")
+    sample: SampleConfig = section(SampleConfig)
 
     def __post_init__(self) -> None:
-        if not self.prompt:
-            raise UsageError("say something with --prompt")
-        if self.temperature < 0 or not 0 < self.top_p <= 1 or self.max_new_tokens < 1:
-            raise ConfigError("temperature must not be negative, top_p within 0..1, max_new_tokens at least 1")
+        if (bool(self.prompt), self.chat, bool(self.input)).count(True) != 1:
+            raise UsageError("say something with --prompt, talk with --chat, or name a file of prompts with --input")
+        if self.batch_rows < 1 or self.threads < 0 or (self.output and not self.input):
+            raise ConfigError("batch_rows must be at least 1, threads 0 or more, and --output goes with --input")
+
+    @property
+    def stops(self) -> list[str]:
+        """The stop strings as they are meant."""
+        return [s.replace("\\n", "\n") for s in self.stop]
 
 
-@torch.inference_mode()
-def generate(model: CausalLM, prompt: Sequence[int], stop_ids: frozenset[int], config: GenerateConfig) -> Iterator[int]:
-    """Token ids after `prompt`, without the stop token; ends at one, at `max_new_tokens` or at the model's length."""
-    generator = torch.Generator().manual_seed(config.seed)
-    cache, new = CachedAttention(), list(prompt)
-    for _ in range(min(config.max_new_tokens, model.config.max_positions - len(prompt))):
-        positions_BT = torch.arange(cache.length, cache.length + len(new))[None]
-        hidden_BTD = model(torch.tensor([new]), positions_BT, cache)
-        token = _choose(model.lm_head(hidden_BTD[0, -1]).float(), config, generator)
-        if token in stop_ids:
-            return
-        yield token
-        new = [token]
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """A model that has something to say, with its tokenizer and template."""
 
+    model: CausalLM
+    tokenizer: ChatTokenizer
+    config: GenerateConfig
+    plain: bool
+    """Without the template."""
 
-def _choose(logits_V: Tensor, config: GenerateConfig, generator: torch.Generator) -> int:
-    """The likeliest token, or one from the nucleus (Holtzman et al., 2020)."""
-    if config.temperature == 0:
-        return int(logits_V.argmax())
-    ranked_V, ids_V = (logits_V / config.temperature).softmax(-1).sort(descending=True)
-    outside = ranked_V.cumsum(-1) - ranked_V >= config.top_p
-    return int(ids_V[torch.multinomial(ranked_V.masked_fill(outside, 0), 1, generator=generator)])
+    @classmethod
+    def of(cls, config: GenerateConfig) -> "Speaker":
+        """The model that a configuration names.
+
+        Raises:
+            DatakitError: no model there, or one of plain text that is to chat.
+        """
+        device = usable_device(config.device)
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        model, tokenizer, state = load(Path(config.checkpoint))
+        plain = config.plain or state.get("task") == "pretrain"
+        if plain and config.chat:
+            raise UsageError(f"{config.checkpoint}: a model of plain text has no turns to take; use --prompt")
+        dtype = torch.bfloat16 if config.dtype == "bf16" else torch.float32
+        return cls(model.to(device, dtype), tokenizer, config, plain)
+
+    def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:
+        """The ids that an answer follows.
+
+        Raises:
+            UsageError: nothing to continue, or no room for an answer.
+        """
+        if self.plain and not isinstance(said, str):
+            raise UsageError(f"{where}: messages need a chat template, and this model is of plain text")
+        if isinstance(said, str):
+            said = said if self.plain else [{"role": "user", "content": said}]
+        ids = self.tokenizer.encode_text(said) if isinstance(said, str) else self.turns(said)
+        most = self.model.config.max_positions
+        if not 0 < len(ids) < most:
+            raise UsageError(f"{where} has {len(ids)} tokens; from 1 to {most - 1} leave room for an answer")
+        return ids
+
+    def turns(self, messages: Sequence[dict[str, Any]]) -> list[int]:
+        """The ids of a conversation up to where the assistant speaks, after the configuration's system message."""
+        own = bool(messages) and messages[0].get("role") == "system"
+        system = [{"role": "system", "content": self.config.system}] if self.config.system and not own else []
+        return self.tokenizer.encode_prompt([*system, *messages])
+
+    def stream(self, prompt: Sequence[int]) -> Iterator[str]:
+        """The answer, piece by piece as it becomes certain."""
+        text = TextStream(self._decode, self.config.stops)
+        for (token,) in self._tokens([prompt]):
+            assert token is not None, "a generation of one prompt ends with it"
+            yield text.add(token)
+            if text.ended:
+                return
+        yield text.end()
+
+    def answers(self, prompts: Sequence[Sequence[int]]) -> list[str]:
+        """The answers to several prompts, computed together."""
+        texts = [TextStream(self._decode, self.config.stops) for _ in prompts]
+        said, going = [""] * len(prompts), set(range(len(prompts)))
+        for tokens in self._tokens(prompts):
+            for i, token in enumerate(tokens):
+                if token is None or texts[i].ended:
+                    going.discard(i)
+                else:
+                    said[i] += texts[i].add(token)
+            if not going:
+                break
+        return [begun + text.end() for begun, text in zip(said, texts, strict=True)]
+
+    def _tokens(self, prompts: Sequence[Sequence[int]]) -> Iterator[list[int | None]]:
+        return generate(self.model, prompts, frozenset(self.tokenizer.stop_ids()), self.config.sample)
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
 def load(folder: Path) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
@@ -94,21 +161,80 @@ def load(folder: Path) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
     return model, tokenizer, state
 
 
+def answer_file(speaker: Speaker, config: GenerateConfig) -> None:
+    """Answer every line of `input`, in its order.
+
+    Raises:
+        InputError: a line that is no prompt; the message names it.
+    """
+    rows = list(_rows(Path(config.input)))
+    prompts = [speaker.prompt_of(said, where) for where, _, said in rows]
+    with contextlib.ExitStack() as stack:
+        out: TextIO = sys.stdout
+        if config.output:
+            Path(config.output).parent.mkdir(parents=True, exist_ok=True)
+            out = stack.enter_context(Path(config.output).open("w", encoding="utf-8"))
+        for at in range(0, len(rows), config.batch_rows):
+            here = slice(at, at + config.batch_rows)
+            for (_, row, _), answer in zip(rows[here], speaker.answers(prompts[here]), strict=True):
+                print(json.dumps(row | {"completion": answer}, ensure_ascii=False), file=out, flush=True)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """Where each line stands, the line, and what is said in it."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            said = row["messages"] if "messages" in row else row["prompt"]
+        except (ValueError, KeyError, TypeError) as e:
+            raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {e!r}") from None
+        yield f"{path}:{number}", row, said
+
+
+def chat(speaker: Speaker) -> None:
+    """A conversation with whoever types, until the end of what they have to say."""
+    messages: list[dict[str, Any]] = []
+    with contextlib.suppress(EOFError, KeyboardInterrupt):
+        while (said := input("> ").strip()) != "/quit":
+            if said == "/reset":
+                messages = []
+                continue
+            if said:
+                messages.append({"role": "user", "content": said})
+                messages.append({"role": "assistant", "content": _said(speaker, messages)})
+    print()
+
+
+def _said(speaker: Speaker, messages: list[dict[str, Any]]) -> str:
+    """The answer, printed as it comes; a control-C cuts it short. Turns that there is no room for are forgotten."""
+    answer, most = "", speaker.model.config.max_positions
+    room = most - min(speaker.config.sample.max_new_tokens, most // 2)
+    while len(speaker.turns(messages)) > room and len(messages) > 1:
+        print("(the first turn is forgotten: the conversation is longer than the model)", flush=True)
+        del messages[:2]
+    with contextlib.suppress(KeyboardInterrupt):
+        for piece in speaker.stream(speaker.prompt_of(messages)):
+            print(piece, end="", flush=True)
+            answer += piece
+    print()
+    return answer
+
+
 def main(argv: Sequence[str]) -> int:
-    """Print the answer; returns the exit code."""
+    """Print what the model says; returns the exit code."""
     values = flags.given(GenerateConfig, "python -m train.generate", (__doc__ or "").split("\n")[0], argv)
     config = flags.built(GenerateConfig, values)
-    model, tokenizer, state = load(Path(config.checkpoint))
-    if config.plain or state.get("task") == "pretrain":
-        prompt = tokenizer.encode_text(config.prompt)
+    speaker = Speaker.of(config)
+    if config.chat:
+        chat(speaker)
+    elif config.input:
+        answer_file(speaker, config)
     else:
-        system = [{"role": "system", "content": config.system}] if config.system else []
-        prompt = tokenizer.encode_prompt([*system, {"role": "user", "content": config.prompt}])
-    if len(prompt) >= model.config.max_positions:
-        raise UsageError(f"the prompt has {len(prompt)} tokens, the model's length is {model.config.max_positions}")
-    stop_ids = frozenset(tokenizer.stop_ids())
-    ids = list(generate(model, prompt, stop_ids, config))
-    print(tokenizer.decode(ids, skip_special_tokens=True))
+        for piece in speaker.stream(speaker.prompt_of(config.prompt)):
+            print(piece, end="", flush=True)
+        print()
     return 0
 
 

@@ -6,7 +6,7 @@ know could change the mathematics, so it is refused by name unless it is empty.
 
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,8 @@ REQUIRED = {
     "use_sliding_window": False,
 }
 """Keys that change them, with the only value implemented."""
+BESIDE = "beside."
+"""Parameters under this name are trained with a model and are no part of it: never exported."""
 
 
 def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
@@ -210,14 +212,23 @@ def _read_weights(folder: Path) -> Iterable[tuple[str, Tensor]]:
 
 
 def write_model(
-    folder: Path, model: CausalLM, tokenizer_files: Iterable[Path], special_ids: dict[str, int | None]
+    folder: Path,
+    model: CausalLM,
+    tokenizer_files: Iterable[Path],
+    special_ids: dict[str, int | None],
+    stop_ids: Sequence[int] = (),
 ) -> None:
-    """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder."""
+    """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
+
+    `stop_ids` are the tokens that end an answer, where they are others than the one of `special_ids`.
+    """
     config = json.dumps(config_to_hf(model.config, special_ids), indent=2) + "\n"
     (folder / "config.json").write_text(config, encoding="utf-8")
-    ids = {k: v for k, v in special_ids.items() if v is not None}
+    ids: dict[str, Any] = {k: v for k, v in special_ids.items() if v is not None}
+    if stop_ids and list(stop_ids) != [ids.get("eos_token_id")]:
+        ids["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
-    weights = {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+    weights = {n: p.detach().cpu().contiguous() for n, p in model.named_parameters() if not n.startswith(BESIDE)}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     copy_files(tokenizer_files, folder)
 

@@ -14,19 +14,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
 from train import checkpoint
+from train.average import WeightAverage
 from train.data import Batch, StepStream
 from train.lora import Adapters
 from train.model import CausalLM
-from train.optim import OptimConfig, learning_rate
+from train.optim import OptimConfig
+from train.optimizers import Optimizers
+from train.precision import AUTOCAST, LossScale
 from train.report import Metrics, StepReport, peak_flops
+from train.schedule import learning_rate
 
 
 class LossSum(NamedTuple):
@@ -42,6 +47,15 @@ class LossSum(NamedTuple):
 Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
 
 
+@runtime_checkable
+class StepLoss(Protocol):
+    """An objective with parts that are means over other things than its divisor: it must know the whole step's."""
+
+    def begin(self, labels: int, tokens: int) -> None:
+        """The next micro-batches make a step of so many label tokens and real tokens."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoopConfig:
     """How long, how precise, and what is kept."""
@@ -55,16 +69,21 @@ class LoopConfig:
     keep_checkpoints: int = option(3, "newest checkpoints that are kept; 0: all")
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
     seed: int = option(0, "decides the first weights and the order of rows")
-    dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic, weights stay fp32; auto: bf16 where fast")
+    dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
+        "auto", "arithmetic, weights stay fp32; auto: bf16 where fast; fp16 scales the loss"
+    )
+    tf32: bool = option(False, "on CUDA, fp32 products of 10 binary digits: faster, less exact")
+    checkpoint_every: int = option(
+        0, "every N-th layer computes its activations again in the backward pass, to save memory; 0: none, 1: all"
+    )
     compile: bool = option(False, "compile the layers: seconds for each bucket; on CPU it needs a C++ compiler")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
 
     def __post_init__(self) -> None:
-        if min(self.steps, self.epochs, self.stop_at, self.keep_checkpoints, self.threads) < 0 or self.save_every < 1:
-            raise ConfigError(
-                "steps, epochs, stop_at, keep_checkpoints, threads must be 0 or more, save_every at least 1"
-            )
+        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every")
+        if min(getattr(self, name) for name in names) < 0 or self.save_every < 1:
+            raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
 
@@ -106,7 +125,7 @@ def need_compiler(device: torch.device) -> None:
 
 
 def precision(dtype: str, device: torch.device) -> str:
-    """`bf16` or `fp32`; a CPU without bf16 products would be slower with them."""
+    """`bf16`, `fp16` or `fp32`; a CPU without bf16 products would be slower with them."""
     if dtype != "auto":
         return dtype
     if device.type == "cpu":
@@ -119,7 +138,7 @@ class Trainer:
     """One run: what it trains, on what, and how far it is."""
 
     model: CausalLM
-    optimizer: torch.optim.Optimizer
+    optimizer: Optimizers
     loss: Loss
     stream: StepStream
     loop: LoopConfig
@@ -130,6 +149,9 @@ class Trainer:
     device: torch.device
     adapters: Adapters | None = None
     """What is trained in place of the weights."""
+    average: WeightAverage | None = None
+    loss_scale: LossScale | None = None
+    """Of fp16."""
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -140,6 +162,9 @@ class Trainer:
             self.model.compile_parts()
         self.peak = peak_flops(self.device)
         self.precision = precision(self.loop.dtype, self.device)
+        self.model.checkpoint_every = self.loop.checkpoint_every
+        if self.precision == "fp16":
+            self.loss_scale = LossScale(**self.state.loop.get("loss_scale", {}))
 
     def run(self) -> int:
         """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
@@ -170,30 +195,32 @@ class Trainer:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
         lr = learning_rate(self.optim, step, self.total_steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        self.optimizer.set_rate(lr)
         batches = [batch.to(self.device) for batch in next(steps)]
         data_seconds = time.perf_counter() - begin
         count, sums = self._backward(batches)
         grad_norm = self._scale_gradients(count)
         means = {name: total / max(1, count) for name, total in sums.items()}
         loss = means.pop("loss")
-        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+        mended = self.loss_scale is not None and self.loss_scale.can_shrink
+        if not (math.isfinite(loss) and (math.isfinite(grad_norm) or mended)):
             self._refuse(step, loss, grad_norm, batches)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.state = self.state.moved(step)
+        self._move(step, grad_norm)
+        if self.loss_scale:
+            means |= self.loss_scale.logged()
         report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
         return replace(report, logged=means)
 
     def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
         """Gradients of the summed loss of all micro-batches; their count, and every sum, the loss's among them."""
         total, sums = 0, {"loss": 0.0}
+        if isinstance(self.loss, StepLoss):
+            self.loss.begin(sum(b.labels for b in batches), sum(b.real_tokens for b in batches))
         for batch in batches:
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bf16"):
+            with torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
             if count:
-                loss_sum.backward()  # type: ignore[no-untyped-call]
+                (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
             total += count
             for name, value in {"loss": loss_sum, **logged}.items():
                 sums[name] = sums.get(name, 0.0) + value.item()
@@ -204,20 +231,37 @@ class Trainer:
         grads = [p.grad for p in self.model.parameters() if p.grad is not None]
         if not grads:
             return 0.0
-        torch._foreach_div_(grads, float(count))
+        torch._foreach_div_(grads, float(count) * self._scale())
         norm = torch.nn.utils.get_total_norm(grads)
         if self.optim.max_grad_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
         return norm.item()
 
+    def _scale(self) -> float:
+        return self.loss_scale.scale if self.loss_scale else 1.0
+
+    def _move(self, step: int, grad_norm: float) -> None:
+        """Change the weights, unless the gradients overflowed; the step is taken either way."""
+        finite = math.isfinite(grad_norm)
+        if finite:
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average and finite:
+            self.average.update(step)
+        if self.loss_scale:
+            self.loss_scale.update(overflowed=not finite)
+        self.state = self.state.moved(step)
+
+    def averaged(self) -> contextlib.AbstractContextManager[None]:
+        """Within, the model has its averaged weights, where the run keeps them."""
+        return self.average.inside() if self.average else contextlib.nullcontext()
+
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
-        data = self.stream.data
-        rows = [int(r) for batch in batches for r in batch.rows]
-        keys = sorted({k for batch in batches for k in data.keys_of(batch.rows)})
+        rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
-            f"the weights (last good step: {step - 1}). The step's packed rows of {data.manifest} are {rows}, made of "
-            f"the source rows with row_key {keys}. Try a lower --lr or --dtype fp32, or look at those rows"
+            f"the weights (last good step: {step - 1}). Its rows: {self.stream.data.describe(rows)}. "
+            f"Try a lower --lr or --dtype fp32, or look at those rows"
         )
 
     def _report(
@@ -230,13 +274,15 @@ class Trainer:
             step=self.state.step, epoch=(self.state.step - 1) // per_epoch + 1,
             epochs=-(-self.total_steps // per_epoch), loss=loss, lr=lr, grad_norm=grad_norm,
             all_tokens=sum(b.ids_BT.numel() for b in batches), real_tokens=real,
-            label_tokens=sum(len(b.targets_L) for b in batches), seconds=seconds, data_seconds=data_seconds,
+            label_tokens=sum(b.labels for b in batches), seconds=seconds, data_seconds=data_seconds,
             flops=self.model.flops_per_token(context) * real, peak_flops=self.peak,
         )  # fmt: skip
 
     def _save(self) -> None:
+        kept = {"loss_scale": self.loss_scale.state()} if self.loss_scale else {}
         place = checkpoint.save(
-            self.checkpoints, self.state, self.model, self.optimizer, self.stream.data.tokenizer_files, self.adapters
-        )
+            self.checkpoints, replace(self.state, loop=kept), self.model, self.optimizer,
+            self.stream.data.tokenizer_files, self.adapters, self.average,
+        )  # fmt: skip
         checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
         print(f"[train] saved {place}", flush=True)

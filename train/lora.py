@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError
 from train import hf
+from train.average import WeightAverage
 from train.model import CausalLM
 
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
@@ -136,14 +137,19 @@ def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
         raise ModelError(f"{folder / WEIGHTS}: cannot read the adapters ({e})") from None
 
 
-def read(folder: Path, base: Path | None = None) -> CausalLM:
+def read(folder: Path, base: Path | None = None, averaged: bool = False) -> CausalLM:
     """The model of a folder, weights in fp32; adapters are merged into their base, which `base` says if it has moved.
+
+    With `averaged`, the moving average of a checkpoint that has one takes the place of its weights or adapters.
 
     Raises:
         ModelError: a file is missing or damaged, or the base is not the one that the adapters were trained on.
     """
     if not (folder / CONFIG).is_file():
-        return hf.read_model(folder)
+        model = hf.read_model(folder)
+        if averaged:
+            WeightAverage.load(folder, trained(model))
+        return model
     settings = _settings(folder)
     base = base or Path(settings["base_model_name_or_path"])
     found, expected = tensors(folder)
@@ -160,6 +166,8 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(found[name])
+    if averaged:
+        WeightAverage.load(folder, own)
     merge(model)
     return model.requires_grad_(True)
 

@@ -1,6 +1,7 @@
-"""Merge LoRA adapters into their base model: a Hugging Face folder that needs neither.
+"""Merge LoRA adapters into their base model, or take a run's averaged weights: a Hugging Face folder of its own.
 
 python -m train.merge --adapter out/lora --output out/merged
+python -m train.merge --adapter out/run --weights ema --output out/averaged
 """
 
 import json
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
@@ -21,6 +23,7 @@ class MergeConfig:
     """What to merge, and where to write it."""
 
     adapter: str = option("", "a checkpoint of adapters, a PEFT folder, or a run's folder for its newest checkpoint")
+    weights: Literal["last", "ema"] = option("last", "ema: the moving average that a run with --ema-decay keeps")
     base: str = option("", "the base model's folder, if it has moved since")
     output: str = option("", "folder for the merged model")
 
@@ -37,18 +40,28 @@ def merge(config: MergeConfig) -> Path:
         InputError: the output folder holds something already.
     """
     folder, out = checkpoint.newest_of_run(Path(config.adapter)), Path(config.output)
-    if not (folder / lora.CONFIG).is_file():
+    adapted, averaged = (folder / lora.CONFIG).is_file(), config.weights == "ema"
+    if not (adapted or averaged):
         raise ModelError(f"{folder}: no {lora.CONFIG} there, so there are no adapters to merge")
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
-    base = Path(config.base or json.loads((folder / lora.CONFIG).read_text())["base_model_name_or_path"])
-    model = lora.read(folder, base)
+    base = folder
+    if adapted:
+        base = Path(config.base or json.loads((folder / lora.CONFIG).read_text())["base_model_name_or_path"])
+    model = lora.read(folder, base, averaged)
     out.mkdir(parents=True, exist_ok=True)
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))
     places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
     ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
-    hf.write_model(out, model, [place for place in places if place], ids)
+    hf.write_model(out, model, [place for place in places if place], ids, _stop_ids(folder))
     return out
+
+
+def _stop_ids(folder: Path) -> list[int]:
+    """Of a checkpoint; empty for adapters from elsewhere."""
+    state = folder / "state.json"
+    found: list[int] = json.loads(state.read_text(encoding="utf-8")).get("stop_ids", []) if state.is_file() else []
+    return found
 
 
 def main(argv: Sequence[str]) -> int:

@@ -5,12 +5,14 @@ Modules carry the names that Hugging Face checkpoints use, so a state dict needs
 Shapes: B rows, T positions, D hidden, H query heads, K key/value heads, E head width, V vocabulary.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from datakit.errors import ConfigError
 from train.attention import Attend, move_rows
@@ -211,12 +213,14 @@ class CausalLM(nn.Module):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         if config.tied_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
+        self.checkpoint_every = 0
+        """Every N-th layer keeps no activations for the backward pass, but computes them again; 0: none."""
 
     def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
         """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
         x_BTD, rotary = self._embedded(ids_BT, positions_BT)
         for block in self.model.layers:
-            x_BTD = block(x_BTD, rotary, attend)
+            x_BTD = self._run(block, block, x_BTD, rotary, attend)
         hidden_BTD: Tensor = self.model.norm(x_BTD)
         return hidden_BTD
 
@@ -228,10 +232,19 @@ class CausalLM(nn.Module):
         x_BTD, rotary = self._embedded(ids_BT, positions_BT)
         *blocks, last = self.model.layers
         for block in blocks:
-            x_BTD = block(x_BTD, rotary, attend)
+            x_BTD = self._run(block, block, x_BTD, rotary, attend)
         assert isinstance(last, Block)
-        hidden_LD: Tensor = self.model.norm(last.at(x_BTD, rotary, attend, at_L, torch.arange(len(at_L)).to(at_L)))
+        x_LD = self._run(last, last.at, x_BTD, rotary, attend, at_L, torch.arange(len(at_L)).to(at_L))
+        hidden_LD: Tensor = self.model.norm(x_LD)
         return hidden_LD
+
+    def _run(self, block: nn.Module, part: Callable[..., Tensor], *inputs: Any) -> Tensor:
+        """A layer's `part`, its activations kept for the backward pass or computed again there (Chen et al., 2016)."""
+        assert isinstance(block, Block)
+        if not (self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0):
+            return part(*inputs)
+        again: Tensor = checkpoint(part, *inputs, use_reentrant=False, preserve_rng_state=False)
+        return again
 
     def _embedded(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         x_BTD = self.model.embed_tokens(ids_BT)

@@ -11,12 +11,16 @@ import torch
 from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
+from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora
-from train.data import DataConfig, PackedSet, StepStream
+from train.average import WeightAverage
+from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
 from train.lora import Adapters, LoraConfig
 from train.model import PRESETS, CausalLM
-from train.optim import OptimConfig, adamw, peak_rate
+from train.optim import OptimConfig, make_optimizer, peak_rate
+from train.optimizers import Optimizers
+from train.precision import allow_tf32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +32,9 @@ class RunConfig:
     trained_rate: ClassVar[float] = 1e-5
     """Peak learning rate for trained weights where the user named none; minimind's for fine-tuning."""
 
-    manifest: str = option("", "the pack manifest to train on, such as manifests/mydata/pack.json")
+    manifest: str | tuple[str, ...] = option(
+        "", "the pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
+    )
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
     init: str = option("", "Hugging Face folder or checkpoint whose weights to start from instead of a preset")
     data: DataConfig = section(DataConfig)
@@ -41,6 +47,11 @@ class RunConfig:
             raise UsageError("name the model that adapters are trained for with --init: random weights need training")
         if not self.manifest:
             raise UsageError("name a pack manifest with --manifest, such as manifests/mydata/pack.json")
+
+    @property
+    def manifests(self) -> tuple[Path, ...]:
+        """Where they lie, one or several."""
+        return tuple(map(Path, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
 
 
 C = TypeVar("C", bound=RunConfig)
@@ -71,26 +82,26 @@ def earlier_values(out: Path) -> dict[str, Any]:
     return values
 
 
-def open_data(config: RunConfig) -> PackedSet:
+def open_data(config: RunConfig) -> Mixture:
     """The run's packed rows.
 
     Raises:
         DatakitError: not a packed set, or one for another kind of objective.
     """
-    data = PackedSet.open(Path(config.manifest))
-    if (found := data.packed.header.rows_per_unit) != config.rows_per_unit:
+    data = Mixture.open(config.manifests, in_memory=config.data.data_cache == "memory")
+    if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
-            f"{data.manifest}: holds {found} rows a unit (task {data.packed.header.task!r}), and this objective needs "
+            f"{data.name}: holds {found} rows a unit (task {data.header.task!r}), and this objective needs "
             f"{config.rows_per_unit}: preference pairs are for train.dpo, text and conversations for train.pretrain "
             f"and train.sft"
         )
     return data
 
 
-def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None) -> Trainer:
+def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
     """Everything a run needs, checked against each other; prints what it is about to do.
 
-    `data` are the manifest's rows where the objective has opened them already.
+    `data` are the manifest's rows, `model` is what to train, where the objective has opened or made them already.
 
     Raises:
         DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
@@ -98,31 +109,41 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None) -> Tra
     device, out = usable_device(config.loop.device), Path(config.loop.out)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
+    if config.loop.tf32:
+        allow_tf32(device)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
-    model = make_model(config, data)
+    model = model or make_model(config, data)
     adapters = _adapters(config, model)
     model = model.to(device)
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
     lr = peak_rate(config.optim, model.config.hidden_size, rate if config.init else None)
     config = replace(config, optim=replace(config.optim, lr=lr))
-    optimizer = adamw(model, config.optim)
+    optimizer = make_optimizer(model, config.optim)
+    average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
     stream = StepStream(data, config.data, config.loop.seed)
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
     state = checkpoint.State(
-        step=0, task=data.packed.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
-        order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
-        base_sha256=adapters.base_sha256 if adapters else "",
+        step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
+        order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
+        stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
-    state = _resume(config, state, model, optimizer) if config.loop.resume else _fresh(out, state)
+    state = _resume(config, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
     run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
     write_whole(out / "run.json", canonical(run) + b"\n")
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
-        state=state, total_steps=steps, device=device, adapters=adapters,
+        state=state, total_steps=steps, device=device, adapters=adapters, average=average,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _stop_ids(data: Mixture) -> tuple[int, ...]:
+    """The tokens at which an answer ends, for whoever generates from the checkpoint."""
+    if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
+        return ()
+    return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 
 
 def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
@@ -133,13 +154,13 @@ def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
     return Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
 
 
-def make_model(config: RunConfig, data: PackedSet) -> CausalLM:
+def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
     """The model to start from, on the CPU.
 
     Raises:
         ModelError: an `init` folder whose tokenizer, vocabulary or length does not fit the data.
     """
-    header = data.packed.header
+    header = data.header
     if config.init:
         folder = Path(config.init)
         model = lora.read(folder)
@@ -152,7 +173,7 @@ def make_model(config: RunConfig, data: PackedSet) -> CausalLM:
     return model
 
 
-def check_fits(folder: Path, model: CausalLM, data: PackedSet) -> None:
+def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
     """Refuse data that the model in `folder` was not made for.
 
     A model may have more rows of embeddings than the tokenizer has tokens, if it has that very tokenizer.
@@ -160,7 +181,7 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet) -> None:
     Raises:
         ModelError: naming both values.
     """
-    header, file = data.packed.header, folder / "tokenizer.json"
+    header, file = data.header, folder / "tokenizer.json"
     found = sha256_file(file) if file.is_file() else None
     expected = data.tokenizer.get("sha256")
     if found is not None and expected is not None and found != expected:
@@ -187,7 +208,7 @@ def _fresh(out: Path, state: checkpoint.State) -> checkpoint.State:
 
 
 def _resume(
-    config: RunConfig, state: checkpoint.State, model: CausalLM, optimizer: torch.optim.Optimizer
+    config: RunConfig, state: checkpoint.State, model: CausalLM, optimizer: Optimizers, average: WeightAverage | None
 ) -> checkpoint.State:
     """Put back the newest checkpoint, if there is one and it fits."""
     damaged: list[str] = []
@@ -206,8 +227,10 @@ def _resume(
             flush=True,
         )
     checkpoint.restore(place, model, optimizer)
+    if average:
+        average.restore(place)
     print(f"[train] resumed from {place}", flush=True)
-    return state.moved(old.step)
+    return replace(state, step=old.step, loop=old.loop)
 
 
 def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> None:
@@ -216,6 +239,7 @@ def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> No
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
     pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
+    pairs += [("the optimizer", *(s.config.get("optim", {}).get("optimizer", "adamw") for s in (old, new)))]
     for name, was, now in pairs:
         if was != now:
             raise ModelError(
@@ -240,7 +264,7 @@ def usable_device(name: str) -> torch.device:
 
 def _opening(config: RunConfig, trainer: Trainer) -> str:
     data, model = trainer.stream.data, trainer.model
-    labels = "every target" if data.packed.labels is None else f"{len(data.packed.labels):,}"
+    labels = "every target" if data.labels is None else f"{data.labels:,}"
     return (
         f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "

@@ -140,7 +140,7 @@ def test_explain_tells_what_was_cut_and_for_which_row_a_row_went(
     gone = rows(reference, "dedup_lines", "dropped")[0]
     said = datakit("explain", gone["id"], "--dataset", "d")
     assert "[duplicate_lines] 1 of its 1 lines stand before it, 0 words are new" in said.out
-    assert f"{gone['duplicate_of']} stayed;" in said.out
+    assert f"{gone['duplicate_of']} stayed\n" in said.out
     gone = rows(reference, "dedup_urls", "dropped")[0]
     said = datakit("explain", gone["id"], "--dataset", "d")
     assert f"[duplicate_url] has the URL of {gone['duplicate_of']}: https://site.org/" in said.out

@@ -9,7 +9,8 @@ from datakit.errors import InputError, IntegrityError, ModelError
 from train import checkpoint
 from train.checkpoint import State
 from train.model import PRESETS, CausalLM
-from train.optim import OptimConfig, adamw
+from train.optim import OptimConfig, make_optimizer
+from train.optimizers import Optimizers
 
 SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
 
@@ -19,11 +20,11 @@ def state(step: int) -> State:
     return State(step=step, task="sft", manifest_version="0" * 12, tokenizer=facts, order={}, config={})
 
 
-def moved(seed: int) -> tuple[CausalLM, torch.optim.Optimizer]:
+def moved(seed: int) -> tuple[CausalLM, Optimizers]:
     """A model that has taken a step."""
     model = CausalLM(SIZE)
     model.init_weights(torch.Generator().manual_seed(seed))
-    optimizer = adamw(model, OptimConfig())
+    optimizer = make_optimizer(model, OptimConfig())
     for p in model.parameters():
         p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(seed))
     optimizer.step()
@@ -108,7 +109,7 @@ def test_a_checkpoint_of_another_model_is_refused_by_tensor(tmp_path: Path) -> N
     place = checkpoint.save(tmp_path, state(5), *moved(0), ())
     other = CausalLM(replace(SIZE, vocab_size=21))
     with pytest.raises(ModelError, match=r"model\.embed_tokens\.weight.*\(20, 16\).*\(21, 16\)"):
-        checkpoint.restore(place, other, adamw(other, OptimConfig()))
+        checkpoint.restore(place, other, make_optimizer(other, OptimConfig()))
 
 
 def test_nothing_in_a_checkpoint_is_a_pickle(tmp_path: Path) -> None:

@@ -1,13 +1,21 @@
+"""`python -m train.generate`: answers alone, together, streamed, in a conversation; the same as transformers gives."""
+
+import io
 import json
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from datakit.errors import ModelError
+from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from train.attention import Segments, masked_attention
-from train.generate import GenerateConfig, generate, load, main
+from train.generate import GenerateConfig, Speaker, load, main
+from train.model import CausalLM
+from train.sample import SampleConfig, generate
 from train.sft import main as sft
 
 
@@ -18,46 +26,137 @@ def run(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def one(model: CausalLM, prompt: list[int], stop: frozenset[int] = frozenset(), **values: float) -> list[int]:
+    return [t for (t,) in generate(model, [prompt], stop, SampleConfig(**({"max_new_tokens": 16} | values)))]
+
+
 def test_the_cache_changes_nothing(run: Path) -> None:
     model, _, _ = load(run)
-    prompt = [5, 9, 13, 4]
-    found = list(generate(model, prompt, frozenset(), GenerateConfig(prompt="-", max_new_tokens=24)))
-    ids = list(prompt)
+    ids = prompt = [5, 9, 13, 4]
     for _ in range(24):
         segments = Segments.of([[0, len(ids)]], len(ids))
         with torch.no_grad():
             hidden = model(torch.tensor([ids]), segments.positions_BT, masked_attention(segments))
-        ids.append(int(model.lm_head(hidden[0, -1]).argmax()))
-    assert found == ids[4:]
+        ids = [*ids, int(model.lm_head(hidden[0, -1]).argmax())]
+    assert one(model, prompt, max_new_tokens=24) == ids[4:]
+
+
+@pytest.mark.parametrize("values", [{}, {"temperature": 1.3, "top_p": 0.9}, {"repetition_penalty": 2.0}])
+def test_prompts_of_any_lengths_give_together_what_each_gives_alone(run: Path, values: dict) -> None:
+    model, _, _ = load(run)
+    prompts = [[5, 9, 13, 4, 200, 31, 7], [8], [100, 101, 102]]
+    config = SampleConfig(max_new_tokens=20, **values)
+    together = list(zip(*generate(model, prompts, frozenset(), config), strict=True))
+    alone = [one(model, p, max_new_tokens=20, seed=i, **values) for i, p in enumerate(prompts)]
+    assert [list(t) for t in together] == alone
+    stop = frozenset({alone[1][3]})  # one ends, and the others go on
+    cut = [a[: next((i for i, t in enumerate(a) if t in stop), len(a))] for a in alone]
+    ended = list(zip(*generate(model, prompts, stop, config), strict=True))
+    assert [[t for t in answer if t is not None] for answer in ended] == cut
 
 
 def test_it_stops_at_the_end_token_and_at_the_models_length(run: Path) -> None:
     model, _, _ = load(run)
-    config = GenerateConfig(prompt="-", max_new_tokens=5)
-    said = list(generate(model, [5, 9], frozenset(), config))
-    assert list(generate(model, [5, 9], frozenset({said[2]}), config)) == said[: said.index(said[2])]
-    assert len(list(generate(model, [5] * 2046, frozenset(), config))) == 2
+    said = one(model, [5, 9], max_new_tokens=5)
+    assert one(model, [5, 9], frozenset({said[2]}), max_new_tokens=5) == said[: said.index(said[2])]
+    assert len(one(model, [5] * 2046)) == 2
+    long = list(generate(model, [[5] * 2046, [5]], frozenset(), SampleConfig(max_new_tokens=4)))
+    assert [t is None for t, _ in long] == [False, False, True, True]
 
 
 def test_sampling_repeats_with_its_seed_and_a_small_nucleus_is_greedy(run: Path) -> None:
     model, _, _ = load(run)
-
-    def said(**values: float) -> list[int]:
-        return list(generate(model, [5, 9], frozenset(), GenerateConfig(prompt="-", max_new_tokens=16, **values)))
-
-    assert said(temperature=1.5, seed=1) == said(temperature=1.5, seed=1)
-    assert said(temperature=1.5, seed=1) != said(temperature=1.5, seed=2)
-    assert said(temperature=1.5, top_p=1e-6) == said()
+    assert one(model, [5, 9], temperature=1.5, seed=1) == one(model, [5, 9], temperature=1.5, seed=1)
+    assert one(model, [5, 9], temperature=1.5, seed=1) != one(model, [5, 9], temperature=1.5, seed=2)
+    assert one(model, [5, 9], temperature=1.5, top_p=1e-6) == one(model, [5, 9])
 
 
 def test_it_answers_through_the_template_of_the_training(run: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["--checkpoint", str(run), "--prompt", "the cat", "--max_new_tokens", "4"]) == 0
-    newest = run / "checkpoints" / "step_00000005"
-    model, tokenizer, _ = load(newest)
+    model, tokenizer, _ = load(run / "checkpoints" / "step_00000005")
     prompt = tokenizer.encode_prompt([{"role": "user", "content": "the cat"}])
     assert tokenizer.decode(prompt) == "<|im_start|>user\nthe cat<|im_end|>\n<|im_start|>assistant\n"
-    said = list(generate(model, prompt, frozenset({2}), GenerateConfig(prompt="-", max_new_tokens=4)))
+    said = one(model, prompt, frozenset({2}), max_new_tokens=4)
     assert capsys.readouterr().out == tokenizer.decode(said, skip_special_tokens=True) + "\n"
+
+
+def test_a_stop_string_ends_the_answer(run: Path, capsys: pytest.CaptureFixture) -> None:
+    plain = ["--checkpoint", str(run), "--prompt", "hello", "--max-new-tokens", "30", "--temperature", "1.2"]
+    assert main(plain) == 0
+    whole = capsys.readouterr().out[:-1]
+    at = whole.index(whole[8:11])
+    assert main([*plain, "--stop", f"never-said,{whole[8:11]}"]) == 0
+    assert capsys.readouterr().out[:-1] == whole[:at]
+    assert GenerateConfig(prompt="-", stop=(r"a\nb",)).stops == ["a\nb"]
+
+
+def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    rows = [{"prompt": "hello", "id": 7}, {"messages": [{"role": "user", "content": "the mat sat on"}]}]
+    rows += [{"prompt": "on the mat " * i} for i in range(1, 4)]
+    source, target = tmp_path / "in.jsonl", tmp_path / "deep" / "out.jsonl"
+    source.write_text("".join(json.dumps(r) + "\n" for r in rows))
+    options = ["--checkpoint", str(run), "--max-new-tokens", "8"]
+    assert main([*options, "--input", str(source), "--output", str(target), "--batch-rows", "2"]) == 0
+    found = [json.loads(line) for line in target.read_text().splitlines()]
+    assert [{k: v for k, v in row.items() if k != "completion"} for row in found] == rows
+    capsys.readouterr()
+    for row, answer in zip(rows, found, strict=True):
+        said = row["prompt"] if "prompt" in row else row["messages"][0]["content"]
+        assert main([*options, "--prompt", said]) == 0
+        assert capsys.readouterr().out == answer["completion"] + "\n"
+    source.write_text('{"prompt": "x"}\n\n{"text": "y"}\n')
+    with pytest.raises(InputError, match=r"in\.jsonl:3: expected an object with `prompt` or `messages`"):
+        main([*options, "--input", str(source)])
+
+
+def test_a_conversation_remembers_until_it_is_reset_and_forgets_what_is_too_long(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    asked: list[list[str]] = []
+    whole = Speaker.prompt_of
+    monkeypatch.setattr(
+        Speaker, "prompt_of", lambda self, said, *w: asked.append([m["content"] for m in said]) or whole(self, said, *w)
+    )
+    tokenizer = load(run)[1]
+    long = "the cat sat on the mat " * (1400 // len(tokenizer.encode_text("the cat sat on the mat ")))
+    lines = io.StringIO(f"hello\nand you\n/reset\n{long}\n{long}\nhello\n/quit\n")
+    monkeypatch.setattr("builtins.input", lambda prompt: lines.readline().rstrip("\n"))
+    assert main(["--checkpoint", str(run), "--chat", "--max-new-tokens", "4", "--temperature", "1"]) == 0
+    said = capsys.readouterr().out
+    assert [a[::2] for a in asked[:3]] == [["hello"], ["hello", "and you"], [long.strip()]]
+    assert asked[1][1] in said
+    assert "forgotten" in said
+    assert asked[-1][::2] == [long.strip(), "hello"]
+
+
+def test_a_conversation_over_a_pipe_ends_with_the_input(run: Path) -> None:
+    command = [sys.executable, "-m", "train.generate", "--checkpoint", str(run), "--chat", "--max-new-tokens", "3"]
+    done = subprocess.run(command, input="hello\n", capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("> ") == 2
+
+
+def test_what_makes_no_sense_together_is_refused(run: Path) -> None:
+    for options in ([], ["--prompt", "x", "--chat"], ["--chat", "--input", "x"]):
+        with pytest.raises(UsageError, match="say something with --prompt"):
+            main(["--checkpoint", str(run), *options])
+    with pytest.raises(ConfigError, match="--output goes with --input"):
+        main(["--checkpoint", str(run), "--prompt", "x", "--output", "y"])
+    with pytest.raises(UsageError, match="2047 leave room"):
+        main(["--checkpoint", str(run), "--prompt", "the cat sat on the mat " * 400])
+
+
+def test_a_model_of_plain_text_continues_text_and_does_not_chat(
+    pack: Callable, random_rows: Callable, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    manifest, out = pack(random_rows(8, 64), seq_len=64, labelled=False), tmp_path / "run"
+    assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]) == 0
+    with pytest.raises(UsageError, match="no turns"):
+        main(["--checkpoint", str(out), "--chat"])
+    speaker = Speaker.of(GenerateConfig(checkpoint=str(out), prompt="-"))
+    assert speaker.prompt_of("the cat") == speaker.tokenizer.encode_text("the cat")
 
 
 @pytest.mark.parametrize("name", ["sha256", "chat_template_sha256"])
@@ -73,14 +172,34 @@ def test_tokenizer_files_other_than_those_of_the_training_are_refused(run: Path,
         load(copy)
 
 
-def test_transformers_loads_a_checkpoint_as_it_is(run: Path) -> None:
+def test_transformers_loads_a_checkpoint_as_it_is_and_says_the_same(run: Path) -> None:
     transformers = pytest.importorskip("transformers")
     folder = run / "checkpoints" / "step_00000005"
-    theirs, (ours, _, _) = transformers.AutoModelForCausalLM.from_pretrained(folder), load(folder)
+    theirs, (ours, mine, _) = transformers.AutoModelForCausalLM.from_pretrained(folder), load(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    ids = tokenizer.apply_chat_template([{"role": "user", "content": "hello"}], add_generation_prompt=True)
+    assert (tokenizer.eos_token_id, tokenizer.pad_token_id) == (2, 0)
+    messages = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "cat"}]
+    messages += [{"role": "user", "content": "the mat"}]
+    ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True)
     ids = ids["input_ids"] if not isinstance(ids, list) else ids
-    expected = theirs.generate(torch.tensor([ids]), max_new_tokens=8, do_sample=False)[0, len(ids) :].tolist()
-    stop = frozenset({2})
-    found = list(generate(ours, ids, stop, GenerateConfig(prompt="-", max_new_tokens=8)))
-    assert found == [i for i in expected if i not in stop]
+    assert ids == mine.encode_prompt(messages)
+    assert mine.stop_ids() == [theirs.generation_config.eos_token_id]
+    for prompt in (ids, mine.encode_prompt(messages[:1])):
+        expected = theirs.generate(torch.tensor([prompt]), max_new_tokens=8, do_sample=False)[0, len(prompt) :].tolist()
+        found = one(ours, prompt, frozenset(mine.stop_ids()), max_new_tokens=8)
+        assert found == [i for i in expected if i not in mine.stop_ids()]
+
+
+def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(
+    pack: Callable, tokenizer_folder: Path, tmp_path: Path
+) -> None:
+    """The end of a turn and the end of a text both end an answer, so transformers must be told of both."""
+    transformers = pytest.importorskip("transformers")
+    manifest = pack([[([5, 6, 7, 8], [1, 2])]] * 4, seq_len=16)
+    settings = manifest.parent / "kept" / "tokenizer" / "tokenizer_config.json"
+    settings.write_text(settings.read_text().replace('"eos_token": "<|im_end|>"', '"eos_token": "<|endoftext|>"'))
+    out = tmp_path / "run"
+    assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]) == 0
+    folder = out / "checkpoints" / "step_00000001"
+    assert transformers.GenerationConfig.from_pretrained(folder).eos_token_id == [0, 2]
+    assert load(folder)[1].stop_ids() == [0, 2]

@@ -8,7 +8,8 @@ import torch
 from datakit.errors import DatakitError
 from train.data import DataConfig
 from train.loop import LoopConfig, Trainer
-from train.optim import OptimConfig, adamw, learning_rate, peak_rate
+from train.optim import OptimConfig, make_optimizer, peak_rate
+from train.schedule import learning_rate
 from train.sft import loss
 from train.start import RunConfig, prepare
 
@@ -88,7 +89,7 @@ def test_the_rate_where_none_is_named_follows_the_width() -> None:
 
 def test_norms_and_embeddings_do_not_decay(manifest: Path, tmp_path: Path) -> None:
     model = trainer(manifest, tmp_path / "run", 4, 1).model
-    groups = adamw(model, OptimConfig(weight_decay=0.3)).param_groups
+    groups = make_optimizer(model, OptimConfig(weight_decay=0.3)).param_groups
     names = {id(p): n for n, p in model.named_parameters()}
     decayed = {names[id(p)] for g in groups for p in g["params"] if g["weight_decay"]}
     assert decayed == {n for n in names.values() if n.endswith("_proj.weight")}

@@ -63,3 +63,24 @@ def test_a_compiled_model_is_the_eager_one() -> None:
 def test_impossible_sizes_are_refused(change: dict) -> None:
     with pytest.raises(ConfigError):
         replace(SMALL, **change)
+
+
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("labels_alone", [False, True])
+def test_activations_computed_again_give_the_same_loss_and_gradients(every: int, labels_alone: bool) -> None:
+    ids, at = torch.randint(0, 50, (2, 20)), torch.tensor([3, 8, 21])
+    segments = Segments.of([[0, 5, 20]] * 2, 20)
+    found, runs = [], []
+    for checkpoint_every in (0, every):
+        model = made(SMALL)
+        model.checkpoint_every = checkpoint_every
+        counts = [0] * len(model.model.layers)
+        for i, layer in enumerate(model.model.layers):
+            layer.mlp.register_forward_pre_hook(lambda m, x, i=i, counts=counts: counts.__setitem__(i, counts[i] + 1))
+        where = (ids, segments.positions_BT, grouped_attention(segments))
+        out = model.hidden_at(*where, at) if labels_alone else model(*where)
+        found.append([out, *torch.autograd.grad(out.square().sum(), list(model.parameters()), allow_unused=True)])
+        runs.append(counts)
+    assert runs == [[1, 1], [2, 2] if every == 1 else [1, 2]]
+    for one, other in zip(*found, strict=True):
+        assert (one is None and other is None) or torch.equal(one, other)

@@ -1,0 +1,172 @@
+"""Distillation: its loss is the dense one written here, and what it trains beside the student stays out of it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from safetensors.torch import load_file
+
+from datakit.errors import ModelError, UsageError
+from train import distill, sft
+from train.attention import masked_attention
+from train.data import Batch, DataConfig, PackedSet, StepStream
+from train.distill import DistillLoss, TeacherConfig, with_projection
+from train.model import PRESETS, CausalLM
+
+SMALL = replace(PRESETS["tiny"], vocab_size=300, hidden_size=32, num_layers=2, head_dim=8, intermediate_size=48)
+
+
+def made(seed: int, **size: int) -> CausalLM:
+    model = CausalLM(replace(SMALL, **size))
+    model.init_weights(torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        model.lm_head.weight *= 20  # so that the two are sure of different tokens
+    return model
+
+
+@pytest.fixture(scope="module")
+def batch(manifest: Path) -> Batch:
+    return next(iter(StepStream(PackedSet.open(manifest), DataConfig(batch_rows=5), seed=0)))[0]
+
+
+def dense(student: CausalLM, teacher: CausalLM, batch: Batch, config: TeacherConfig) -> torch.Tensor:
+    """The whole loss from all logits of all positions, by the formulas."""
+    hidden = [
+        m(batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments)) for m in (student, teacher)
+    ]
+    flat = [h.flatten(0, 1) for h in hidden]
+    s, t = (m.lm_head(h)[batch.label_pos_L] for m, h in zip((student, teacher), flat, strict=True))
+    ce = -s.softmax(-1).gather(1, batch.targets_L[:, None]).log().sum()
+    p, q = (t / config.temperature).softmax(-1), (s / config.temperature).softmax(-1)
+    loss = config.alpha * ce + (1 - config.alpha) * config.temperature**2 * (p * (p / q).log()).sum()
+    if config.hidden_weight:
+        real = (batch.segments.sequence_BT > 0).flatten()
+        a, b = flat[0][real], flat[1][real]
+        a = a @ student.beside.weight.T if hasattr(student, "beside") else a
+        cosine = (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
+        distance = F.mse_loss(a, b) + (1 - cosine).mean()
+        loss = loss + config.hidden_weight * distance * len(batch.targets_L)
+    return loss
+
+
+def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
+    model.zero_grad()
+    loss.backward()
+    return {n: p.grad.clone() for n, p in model.named_parameters()}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"loss_chunk": 7},
+        {"label_only": False, "temperature": 3.0, "alpha": 0.2},
+        {"alpha": 0.0},
+        {"hidden_weight": 0.3},
+    ],
+)
+def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict) -> None:
+    config = TeacherConfig(teacher="-", **values)
+    student, teacher = made(0), made(1, hidden_size=48, head_dim=12).requires_grad_(False)
+    student = with_projection(student, teacher, 0) if config.hidden_weight else student
+    expected = dense(student, teacher, batch, config)
+    objective = DistillLoss(config, teacher)
+    objective.begin(len(batch.targets_L), batch.real_tokens)
+    found, count, logged = objective(student, batch)
+    assert count == len(batch.targets_L)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+    assert logged["kl"] > 0
+    ours = gradients(student, found / count)
+    for name, grad in gradients(student, dense(student, teacher, batch, config) / count).items():
+        torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-6, msg=name)
+
+
+def test_a_teacher_that_is_the_student_has_nothing_to_teach(batch: Batch) -> None:
+    student = made(0)
+    objective = DistillLoss(TeacherConfig(teacher="-", alpha=0.0, hidden_weight=1.0), student)
+    loss_sum, _, logged = objective(student, batch)
+    assert float(loss_sum.detach()) == pytest.approx(0, abs=1e-3)
+    assert float(logged["hidden"]) == pytest.approx(0, abs=1e-3)
+
+
+def test_never_more_than_a_chunk_of_logits_is_held(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    whole = distill.label_losses
+    monkeypatch.setattr(distill, "label_losses", lambda s, t, y, c: seen.append(len(s)) or whole(s, t, y, c))
+    DistillLoss(TeacherConfig(teacher="-", loss_chunk=16), made(1))(made(0), batch)
+    assert max(seen) == 16
+    assert sum(seen) == len(batch.targets_L)
+
+
+@pytest.fixture(scope="module")
+def teacher(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("teacher") / "run"
+    assert sft.main(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "6"]) == 0
+    return out
+
+
+def student(manifest: Path, init: Path, out: Path, *more: str) -> list[dict]:
+    plain = ["--manifest", str(manifest), "--out", str(out), "--init", str(init), "--steps", "6", "--dtype", "fp32"]
+    assert distill.main([*plain, "--batch-rows", "4", "--lr", "1e-3", *more]) == 0
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A student of another width, as a folder."""
+    from train.hf import write_model
+
+    folder = tmp_path_factory.mktemp("narrow")
+    data = PackedSet.open(manifest)
+    write_model(folder, made(3), data.tokenizer_files, {})
+    return folder
+
+
+def test_a_student_learns_and_its_projection_is_saved_apart_and_resumed(
+    manifest: Path, teacher: Path, narrow: Path, tmp_path: Path
+) -> None:
+    options = ["--teacher", str(teacher), "--hidden-weight", "0.5"]
+    whole = student(manifest, narrow, tmp_path / "whole", *options)
+    assert whole[-1]["kl"] < whole[0]["kl"]
+    assert whole[-1]["hidden"] < whole[0]["hidden"]
+    place = tmp_path / "whole" / "checkpoints" / "step_00000006"
+    assert set(load_file(place / "beside.safetensors")) == {"beside.weight"}
+    assert not any(n.startswith("beside") for n in load_file(place / "model.safetensors"))
+    student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
+    assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0
+    lines = (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["loss"] for line in lines] == [r["loss"] for r in whole]
+
+
+def test_splitting_a_step_changes_nothing(manifest: Path, teacher: Path, narrow: Path, tmp_path: Path) -> None:
+    """Hidden states count by tokens and labels by labels, and micro-batches have different shares of both."""
+    common = ["--teacher", str(teacher), "--hidden-weight", "0.5", "--bucket-sizes", "64"]
+    runs = [
+        student(manifest, narrow, tmp_path / rows, *common, "--batch-rows", rows, "--grad-accum", accum)
+        for rows, accum in (("5", "1"), ("1", "5"))
+    ]
+    for one, split in zip(*runs, strict=True):
+        assert one["loss"] == pytest.approx(split["loss"], abs=2e-5)
+        assert one["hidden"] == pytest.approx(split["hidden"], abs=2e-5)
+
+
+def test_a_teacher_of_another_vocabulary_or_tokenizer_is_refused(
+    manifest: Path, pack: Callable, random_rows: Callable, narrow: Path, tmp_path: Path
+) -> None:
+    from train.hf import write_model
+
+    data = PackedSet.open(manifest)
+    larger = tmp_path / "larger"
+    larger.mkdir()
+    write_model(larger, made(1, vocab_size=320), data.tokenizer_files, {})
+    options = ["--manifest", str(manifest), "--init", str(narrow), "--out", str(tmp_path / "out"), "--steps", "1"]
+    with pytest.raises(ModelError, match=r"teacher's vocabulary has 320 tokens, the student's 300"):
+        distill.main([*options, "--teacher", str(larger)])
+    (larger / "tokenizer.json").write_text((larger / "tokenizer.json").read_text() + " ")
+    with pytest.raises(ModelError, match="tokenize the data with the model's tokenizer"):
+        distill.main([*options, "--teacher", str(larger)])
+    with pytest.raises(UsageError, match="--teacher"):
+        distill.main(options)
