@@ -1,7 +1,7 @@
 """What a reduce phase decided about the rows that it touches: written in the order of their keys, looked up by key."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +29,35 @@ def write(out: Path, batches: Iterable[pa.RecordBatch]) -> None:
                        else pa.nulls(batch.num_rows, f.type) for f in SCHEMA]  # fmt: skip
             writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
     aside.rename(out)
+
+
+def decided(
+    row_key: pa.Array,
+    reason: str,
+    dropped: npt.NDArray[np.bool_],
+    unit_starts: npt.NDArray[np.int64],
+    cut: npt.NDArray[np.bool_],
+    tell: Callable[[int], str],
+) -> tuple[pa.RecordBatch, npt.NDArray[np.int64]]:
+    """(decisions about the rows of a batch that are dropped or lose units; the numbers of these rows).
+
+    The units of row i are `[unit_starts[i], unit_starts[i + 1])`; `cut` marks those that rows which stay lose.
+    `tell(i)` says why row i is dropped.
+    """
+    row_of = np.repeat(np.arange(len(dropped)), np.diff(unit_starts))
+    cuts = np.bincount(row_of[cut], minlength=len(dropped))
+    rows = np.flatnonzero((cuts > 0) | dropped)
+    numbers = (np.arange(len(cut)) - unit_starts[row_of])[cut]
+    lists = pa.ListArray.from_arrays(
+        pa.array(np.concatenate(([0], np.cumsum(cuts[rows]))), pa.int32()), pa.array(numbers, pa.int32())
+    )
+    columns = {
+        "row_key": row_key.take(pa.array(rows)),
+        "reason": pa.array([reason if dropped[row] else None for row in rows], pa.string()),
+        "detail": pa.array([tell(row) if dropped[row] else None for row in rows.tolist()], pa.string()),
+        "cut": lists,
+    }
+    return pa.record_batch(columns), rows
 
 
 def look_up(path: Path, row_key: pa.Array) -> pa.RecordBatch:

@@ -28,7 +28,7 @@ from datakit.dedup import _kernels_bloom as kernels
 from datakit.dedup import bloom
 from datakit.dedup.bloom import Bloom
 from datakit.dedup.cutting import Cutting, source, text_bytes
-from datakit.dedup.decisions import write
+from datakit.dedup.decisions import decided, write
 from datakit.dedup.levels import NgramsConfig
 from datakit.dedup.losses import Losses
 from datakit.dedup.memory import Memory
@@ -149,24 +149,11 @@ class DedupNgrams(Cutting):
             np.bincount(row_of, weight, batch.num_rows).astype(np.int64) for weight in (words, np.where(cut, 0, words))
         )
         losses.add(batch.column("source"), in_row, in_row - np.where(dropped > 0, 0, left))
-        cut = cut & (dropped[row_of] == 0)
-        cuts = np.bincount(row_of[cut], minlength=batch.num_rows)
-        touched = np.flatnonzero((cuts > 0) | (dropped > 0))
         ngrams = np.diff(starts(batch, "hashes"))
-        told = [
-            f"{known[row]} of its {ngrams[row]} {self.config.ngram_words}-grams stand before it"
-            + (f", {left[row]} words would be left" if dropped[row] == 2 else "")
-            if dropped[row]
-            else None
-            for row in touched
-        ]
-        lists_of = pa.array(np.concatenate(([0], np.cumsum(cuts[touched]))), pa.int32())
-        numbers = pa.array((np.arange(len(cut)) - parts[row_of])[cut], pa.int32())
-        return pa.record_batch(
-            {
-                "row_key": batch.column("row_key").take(pa.array(touched)),
-                "reason": pa.array(["duplicate_ngrams" if d else None for d in dropped[touched]], pa.string()),
-                "detail": pa.array(told, pa.string()),
-                "cut": pa.ListArray.from_arrays(lists_of, numbers),
-            }
-        )
+
+        def tell(row: int) -> str:
+            few = f", {left[row]} words would be left" if dropped[row] == 2 else ""
+            return f"{known[row]} of its {ngrams[row]} {self.config.ngram_words}-grams stand before it{few}"
+
+        cut = cut & (dropped[row_of] == 0)
+        return decided(batch.column("row_key"), "duplicate_ngrams", dropped > 0, parts, cut, tell)[0]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.dedup.cutting import Cutting, source, text_bytes
-from datakit.dedup.decisions import write
+from datakit.dedup.decisions import decided, write
 from datakit.dedup.losses import Losses
 from datakit.dedup.memory import Memory
 from datakit.dedup.repeats import Repeats, find_repeats
@@ -72,27 +72,16 @@ class Repeating(Cutting):
             for weight in (cut, words, np.where(cut, 0, words))
         )
         losses.add(batch.column("source"), in_row, in_row - np.where(dropped, 0, left))
-        touched = np.flatnonzero(cuts)
         cut &= ~dropped[row_of]
-        lists_of = pa.array(np.concatenate(([0], np.cumsum(np.where(dropped, 0, cuts)[touched]))), pa.int32())
-        numbers = pa.array((np.arange(len(found)) - units[row_of])[cut], pa.int32())
-        stays_in = rows.ids(found[cut].astype(np.int64))
-        told = [
-            f"{cuts[row]} of its {units[row + 1] - units[row]} {self.unit}s stand before it, {left[row]} words are new"
-            if dropped[row]
-            else None
-            for row in touched
-        ]
-        return pa.record_batch(
-            {
-                "row_key": batch.column("row_key").take(pa.array(touched)),
-                "reason": pa.array([self.reason if d else None for d in dropped[touched]], pa.string()),
-                "detail": pa.array(told, pa.string()),
-                "duplicate_of": rows.ids(_most_of(found, row_of, dropped, begin)[touched]),
-                "cut": pa.ListArray.from_arrays(lists_of, numbers),
-                "stays_in": pa.ListArray.from_arrays(lists_of, stays_in),
-            }
-        )
+
+        def tell(row: int) -> str:
+            total = units[row + 1] - units[row]
+            return f"{cuts[row]} of its {total} {self.unit}s stand before it, {left[row]} words are new"
+
+        made, touched = decided(batch.column("row_key"), self.reason, dropped, units, cut, tell)
+        stays_in = pa.ListArray.from_arrays(made.column("cut").offsets, rows.ids(found[cut].astype(np.int64)))
+        duplicate_of = rows.ids(_most_of(found, row_of, dropped, begin)[touched])
+        return made.append_column("duplicate_of", duplicate_of).append_column("stays_in", stays_in)
 
 
 def _most_of(
