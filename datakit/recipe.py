@@ -14,13 +14,13 @@ from datakit.manifest import write_whole
 
 StageName = Literal[
     "ingest", "normalize", "language", "dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams", "filter",
-    "classify", "tokenizer", "tokenize", "pack",
+    "classify", "perplexity", "tokenizer", "tokenize", "pack",
 ]  # fmt: skip
 STAGES: tuple[StageName, ...] = get_args(StageName)
 """Every stage, in the order that data usually flows."""
 
-OPTIONAL: tuple[StageName, ...] = (
-    "normalize", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams", "classify", "tokenizer"
+OFF: tuple[StageName, ...] = (
+    "normalize", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams", "classify", "perplexity", "tokenizer"
 )  # fmt: skip
 """Stages that are off until a recipe names them: they change texts, judge by more than the text, need a model or make
 one."""
@@ -38,6 +38,7 @@ CONFIGS: dict[StageName, str] = {
     "dedup_ngrams": "datakit.dedup.levels:NgramsConfig",
     "filter": "datakit.filter.stage:FilterConfig",
     "classify": "datakit.filter.classifier:ClassifyConfig",
+    "perplexity": "datakit.filter.perplexity:PerplexityConfig",
     "tokenizer": "datakit.pack.train_tokenizer:TokenizerConfig",
     "tokenize": "datakit.pack.tokenize:TokenizeConfig",
     "pack": "datakit.pack.stage:PackConfig",
@@ -70,7 +71,7 @@ class Recipe:
     inputs: tuple[str, ...] = ()
     """Files, folders and globs, relative to the project."""
     kind: str = "auto"
-    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in OPTIONAL)
+    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in OFF)
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sections of the stages, as they were written."""
     path: Path | None = None

@@ -22,6 +22,7 @@ STAGE_CLASSES = {
     "dedup_ngrams": "datakit.dedup.ngrams:DedupNgrams",
     "filter": "datakit.filter.stage:Filter",
     "classify": "datakit.filter.classifier:Classify",
+    "perplexity": "datakit.filter.perplexity:Perplexity",
     "tokenize": "datakit.pack.tokenize:Tokenize",
 }
 
