@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
-from dedup import lines_of, timed
+from dedup import texts_of, timed
 
 from datakit.dedup import _kernels_bloom as kernels
 from datakit.dedup import bloom
@@ -39,9 +39,10 @@ def kept(name: str, output: Path) -> tuple[int, int]:
 def command(level: str, paths: list[Path], peer: Path | None, repeats: int, workers: int, folder: Path) -> None:
     source = folder / "in"
     source.mkdir()
-    rows = [line for path in paths for line in lines_of(path)]
+    texts = [text for path in paths for text in texts_of(path)]
+    rows = [json.dumps({"id": str(n), "text": text}) for n, text in enumerate(texts)]
     for number in range(workers):
-        (source / f"{number}.jsonl").write_bytes(b"\n".join(rows[number::workers]) + b"\n")
+        (source / f"{number}.jsonl").write_text("\n".join(rows[number::workers]) + "\n")
     inputs = sorted(map(str, source.glob("*.jsonl")))
     size = sum(Path(path).stat().st_size for path in inputs) / 1e6
     ours = [sys.executable, "-m", "datakit", f"dedup-{level}", *inputs, "--kind", "text", "--workers", str(workers)]
@@ -54,7 +55,7 @@ def command(level: str, paths: list[Path], peer: Path | None, repeats: int, work
     best = {name: (float("inf"), float("inf")) for name in commands}
     for turn in range(repeats):
         for name, line in commands.items():
-            wall, cpu = timed(line, folder / name)
+            wall, cpu, _ = timed(line, folder / name)
             best[name] = (min(best[name][0], wall), min(best[name][1], cpu))
             left, characters = kept(name, folder / name)
             print(
