@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+Int64 = npt.NDArray[np.int64]
 GROUP_WIDTH = 32
 """Sequences are alike when they fill the same number of blocks of this many positions; measured on CPU."""
 
@@ -49,25 +51,35 @@ class Segments:
     @classmethod
     def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
         """Segments of rows cut to `width` positions; `bounds` of a row: the first is 0, the last is where it ends."""
-        starts, lengths, rows = _sequences(bounds, width)
-        order = np.argsort(-(-lengths // GROUP_WIDTH), kind="stable")
-        widths = -(-lengths[order] // GROUP_WIDTH) * GROUP_WIDTH
-        offset = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths[order]) - lengths[order], lengths[order])
-        tokens = np.repeat(starts[order], lengths[order]) + offset
-        slots = np.repeat(np.cumsum(widths) - widths, lengths[order]) + offset
-        positions, sequence = np.zeros((2, len(bounds) * width), np.int64)
+        return cls.of_sequences(*_sequences(bounds, width), len(bounds), width)
+
+    @classmethod
+    def of_sequences(cls, starts_S: Int64, lengths_S: Int64, rows: int, width: int) -> "Segments":
+        """Segments of `rows` rows of `width` positions, from every sequence's flat start, ascending, and its length."""
+        order = np.argsort(-(-lengths_S // GROUP_WIDTH), kind="stable")
+        starts, lengths = starts_S[order], lengths_S[order]
+        widths = -(-lengths // GROUP_WIDTH) * GROUP_WIDTH
+        ends, count = np.cumsum(lengths), np.arange(int(lengths.sum()))
+        offset = count - np.repeat(ends - lengths, lengths)
+        tokens = offset + np.repeat(starts, lengths)
+        slots = offset + np.repeat(np.cumsum(widths) - widths, lengths)
+        row = starts_S // width
+        number = np.arange(len(row)) - np.searchsorted(row, row) + 1
+        positions, sequence = np.zeros((2, rows * width), np.int64)
         positions[tokens] = offset
-        first = np.r_[True, rows[1:] != rows[:-1]].nonzero()[0]
-        number = np.arange(len(rows)) - np.repeat(first, np.diff(np.r_[first, len(rows)])) + 1
-        sequence[tokens] = np.repeat(number[order], lengths[order])
+        sequence[tokens] = np.repeat(number[order], lengths)
         kinds, counts = np.unique(widths, return_counts=True)
         return cls(
-            positions_BT=torch.from_numpy(positions.reshape(len(bounds), width)),
-            sequence_BT=torch.from_numpy(sequence.reshape(len(bounds), width)),
+            positions_BT=torch.from_numpy(positions.reshape(rows, width)),
+            sequence_BT=torch.from_numpy(sequence.reshape(rows, width)),
             tokens_N=torch.from_numpy(tokens),
             slots_N=torch.from_numpy(slots),
             groups=tuple((int(s), int(w)) for s, w in zip(counts, kinds, strict=True)),
         )
+
+    def pinned(self) -> "Segments":
+        """The same in memory that a GPU copies from by itself."""
+        return replace(self, **{n: getattr(self, n).pin_memory() for n in self.__slots__ if n != "groups"})
 
     def to(self, device: torch.device | str) -> "Segments":
         """The same on another device."""
@@ -75,14 +87,12 @@ class Segments:
         return replace(self, **moved)
 
 
-def _sequences(bounds: Sequence[Any], width: int) -> tuple[Any, Any, Any]:
-    """Flat start, length and row of every sequence that has an input position."""
+def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:
+    """Flat start and length of every sequence that has an input position."""
     cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
     starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
     lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
-    rows = np.repeat(np.arange(len(cut)), [max(len(b) - 1, 0) for b in cut])
-    real = lengths > 0
-    return starts[real], lengths[real], rows[real]
+    return starts[lengths > 0], lengths[lengths > 0]
 
 
 def masked_attention(segments: Segments) -> Attend:

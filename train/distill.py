@@ -24,7 +24,7 @@ from datakit.config import option, section
 from datakit.errors import ConfigError, ModelError, UsageError
 from train import checkpoint, flags, lora
 from train.attention import grouped_attention
-from train.data import Batch, PackedSet
+from train.data import Batch, Mixture
 from train.loop import LossSum
 from train.loss import gathered
 from train.model import CausalLM
@@ -125,21 +125,21 @@ class DistillLoss:
         with torch.no_grad():
             taught_LD, taught_ND = self._hidden(self.teacher.to(batch.ids_BT.device), batch, everywhere)
         hidden_LD, hidden_ND = self._hidden(model, batch, everywhere)
-        loss_sum, sums = self._labels(model, hidden_LD, taught_LD, batch.targets_L)
+        loss_sum, sums = self._labels(model, hidden_LD, taught_LD, batch.counted[1])
         logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
         if hidden_ND is not None and taught_ND is not None:
             distance = hidden_distance(_projected(model, hidden_ND), taught_ND) * self.labels_per_token
             loss_sum, logged["hidden"] = loss_sum + self.config.hidden_weight * distance, distance.detach()
-        return LossSum(loss_sum, len(batch.targets_L), logged)
+        return LossSum(loss_sum, batch.labels, logged)
 
     def _hidden(self, model: CausalLM, batch: Batch, everywhere: bool) -> tuple[Tensor, Tensor | None]:
         """Hidden states at the labels, and with `everywhere` at the real tokens."""
         attend, where = grouped_attention(batch.segments), (batch.ids_BT, batch.segments.positions_BT)
         if self.config.label_only and not everywhere:
-            return model.hidden_at(*where, attend, batch.label_pos_L), None
+            return model.hidden_at(*where, attend, batch.counted[0]), None
         hidden_BTD = model(*where, attend)
         hidden_ND = hidden_BTD.flatten(0, 1)[batch.segments.tokens_N] if everywhere else None
-        return gathered(hidden_BTD, batch.label_pos_L), hidden_ND
+        return gathered(hidden_BTD, batch.counted[0]), hidden_ND
 
     def _labels(
         self, model: CausalLM, hidden_LD: Tensor, taught_LD: Tensor, targets_L: Tensor
@@ -164,7 +164,7 @@ def _projected(model: CausalLM, hidden_ND: Tensor) -> Tensor:
     return hidden_ND if projection is None else projection(hidden_ND)
 
 
-def read_teacher(folder: Path, student: CausalLM, data: PackedSet) -> CausalLM:
+def read_teacher(folder: Path, student: CausalLM, data: Mixture) -> CausalLM:
     """The teacher, frozen.
 
     Raises:

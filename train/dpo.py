@@ -89,7 +89,7 @@ class DpoLoss:
         """Sums over the batch's pairs."""
         rows = len(batch.rows)
         hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-        policy_B, labels_B = row_log_probs(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+        policy_B, labels_B = row_log_probs(hidden_BTD, model.lm_head, *batch.counted)
         losses_P, rewards_P2 = pair_losses(policy_B[:rows], self.reference(batch), labels_B[:rows], self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {

@@ -3,7 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_origin
 
 from datakit.config import Option, build, options, parse
 from datakit.errors import ConfigError, DatakitError
@@ -48,7 +48,25 @@ def _add(
             parser.add_argument(flag, help=about, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
         else:
             metavar = "|".join(o.choices) or o.name.upper()
-            parser.add_argument(flag, help=about, metavar=metavar, type=_parser(o, flag), default=argparse.SUPPRESS)
+            action = _Joined if _many(o.type) else "store"
+            kind = _parser(o, flag)
+            parser.add_argument(flag, help=about, metavar=metavar, type=kind, default=argparse.SUPPRESS, action=action)
+
+
+def _many(kind: Any) -> bool:
+    return get_origin(kind) is tuple or any(get_origin(k) is tuple for k in get_args(kind))
+
+
+class _Joined(argparse.Action):
+    """A list's flag that may be given again to add to it."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        """Add the values to those that are there."""
+        before = getattr(namespace, self.dest, None)
+        both = [v if isinstance(v, tuple) else (v,) for v in (before, values) if v is not None]
+        setattr(namespace, self.dest, values if before is None else sum(both, ()))
 
 
 def _shown(default: Any) -> str:

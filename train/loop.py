@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -214,7 +215,7 @@ class Trainer:
         """Gradients of the summed loss of all micro-batches; their count, and every sum, the loss's among them."""
         total, sums = 0, {"loss": 0.0}
         if isinstance(self.loss, StepLoss):
-            self.loss.begin(sum(len(b.targets_L) for b in batches), sum(b.real_tokens for b in batches))
+            self.loss.begin(sum(b.labels for b in batches), sum(b.real_tokens for b in batches))
         for batch in batches:
             with torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
@@ -256,13 +257,11 @@ class Trainer:
         return self.average.inside() if self.average else contextlib.nullcontext()
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
-        data = self.stream.data
-        rows = [int(r) for batch in batches for r in batch.rows]
-        keys = sorted({k for batch in batches for k in data.keys_of(batch.rows)})
+        rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
-            f"the weights (last good step: {step - 1}). The step's packed rows of {data.manifest} are {rows}, made of "
-            f"the source rows with row_key {keys}. Try a lower --lr or --dtype fp32, or look at those rows"
+            f"the weights (last good step: {step - 1}). Its rows: {self.stream.data.describe(rows)}. "
+            f"Try a lower --lr or --dtype fp32, or look at those rows"
         )
 
     def _report(
@@ -275,7 +274,7 @@ class Trainer:
             step=self.state.step, epoch=(self.state.step - 1) // per_epoch + 1,
             epochs=-(-self.total_steps // per_epoch), loss=loss, lr=lr, grad_norm=grad_norm,
             all_tokens=sum(b.ids_BT.numel() for b in batches), real_tokens=real,
-            label_tokens=sum(len(b.targets_L) for b in batches), seconds=seconds, data_seconds=data_seconds,
+            label_tokens=sum(b.labels for b in batches), seconds=seconds, data_seconds=data_seconds,
             flops=self.model.flops_per_token(context) * real, peak_flops=self.peak,
         )  # fmt: skip
 

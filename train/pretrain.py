@@ -8,7 +8,6 @@ the answers alone use train.sft.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from train import flags
 from train.sft import SftConfig, objective
@@ -18,9 +17,7 @@ from train.start import configured, open_data, prepare
 def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
     config = configured(SftConfig, "train.pretrain", __doc__, argv)
-    data = open_data(config)
-    everything = replace(data, packed=replace(data.packed, labels=None, label_index=None))
-    return prepare(config, objective(config), everything).run()
+    return prepare(config, objective(config), open_data(config).unlabelled()).run()
 
 
 if __name__ == "__main__":

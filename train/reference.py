@@ -24,7 +24,7 @@ from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageErro
 from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save
 from train import flags, hf, lora
 from train.attention import grouped_attention
-from train.data import Batch, DataConfig, PackedSet, StepStream
+from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream
 from train.loss import row_log_probs
 from train.model import CausalLM
 from train.start import check_fits, usable_device
@@ -50,7 +50,7 @@ class ReferenceConfig:
             raise ConfigError("batch_rows must be even and at least 2, threads 0 or more")
 
 
-def frozen(folder: Path, data: PackedSet) -> Callable[[Batch], Tensor]:
+def frozen(folder: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
     """The model in `folder` as reference: (2P,) log-probabilities of a batch's real rows, computed each time.
 
     Raises:
@@ -69,10 +69,10 @@ def frozen(folder: Path, data: PackedSet) -> Callable[[Batch], Tensor]:
 def log_probs(model: CausalLM, batch: Batch) -> Tensor:
     """Log-probabilities of the labels of each real row."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return row_log_probs(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)[0][: len(batch.rows)]
+    return row_log_probs(hidden_BTD, model.lm_head, *batch.counted)[0][: len(batch.rows)]
 
 
-def stored(manifest: Path, data: PackedSet) -> Callable[[Batch], Tensor]:
+def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
     """What train.reference wrote as reference: (2P,) log-probabilities of a batch's real rows, looked up.
 
     Raises:

@@ -23,7 +23,7 @@ from torch import Tensor
 from datakit.errors import ConfigError
 from train import flags
 from train.attention import Segments, grouped_attention, masked_attention
-from train.data import Batch, PackedSet, StepStream, collate
+from train.data import Batch, Mixture, StepStream, collate
 from train.loop import LoopConfig, Loss, need_compiler
 from train.loss import dense_loss
 from train.model import CausalLM
@@ -81,28 +81,28 @@ def difference(a: Gradients, b: Gradients) -> float:
 def plainest(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
     """The reference: every logit, masked attention."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments))
-    return dense_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+    return dense_loss(hidden_BTD, model.lm_head, *batch.counted)
 
 
 def grouped_dense(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
     """Every logit, attention by groups."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return dense_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+    return dense_loss(hidden_BTD, model.lm_head, *batch.counted)
 
 
-def unpacked(data: PackedSet, batch: Batch) -> Batch:
+def unpacked(data: Mixture, batch: Batch) -> Batch:
     """The same sequences, one a row."""
-    bounds = [data.packed.segments_of(int(row)) for row in batch.rows]
+    bounds = [o.packed.segments_of(int(i[0])) for row in batch.rows for o, i, _ in data.places(np.array([row]))]
     spans = [(i, int(a), int(b)) for i, row in enumerate(bounds) for a, b in itertools.pairwise(row)]
-    width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L
+    width, (flat_L, targets_L) = batch.ids_BT.shape[1], batch.counted
     spans = [(i, a, min(b, width)) for i, a, b in spans if a < width]
-    ids_ST = torch.full((len(spans), width), data.packed.header.pad_id)
+    ids_ST = torch.full((len(spans), width), data.header.pad_id)
     places, targets = [], []
     for s, (i, a, b) in enumerate(spans):
         ids_ST[s, : b - a] = batch.ids_BT[i, a:b]
         here = (flat_L >= i * width + a) & (flat_L < i * width + b)
         places.append(flat_L[here] - (i * width + a) + s * width)
-        targets.append(batch.targets_L[here])
+        targets.append(targets_L[here])
     return replace(
         batch, ids_BT=ids_ST, segments=Segments.of([np.array([0, b - a]) for _, a, b in spans], width),
         label_pos_L=torch.cat(places), targets_L=torch.cat(targets),
@@ -133,7 +133,7 @@ def checks(config: SftConfig) -> Iterator[Check]:
     yield Check("resumed = uninterrupted", _resumed(config))
 
 
-def _single_rows(data: PackedSet, batches: Sequence[Batch]) -> Iterator[Batch]:
+def _single_rows(data: Mixture, batches: Sequence[Batch]) -> Iterator[Batch]:
     for batch in batches:
         for row in batch.rows:
             one = collate(data, MicroBatch(np.array([row]), batch.ids_BT.shape[1]), 1)

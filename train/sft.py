@@ -44,7 +44,7 @@ class SftConfig(RunConfig):
 def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
     """(loss_sum, count) over the batch's labels: the plain way."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return sparse_loss(hidden_BTD, model.lm_head, batch.label_pos_L, batch.targets_L)
+    return sparse_loss(hidden_BTD, model.lm_head, *batch.counted)
 
 
 def label_loss(config: LabelConfig) -> Loss:
@@ -53,12 +53,12 @@ def label_loss(config: LabelConfig) -> Loss:
     def lean(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
         attend, where = grouped_attention(batch.segments), (batch.ids_BT, batch.segments.positions_BT)
         if config.label_only:
-            hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
+            hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)[: batch.labels]
         else:
-            hidden_LD = gathered(model(*where, attend), batch.label_pos_L)
+            hidden_LD = gathered(model(*where, attend), batch.counted[0])
         if config.loss_chunk:
-            return chunked_loss(hidden_LD, model.lm_head, batch.targets_L, config.loss_chunk)
-        return head_loss(hidden_LD, model.lm_head, batch.targets_L)
+            return chunked_loss(hidden_LD, model.lm_head, batch.counted[1], config.loss_chunk)
+        return head_loss(hidden_LD, model.lm_head, batch.counted[1])
 
     return lean
 

@@ -14,7 +14,7 @@ from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora
 from train.average import WeightAverage
-from train.data import DataConfig, PackedSet, StepStream
+from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer
 from train.lora import Adapters, LoraConfig
 from train.model import PRESETS, CausalLM
@@ -32,7 +32,9 @@ class RunConfig:
     trained_rate: ClassVar[float] = 1e-5
     """Peak learning rate for trained weights where the user named none; minimind's for fine-tuning."""
 
-    manifest: str = option("", "the pack manifest to train on, such as manifests/mydata/pack.json")
+    manifest: str | tuple[str, ...] = option(
+        "", "the pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
+    )
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
     init: str = option("", "Hugging Face folder or checkpoint whose weights to start from instead of a preset")
     data: DataConfig = section(DataConfig)
@@ -45,6 +47,11 @@ class RunConfig:
             raise UsageError("name the model that adapters are trained for with --init: random weights need training")
         if not self.manifest:
             raise UsageError("name a pack manifest with --manifest, such as manifests/mydata/pack.json")
+
+    @property
+    def manifests(self) -> tuple[Path, ...]:
+        """Where they lie, one or several."""
+        return tuple(map(Path, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
 
 
 C = TypeVar("C", bound=RunConfig)
@@ -75,23 +82,23 @@ def earlier_values(out: Path) -> dict[str, Any]:
     return values
 
 
-def open_data(config: RunConfig) -> PackedSet:
+def open_data(config: RunConfig) -> Mixture:
     """The run's packed rows.
 
     Raises:
         DatakitError: not a packed set, or one for another kind of objective.
     """
-    data = PackedSet.open(Path(config.manifest))
-    if (found := data.packed.header.rows_per_unit) != config.rows_per_unit:
+    data = Mixture.open(config.manifests, in_memory=config.data.data_cache == "memory")
+    if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
-            f"{data.manifest}: holds {found} rows a unit (task {data.packed.header.task!r}), and this objective needs "
+            f"{data.name}: holds {found} rows a unit (task {data.header.task!r}), and this objective needs "
             f"{config.rows_per_unit}: preference pairs are for train.dpo, text and conversations for train.pretrain "
             f"and train.sft"
         )
     return data
 
 
-def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model: CausalLM | None = None) -> Trainer:
+def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
     """Everything a run needs, checked against each other; prints what it is about to do.
 
     `data` are the manifest's rows, `model` is what to train, where the objective has opened or made them already.
@@ -117,8 +124,8 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model:
     stream = StepStream(data, config.data, config.loop.seed)
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
     state = checkpoint.State(
-        step=0, task=data.packed.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
-        order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
+        step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
+        order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
         stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     state = _resume(config, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
@@ -132,9 +139,9 @@ def prepare(config: RunConfig, loss: Loss, data: PackedSet | None = None, model:
     return trainer
 
 
-def _stop_ids(data: PackedSet) -> tuple[int, ...]:
+def _stop_ids(data: Mixture) -> tuple[int, ...]:
     """The tokens at which an answer ends, for whoever generates from the checkpoint."""
-    if data.packed.labels is None or not data.tokenizer_files:
+    if data.header.task == "pretrain" or not data.tokenizer_files:
         return ()
     return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 
@@ -147,13 +154,13 @@ def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
     return Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
 
 
-def make_model(config: RunConfig, data: PackedSet) -> CausalLM:
+def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
     """The model to start from, on the CPU.
 
     Raises:
         ModelError: an `init` folder whose tokenizer, vocabulary or length does not fit the data.
     """
-    header = data.packed.header
+    header = data.header
     if config.init:
         folder = Path(config.init)
         model = lora.read(folder)
@@ -166,7 +173,7 @@ def make_model(config: RunConfig, data: PackedSet) -> CausalLM:
     return model
 
 
-def check_fits(folder: Path, model: CausalLM, data: PackedSet) -> None:
+def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
     """Refuse data that the model in `folder` was not made for.
 
     A model may have more rows of embeddings than the tokenizer has tokens, if it has that very tokenizer.
@@ -174,7 +181,7 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet) -> None:
     Raises:
         ModelError: naming both values.
     """
-    header, file = data.packed.header, folder / "tokenizer.json"
+    header, file = data.header, folder / "tokenizer.json"
     found = sha256_file(file) if file.is_file() else None
     expected = data.tokenizer.get("sha256")
     if found is not None and expected is not None and found != expected:
@@ -257,7 +264,7 @@ def usable_device(name: str) -> torch.device:
 
 def _opening(config: RunConfig, trainer: Trainer) -> str:
     data, model = trainer.stream.data, trainer.model
-    labels = "every target" if data.packed.labels is None else f"{len(data.packed.labels):,}"
+    labels = "every target" if data.labels is None else f"{data.labels:,}"
     return (
         f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "

@@ -68,8 +68,8 @@ def test_packed_rows_and_one_sequence_a_row_give_the_same_loss_and_gradients(
     apart = PackedSet.open(pack([[piece] for row in rows for piece in row], seq_len=128, labelled=labelled))
 
     def all_rows(data: PackedSet) -> list[Batch]:
-        widths = data.widths((128,))
-        return [collate(data, MicroBatch(torch.arange(len(widths)).numpy(), 128), len(widths))]
+        rows = len(data.lengths)
+        return [collate(data, MicroBatch(torch.arange(rows).numpy(), 128), rows)]
 
     agree(losses(model, all_rows(together), attention), losses(model, all_rows(apart), attention))
 
