@@ -30,8 +30,11 @@ from train.model import CausalLM
 from train.optim import OptimConfig
 from train.optimizers import Optimizers
 from train.precision import AUTOCAST, LossScale
-from train.report import Metrics, StepReport, peak_flops
+from train.profile import mark
+from train.report import StepReport, peak_flops
 from train.schedule import learning_rate
+from train.trackers import Log, TrackConfig
+from train.watch import Watch
 
 
 class LossSum(NamedTuple):
@@ -65,6 +68,7 @@ class LoopConfig:
     stop_at: int = option(0, "leave after this step with a checkpoint, to be resumed; 0: never")
     out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
     resume: bool = option(False, "go on from the newest checkpoint in `out`")
+    profile: int = option(0, "steps whose trace is written to `out`/profile.json, from the third on; 0: none")
     save_every: int = option(500, "steps between checkpoints; the last step always has one")
     keep_checkpoints: int = option(3, "newest checkpoints that are kept; 0: all")
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
@@ -81,7 +85,7 @@ class LoopConfig:
     threads: int = option(0, "CPU threads; 0: all cores")
 
     def __post_init__(self) -> None:
-        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every")
+        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
         if min(getattr(self, name) for name in names) < 0 or self.save_every < 1:
             raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
@@ -152,6 +156,9 @@ class Trainer:
     average: WeightAverage | None = None
     loss_scale: LossScale | None = None
     """Of fp16."""
+    watch: Watch | None = None
+    """Evaluations on the way."""
+    track: TrackConfig = field(default_factory=TrackConfig)
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -173,15 +180,18 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        metrics = Metrics(self.out / "metrics.jsonl", self.state.step)
         steps = iter(self.stream)
-        with self.interrupt.watching():
+        log = Log(self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile)
+        with self.interrupt.watching(), contextlib.closing(log):
             while self.state.step < self.total_steps:
                 report = self._step(steps)
-                metrics.write(report)
+                log.write(report.step, report.record())
                 done = self._done(report.step)
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
+                if self.watch and self.watch.due(report.step, done):
+                    with self.averaged():
+                        log.evaluated(report.step, self.watch.look(self.model, report.step))
                 if report.step % self.loop.save_every == 0 or done:
                     self._save()
                 if done:
@@ -196,7 +206,8 @@ class Trainer:
         step, begin = self.state.step + 1, time.perf_counter()
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
-        batches = [batch.to(self.device) for batch in next(steps)]
+        with mark("data", self.device):
+            batches = [batch.to(self.device) for batch in next(steps)]
         data_seconds = time.perf_counter() - begin
         count, sums = self._backward(batches)
         grad_norm = self._scale_gradients(count)
@@ -205,7 +216,8 @@ class Trainer:
         mended = self.loss_scale is not None and self.loss_scale.can_shrink
         if not (math.isfinite(loss) and (math.isfinite(grad_norm) or mended)):
             self._refuse(step, loss, grad_norm, batches)
-        self._move(step, grad_norm)
+        with mark("optimizer", self.device):
+            self._move(step, grad_norm)
         if self.loss_scale:
             means |= self.loss_scale.logged()
         report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
@@ -217,10 +229,12 @@ class Trainer:
         if isinstance(self.loss, StepLoss):
             self.loss.begin(sum(b.labels for b in batches), sum(b.real_tokens for b in batches))
         for batch in batches:
-            with torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST):
+            half = torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST)
+            with half, mark("forward", self.device):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
             if count:
-                (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
+                with mark("backward", self.device):
+                    (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
             total += count
             for name, value in {"loss": loss_sum, **logged}.items():
                 sums[name] = sums.get(name, 0.0) + value.item()

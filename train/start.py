@@ -15,12 +15,14 @@ from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.loop import LoopConfig, Loss, Trainer
+from train.loop import LoopConfig, Loss, Trainer, precision
 from train.lora import Adapters, LoraConfig
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.optimizers import Optimizers
 from train.precision import allow_tf32
+from train.trackers import TrackConfig
+from train.watch import Watch, WatchConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +43,8 @@ class RunConfig:
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
+    watch: WatchConfig = section(WatchConfig)
+    track: TrackConfig = section(TrackConfig)
 
     def __post_init__(self) -> None:
         if self.lora.lora_rank and not self.init:
@@ -122,6 +126,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     optimizer = make_optimizer(model, config.optim)
     average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
     stream = StepStream(data, config.data, config.loop.seed)
+    watch = _watch(config, data, model, precision(config.loop.dtype, device))
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
@@ -134,9 +139,17 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
         state=state, total_steps=steps, device=device, adapters=adapters, average=average,
+        watch=watch, track=config.track,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _watch(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Watch | None:
+    """The evaluations that the run asks for."""
+    if not config.watch.eval_every:
+        return None
+    return Watch.of(config.watch, data, config.data, dtype, model.config.max_positions)
 
 
 def _stop_ids(data: Mixture) -> tuple[int, ...]:
