@@ -28,7 +28,7 @@ class EvalConfig:
     model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     manifest: str = option("", "the pack manifest to predict")
     split: Literal["train", "validation"] = option("train", "which part of the manifest")
-    max_rows: int = option(0, "rows of each length that are predicted, in whole batches; 0: all")
+    max_rows: int = option(0, "rows of each length that are predicted, from all over them; 0: all")
     batch_rows: int = option(8, "packed rows that pass through the model at once")
     dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")

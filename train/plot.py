@@ -55,12 +55,12 @@ def series(found: Sequence[dict[str, Any]], name: str) -> tuple[Series, Series]:
 
 
 def smoothed(values: Series) -> Series:
-    """The mean of the steps around each, as many as there are on both sides."""
+    """The mean of the steps around each, of those that there are."""
     half = max(1, round(len(values) * SMOOTHING))
     sums = np.concatenate([[0.0], np.cumsum(values)])
-    at = np.arange(len(values))
-    reach = np.minimum(half, np.minimum(at, at[::-1]))
-    means: Series = (sums[at + reach + 1] - sums[at - reach]) / (2 * reach + 1)
+    begins = np.maximum(np.arange(len(values)) - half, 0)
+    ends = np.minimum(np.arange(len(values)) + half + 1, len(values))
+    means: Series = (sums[ends] - sums[begins]) / (ends - begins)
     return means
 
 
@@ -79,12 +79,12 @@ def draw(runs: Sequence[Path], places: Sequence[Path]) -> None:
     loss, rate, speed = figure.subplots(3, 1, sharex=True, height_ratios=[3, 1, 1])
     for color, run in enumerate(runs):
         found, style = records(run / "metrics.jsonl"), {"color": f"C{color}"}
-        name = str(run) if len(runs) > 1 else "training"
+        name = f"{run}: " if len(runs) > 1 else ""
         steps, values = series(found, "loss")
         loss.plot(steps, values, alpha=0.3, linewidth=0.8, **style)
-        loss.plot(steps, smoothed(values), label=name, **style)
+        loss.plot(steps, smoothed(values), label=f"{name}training", **style)
         if (run / "eval.jsonl").is_file():
-            loss.plot(*series(records(run / "eval.jsonl"), "loss"), "o--", label=f"{name}: validation", **style)
+            loss.plot(*series(records(run / "eval.jsonl"), "loss"), "o--", label=f"{name}validation", **style)
         rate.plot(*series(found, "lr"), **style)
         for kind, line in (("real", "-"), ("label", ":")):
             steps, values = series(found, f"{kind}_tok_s")

@@ -51,7 +51,7 @@ def evaluate(
 ) -> dict[str, Score]:
     """The score of every source file, by its name; every row once, in the file's order.
 
-    Of `batches` the sizes count; `max_rows` of each set are predicted, in whole batches; 0: all.
+    Of `batches` the sizes count; `max_rows` of each set are predicted, whole batches from all over it; 0: all.
     """
     found = dict[str, Score]()
     for data in sets:
@@ -69,11 +69,9 @@ def _of_set(model: CausalLM, data: PackedSet, batches: DataConfig, precision: st
     one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, order="sequential", num_workers=0)
     stream = StepStream(data, one, seed=0)
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
-    names, found, rows = _file_names(data.manifest), dict[str, Score](), 0
-    for batch in (batch for step in range(stream.plan.steps_per_epoch) for batch in stream.batches(step)):
-        if max_rows and rows >= max_rows:
-            break
-        rows += len(batch.rows)
+    names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch
+    some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
+    for batch in (batch for i in range(some) for batch in stream.batches(i * steps // some)):
         with torch.autocast(device.type, AUTOCAST.get(precision), enabled=precision in AUTOCAST):
             losses_L = _losses(model, batch.to(device))
         file_L = files[_sequence_of_labels(data, batch)].astype(int)

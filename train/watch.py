@@ -30,7 +30,7 @@ class WatchConfig:
     eval_manifest: str = option(
         "", "pack manifest to predict: its validation split, else its rows; none: the training manifest's split"
     )
-    eval_rows: int = option(0, "rows that are predicted, from the first on; 0: all")
+    eval_rows: int = option(0, "rows that are predicted, from all over the set; 0: all")
     sample_prompts: str = option("", "text file of prompts, one a line, that are answered at every evaluation")
     sample_tokens: int = option(64, "tokens of an answer at most")
     sample_temperature: float = option(0.0, "of the answers; 0: always the likeliest token")
