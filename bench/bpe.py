@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 from datakit.pack.bpe_pipeline import NotRecognised
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.fast_bpe import FastBpe, Tally
+from datakit.pack.tokenize import MIN_FAST_SHARE
 
 BATCH_BYTES = 8_000_000
-MIN_FAST_SHARE = 0.99
 
 
 def strings(value: object) -> Iterator[str]:

@@ -19,9 +19,12 @@ FORMAT = "datakit.manifest"
 FORMAT_VERSION = 1
 
 
-ROLES = ("kept", "dropped", "quarantine", "signals", "matches")
-"""What a shard holds: rows that stayed, rows that went, records that could not be read; what was measured of rows, and
-which rows hold which evaluation items."""
+ROLES = ("kept", "dropped", "quarantine", "signals", "matches", "index")
+"""What a shard holds: rows that stayed, rows that went, records that could not be read; what was measured of rows,
+which rows hold which evaluation items; what a later run needs to know of the kept rows to find their duplicates."""
+
+AGAINST = "against"
+"""`use` of a parent manifest whose rows did not come in, but were compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +130,8 @@ class Manifest:
     key: str
     """SHA-256 over parents, config, resources and code: two runs with one key give the same bytes."""
     parents: tuple[dict[str, Any], ...]
-    """`{"manifest": stage, "version", "sha256"}` or `{"raw": name, "bytes", "sha256"}`."""
+    """`{"manifest": stage, "version", "sha256"}`, with `"use": "against"` where its rows did not come in; or
+    `{"raw": name, "bytes", "sha256"}`."""
     config: dict[str, Any]
     code: str
     ledger: Ledger
@@ -364,6 +368,7 @@ def _verify_parent(
     if sha256_file(place) != parent["sha256"]:
         yield str(place), f"is not the {name} that {path} was made from: changed, or run again since"
         return
-    if parent["manifest"] != "tokenizer" and load(place).ledger.rows.kept != manifest.ledger.rows.into:
+    took_in = parent["manifest"] != "tokenizer" and parent.get("use") != AGAINST
+    if took_in and load(place).ledger.rows.kept != manifest.ledger.rows.into:
         yield str(place), f"kept {load(place).ledger.rows.kept} rows, but {path} took in {manifest.ledger.rows.into}"
     yield from _verify(place, inspect, seen)

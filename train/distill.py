@@ -136,7 +136,7 @@ class DistillLoss:
         """Hidden states at the labels, and with `everywhere` at the real tokens."""
         attend, where = grouped_attention(batch.segments), (batch.ids_BT, batch.segments.positions_BT)
         if self.config.label_only and not everywhere:
-            return model.hidden_at(*where, attend, batch.counted[0]), None
+            return model.hidden_at(*where, attend, batch.label_pos_L)[: batch.labels], None
         hidden_BTD = model(*where, attend)
         hidden_ND = hidden_BTD.flatten(0, 1)[batch.segments.tokens_N] if everywhere else None
         return gathered(hidden_BTD, batch.counted[0]), hidden_ND

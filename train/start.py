@@ -154,7 +154,7 @@ def _watch(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Wat
 
 def _stop_ids(data: Mixture) -> tuple[int, ...]:
     """The tokens at which an answer ends, for whoever generates from the checkpoint."""
-    if data.header.task == "pretrain" or not data.tokenizer_files:
+    if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
         return ()
     return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 

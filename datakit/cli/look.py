@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from datakit.cli.stages import CONTEXT
-from datakit.cli.tables import ledger_lines
+from datakit.cli.tables import columns_option, ledger_lines, terminal_columns
 from datakit.errors import InputError, IntegrityError, UsageError
 from datakit.manifest import data_dir, load
 from datakit.manifest import verify as verify_manifest
@@ -62,7 +62,8 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
     click.echo("\n".join(ledger_lines(found)))
     for parent in found.parents:
         click.echo(
-            f"  from      {parent.get('raw') or parent['manifest']}  {parent.get('version', parent['sha256'][:12])}"
+            f"  {parent.get('use', 'from'):<9} {parent.get('raw') or parent['manifest']}  "
+            f"{parent.get('version', parent['sha256'][:12])}"
         )
     folder = data_dir(path, found)
     for shard in found.shards:
@@ -75,8 +76,12 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
 @click.argument("row_id")
 @click.option("--dataset", help="The dataset's name.")
 @click.option("--manifest", type=click.Path(path_type=Path), help="A manifest whose lineage to search, instead.")
-def explain(row_id: str, dataset: str | None, manifest: Path | None) -> None:
-    """Tell what became of the row ROW_ID, stage by stage; of a duplicate, show the row that stayed beside it."""
+@columns_option
+def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: int | None) -> None:
+    """Tell what became of the row ROW_ID, stage by stage; of a duplicate, show the row that stayed beside it.
+
+    What one of the two rows alone has stands in [-...-] and {+...+}; white space does not count.
+    """
     from datakit.report.explain import story
 
     root = Path.cwd()
@@ -87,7 +92,7 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None) -> None:
             raise UsageError(f"{folder}: holds no manifests; has the dataset been run?")
     else:
         paths = [_manifest(manifest)]
-    lines = story(row_id, paths)
+    lines = story(row_id, paths, terminal_columns(columns))
     if not lines:
         raise InputError(f"no row has the id {row_id!r} in {', '.join(map(str, paths))}; `datakit show` lists some ids")
     click.echo("\n".join(lines))

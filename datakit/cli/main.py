@@ -30,6 +30,7 @@ COMMANDS = {
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
     "explain": ("datakit.cli.look:explain", "Tell what became of a row, stage by stage."),
     "pairs": ("datakit.cli.pairs:pairs", "Show dropped duplicates beside the rows that stay, doubtful ones first."),
+    "index": ("datakit.cli.index:index", "Take rows out of the index that --against compares with."),
     "gc": ("datakit.cli.look:gc", "Remove data folders that no manifest names."),
     "models": ("datakit.cli.models:models", "Fetch models into the user's cache."),
 }

@@ -6,13 +6,15 @@ from pathlib import Path
 import click
 
 from datakit.cli.stages import CONTEXT
+from datakit.cli.tables import columns_option, terminal_columns
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("manifest", type=click.Path(path_type=Path))
 @click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
+@columns_option
 @click.option("--json", "as_json", is_flag=True, help="Print the counts and the pairs as JSON, and nothing else.")
-def pairs(manifest: Path, lowest: int, as_json: bool) -> None:
+def pairs(manifest: Path, lowest: int, columns: int | None, as_json: bool) -> None:
     """Show the rows that dedup dropped beside the rows that stay for them, the least similar first.
 
     MANIFEST is of a dedup stage, or of one that came after it. What only the dropped row has stands in [-...-], what
@@ -26,4 +28,4 @@ def pairs(manifest: Path, lowest: int, as_json: bool) -> None:
         plain = {"exact": found.exact, "near": near, "pairs": [pair.to_json() for pair in found.pairs]}
         click.echo(json.dumps(plain, ensure_ascii=False, indent=1))
     else:
-        click.echo("\n".join(listing(found)))
+        click.echo("\n".join(listing(found, terminal_columns(columns))))

@@ -1,6 +1,28 @@
-"""Ledgers as lines of text."""
+"""Ledgers as lines of text; how wide a page is."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
 
 from datakit.manifest import Count, Manifest
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def columns_option(command: F) -> F:
+    """The flag of commands that show two texts."""
+    told = "Characters of a line; two texts stand in two columns from 72 on, 0: never [default: the terminal's]"
+    return click.option("--columns", type=click.IntRange(0), default=None, help=told)(command)
+
+
+def terminal_columns(asked: int | None) -> int:
+    """Characters of a line as asked for, or of the terminal; 0 where the output is none."""
+    if asked is not None:
+        return asked
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def ledger_lines(manifest: Manifest) -> list[str]:

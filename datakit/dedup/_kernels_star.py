@@ -249,9 +249,10 @@ def _keep(row, band, bucket, lists):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def star(rows, bucket_sizes, crowd, lists, survivor, shared, mark, found):  # type: ignore[no-untyped-def]
+def star(rows, settled, bucket_sizes, crowd, lists, survivor, shared, mark, found):  # type: ignore[no-untyped-def]
     """Write to `survivor` and `shared`; returns (pairs compared, list entries and nodes visited).
 
+    The first `settled` rows are kept, whatever they resemble.
     `survivor` int64 (rows,) is the first kept row that shares a bucket with the row and is similar enough, -1 where the
     row is kept; `shared` int64 (rows,) is how many shingles they share. The lists are empty: `head`, `tail` and `after`
     all -1, `kept` all 0. `mark` (all -1) and `found` are room to work in, int32 (rows,).
@@ -261,15 +262,16 @@ def star(rows, bucket_sizes, crowd, lists, survivor, shared, mark, found):  # ty
     indexed = np.zeros(count, dtype=np.bool_)
     compared, visited = 0, 0
     for row in range(count):
-        candidates, steps, crowded = _walk(row, rows, lists, crowd, mark, found)
-        visited += steps
-        if crowded:
-            candidates, steps = _probe(row, rows, index, mark, found, candidates)
+        if row >= settled:
+            candidates, steps, crowded = _walk(row, rows, lists, crowd, mark, found)
             visited += steps
-        survivor[row], shared[row], tried = _first_similar(row, rows, _ascending(found[:candidates]))
-        compared += tried
-        if survivor[row] >= 0:
-            continue
+            if crowded:
+                candidates, steps = _probe(row, rows, index, mark, found, candidates)
+                visited += steps
+            survivor[row], shared[row], tried = _first_similar(row, rows, _ascending(found[:candidates]))
+            compared += tried
+            if survivor[row] >= 0:
+                continue
         for band in range(bands):
             bucket = rows.of_row[band, row]
             if bucket < 0:

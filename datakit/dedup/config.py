@@ -41,6 +41,12 @@ class DedupConfig:
     save_signatures: bool = option(
         False, "write each row's MinHash values to the column minhash, as datasketch.LeanMinHash serialises them"
     )
+    save_index: bool = option(
+        False, "write what --against needs to know of the kept rows; takes 1.3 to 2 times the bytes of their text"
+    )
+    against: str = option(
+        "", "also drop what repeats a row that the dedup of this manifest, run with save_index, kept", result=False
+    )
 
     def __post_init__(self) -> None:
         for name in ("shingle_words", "num_bands", "rows_per_band", "max_cluster_rows", "min_alarm_rows", "memory_mb"):
@@ -57,6 +63,12 @@ class DedupConfig:
                 raise ConfigError(f"{name} is a share and lies in [0, 1], found {getattr(self, name)}")
         if self.max_num_perm:
             self._choose_bands()
+        for name in ("save_index", "against"):
+            if getattr(self, name) and (self.cluster, self.policy) != ("star", "first"):
+                raise ConfigError(
+                    f"{name}: earlier rows can only stay as they are with cluster star and policy first; found cluster "
+                    f"{self.cluster} and policy {self.policy}"
+                )
 
     def _choose_bands(self) -> None:
         """Put the chosen numbers in the place of the given ones, so that manifests name them."""

@@ -28,6 +28,17 @@ class Buckets:
         """Pairs of rows in the same bucket, counted once for each band that they share."""
         return int((self.sizes * (self.sizes - 1) // 2).sum())
 
+    def leave_settled(self, settled: int) -> None:
+        """Take the first `settled` rows out of the buckets that hold no other: there is nothing left to decide there.
+
+        Changes `of_row` in place; `sizes` stay as they were found.
+        """
+        for of_row in self.of_row if settled and len(self.sizes) else ():
+            holds_new = np.zeros(len(self.sizes), np.bool_)
+            fresh, old = of_row[settled:], of_row[:settled]
+            holds_new[fresh[fresh >= 0]] = True
+            old[~holds_new[old]] = -1
+
 
 def find_buckets(
     band: Callable[[int], npt.NDArray[np.uint64]], num_bands: int, rows: int, memory: Memory, workers: int = 1

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from datakit.dedup.alarms import alarms
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
+from datakit.dedup.index import Earlier, live_rows
 from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets
 from datakit.dedup.memory import Memory
 from datakit.dedup.sketches import Sketches, open_sketches
@@ -25,7 +26,7 @@ class Verdict:
     """What became of each row, in the order of the sketches.
 
     `survivor` int64 (rows,): the row that stays in its place, -1 where it stays itself. `similarity` float64 (rows,).
-    `exact` bool (rows,): the survivor's text is equal.
+    `exact` bool (rows,): the survivor's text is equal. Rows of indexes come first, and stay.
     """
 
     sketches: Sketches
@@ -35,8 +36,10 @@ class Verdict:
     facts: dict[str, Any]
 
 
-def decide_all(paths: Sequence[Path], config: DedupConfig, memory: Memory, workers: int) -> Verdict:
-    """Compare all rows of the sketch files.
+def decide_all(
+    paths: Sequence[Path], config: DedupConfig, memory: Memory, workers: int, earlier: tuple[Earlier, ...] = ()
+) -> Verdict:
+    """Compare all rows of the sketch files, with each other and with the rows of earlier runs.
 
     Rows with equal text form a group, which its first row in the policy's order stands for. Those first rows are
     compared by `star` or `components`. Where the first row of a group is dropped, its copies are near duplicates of the
@@ -44,11 +47,15 @@ def decide_all(paths: Sequence[Path], config: DedupConfig, memory: Memory, worke
 
     Raises:
         ConfigError: the policy's column holds no number in any row.
+        IntegrityError: an index is damaged.
     """
-    sketches = open_sketches(paths, memory)
-    order = memory.keep(_policy_order(sketches, config))
+    for one in earlier:
+        one.check(workers)
+    sketches = open_sketches([*(path for one in earlier for path in one.paths), *paths], memory)
+    old = live_rows(sketches, earlier)
+    order = memory.keep(np.concatenate([old, _policy_order(sketches, config, sum(one.rows for one in earlier))]))
     first = _first_of_equals(sketches, order, memory)
-    stands_for, clusters, buckets = _near(sketches, order, first, config, memory, workers)
+    stands_for, clusters, buckets = _near(sketches, order, len(old), first, config, memory, workers)
     survivor, similarity = memory.keep(np.arange(len(order))), memory.full(order.shape, 1, np.float64)
     dropped = clusters.survivor >= 0
     survivor[stands_for[dropped]] = stands_for[clusters.survivor[dropped]]
@@ -56,8 +63,9 @@ def decide_all(paths: Sequence[Path], config: DedupConfig, memory: Memory, worke
     exact = survivor[first] == first
     last, similarity = memory.keep(survivor[first]), memory.keep(similarity[first])
     del survivor, first
-    verdict_survivor, verdict_similarity = (memory.full(order.shape, 0, dtype) for dtype in (np.int64, np.float64))
-    verdict_exact = np.empty(len(order), np.bool_)
+    rows = sketches.row_key.shape  # more than are in order where rows were removed from an index
+    verdict_survivor, verdict_similarity = memory.full(rows, -1, np.int64), memory.full(rows, 1, np.float64)
+    verdict_exact = np.zeros(rows, np.bool_)
     verdict_survivor[order] = np.where(last == np.arange(len(order)), -1, order[last])
     verdict_similarity[order], verdict_exact[order] = similarity, exact
     cluster_rows = np.bincount(verdict_survivor[verdict_survivor >= 0], minlength=1)
@@ -68,10 +76,10 @@ def decide_all(paths: Sequence[Path], config: DedupConfig, memory: Memory, worke
     return Verdict(sketches, verdict_survivor, verdict_similarity, verdict_exact, facts)
 
 
-def _policy_order(sketches: Sketches, config: DedupConfig) -> npt.NDArray[np.int64]:
-    """Row numbers in the policy's order, ties by row_key."""
+def _policy_order(sketches: Sketches, config: DedupConfig, old: int) -> npt.NDArray[np.int64]:
+    """Numbers of all but the first `old` rows in the policy's order, ties by row_key."""
     if config.policy == "first":
-        return np.argsort(sketches.row_key, kind="stable")
+        return old + np.argsort(sketches.row_key[old:], kind="stable")
     rank = sketches.ranks()
     if len(rank) and np.isnan(rank).all():
         raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
@@ -80,13 +88,14 @@ def _policy_order(sketches: Sketches, config: DedupConfig) -> npt.NDArray[np.int
 
 def _first_of_equals(sketches: Sketches, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
     """For each row in the policy's order the first with the same text, int64 (rows,), by ranges of the digests."""
-    place, first = (memory.full(order.shape, 0, np.int64) for _ in range(2))
+    place, first = memory.full(sketches.row_key.shape, -1, np.int64), memory.full(order.shape, 0, np.int64)
     place[order] = np.arange(len(order))
     ranges = memory.ranges(len(order) * _DIGEST_BYTES)
     for part in range(ranges):
         rows, digests = sketches.digests(part, ranges)
         places = place[rows]
         by_place = np.argsort(places)
+        by_place = by_place[np.searchsorted(places[by_place], 0) :]  # rows that were removed from an index have none
         places = places[by_place]
         first[places] = places[first_of_equals(digests[by_place])]
     return first
@@ -95,12 +104,16 @@ def _first_of_equals(sketches: Sketches, order: npt.NDArray[np.int64], memory: M
 def _near(
     sketches: Sketches,
     order: npt.NDArray[np.int64],
+    old: int,
     first: npt.NDArray[np.int64],
     config: DedupConfig,
     memory: Memory,
     workers: int,
 ) -> tuple[npt.NDArray[np.int64], Clusters, Buckets]:
-    """(the first rows of groups that have shingles, numbered in the policy's order; what became of them; buckets)."""
+    """(the first rows of groups that have shingles, numbered in the policy's order; what became of them; buckets).
+
+    The first `old` rows in that order stay.
+    """
     described = np.flatnonzero(sketches.length[order] > 0)  # any copy of a text may be the one whose shingles were kept
     groups, copy = np.unique(first[described], return_index=True)
     groups, where = memory.keep(groups), memory.keep(order[described[copy]])
@@ -108,7 +121,9 @@ def _near(
     buckets = find_buckets(lambda n: sketches.band(n)[where], config.num_bands, len(where), memory, workers)
     address, length = memory.keep(sketches.address[where]), memory.keep(sketches.length[where])
     if config.cluster == "star":
-        return groups, star(buckets, address, length, config.least, memory), buckets
+        settled = int(np.searchsorted(groups, old))
+        buckets.leave_settled(settled)
+        return groups, star(buckets, address, length, config.least, memory, settled=settled), buckets
     return groups, components(buckets, address, length), buckets
 
 
@@ -129,6 +144,7 @@ def _facts(config: DedupConfig, buckets: Buckets, clusters: Clusters) -> dict[st
             "largest_bucket_rows": int(buckets.sizes.max(initial=0)),
             "pairs_in_buckets": buckets.pairs,
             "pairs_compared": clusters.pairs_compared,
+            "entries_visited": clusters.entries_visited,
             "pairs_similar": int((clusters.survivor >= 0).sum()),
         },
     }

@@ -131,9 +131,13 @@ class Sketches:
         return pa.concat_arrays(parts).take(pa.array(place)) if parts else pa.array([], pa.string())
 
     def count(self, name: str, rows: npt.NDArray[np.bool_]) -> Counter[str]:
-        """How often each value of the column `name` (`source`, `lang`) stands in the given rows; nulls do not count."""
+        """How often each value of the column `name` (`source`, `lang`) stands in the given rows; nulls do not count,
+        nor rows of an index, which has no such column.
+        """
         found: Counter[str] = Counter()
         for batch, begin in zip(self.batches, self.begins, strict=True):
+            if name not in batch.schema.names:
+                continue
             chosen = batch.column(name).filter(pa.array(rows[begin : begin + batch.num_rows])).drop_null()
             values, counts = pc.value_counts(chosen).flatten()
             found.update(dict(zip(values.to_pylist(), counts.to_pylist(), strict=True)))

@@ -36,18 +36,20 @@ def star(
     least: Fraction,
     memory: Memory,
     crowd: int = CROWD,
+    settled: int = 0,
 ) -> Clusters:
     """A row is dropped exactly if an earlier kept row shares a band and their Jaccard similarity is at least `least`.
 
-    Of several such rows the first is named. Rows are in the policy's order; `address` and `length` say where each
-    row's set of shingles lies (`_kernels_sets`). The similarity is compared as a ratio of counts, without rounding.
+    Of several such rows the first is named. The first `settled` rows are kept without a comparison: an earlier run did.
+    Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies (`_kernels_sets`).
+    The similarity is compared as a ratio of counts, without rounding.
     """
     rows = _kernels_star.Rows(buckets.of_row, address, length, least.numerator, least.denominator)
     head, tail, kept = (memory.full(buckets.sizes.shape, value, np.int32) for value in (-1, -1, 0))
     lists = _kernels_star.Lists(head, tail, kept, memory.full(buckets.of_row.shape, -1, np.int32))
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
     room = (memory.full(length.shape, -1, np.int32) for _ in range(2))
-    compared, visited = _kernels_star.star(rows, buckets.sizes, crowd, lists, survivor, shared, *room)
+    compared, visited = _kernels_star.star(rows, settled, buckets.sizes, crowd, lists, survivor, shared, *room)
     return Clusters(survivor, _similarity(survivor, shared, length), compared, visited)
 
 

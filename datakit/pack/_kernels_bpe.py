@@ -13,8 +13,9 @@ import numpy.typing as npt
 from numba import types
 from numba.extending import intrinsic
 
-from datakit.pack._kernels_bpe_merge import SCAN_BYTES, lacks_bytes, may_join, merge_long, merge_short
-from datakit.pack._kernels_bpe_split import kernel, next_added, piece_end
+from datakit.pack._kernels_bpe_merge import SCAN_BYTES, lacks_bytes, merge_long, merge_short, merge_tokens
+from datakit.pack._kernels_bpe_seams import APART, FLAGS, PART, entry_of, seam_kind
+from datakit.pack._kernels_bpe_split import character, kernel, next_added, piece_end
 
 SHORT_BYTES, LONG_BYTES = 16, 48
 SHORT_WORDS, LONG_WORDS = 8, 16
@@ -27,7 +28,7 @@ PIECES, MISSES = 0, 1
 _PART = 64  # added to the tag (the length) of a part of a piece, where the vocabulary is asked for whole pieces only
 _LITTLE = sys.byteorder == "little"
 _MIX_A, _MIX_B = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
-_1, _2, _3, _8, _29, _32 = (np.uint64(n) for n in (1, 2, 3, 8, 29, 32))
+_29, _32 = np.uint64(29), np.uint64(32)
 _ID = np.uint64(0xFFFFFFFF)
 _FIRST_BYTES = np.array([(1 << 8 * n) - 1 for n in range(9)], np.uint64)
 
@@ -49,8 +50,6 @@ class Cache(NamedTuple):
     """(slots, SHORT_WORDS)"""
     long: npt.NDArray[np.uint64]
     """(slots, LONG_WORDS)"""
-    seams: npt.NDArray[np.uint64]
-    """The two characters at a seam << 2, then whether they may join, then 1."""
     counts: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int32]
     ranks: npt.NDArray[np.int32]
@@ -158,9 +157,14 @@ def _whole(data, begin, end, whole):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _ids(data, begin, n, is_part, merges, whole, cache):  # type: ignore[no-untyped-def]
-    """Make the ids of a piece, or part of one, of at most SCAN_BYTES, into `cache.ids`; returns how many."""
+def _ids(data, begin, n, chars, is_part, merges, whole, cache):  # type: ignore[no-untyped-def]
+    """Make the ids of a piece, or part of one, of at most SCAN_BYTES, into `cache.ids`; returns how many.
+
+    `chars` of them, if any, stand there already: the tokens of its characters, each of which merges for itself first.
+    """
     cache.counts[MISSES] += 1
+    if chars > 0:
+        return merge_tokens(chars, merges, cache.ids, cache.ranks)
     if len(whole.slots) and not is_part:
         token = _whole(data, begin, begin + n, whole)
         if token >= 0:
@@ -177,7 +181,7 @@ def _copy(ids, count, out, at):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _short(data, begin, n, is_part, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
+def _short(data, begin, n, chars, is_part, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
     """Write the ids of n bytes, at most SHORT_BYTES; returns where they end."""
     table = cache.short
     first = _word(data, begin, min(n, 8))
@@ -187,7 +191,7 @@ def _short(data, begin, n, is_part, merges, whole, cache, out, at):  # type: ign
     for place in range(bucket, bucket + WAYS):
         if table[place, 0] == first and table[place, 1] == second and table[place, 2] >> _32 == tag:
             return _emit(table, place, 2, out, at)
-    count = _ids(data, begin, n, is_part, merges, whole, cache)
+    count = _ids(data, begin, n, chars, is_part, merges, whole, cache)
     place = _keep(table, bucket, 2, tag, cache.ids, count, cache.counts[MISSES])
     if place >= 0:
         table[place, 0], table[place, 1] = first, second
@@ -203,7 +207,7 @@ def _holds(table, place, data, begin, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _long(data, begin, n, is_part, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
+def _long(data, begin, n, chars, is_part, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
     """Write the ids of n bytes, at most LONG_BYTES; returns where they end."""
     table, words = cache.long, LONG_BYTES // 8
     tag = np.uint64(n + _PART * is_part)
@@ -211,7 +215,7 @@ def _long(data, begin, n, is_part, merges, whole, cache, out, at):  # type: igno
     for place in range(bucket, bucket + WAYS):
         if table[place, words] >> _32 == tag and _holds(table, place, data, begin, n):
             return _emit(table, place, words, out, at)
-    count = _ids(data, begin, n, is_part, merges, whole, cache)
+    count = _ids(data, begin, n, chars, is_part, merges, whole, cache)
     place = _keep(table, bucket, words, tag, cache.ids, count, cache.counts[MISSES])
     if place >= 0:
         for k in range(0, n, 8):
@@ -220,63 +224,63 @@ def _long(data, begin, n, is_part, merges, whole, cache, out, at):  # type: igno
 
 
 @kernel
-def _part(data, begin, end, is_part, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
+def _part(data, begin, end, chars, is_part, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
     n = end - begin
     if n <= SHORT_BYTES:
-        return _short(data, begin, n, is_part, merges, whole, cache, out, at)
+        return _short(data, begin, n, chars, is_part, merges, whole, cache, out, at)
     if n <= LONG_BYTES:
-        return _long(data, begin, n, is_part, merges, whole, cache, out, at)
+        return _long(data, begin, n, chars, is_part, merges, whole, cache, out, at)
     if n <= SCAN_BYTES:
-        return _copy(cache.ids, _ids(data, begin, n, is_part, merges, whole, cache), out, at)
+        return _copy(cache.ids, _ids(data, begin, n, chars, is_part, merges, whole, cache), out, at)
     cache.counts[MISSES] += 1
     return merge_long(data, begin, n, merges, cache.links, cache.heap, out, at)
 
 
 @kernel
-def _joins(data, left, seam, end, merges, seams):  # type: ignore[no-untyped-def]
-    """`may_join`, remembered for characters of at most three bytes."""
-    stop = seam + 1
-    while stop < end and data[stop] & 0xC0 == 0x80:
-        stop += 1
-    if seam - left > 3 or stop - seam > 3:
-        return may_join(data, left, seam, merges)
-    key = np.uint64(0)
-    for k in range(left, stop):
-        key = key << _8 | np.uint64(data[k])
-    key <<= _2
-    at = np.int64(key * _MIX_A >> _32 & np.uint64(len(seams) - 1))
-    known = seams[at] ^ key
-    if known & _1 and known <= _3:
-        return known == _3
-    joins = may_join(data, left, seam, merges)
-    seams[at] = key | (_3 if joins else _1)
-    return joins
+def _parts(data, begin, end, merges, seams, whole, cache, out, at):  # type: ignore[no-untyped-def]
+    """Cut a piece wherever no token reaches across, and write the ids of its parts.
 
-
-@kernel
-def _parts(data, begin, end, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
-    """Cut a long piece wherever no token reaches across, and write the ids of its parts."""
+    A character alone is looked up; a part whose characters are one token each, and reached by no other in part, is
+    merged from those.
+    """
     if len(whole.slots):
         token = _whole(data, begin, end, whole)
         if token >= 0:
             out[at] = token
             return at + 1
-    is_part, first = len(whole.slots) > 0, begin
+    is_part, first, left, chars, known = len(whole.slots) > 0, begin, begin, 0, True
     if lacks_bytes(data, begin, end, merges):
-        return _part(data, begin, end, is_part, merges, whole, cache, out, at)
-    left = begin
-    for seam in range(begin + 1, end):
-        if data[seam] & 0xC0 == 0x80:
-            continue
-        if not _joins(data, left, seam, end, merges, cache.seams):
-            at = _part(data, first, seam, is_part, merges, whole, cache, out, at)
-            first = seam
+        return _part(data, begin, end, 0, is_part, merges, whole, cache, out, at)
+    code, size = character(data, begin)
+    entry = entry_of(code, seams)
+    while True:
+        token = (entry >> FLAGS) - 1
+        known &= token >= 0 and chars < SCAN_BYTES
+        if known:
+            cache.ids[chars] = token
+            chars += 1
+        seam = left + size
+        kind = APART
+        if seam < end:
+            following, size = character(data, seam)
+            behind = entry_of(following, seams)
+            kind = seam_kind(data, left, seam, (code, following), (entry, behind), seams)
+            code, entry = following, behind
+        if kind == APART:
+            if known and chars == 1:
+                out[at] = token
+                at += 1
+            else:
+                at = _part(data, first, seam, chars if known else 0, is_part, merges, whole, cache, out, at)
+            if seam == end:
+                return at
+            first, chars, known = seam, 0, True
+        known &= kind != PART
         left = seam
-    return _part(data, first, end, is_part, merges, whole, cache, out, at)
 
 
 @kernel
-def _segment(data, i, end, split, merges, whole, cache, out, at):  # type: ignore[no-untyped-def]
+def _segment(data, i, end, split, merges, seams, whole, cache, out, at):  # type: ignore[no-untyped-def]
     """Write the ids of text without added tokens; returns where they end."""
     while i < end:
         stop = piece_end(data, i, end, split)
@@ -285,15 +289,15 @@ def _segment(data, i, end, split, merges, whole, cache, out, at):  # type: ignor
             out[at] = merges.byte_ids[data[i]]
             at += out[at] >= 0
         elif stop - i <= SHORT_BYTES:
-            at = _short(data, i, stop - i, False, merges, whole, cache, out, at)
+            at = _short(data, i, stop - i, 0, False, merges, whole, cache, out, at)
         else:
-            at = _parts(data, i, stop, merges, whole, cache, out, at)
+            at = _parts(data, i, stop, merges, seams, whole, cache, out, at)
         i = stop
     return at
 
 
 @kernel
-def encode(data, offsets, skip, before, after, split, merges, whole, cache, out, out_offsets):  # type: ignore[no-untyped-def]
+def encode(data, offsets, skip, before, after, split, merges, seams, whole, cache, out, out_offsets):  # type: ignore[no-untyped-def]
     """Write the ids of rows `data[offsets[r]:offsets[r + 1]]` to `out`, where each begins to `out_offsets` (rows + 1).
 
     Rows of `skip` get none. `before` and `after` are ids put around each row that has text. `out` has room for one id
@@ -308,7 +312,7 @@ def encode(data, offsets, skip, before, after, split, merges, whole, cache, out,
         at = _copy(before, len(before), out, at)
         while i < end:
             begin, stop, token = next_added(data, i, end, split)
-            at = _segment(data, i, begin, split, merges, whole, cache, out, at)
+            at = _segment(data, i, begin, split, merges, seams, whole, cache, out, at)
             if token >= 0:
                 out[at] = token
                 at += 1

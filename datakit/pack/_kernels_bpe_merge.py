@@ -1,8 +1,7 @@
 """Byte-pair merges (Sennrich et al. 2016): the pair of lowest rank first, the leftmost of equals. Arrays only.
 
 Short pieces are scanned for their best pair; long ones keep their pairs in a heap, so that a row of one letter a
-million times over costs O(n log n). Before that, long pieces are cut where no token of the vocabulary reaches across:
-no merge ever does either, so both sides merge for themselves, and runs of Han or Thai become short, repeated parts.
+million times over costs O(n log n).
 """
 
 from typing import NamedTuple
@@ -16,10 +15,14 @@ NO_RANK = np.int32(0x7FFFFFFF)
 SCAN_BYTES = 64
 """Pieces up to this many bytes are scanned."""
 
-_TOKEN, _RANK, _NEXT, _PREVIOUS = range(4)
+ID_BITS, RANK_BITS = 20, 24
+"""Of a slot for a pair. No vocabulary known has a million tokens."""
+
+_TOKEN, _LINK_RANK, _NEXT, _PREVIOUS = range(4)
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplicative hashing (Knuth, TAOCP 3, 6.4)
-_32 = np.uint64(32)
+_32, _ID, _RANK = np.uint64(32), np.uint64(ID_BITS), np.uint64(RANK_BITS)
+_RANKS = np.uint64((1 << RANK_BITS) - 1)
 
 
 class MergeTables(NamedTuple):
@@ -31,48 +34,37 @@ class MergeTables(NamedTuple):
     """Whether a byte of some UTF-8 text has no id."""
     byte_ranks: npt.NDArray[np.int32]
     """(65536) rank of each pair of bytes."""
-    pair_keys: npt.NDArray[np.uint64]
-    """Open addressing: left id << 32 | right id."""
-    pair_ranks: npt.NDArray[np.int32]
+    pairs: npt.NDArray[np.uint64]
+    """Open addressing: left id << ID_BITS | right id, then RANK_BITS of rank: one line of memory a look."""
     products: npt.NDArray[np.int32]
     """Id that the merge of a rank makes."""
-    joints: npt.NDArray[np.uint64]
-    """Open addressing: the (parts of) characters left and right of a seam inside some token; see `may_join`."""
-    joint_kinds: npt.NDArray[np.uint16]
-    """(2, 256) which combinations of parts occur with this last byte on the left, this first byte on the right."""
 
 
 @kernel
-def _slot(key, keys):  # type: ignore[no-untyped-def]
-    """Slot of a key, or the empty one where it would go; the number of keys is a power of two and half are empty."""
-    mask = np.uint64(len(keys) - 1)
+def _slot(left, right, pairs):  # type: ignore[no-untyped-def]
+    """A pair as its slot begins, and its slot, or the empty one where it would go; half of the slots are empty."""
+    mask = np.uint64(len(pairs) - 1)
+    key = np.uint64(left) << _ID | np.uint64(right)
     mixed = key * _MIX
     at = (mixed ^ (mixed >> _32)) & mask
-    while keys[at] != key and keys[at] != _EMPTY:
+    while pairs[at] >> _RANK != key and pairs[at] != _EMPTY:
         at = (at + np.uint64(1)) & mask
-    return at
+    return key << _RANK, at
 
 
 @kernel
-def _pair(left, right):  # type: ignore[no-untyped-def]
-    return np.uint64(left) << _32 | np.uint64(right)
-
-
-@kernel
-def pair_table(pairs, products, keys, ranks):  # type: ignore[no-untyped-def]
-    """Fill `keys` (all empty: 2**64 - 1) and `ranks` with the merges int32 (n, 2); a later rank of a pair counts."""
-    for rank in range(len(products)):
-        at = _slot(_pair(pairs[rank, 0], pairs[rank, 1]), keys)
-        keys[at] = _pair(pairs[rank, 0], pairs[rank, 1])
-        ranks[at] = rank
+def pair_table(merges, pairs):  # type: ignore[no-untyped-def]
+    """Fill `pairs` (all empty: 2**64 - 1; a power of two) with merges int32 (n, 2); a later rank of a pair counts."""
+    for rank in range(len(merges)):
+        key, at = _slot(merges[rank, 0], merges[rank, 1], pairs)
+        pairs[at] = key | np.uint64(rank)
 
 
 @kernel
 def rank_of(left, right, tables):  # type: ignore[no-untyped-def]
     """Rank of a pair of ids."""
-    key = _pair(left, right)
-    at = _slot(key, tables.pair_keys)
-    return tables.pair_ranks[at] if tables.pair_keys[at] == key else NO_RANK
+    found = tables.pairs[_slot(left, right, tables.pairs)[1]]
+    return np.int32(found & _RANKS) if found != _EMPTY else NO_RANK
 
 
 @kernel
@@ -88,6 +80,20 @@ def merge_short(data, begin, n, tables, ids, ranks):  # type: ignore[no-untyped-
                 ranks[n - 1] = tables.byte_ranks[previous << 8 | byte]
             previous = byte
             n += 1
+    return _scan(n, tables, ids, ranks)
+
+
+@kernel
+def merge_tokens(n, tables, ids, ranks):  # type: ignore[no-untyped-def]
+    """Merge the n `ids` on, in place; returns how many are left. `ranks` has room for n."""
+    for k in range(n - 1):
+        ranks[k] = rank_of(ids[k], ids[k + 1], tables)
+    return _scan(n, tables, ids, ranks)
+
+
+@kernel
+def _scan(n, tables, ids, ranks):  # type: ignore[no-untyped-def]
+    """Merge n ids, of each the rank of the pair that it begins known; returns how many are left."""
     while True:
         best, at = NO_RANK, -1
         for k in range(n - 1):
@@ -144,7 +150,7 @@ def merge_long(data, begin, n, tables, links, heap, out, at):  # type: ignore[no
     for i in range(begin, end):
         token, byte = tables.byte_ids[data[i]], np.int64(data[i])
         if token >= 0:
-            links[n, _TOKEN], links[n, _NEXT], links[n, _PREVIOUS], links[n, _RANK] = token, n + 1, n - 1, NO_RANK
+            links[n, _TOKEN], links[n, _NEXT], links[n, _PREVIOUS], links[n, _LINK_RANK] = token, n + 1, n - 1, NO_RANK
             if n > 0:
                 size = _rank(links, n - 1, tables.byte_ranks[previous << 8 | byte], heap, size)
             previous = byte
@@ -155,13 +161,13 @@ def merge_long(data, begin, n, tables, links, heap, out, at):  # type: ignore[no
         heap[0] = heap[size]
         _sift(heap, 0, size)
         k = top & 0xFFFFFFFF
-        if links[k, _RANK] != top >> 32:
+        if links[k, _LINK_RANK] != top >> 32:
             continue
         links[k, _TOKEN] = tables.products[top >> 32]
         gone = links[k, _NEXT]
-        links[gone, _RANK] = NO_RANK
+        links[gone, _LINK_RANK] = NO_RANK
         behind, before = links[gone, _NEXT], links[k, _PREVIOUS]
-        links[k, _NEXT], links[k, _RANK] = behind, NO_RANK
+        links[k, _NEXT], links[k, _LINK_RANK] = behind, NO_RANK
         if behind < n:
             links[behind, _PREVIOUS] = k
             size = _rank(links, k, rank_of(links[k, _TOKEN], links[behind, _TOKEN], tables), heap, size)
@@ -178,7 +184,7 @@ def merge_long(data, begin, n, tables, links, heap, out, at):  # type: ignore[no
 @kernel
 def _rank(links, k, rank, heap, size):  # type: ignore[no-untyped-def]
     """Give the pair that begins at k its rank."""
-    links[k, _RANK] = rank
+    links[k, _LINK_RANK] = rank
     return size if rank == NO_RANK else _push(heap, size, np.int64(rank) << 32 | np.int64(k))
 
 
@@ -189,82 +195,4 @@ def lacks_bytes(data, begin, end, tables):  # type: ignore[no-untyped-def]
         for i in range(begin, end):
             if tables.byte_ids[data[i]] < 0:
                 return True
-    return False
-
-
-@kernel
-def _continues(byte):  # type: ignore[no-untyped-def]
-    return byte & 0xC0 == 0x80
-
-
-@kernel
-def _packed(data, begin, end):  # type: ignore[no-untyped-def]
-    """At most four bytes as a number; never 0 for a part of a character but NUL, and unique with its length."""
-    value = np.uint64(end - begin)
-    for k in range(begin, end):
-        value = value << np.uint64(8) | np.uint64(data[k])
-    return value & np.uint64(0xFFFFFFFF) if end - begin == 4 else value
-
-
-@kernel
-def _joint(data, begin, seam, end):  # type: ignore[no-untyped-def]
-    return _packed(data, begin, seam) << _32 | _packed(data, seam, end)
-
-
-@kernel
-def _width(lead):  # type: ignore[no-untyped-def]
-    """Bytes of the character that this byte leads."""
-    return 1 if lead < 0xC0 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
-
-
-@kernel
-def _kind(left_missing, right_missing):  # type: ignore[no-untyped-def]
-    """Bit of a combination: bytes that a token leaves out of the character left and right of a seam, 0 to 3 each."""
-    return np.uint16(1) << np.uint16(left_missing << 2 | right_missing)
-
-
-@kernel
-def joint_table(data, offsets, joints, kinds):  # type: ignore[no-untyped-def]
-    """Note every seam between two characters, of which a token may hold but a part, inside tokens (UTF-8, offsets).
-
-    How many bytes of the left one a token leaves out shows only in a text, so every number possible is noted. Returns
-    the number of seams; with empty `joints` it is an upper bound and nothing is noted.
-    """
-    count = 0
-    for token in range(len(offsets) - 1):
-        begin, end = offsets[token], offsets[token + 1]
-        for seam in range(begin + 1, end):
-            if _continues(data[seam]):
-                continue
-            count += 1
-            if len(joints) == 0:
-                continue
-            left = seam - 1
-            while left > begin and _continues(data[left]) and seam - left < 4:
-                left -= 1
-            right = min(end, seam + _width(data[seam]))
-            key = _joint(data, left, seam, right)
-            joints[_slot(key, joints)] = key
-            missing = seam + _width(data[seam]) - right
-            for cut in range(4):
-                if (cut > 0) == _continues(data[left]):
-                    kinds[0, data[seam - 1]] |= _kind(cut, missing)
-                    kinds[1, data[seam]] |= _kind(cut, missing)
-    return count
-
-
-@kernel
-def may_join(data, left, seam, tables):  # type: ignore[no-untyped-def]
-    """Whether some token reaches across the seam between the characters that begin at `left` and at `seam`.
-
-    False is certain, and then no merge reaches across it.
-    """
-    kinds = tables.joint_kinds[0, data[seam - 1]] & tables.joint_kinds[1, data[seam]]
-    width = _width(data[seam])
-    for cut in range(seam - left):
-        for missing in range(width):
-            if kinds & _kind(cut, missing):
-                key = _joint(data, left + cut, seam, seam + width - missing)
-                if tables.joints[_slot(key, tables.joints)] == key:
-                    return True
     return False

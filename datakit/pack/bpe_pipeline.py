@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from datakit.pack._kernels_bpe_merge import ID_BITS, RANK_BITS
 from datakit.pack._kernels_bpe_split import CL100K, GPT2
 
 _TAIL = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -71,6 +72,8 @@ def recognise(spec: Mapping[str, Any]) -> Pipeline:
     for name, values in _OFF.items():
         _want(model.get(name) in values, f"{name} is {model.get(name)!r}")
     tokens = dict(_vocabulary(model["vocab"]))
+    small = max(tokens.values(), default=0) < (1 << ID_BITS) - 1 and len(model["merges"]) < 1 << RANK_BITS
+    _want(small, f"it has more than {(1 << ID_BITS) - 1} tokens or {1 << RANK_BITS} merges")
     lacking = any(bytes([b]) not in tokens for b in IN_UTF8)
     _want(not (lacking and model.get("unk_token")), f"bytes are {model.get('unk_token')}")
     return Pipeline(

@@ -8,16 +8,16 @@ import pyarrow as pa
 
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.encode import Spans, labelled_bytes, labelled_ids
-from datakit.pack.fast_bpe import FastBpe
+from datakit.pack.fast_bpe import FastBpe, Tally
 from datakit.pack.labels import Labelled, RowError
 
 Made = tuple[npt.NDArray[np.int32], Spans]
 
 
 def encode_labelled(
-    tokenizer: ChatTokenizer, fast: FastBpe | None, rows: Sequence[Labelled], min_label_tokens: int
+    tokenizer: ChatTokenizer, fast: FastBpe | None, rows: Sequence[Labelled], min_label_tokens: int, library: Tally
 ) -> Iterator[Made | RowError]:
-    """The ids and label spans of each row, or why it is to be dropped, in order."""
+    """The ids and label spans of each row, or why it is to be dropped, in order; `library` counts what it encoded."""
     made = _by_kernels(tokenizer, fast, rows, min_label_tokens) if fast else [None] * len(rows)
     rest = [row for row, found in zip(rows, made, strict=True) if found is None]
     encodings = iter(tokenizer.encode([row.text for row in rest]))
@@ -26,7 +26,9 @@ def encode_labelled(
             yield found
             continue
         try:
-            yield labelled_ids(tokenizer, row, next(encodings), min_label_tokens)
+            encoding = next(encodings)
+            library.add(Tally(library_rows=1, library_ids=len(encoding.ids)))
+            yield labelled_ids(tokenizer, row, encoding, min_label_tokens)
         except RowError as e:
             yield e
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from datakit.pack.chat import RESERVED, ChatTokenizer
 from datakit.pack.encode import plain_ids
-from datakit.pack.fast_bpe import FastBpe, Int32, Int64
+from datakit.pack.fast_bpe import FastBpe, Int32, Int64, Tally
 from datakit.pack.labels import RowError
 from datakit.text.buffers import string_buffers
 
@@ -21,6 +21,8 @@ class Documents:
     input_ids: pa.ListArray
     reasons: list[str | None]
     details: list[str | None]
+    library: Tally
+    """What the library encoded because there are no kernels."""
 
 
 def encode_documents(
@@ -29,6 +31,7 @@ def encode_documents(
     """Encode a string array; `before` and `after` are ids put around each document."""
     encode = fast.encode if fast else _Library(tokenizer).encode
     ids, offsets = encode(texts, before, after)
+    library = Tally() if fast else Tally(library_rows=len(texts), library_ids=len(ids))
     reasons: list[str | None] = [None] * len(texts)
     details: list[str | None] = [None] * len(texts)
     alive = np.ones(len(texts), np.bool_)
@@ -43,7 +46,7 @@ def encode_documents(
     if not alive.all():
         ids, lengths = ids[np.repeat(alive, lengths)], lengths * alive
     starts = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    return Documents(pa.ListArray.from_arrays(starts, pa.array(ids, pa.int32())), reasons, details)
+    return Documents(pa.ListArray.from_arrays(starts, pa.array(ids, pa.int32())), reasons, details, library)
 
 
 class _Library:

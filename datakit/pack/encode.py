@@ -1,6 +1,7 @@
 """From encodings to ids: added tokens under their own numbers, labels from characters to tokens."""
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -68,10 +69,16 @@ def labelled_bytes(
     """
     added = _added(tokenizer, row, ids)
     starts = np.concatenate([[0], ends[:-1]])
-    edges = [len(row.text[:c].encode()) for span in row.labels for c in span]
+    edges = _bytes_before(row.text, [c for span in row.labels for c in span])
     found: list[int] = np.searchsorted(starts, edges).tolist()
     spans = list(zip(found[::2], found[1::2], strict=True))
     return _settled(tokenizer, row, ids, added, spans, min_label_tokens)
+
+
+def _bytes_before(text: str, characters: Sequence[int]) -> list[int]:
+    """How many bytes of a text stand before each of ascending characters."""
+    parts = (text[a:b] for a, b in pairwise([0, *characters]))
+    return list(accumulate(len(part.encode()) for part in parts))
 
 
 def _added(tokenizer: ChatTokenizer, row: Labelled, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:

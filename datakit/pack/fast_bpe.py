@@ -27,7 +27,17 @@ from datakit.pack._kernels_bpe import (
     encode,
     whole_table,
 )
-from datakit.pack._kernels_bpe_merge import NO_RANK, SCAN_BYTES, MergeTables, joint_table, pair_table
+from datakit.pack._kernels_bpe_merge import NO_RANK, SCAN_BYTES, MergeTables, pair_table
+from datakit.pack._kernels_bpe_seams import (
+    BITS_A_PAIR,
+    CODE_POINTS,
+    FLAGS,
+    SeamTables,
+    count_seams,
+    fill_seams,
+    ids_alone,
+    list_seams,
+)
 from datakit.pack._kernels_bpe_split import SplitTables
 from datakit.pack.bpe_pipeline import IN_UTF8, NotRecognised, Pipeline, inert, recognise
 from datakit.text._kernels import may_not_be_nfc
@@ -36,13 +46,13 @@ from datakit.text.buffers import string_array, string_buffers
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-SHORT_SLOTS, LONG_SLOTS, SEAM_SLOTS = 1 << 17, 1 << 14, 1 << 16
-"""Slots of a cache: 8, 2 and 0.5 MB for each thread that encodes at the same time."""
+SHORT_SLOTS, LONG_SLOTS = 1 << 17, 1 << 14
+"""Slots of a cache: 8 and 2 MB for each thread that encodes at the same time."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """How the encoded text was come by."""
+    """How encoded text was come by."""
 
     pieces: int = 0
     """Pieces encoded by the kernels."""
@@ -57,6 +67,13 @@ class Tally:
         """Share of pieces that did not need the library; at least."""
         return self.pieces / max(self.pieces + self.library_ids, 1)
 
+    def add(self, other: "Tally") -> None:
+        """Count another's too."""
+        self.pieces += other.pieces
+        self.misses += other.misses
+        self.library_rows += other.library_rows
+        self.library_ids += other.library_ids
+
 
 class FastBpe:
     """A recognised tokenizer as tables for the kernels. Any number of threads may encode at once."""
@@ -65,6 +82,7 @@ class FastBpe:
         self.library, self.nfc = library, pipeline.nfc
         self.split = _split_tables(pipeline, library)
         self.merges = _merge_tables(pipeline)
+        self.seams = _seam_tables(pipeline, self.merges)
         self.whole = _whole(pipeline)
         self.token_bytes = _token_bytes(pipeline, library)
         """int32: bytes of text that each id stands for."""
@@ -94,9 +112,10 @@ class FastBpe:
     def encode_aligned(self, texts: pa.Array) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
         """Ids and rows as `encode` gives them, where in its text each id ends, and for which rows that is known.
 
-        It is not where the text was normalised, or has bytes that the vocabulary lacks. Ends are int64, in bytes.
+        It is not where the text has bytes that the vocabulary lacks, or is normalised: such a row gets no ids. Ends are
+        int64, in bytes.
         """
-        ids, offsets, altered = self._encode(texts, (), ())
+        ids, offsets, altered = self._encode(texts, (), (), as_it_is=True)
         begins = string_buffers(texts)[1]
         ends = np.cumsum(self.token_bytes[ids], dtype=np.int64)
         until = np.concatenate([[0], ends])[offsets]
@@ -104,25 +123,32 @@ class FastBpe:
         return ids, offsets, ends - np.repeat(until[:-1], np.diff(offsets)), aligned
 
     def _encode(
-        self, texts: pa.Array, before: Sequence[int], after: Sequence[int]
+        self, texts: pa.Array, before: Sequence[int], after: Sequence[int], *, as_it_is: bool = False
     ) -> tuple[Int32, Int64, npt.NDArray[np.bool_]]:
-        """Ids, where rows begin in them, and which texts were not encoded as they are."""
+        """Ids, where rows begin in them, and which texts are normalised (and `as_it_is` not encoded)."""
         texts, alone, altered = self._normalised(texts)
+        skip = altered if as_it_is else alone
         data, offsets = string_buffers(texts)
         most = int(offsets[-1] - offsets[0]) + len(texts) * (len(before) + len(after))
         out, out_offsets = np.empty(most, np.int32), np.empty(len(texts) + 1, np.int64)
         edges = np.array(before, np.int32), np.array(after, np.int32)
         cache = self._take(int(np.diff(offsets).max(initial=0)))
-        encode(data, offsets, alone, *edges, self.split, self.merges, self.whole, cache, out, out_offsets)
+        encode(data, offsets, skip, *edges, self.split, self.merges, self.seams, self.whole, cache, out, out_offsets)
         self._give(cache)
         ids = out[: out_offsets[-1]].copy()
-        if alone.any():
+        if alone.any() and not as_it_is:
             ids, out_offsets = self._by_library(texts, alone, ids, out_offsets, edges)
         return ids, out_offsets, altered
 
     def forget(self) -> None:
         """Empty the caches, for who measures."""
         self._caches = queue.SimpleQueue()
+
+    def counted(self) -> Tally:
+        """The tally, which begins anew."""
+        with self._lock:
+            tally, self.tally = self.tally, Tally()
+        return tally
 
     def _take(self, longest: int) -> Cache:
         """A cache that no other thread has, with room for a row of so many bytes."""
@@ -132,7 +158,6 @@ class FastBpe:
             cache = Cache(
                 short=np.zeros((SHORT_SLOTS, SHORT_WORDS), np.uint64),
                 long=np.zeros((LONG_SLOTS, LONG_WORDS), np.uint64),
-                seams=np.zeros(SEAM_SLOTS, np.uint64),
                 counts=np.zeros(2, np.int64),
                 ids=np.empty(SCAN_BYTES + 1, np.int32),
                 ranks=np.empty(SCAN_BYTES + 1, np.int32),
@@ -232,19 +257,41 @@ def _merge_tables(pipeline: Pipeline) -> MergeTables:
     tokens = pipeline.tokens
     pairs = np.array([(tokens[a], tokens[b]) for a, b in pipeline.merges], np.int32).reshape(-1, 2)
     products = np.array([tokens[a + b] for a, b in pipeline.merges], np.int32)
-    keys, ranks = _open(len(pairs)), np.full(_room(len(pairs)), NO_RANK, np.int32)
-    pair_table(pairs, products, keys, ranks)
+    table = _open(len(pairs))
+    pair_table(pairs, table)
     byte_ids = np.array([tokens.get(bytes([b]), -1) for b in range(256)], np.int32)
     byte_ranks = np.full(1 << 16, NO_RANK, np.int32)
     for rank, (a, b) in enumerate(pipeline.merges):
         if len(a) == len(b) == 1:
             byte_ranks[a[0] << 8 | b[0]] = rank
-    data, offsets = _joined([a + b for a, b in pipeline.merges])
-    kinds = np.zeros((2, 256), np.uint16)
-    joints = _open(joint_table(data, offsets, np.empty(0, np.uint64), kinds))
-    joint_table(data, offsets, joints, kinds)
     lacking = any(byte_ids[b] < 0 for b in IN_UTF8)
-    return MergeTables(byte_ids, lacking, byte_ranks, keys, ranks, products, joints, kinds)
+    return MergeTables(byte_ids, lacking, byte_ranks, table, products)
+
+
+def _seam_tables(pipeline: Pipeline, merges: MergeTables) -> SeamTables:
+    data, offsets = _joined([a + b for a, b in pipeline.merges])
+    room, flags = count_seams(data, offsets), np.zeros(CODE_POINTS, np.uint8)
+    pairs, joints = np.empty(room, np.uint64), np.empty(room, np.uint64)
+    whole, part = list_seams(np.append(data, np.zeros(3, np.uint8)), offsets, pairs, joints, flags)
+    pairs, joints = np.unique(pairs[:whole]), np.unique(joints[:part])
+    bits, slots = np.zeros(_room(len(pairs) * BITS_A_PAIR // 128), np.uint64), _open(len(joints))
+    fill_seams(pairs, joints, bits, slots)
+    entries = flags.astype(np.int32)
+    singles = {ord(c): number for token, number in pipeline.tokens.items() if (c := _character(token)) is not None}
+    found = np.empty(len(singles), np.int32)
+    ids_alone(*_joined([chr(c).encode() for c in singles]), merges, *np.empty((2, SCAN_BYTES + 1), np.int32), found)
+    entries[list(singles)] |= (np.where(found == list(singles.values()), found, -1) + 1) << FLAGS
+    table = bpe_characters.Paged.of(entries)
+    return SeamTables(table.pages, table.entries, bits, slots)
+
+
+def _character(token: bytes) -> str | None:
+    """The one character that a token is."""
+    try:
+        text = token.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if len(text) == 1 else None
 
 
 def _room(keys: int) -> int:

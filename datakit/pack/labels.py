@@ -5,11 +5,16 @@ wherever a template puts it) to the end of its end-of-turn token. A template wit
 where the turn begins. For any other, the header is found by rendering the messages before the turn with
 `add_generation_prompt`, which must be a prefix of the whole rendering; the end is the first special token after the
 turn's last character, known by provenance. What cannot be told with certainty is refused.
+
+Rendering what comes before each of n turns would cost n**2. So it is done for the last turn, and for each other turn
+that the template joins to the message before it with other words than one that is known already.
 """
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any, Literal
 
 from datakit.pack.chat import ChatTokenizer
@@ -73,14 +78,14 @@ def label(
         _check_complete(tokenizer, whole, given, tools)
         structure = tokenizer.structure(whole)
         turns = _Turns(tokenizer, whole, structure, plain, plain_tools(tools))
-        spans = [turns.span(i) for i in wanted]
+        spans = [turns.span(i) for i in reversed(wanted)][::-1]
         structure.text.encode()
     except RenderError as e:
         raise RowError("template_error", str(e)) from None
     except UnicodeEncodeError as e:
         raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
-    placed = tuple((structure.place(start), structure.place(end)) for start, end in spans)
-    return Labelled(structure.text, placed, len(structure.tokens))
+    placed = structure.place([edge for span in spans for edge in span])
+    return Labelled(structure.text, tuple(zip(placed[::2], placed[1::2], strict=True)), len(structure.tokens))
 
 
 def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any) -> None:
@@ -118,31 +123,60 @@ class _Turns:
         self.structure = structure
         ends = set(tokenizer.special.values()) | {tokenizer.eos_id}
         self.ends = [(start, end) for start, end, token in structure.tokens if token in ends]
+        self.own: defaultdict[int, list[Chars]] = defaultdict(list)
+        """Where the text of each message stands, in order."""
+        for a, b, tag in whole.spans:
+            self.own[_message(tag)].append((a, b))
+        numbers = range(len(messages))
+        self.until = [0, *accumulate((max((b for _, b in self.own[k]), default=0) for k in numbers), max)]
+        """Where the text of the messages before number i ends."""
+        starts = (min((a for a, _ in self.own[k]), default=len(whole.text)) for k in reversed(numbers))
+        self.since = list(accumulate(starts, min))[::-1]
+        """Where the text of message i, and of those behind it, begins."""
+        self.answers = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
+        self.headers: dict[str, int] = {}
+        """Template text between a turn's message and the one before it -> where in it the turn begins."""
 
     def span(self, i: int) -> Chars:
         """The characters of turn `i`, from behind its header to the end of its end token."""
-        own = [(a, b) for a, b, tag in self.whole.spans if (tag - 1) // WIDTH == i and tag != TOOLS]
-        start = self._marked(i, own) if self.whole.generated else self._start(i)
-        own = [(a, b) for a, b in own if b > start]
-        last = max((b for _, b in own), default=start)
-        end = next((e for s, e in self.ends if s >= last), None)
-        if end is None:
+        own = self.own[i]
+        start = self._marked(i, own) if self.whole.generated else self._found(i)
+        last = max((b for _, b in own if b > start), default=start)
+        at = bisect_left(self.ends, (last, 0))
+        if at == len(self.ends):
             raise RowError("labels_uncertain", f"no special token ends turn {i}: the model could not learn to stop")
-        if any(a < end and b > start and (tag == TOOLS or (tag - 1) // WIDTH != i) for a, b, tag in self.whole.spans):
-            raise RowError("labels_uncertain", f"turn {i} runs into another message before its end token")
+        end = self.ends[at][1]
+        inside = bisect_right(self.whole.spans, start, key=lambda span: span[1])  # the first that ends behind the start
+        while inside < len(self.whole.spans) and self.whole.spans[inside][0] < end:
+            if _message(self.whole.spans[inside][2]) != i:
+                raise RowError("labels_uncertain", f"turn {i} runs into another message before its end token")
+            inside += 1
         return start, end
 
     def _marked(self, i: int, own: list[Chars]) -> int:
         """Where the generation block of turn `i` begins: blocks and assistant turns come in the same order."""
-        before: int = sum(m["role"] == "assistant" for m in self.messages[:i])
+        before = bisect_left(self.answers, i)
         blocks = self.whole.generated
-        if len(blocks) != sum(m["role"] == "assistant" for m in self.messages):
+        if len(blocks) != len(self.answers):
             raise RowError(
                 "labels_uncertain", f"the template marks {len(blocks)} generation blocks, one a turn expected"
             )
         if any(a < blocks[before][0] or b > blocks[before][1] for a, b in own):
             raise RowError("labels_uncertain", f"turn {i} is partly outside its generation block")
         return blocks[before][0]
+
+    def _found(self, i: int) -> int:
+        """Where turn `i` begins: known from a turn with the same words before it, or by rendering."""
+        if not (self.own[i] and self.own[i - 1]):  # between others, an empty message cannot be told from the next
+            return self._start(i)
+        first, last = self.until[i], self.since[i]
+        between = self.whole.text[first:last]
+        if between in self.headers:
+            return first + self.headers[between]
+        start = self._start(i)
+        if first <= start <= last:
+            self.headers[between] = start - first
+        return start
 
     def _start(self, i: int) -> int:
         """Where turn `i` begins, found by rendering what comes before it."""
@@ -173,9 +207,7 @@ class _Turns:
         the prompt exactly once.
         """
         prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
-        spans = [(a, b, (tag - 1) // WIDTH) for a, b, tag in self.whole.spans if tag != TOOLS]
-        first = max((b for _, b, message in spans if message < i), default=0)
-        last = min((a for a, _, message in spans if message >= i), default=len(self.whole.text))
+        first, last = self.until[i], self.since[i]
         between = self.whole.text[first:last]
         if not prompt or between.count(prompt) != 1:
             raise RowError("labels_uncertain", why)
@@ -188,6 +220,11 @@ class _Turns:
         """The start where `add_generation_prompt` adds nothing: behind a header, if the turn brings one."""
         probe = [*self.messages[:i], {"role": "assistant", "content": "probe"}]  # a call's marks are no header
         rendering = self.tokenizer.render(tracked_messages(probe), self.tools)
-        own = [a for a, _, tag in rendering.spans if (tag - 1) // WIDTH == i and a >= base]
+        own = [a for a, _, tag in rendering.spans if _message(tag) == i and a >= base]
         lead = rendering.text[base : min(own, default=base)]
         return base + len(lead) if lead.strip() and self.whole.text.startswith(lead, base) else base
+
+
+def _message(tag: int) -> int:
+    """The message that a tag is of; -1 for the tools."""
+    return (tag - 1) // WIDTH

@@ -1,7 +1,9 @@
 """What a chat template made of messages: the text, where the row's own text stands in it, and its structure."""
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from datakit.pack.provenance import Span, Tracked
 from datakit.pack.sandbox import MARK, OPEN
@@ -26,9 +28,11 @@ class Structure:
     tokens: tuple[tuple[int, int, int], ...]
     """Start and end in the rendering, and id."""
 
-    def place(self, at: int) -> int:
-        """Where a character of the rendering, not inside a structural token, stands in `text`."""
-        return at + sum(2 - (end - start) for start, end, _ in self.tokens if end <= at)
+    def place(self, characters: Sequence[int]) -> list[int]:
+        """Where characters of the rendering, not inside a structural token, stand in `text`."""
+        ends = [end for _, end, _ in self.tokens]
+        shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.tokens)]
+        return [at + shifts[bisect_right(ends, at)] for at in characters]
 
 
 def untagged(rendering: Rendering) -> Iterable[tuple[int, int]]:

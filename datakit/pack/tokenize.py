@@ -10,8 +10,8 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -21,17 +21,19 @@ import pyarrow as pa
 
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError
-from datakit.pack.bpe_pipeline import NotRecognised, recognised
+from datakit.pack.bpe_pipeline import NotRecognised, recognise, recognised
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.check_ids import CheckIds
 from datakit.pack.conversations import encode_labelled
 from datakit.pack.documents import encode_documents
 from datakit.pack.encode import Spans
-from datakit.pack.fast_bpe import FastBpe
+from datakit.pack.fast_bpe import FastBpe, Tally
 from datakit.pack.labels import Labelled, RowError, label
 from datakit.schema import SPANS, tokens
 from datakit.stage import Decision
 
+MIN_FAST_SHARE = 0.99
+"""Share of the pieces below which the run says why the library had to encode."""
 ENOUGH_BYTES = 500_000
 """The library encodes that much in about the time that the kernels' tables take to make."""
 
@@ -87,6 +89,7 @@ class Tokenize:
     _fast: FastBpe | NotRecognised | None = field(default=None, init=False, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     _seen: int = field(default=0, init=False, repr=False, compare=False)
+    _library: Tally = field(default_factory=Tally, init=False, repr=False, compare=False)
     _checked: bool = field(default=False, init=False, repr=False, compare=False)
 
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig]]:
@@ -137,6 +140,29 @@ class Tokenize:
         self._seen += size
         return self.fast if self._seen > ENOUGH_BYTES else None
 
+    def measured(self) -> dict[str, int]:
+        """How text was encoded in this process since this was asked last: see `Tally`."""
+        with self._lock:
+            tally, self._library = self._library, Tally()
+        if isinstance(self._fast, FastBpe):
+            tally.add(self._fast.counted())
+        return asdict(tally)
+
+    def told(self, counts: Mapping[str, int]) -> str:
+        """What `measured` came to, as a line for people."""
+        tally = Tally(**counts)
+        said = (
+            f"{tally.fast_share:.2%} of the pieces encoded by the kernels ({tally.pieces:,}, of which "
+            f"{tally.misses / max(tally.pieces, 1):.1%} merged), {tally.library_rows:,} rows by the library"
+        )
+        if not tally.library_rows or tally.fast_share >= MIN_FAST_SHARE:
+            return said
+        try:
+            recognise(self.tokenizer.spec())
+        except NotRecognised as e:
+            return f"{said}: the kernels do not know this tokenizer, {e}"
+        return f"{said}: less text than it takes to load the kernels, or text that is not in the normal form"
+
     def for_kind(self, kind: str) -> "Tokenize":
         """The stage for rows of that kind."""
         return _TokenizeText(self.config) if kind == "document" and recognised(self.tokenizer.spec()) else self
@@ -162,9 +188,13 @@ class Tokenize:
             return self._documents(batch)
         self._check_template()
         work = _Conversations(self.tokenizer, self._kernels(batch.nbytes), self.config, batch)
-        if "prompt" in names:
-            return work.pairs()
-        return work.rows()
+        decision = work.pairs() if "prompt" in names else work.rows()
+        self._count(work.library)
+        return decision
+
+    def _count(self, library: Tally) -> None:
+        with self._lock:
+            self._library.add(library)
 
     def _check_template(self) -> None:
         """Refuse a template under which not even a plain exchange shows what the assistant says."""
@@ -185,6 +215,7 @@ class Tokenize:
         before = [bos] if self.config.add_bos and bos is not None else []
         after = [eos] if self.config.add_eos and eos is not None else []
         made = encode_documents(self.tokenizer, self._kernels(batch.nbytes), batch.column("text"), before, after)
+        self._count(made.library)
         columns = {"input_ids": made.input_ids, "label_spans": pa.nulls(batch.num_rows, SPANS)}
         return _decision(made.reasons, made.details, columns, "text")
 
@@ -206,6 +237,7 @@ class _Conversations:
         self.tools: list[str | None] = batch.column("tools").to_pylist()
         self.reasons: list[str | None] = [None] * batch.num_rows
         self.details: list[str | None] = [None] * batch.num_rows
+        self.library = Tally()
 
     def rows(self) -> Decision:
         """Conversations."""
@@ -233,7 +265,8 @@ class _Conversations:
     def _side(self, messages: Callable[[int], tuple[list[dict[str, Any]], int]]) -> _Side:
         rendered = {i: r for i in range(self.batch.num_rows) if (r := self._rendered(i, *messages(i))) is not None}
         side = _Side.empty(self.batch.num_rows)
-        made = encode_labelled(self.tokenizer, self.fast, list(rendered.values()), self.config.min_label_tokens)
+        given, least = list(rendered.values()), self.config.min_label_tokens
+        made = encode_labelled(self.tokenizer, self.fast, given, least, self.library)
         for i, found in zip(rendered, made, strict=True):
             if isinstance(found, RowError):
                 self.reasons[i], self.details[i] = found.reason, found.detail

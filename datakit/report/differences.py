@@ -35,6 +35,8 @@ def differences(one: str, other: str, *, context: int = 8, most_changes: int = 1
 Tokens = list[str]
 Place = tuple[Tokens, Tokens, Tokens, Tokens]
 """What stands before, what `one` has, what `other` has, what stands behind."""
+Stretch = tuple[Tokens, Tokens]
+"""What `one` has and what `other` has there; where the two are equal, they are the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ class Sides:
         if not whole:
             yield [], [], [], [_TOO_LONG]
 
+    def hunks(self, context: int) -> Iterator[list[Stretch]]:
+        """The same by stretches: places nearer to each other than twice the context are one hunk."""
+        begin, behind = max(self.before - context, 0), max(self.behind - context, 0)
+        x, y = (t[begin : len(t) - behind][: MOST_TOKENS + 2 * context] for t in (self.a, self.b))
+        if x != y:
+            for group in SequenceMatcher(None, x, y, autojunk=False).get_grouped_opcodes(context):
+                yield [(x[i:i_end], y[j:j_end]) for _, i, i_end, j, j_end in group]
+        if self.differing > MOST_TOKENS:
+            yield [([_TOO_LONG], [_TOO_LONG])]
+
 
 def _places(one: str, other: str, context: int) -> Iterator[Place]:
     words = Sides.of(one, other, _WORDS)
@@ -83,15 +95,28 @@ def _places(one: str, other: str, context: int) -> Iterator[Place]:
         yield from Sides.of("\n".join(ours), "\n".join(theirs), _WORDS).places(context)
 
 
+def hunks(one: str, other: str, context: int) -> Iterator[list[Stretch]]:
+    """Where two texts differ, each place with `context` words around it on either side, in stretches."""
+    words = Sides.of(one, other, _WORDS)
+    if words.differing <= MOST_TOKENS:
+        yield from words.hunks(context)
+        return
+    for _, ours, theirs, behind in Sides.of(one, other, _LINES).places(0):
+        if behind:
+            yield [(behind, behind)]
+        yield from Sides.of("\n".join(ours), "\n".join(theirs), _WORDS).hunks(context)
+
+
 def _line(place: Place, most_words: int) -> str:
     before, ours, theirs, behind = place
-    parts = [_said(before, len(before))] if before else []
-    parts += [click.style(f"[-{_said(ours, most_words)}-]", fg="red")] if ours else []
-    parts += [click.style(f"{{+{_said(theirs, most_words)}+}}", fg="green")] if theirs else []
-    parts += [_said(behind, len(behind))] if behind else []
+    parts = [said(before, len(before))] if before else []
+    parts += [click.style(f"[-{said(ours, most_words)}-]", fg="red")] if ours else []
+    parts += [click.style(f"{{+{said(theirs, most_words)}+}}", fg="green")] if theirs else []
+    parts += [said(behind, len(behind))] if behind else []
     return " ".join(parts)
 
 
-def _said(words: Sequence[str], most: int) -> str:
+def said(words: Sequence[str], most: int) -> str:
+    """The first `most` words as text that a terminal can show."""
     rest = f" … {len(words) - most:,} more" if len(words) > most else ""
     return visible(" ".join(words[:most])[:2000]) + rest

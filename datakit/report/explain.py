@@ -1,6 +1,7 @@
 """The story of one row: where it came from, which stage dropped it and why, who stayed in its place."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,46 @@ import pyarrow.compute as pc
 from datakit.manifest import Manifest, data_dir
 from datakit.report.differences import differences
 from datakit.report.rows import body, shorten
+from datakit.report.side_by_side import side_by_side
 from datakit.run.job import ancestors, tables
+from datakit.text.view import view
 from datakit.write import read_shard
 
 
-def story(row_id: str, paths: list[Path]) -> list[str]:
-    """Lines about the row of an id, over the stages that the newest result comes from; empty if none knows it."""
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A row where a stage left it."""
+
+    path: Path
+    manifest: Manifest
+    role: str
+    """"kept", "dropped" or "quarantined"."""
+    batch: pa.RecordBatch
+    """One row."""
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row as plain Python."""
+        row: dict[str, Any] = self.batch.to_pylist()[0]
+        return row
+
+
+def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
+    """Lines about the row of an id, over the stages that the newest result comes from; empty if none knows it.
+
+    A duplicate stands beside the row that stayed, in two columns where `columns` characters are enough for them.
+    """
     order = _lineage(paths)
     lines, text = [], ""
     for path, manifest in order:
         found = _find(path, manifest, row_id)
         if found is None:
             continue
-        role, row = found
+        row = found.row
         text = text or body(row)
-        lines.append(f"{manifest.stage:<9} {role}{_facts(manifest.stage, row)}")
+        lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
         if row.get("duplicate_of"):
-            lines += _survivor(row, text, order)
+            lines += _survivor(found, text, order, columns)
     if lines and text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
     return lines
@@ -39,19 +63,19 @@ def _lineage(paths: list[Path]) -> list[tuple[Path, Manifest]]:
     return [found for found in reversed(longest) if found[1].stage not in ("tokenizer", "classifier")]
 
 
-def _find(path: Path, manifest: Manifest, row_id: str) -> tuple[str, dict[str, Any]] | None:
+def _find(path: Path, manifest: Manifest, row_id: str) -> Found | None:
     folder = data_dir(path, manifest)
     for role in ("kept", "dropped"):
         for shard in tables(manifest, role):
             for batch in read_shard(folder / shard.path):
                 at = pc.index(batch.column("id"), pa.scalar(row_id)).as_py()
                 if at >= 0:
-                    return role, batch.slice(at, 1).to_pylist()[0]
+                    return Found(path, manifest, role, batch.slice(at, 1))
     for shard in tables(manifest, "quarantine"):
         for batch in read_shard(folder / shard.path):
-            for row in batch.to_pylist():
+            for at, row in enumerate(batch.to_pylist()):
                 if row_id == f"{row['file']}:{row['line'] - 1}":  # the id it would have had
-                    return "quarantined", row
+                    return Found(path, manifest, "quarantined", batch.slice(at, 1))
     return None
 
 
@@ -71,13 +95,41 @@ def _facts(stage: str, row: dict[str, Any]) -> str:
     return ""
 
 
-def _survivor(row: dict[str, Any], text: str, order: list[tuple[Path, Manifest]]) -> Iterator[str]:
-    survivor, stayed, fate = row["duplicate_of"], "", ""
-    for path, manifest in order:
-        found = _find(path, manifest, survivor)
-        if found is not None:
-            stayed = stayed or body(found[1])
-            if found[0] == "dropped":
-                fate = f", but was dropped later by {manifest.stage}: [{found[1]['reason']}] {found[1]['detail'] or ''}"
-    yield f"          {survivor} stayed{fate}; similarity {row.get('similarity')}; [-this row-], {{+that row+}}:"
-    yield from (f"            {line}" for line in differences(text, stayed))
+def _survivor(gone: Found, text: str, order: list[tuple[Path, Manifest]], columns: int) -> Iterator[str]:
+    name, there = gone.row["duplicate_of"], gone.row.get("duplicate_in")
+    places = order if not there else [p for p in ancestors(gone.path, against=True) if p[1].version == there]
+    where = f" in {places[0][1].dataset} (dedup {there})" if there and places else ""
+    found = [one for one in (_find(*place, name) for place in places) if one is not None]
+    if not found:
+        yield f"          {name} stayed in the dedup {there}, whose manifest or shards are not where they were"
+        return
+    fate = "".join(
+        f", but was dropped later by {one.manifest.stage}: [{one.row['reason']}] {one.row['detail'] or ''}"
+        for one in found
+        if one.role == "dropped"
+    )
+    yield f"          {name} stayed{where}{fate}; similarity {gone.row.get('similarity')}{_shingles(gone, found)}"
+    stayed = body(found[0].row)
+    beside = side_by_side(text, stayed, gone.row["id"], name, columns - 12)
+    if not beside:
+        yield "          [-this row-], {+that row+}:"
+    yield from (f"            {line}" for line in beside or differences(text, stayed))
+
+
+def _shingles(gone: Found, found: list[Found]) -> str:
+    """How many shingles the two rows share, counted again from the texts that were compared."""
+    from datakit.dedup.explain import compare  # brings the kernels: half a second that only a duplicate has to pay
+
+    stayed = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
+    config = gone.manifest.config
+    if stayed is None:
+        return ""
+    one, other = (
+        view(side.batch, config["on"], config["include_system"], include_calls=True)[0].as_py()
+        for side in (gone, stayed)
+    )
+    compared = compare(one, other, config["shingle_words"])
+    if compared.equal:
+        return ": the texts that were compared are equal"
+    total = len(compared.shared) + len(compared.only_first) + len(compared.only_second)
+    return f": of {total:,} runs of {config['shingle_words']} words both have {len(compared.shared):,}"

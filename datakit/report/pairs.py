@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.errors import InputError
-from datakit.manifest import Manifest, data_dir
+from datakit.manifest import AGAINST, Manifest, data_dir
 from datakit.report.differences import differences
 from datakit.report.origins import visible
 from datakit.report.rows import body
+from datakit.report.side_by_side import side_by_side
 from datakit.run.job import ancestors, tables
 from datakit.write import read_shard
 
@@ -68,14 +69,33 @@ def drops(path: Path, lowest: int) -> Drops:
 
 
 def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
+    elsewhere = ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
     for shard in tables(manifest, "dropped"):
-        yield from read_shard(data_dir(path, manifest) / shard.path, COLUMNS)
+        yield from read_shard(data_dir(path, manifest) / shard.path, [*COLUMNS, *elsewhere])
 
 
 def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list[Pair]:
     gone = _rows(path, manifest, "dropped", {row["id"] for row in chosen})
-    stay = _rows(path, manifest, "kept", {row["duplicate_of"] for row in chosen})
-    return [Pair(r["similarity"], r["reason"], gone[r["id"]], stay[r["duplicate_of"]]) for r in chosen]
+    stay = dict[str | None, dict[str, dict[str, Any]]]()
+    for there in sorted({row.get("duplicate_in") for row in chosen}, key=lambda version: version or ""):
+        names = {row["duplicate_of"] for row in chosen if row.get("duplicate_in") == there}
+        stay[there] = _rows(*_dedup_run(path, manifest, there), "kept", names)
+    return [
+        Pair(r["similarity"], r["reason"], gone[r["id"]], stay[r.get("duplicate_in")][r["duplicate_of"]])
+        for r in chosen
+    ]
+
+
+def _dedup_run(path: Path, manifest: Manifest, version: str | None) -> tuple[Path, Manifest]:
+    """The run that kept a survivor: this one (None), or an earlier one that it was run against.
+
+    Raises:
+        InputError: its manifest is not where it was.
+    """
+    for found in [(path, manifest)] if version is None else ancestors(path, against=True):
+        if version in (None, found[1].version):
+            return found
+    raise InputError(f"{path}: rows were dropped for rows of the dedup {version}, whose manifest is not where it was")
 
 
 def _rows(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -91,15 +111,17 @@ def _rows(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict
     return found
 
 
-def listing(drops: Drops) -> Iterator[str]:
-    """The drops as lines of text."""
+def listing(drops: Drops, columns: int = 0) -> Iterator[str]:
+    """The drops as lines of text, in two columns where `columns` characters are enough for them."""
     yield f"{sum(drops.near.values()):,} near and {drops.exact:,} exact duplicates were dropped"
     if drops.near:
         yield "near duplicates by similarity: " + ", ".join(f"{s:.2f}: {n:,}" for s, n in drops.near.items())
     for pair in drops.pairs:
         yield ""
         yield f"{pair.similarity:.3f}  [-{_called(pair.dropped)}-] was dropped, {{+{_called(pair.stays)}+}} stays"
-        yield from (f"       {line}" for line in differences(body(pair.dropped), body(pair.stays)))
+        texts = body(pair.dropped), body(pair.stays)
+        beside = side_by_side(*texts, _called(pair.dropped), _called(pair.stays), columns - 7)
+        yield from (f"       {line}" for line in beside or differences(*texts))
 
 
 def _called(row: dict[str, Any]) -> str:

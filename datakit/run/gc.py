@@ -58,7 +58,7 @@ def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Pat
     live: set[str] = set()
     for path in _manifests(root, None):
         if path.parent.name != "history":
-            live |= {m.version for _, m in ancestors(path)}
+            live |= {m.version for _, m in ancestors(path, against=True)}
     gone = set()
     for path in _manifests(root, dataset):
         try:

@@ -2,6 +2,7 @@
 
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from os.path import realpath, relpath
@@ -15,7 +16,7 @@ from datakit import __version__
 from datakit.config import resolved
 from datakit.errors import DatakitError, UsageError
 from datakit.execute.local import Local
-from datakit.manifest import Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
+from datakit.manifest import AGAINST, Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
 from datakit.run.lineage import code_hash, current, key_of, parent_entry
 from datakit.run.place import Place
 from datakit.run.work import Progress, Work
@@ -88,8 +89,11 @@ class Job:
         finished = partial(current, self.manifest, self.key)
         return Work(self.data, self.key, self.run.executor, self.run.progress, lambda: finished() is not None)
 
-    def close(self, work: Work, *, ledger: Ledger, shards: list[Shard], facts: dict[str, Any], kind: str = "") -> Path:
-        """Write the manifest; the stage is complete when this returns."""
+    def close(
+        self, work: Work, *, ledger: Ledger, shards: list[Shard], facts: dict[str, Any], kind: str = "",
+        about: dict[str, Any] | None = None,
+    ) -> Path:  # fmt: skip
+        """Write the manifest; the stage is complete when this returns. `about` is more for the run file."""
         assert not list(ledger.problems()), list(ledger.problems())
         self.insist(ledger, facts)
         manifest = Manifest(
@@ -104,7 +108,7 @@ class Job:
             shards=tuple(shards),
             facts=facts | ({"resources": self.resources} if self.resources else {}),
         )
-        about = {
+        run = {
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started)),
             "seconds": round(time.time() - self.started, 2),
             "workers": self.run.executor.workers,
@@ -114,13 +118,25 @@ class Job:
             "datakit": __version__,
             "data": relpath(self.data, self.manifest.parent),
         }
-        save(self.manifest, manifest, about | self.lay)
+        save(self.manifest, manifest, run | (about or {}) | self.lay)
         work.finish()
         return self.manifest
 
 
-def begin(run: Run, stage: str, parents: list[Path], config: Any, resources: dict[str, Any]) -> Job:
-    """The job of a stage on parent manifests, the first of which gives the kind."""
+def begin(
+    run: Run,
+    stage: str,
+    parents: list[Path],
+    config: Any,
+    resources: dict[str, Any],
+    against: Sequence[Path] = (),
+) -> Job:
+    """The job of a stage on parent manifests, the first of which gives the kind.
+
+    `against` are manifests whose rows are compared with.
+    """
+    uses = [*([""] * len(parents)), *([AGAINST] * len(against))]
+    parents = [*parents, *against]
     manifests = [load(p) for p in parents]
     target = run.place.manifest(stage).parent
     for path, manifest in zip(parents, manifests, strict=True):
@@ -131,7 +147,7 @@ def begin(run: Run, stage: str, parents: list[Path], config: Any, resources: dic
         stage=stage,
         kind=manifests[0].kind,
         config=resolved(config),
-        parents=tuple(parent_entry(p, m) for p, m in zip(parents, manifests, strict=True)),
+        parents=tuple(parent_entry(*entry) for entry in zip(parents, manifests, uses, strict=True)),
         lay={"parents": {m.version: way(target, p) for p, m in zip(parents, manifests, strict=True)}},
         resources=resources,
     )
@@ -154,15 +170,19 @@ def tables(manifest: Manifest, role: str) -> tuple[Shard, ...]:
     return tuple(s for s in manifest.of_role(role) if s.path.endswith(".parquet"))
 
 
-def ancestors(path: Path) -> list[tuple[Path, Manifest]]:
-    """The manifest at `path` and those it was made from, nearest first, as far as they can be found."""
+def ancestors(path: Path, *, against: bool = False) -> list[tuple[Path, Manifest]]:
+    """The manifest at `path` and those it was made from, nearest first, as far as they can be found.
+
+    With `against`, also those whose rows were compared with.
+    """
     found: dict[str, tuple[Path, Manifest]] = {}
     waiting = [path]
     while waiting:
         path = waiting.pop(0)
         manifest = load(path)
         if found.setdefault(manifest.version, (path, manifest))[0] == path:
-            places = [find_parent(path, p) for p in manifest.parents if "manifest" in p]
+            parents = [p for p in manifest.parents if "manifest" in p and (against or p.get("use") != AGAINST)]
+            places = [find_parent(path, p) for p in parents]
             waiting += [p for p in places if p is not None]
     return list(found.values())
 
@@ -176,6 +196,19 @@ def duplicate_of_dropped(parents: list[Path], data: Path, made: list[Shard]) -> 
     gone, count = pa.chunked_array(ids), 0
     for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
         for shard in tables(manifest, "dropped") if manifest.stage == "dedup" else ():
-            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
-                count += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
+            for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
+                count += pc.sum(pc.is_in(_named_here(batch), gone)).as_py() or 0
     return {"duplicate_of_dropped": count} if count else {}
+
+
+def _survivor_columns(manifest: Manifest) -> list[str]:
+    """The columns that name the row which stays for a dropped one, and the dataset where it lies if it is another."""
+    elsewhere = any(p.get("use") == AGAINST for p in manifest.parents)
+    return ["duplicate_of", "duplicate_in"] if elsewhere else ["duplicate_of"]
+
+
+def _named_here(batch: pa.RecordBatch) -> pa.Array:
+    """The survivors of dropped rows; null where they lie in another dataset, whose ids are of its own."""
+    if "duplicate_in" not in batch.schema.names:
+        return batch.column("duplicate_of")
+    return pc.if_else(pc.is_null(batch.column("duplicate_in")), batch.column("duplicate_of"), None)

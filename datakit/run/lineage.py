@@ -26,9 +26,10 @@ def key_of(stage: str, kind: str, parents: tuple[dict[str, Any], ...], config: A
     return digest([stage, kind, parents, config, resources, code_hash()])
 
 
-def parent_entry(path: Path, manifest: Manifest) -> dict[str, Any]:
+def parent_entry(path: Path, manifest: Manifest, use: str = "") -> dict[str, Any]:
     """A manifest as its child's manifest names it."""
-    return {"manifest": manifest.stage, "version": manifest.version, "sha256": sha256_file(path)}
+    entry = {"manifest": manifest.stage, "version": manifest.version, "sha256": sha256_file(path)}
+    return entry | ({"use": use} if use else {})
 
 
 def current(path: Path, key: str) -> Manifest | None:

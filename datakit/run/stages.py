@@ -17,13 +17,14 @@ from datakit.run.aside import Beside, earlier
 from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
 from datakit.run.work import Result, Work
 from datakit.stage import ReduceStage, Stage, split
-from datakit.write import Split, put, read_shard
+from datakit.write import Split, put, read_shard, settle
 
 
-def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) -> Path:
+def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), against: Sequence[Path] = ()) -> Path:
     """Run a map or map -> reduce -> map stage on the kept rows of a parent manifest; returns the stage's manifest.
 
-    `extra` are manifests that the result depends on too (the tokenizer's).
+    `extra` are manifests that the result depends on too (the tokenizer's), `against` those whose rows the rows are
+    compared with.
 
     Raises:
         DatakitError: bad input, a missing model, or with `strict` an alarm. Finished units are kept for the next run.
@@ -31,7 +32,7 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) 
     parents = [parent, *extra]
     source = load(parent)
     stage = getattr(stage, "for_kind", lambda _: stage)(source.kind)
-    job = begin(run, stage.name, parents, stage.config, stage.resources())
+    job = begin(run, stage.name, parents, stage.config, stage.resources(), against)
     if job.current():
         return job.manifest
     stage.open()
@@ -47,6 +48,7 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) 
         if hasattr(stage, "reduce"):
             stage, reduced = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
             facts |= reduced
+        index = _index(work, stage, len(shards)) if getattr(stage, "saves_index", False) else []
         results = work.phase(
             "split",
             partial(split_unit, stage, folder, job.data, saved),
@@ -57,9 +59,20 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = ()) 
         )
         made = [Shard(**s) for r in results for s in r["shards"]]
         ledger = _ledger(results, duplicate_of_dropped(parents, job.data, made))
+        made += index
         made += attach(job.data, getattr(stage, "files", dict)())
         facts |= getattr(stage, "facts", dict)()
-        return job.close(work, ledger=ledger, shards=made, facts=facts, kind=getattr(stage, "output_kind", ""))
+        kind = getattr(stage, "output_kind", "")
+        return job.close(work, ledger=ledger, shards=made, facts=facts, kind=kind, about=_measured(run, stage, results))
+
+
+def _measured(run: Run, stage: Stage, results: Sequence[Result]) -> dict[str, Any]:
+    """How the work went, told and for the run file."""
+    counts = sum((Counter(r["measured"]) for r in results if "measured" in r), Counter[str]())
+    if not counts:
+        return {}
+    run.progress.line(f"{stage.name}: {cast(Any, stage).told(counts)}")
+    return {"measured": dict(counts)}
 
 
 def _reduce(
@@ -90,6 +103,35 @@ def _reduce(
         if run.strict:
             raise DatakitError(f"{stage.name}: {alarm}. With --strict nothing is written; change the stage's config.")
     return stage.bind(out), result["facts"]
+
+
+def _index(work: Work, stage: Any, shards: int) -> list[Shard]:
+    """Write what a later run needs to know of the kept rows."""
+    results = work.phase(
+        "index",
+        partial(index_unit, stage, work.folder / "sketches", work.data),
+        ((i, None) for i in range(shards)),
+        title=f"{stage.name}: index",
+        units=shards,
+    )
+    return [Shard(**result["shard"]) for result in results]
+
+
+def index_unit(stage: Any, sketches: Path, data: Path, index: int, _: None) -> Result:
+    """Write the index of the rows of one shard that stay, from their sketches."""
+    path, rows = f"index/part-{index:05d}.arrow", 0
+    (data / "index").mkdir(exist_ok=True)
+    aside = data / "index" / f".{index:05d}.{os.getpid()}.tmp"
+    with pa.memory_map(str(sketches / f"{index:05d}.arrow")) as source, pa.OSFile(str(aside), "wb") as file:
+        reader = pa.ipc.open_file(source)
+        batches = (stage.index(reader.get_batch(i)) for i in range(reader.num_record_batches))
+        first = next(batches)
+        with pa.ipc.new_file(file, first.schema) as writer:
+            for batch in (first, *batches):
+                writer.write_batch(batch)
+                rows += batch.num_rows
+    shard = settle(aside, data / path, path, rows, None)
+    return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes]]}
 
 
 def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, index: int, path: str) -> Result:
@@ -145,7 +187,7 @@ def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: 
         "count": count.to_json(),
         "tokens": None if tokens is None else tokens.to_json(),
         "notes": dict(notes),
-    }
+    } | ({"measured": stage.measured()} if hasattr(stage, "measured") else {})
 
 
 def _count(batch: pa.RecordBatch, kept: pa.RecordBatch, dropped: pa.RecordBatch, edited: pa.Array | None) -> Count:

@@ -114,3 +114,14 @@ def test_the_disk_is_told_beforehand_and_memory_changes_nothing(datakit: Callabl
         assert told < done
         versions.add(load(project / f"out{memory_mb}/manifest.json").version)
     assert len(versions) == 1
+
+
+def test_two_columns_stand_side_by_side_where_there_is_room(datakit: Callable, deduplicated: Path) -> None:
+    for command in (["explain", "near", "--manifest", "out"], ["pairs", "out"]):
+        assert "│" not in datakit(*command).out, "no terminal: one below another"
+        assert "│" not in datakit(*command, "--columns", "60").out
+        wide = [line for line in datakit(*command, "--columns", "110").out.splitlines() if "│" in line]
+        assert any("[-new0-]" in line.split("│")[1] for line in wide)
+        assert any("{+word" in line.split("│")[2] for line in wide)
+    assert "of 151 runs of 5 words both have 141" in datakit("explain", "near", "--manifest", "out").out
+    assert "the texts that were compared are equal" in datakit("explain", "same", "--manifest", "out").out

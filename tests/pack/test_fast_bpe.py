@@ -21,6 +21,7 @@ from tokenizers import Tokenizer, normalizers
 from datakit.pack import fast_bpe, tokenize
 from datakit.pack._kernels_bpe import LONG_BYTES, SHORT_BYTES
 from datakit.pack._kernels_bpe_merge import SCAN_BYTES
+from datakit.pack._kernels_bpe_seams import APART, PART, WHOLE, seam_kind
 from datakit.pack.bpe_pipeline import REGEXES, NotRecognised, recognise
 from datakit.pack.fast_bpe import FastBpe
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
@@ -197,14 +198,46 @@ def test_aligned_tokens_end_where_the_librarys_do(pair, texts):
         zip(texts, library.encode_batch(texts, add_special_tokens=False), strict=True)
     ):
         own = slice(offsets[i], offsets[i + 1])
-        assert ids[own].tolist() == encoding.ids
         changed = fast.nfc and normalizers.NFC().normalize_str(text) != text
+        assert ids[own].tolist() == ([] if changed else encoding.ids)
         assert not (changed and aligned[i])
         assert aligned[i] or changed or fast.merges.lacking
         if aligned[i]:
             starts = [0, *ends[own].tolist()][: len(encoding)]
             in_chars = [len(text.encode()[:start].decode(errors="ignore")) for start in starts]
             assert in_chars == [start for start, _ in encoding.offsets]
+
+
+def around_seams(tokens):
+    """(what tokens hold of the character before a seam, and of the one behind), over all seams inside tokens."""
+    for token in tokens:
+        leads = [i for i, byte in enumerate(token) if byte & 0xC0 != 0x80]
+        edges = [0] * (leads[:1] != [0]) + leads + [len(token)]
+        for left, seam, right in zip(edges, edges[1:], edges[2:], strict=False):
+            yield token[left:seam], token[seam:right]
+
+
+def whole(part: bytes) -> bool:
+    return len(part.decode(errors="ignore")) == 1
+
+
+@pytest.mark.parametrize("pair", ["ours"], indirect=True)
+def test_a_piece_is_cut_only_where_no_token_reaches_across(pair, trained_spec):
+    tokens = [a + b for a, b in recognise(trained_spec).merges]
+    seams, held = pair[0].seams, set(around_seams(tokens))
+    partial = [(a, b) for a, b in held if not (whole(a) and whole(b))]
+    known = sorted({c for token in tokens for c in token.decode(errors="ignore")} | set("语한🦊é"))
+    known += [chr(ord(c) ^ 1) for c in known if ord(c) > 127]
+    wasted = 0
+    for a, b in itertools.product(known, repeat=2):
+        before, behind = a.encode(), b.encode()
+        text, codes = np.frombuffer(before + behind + bytes(3), np.uint8), np.array([ord(a), ord(b)])
+        entries = seams.entries[seams.pages[codes >> 8].astype(np.int64) << 8 | codes & 255]
+        found = seam_kind(text, 0, len(before), tuple(codes), tuple(entries), seams)
+        assert (found == PART) == any(before.endswith(p) and behind.startswith(q) for p, q in partial)
+        assert found != APART or (before, behind) not in held
+        wasted += found == WHOLE and (before, behind) not in held
+    assert partial and wasted < 0.05 * len(known) ** 2
 
 
 def test_threads_share_tables_and_not_caches(pair):
@@ -233,6 +266,34 @@ def test_the_stage_gives_the_same_with_and_without_kernels(request, monkeypatch,
     assert found[0].reasons.null_count >= 5
 
 
+def test_the_stage_tells_by_what_text_was_encoded(monkeypatch, trained_spec, documents, conversations, tmp_path):
+    """A conversation that NFC changes needs the library, which alone knows where its tokens come from."""
+    monkeypatch.setattr(tokenize, "ENOUGH_BYTES", 0)
+    ask, say = {"role": "user", "content": "?"}, {"role": "assistant"}
+    folder = tmp_path / "qwen2"
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text(json.dumps(VARIANTS["qwen2"](trained_spec)), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>"}', encoding="utf-8")
+    stage = Tokenize(TokenizeConfig(tokenizer=str(folder)))
+    stage.decide(documents(["a b", "e\u0301", ""]))
+    assert stage.measured() == {"pieces": 3, "misses": 2, "library_rows": 0, "library_ids": 0}
+    decision = stage.decide(conversations([[ask, say | {"content": text}] for text in ("a b", "e\u0301")]))
+    found = stage.measured()
+    assert (found["library_rows"], found["library_ids"]) == (1, len(decision.columns["input_ids"][1]))
+    assert "the kernels" in stage.told(found) and "not in the normal form" in stage.told(found)
+    assert set(stage.measured().values()) == {0}
+    assert stage.told({"pieces": 1000, "library_rows": 1, "library_ids": 10}).endswith("1 rows by the library")
+
+
+def test_the_stage_says_why_the_library_encodes(trained_spec, documents, tmp_path):
+    spec = changed(trained_spec, normalizer={"type": "NFKC"})
+    (tmp_path / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
+    (tmp_path / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>"}', encoding="utf-8")
+    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
+    stage.decide(documents(["a b"]))
+    assert stage.told(stage.measured()).endswith("do not know this tokenizer, the normalizer is [{'type': 'NFKC'}]")
+
+
 def test_documents_run_in_threads_where_the_tokenizer_is_recognised(trained):
     stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
     assert not stage.for_kind("document").holds_gil
@@ -259,6 +320,7 @@ REFUSED = {
     "dropout": {"model": {"dropout": 0.1}},
     "byte_fallback": {"model": {"byte_fallback": True}},
     "end_of_word_suffix": {"model": {"end_of_word_suffix": "</w>"}},
+    "more than 1048575 tokens": {"model": {"vocab": {"a": 1 << 20}}},
     "model is WordPiece": {"model": {"type": "WordPiece"}},
     "the model has novelty": {"model": {"novelty": 1}},
     "the file has novelty": {"novelty": 1},

@@ -1,0 +1,38 @@
+"""The command that changes what later runs are compared with."""
+
+from pathlib import Path
+from typing import IO
+
+import click
+
+from datakit.cli.stages import CONTEXT
+from datakit.errors import UsageError
+
+
+@click.group(context_settings=CONTEXT)
+def index() -> None:
+    """The index that `datakit dedup --save-index` leaves for `datakit dedup --against`."""
+
+
+@index.command(context_settings=CONTEXT)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("ids", type=click.File(encoding="utf-8"))
+def remove(manifest: Path, ids: IO[str]) -> None:
+    """Take rows out of an index, because the dataset of MANIFEST has lost them: new rows like them may stay.
+
+    IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change; runs that
+    come after, also those against a dataset that was itself run against this one, leave the rows out and say so.
+    """
+    from datakit.run.against import remove as remove_rows
+
+    wanted = [line.rstrip("\r\n") for line in ids]
+    wanted = [name for name in wanted if name]
+    if not wanted:
+        raise UsageError(f"{ids.name}: holds no ids; expected one on each line")
+    removed, unknown = remove_rows(manifest, wanted)
+    click.echo(f"{removed:,} rows removed from the index; {len(set(wanted)) - len(unknown) - removed:,} were before")
+    if unknown:
+        click.echo(
+            f"{len(unknown):,} ids are not in it ({', '.join(map(repr, unknown[:3]))}{', ...' * (len(unknown) > 3)}): "
+            "unknown, dropped by that run, or of a dataset that it was run against"
+        )

@@ -1,0 +1,220 @@
+"""Runs against earlier datasets, as a user meets them."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from datakit.manifest import load
+from tests.cli.test_pairs import text, write
+from tests.run.test_bytes import KILLED
+
+OLD = {"x": text(1), "x near": text(1, 1), "y": text(2), "s": "a short row"}
+NEXT = {"x": text(4), "again": text(1, 2), "y2": text(2), "s": "a short row", "z": text(3)}
+LAST = {"of x": text(4, 1), "of y": text(2, 1), "of z": text(3), "of old x": text(1), "w": text(5), "s": "a short row"}
+
+
+def dropped(path: Path) -> dict[str, tuple[str, str, float]]:
+    """Survivor, version of the run that kept it ("" for this one), and similarity, by id."""
+    manifest = load(path / "manifest.json")
+    tables = [pq.read_table(path / s.path) for s in manifest.of_role("dropped")]
+    found = [row for table in tables for row in table.to_pylist()]
+    return {r["id"]: (r["duplicate_of"], r.get("duplicate_in") or "", r["similarity"]) for r in found}
+
+
+def version(path: Path) -> str:
+    return load(path / "manifest.json").version
+
+
+@pytest.fixture
+def chain(datakit: Callable, project: Path) -> Path:
+    """`old`, `next` against it, `last` against `next`."""
+    for name, rows, against in (("old", OLD, ""), ("next", NEXT, "old"), ("last", LAST, "next/manifest.json")):
+        write(project / f"{name}.jsonl", rows)
+        flags = ["--against", against] if against else []
+        said = datakit("dedup", f"{name}.jsonl", "--output", name, "--save-index", *flags)
+        assert said.code == 0, said.err
+    return project
+
+
+def test_what_an_earlier_dataset_holds_is_dropped_and_its_place_named(datakit: Callable, chain: Path) -> None:
+    old, second = version(chain / "old"), version(chain / "next")
+    assert dropped(chain / "next") == {
+        "again": ("x", old, 0.872), "y2": ("y", old, 1.0), "s": ("s", old, 1.0),
+    }  # fmt: skip
+    assert dropped(chain / "last") == {
+        "of x": ("x", second, 0.934), "of y": ("y", old, 0.934), "of z": ("z", second, 1.0),
+        "of old x": ("x", old, 1.0), "s": ("s", old, 1.0),
+    }  # fmt: skip
+    made = load(chain / "last/manifest.json")
+    assert made.parents[1]["use"] == "against" and made.parents[1]["version"] == second
+    assert [(a["version"], a["rows"], a["removed"]) for a in made.facts["resources"]["against"]] == [
+        (old, 3, 0), (second, 2, 0),
+    ]  # fmt: skip
+    assert datakit("verify", "last").code == 0
+    shown = datakit("show", "last").out
+    assert f"against   dedup  {second}" in shown and f"duplicate of x in next {second}, similarity 0.934" in shown
+
+
+def test_the_chain_verifies_down_to_every_index(datakit: Callable, chain: Path) -> None:
+    index = chain / "old/index/part-00000.arrow"
+    data = bytearray(index.read_bytes())
+    data[len(data) // 2] ^= 1
+    index.write_bytes(data)
+    said = datakit("verify", "last")
+    assert said.code == 1 and "1 of " in said.err and "old/index/part-00000.arrow: expected sha256" in said.err
+    said = datakit("dedup", "last.jsonl", "--output", "more", "--against", "last")
+    assert said.code == 1 and "old/index/part-00000.arrow: expected sha256" in said.err and "damaged" in said.err
+    assert not (chain / "more/manifest.json").exists() and not (chain / "more/kept").exists()
+
+
+def test_explain_and_pairs_know_the_row_of_the_other_dataset(datakit: Callable, chain: Path) -> None:
+    old = version(chain / "old")
+    said = datakit("explain", "again", "--manifest", "next").out
+    assert f"x stayed in old (dedup {old}); similarity 0.872: of 156 runs of 5 words both have 136" in said
+    assert "[-new0-]" in said, "and not the row x of next, which is another"
+    found = json.loads(datakit("pairs", "next", "--json").out)
+    stays = {p["dropped"]["id"]: p["stays"]["text"] for p in found["pairs"]}
+    assert stays == {"again": text(1), "y2": text(2), "s": "a short row"}
+    assert "x (old.jsonl)" in datakit("pairs", "next").out
+    assert datakit("explain", "x", "--manifest", "last").code == 1, "a row of another dataset is not of this one"
+    shutil.rmtree(chain / "old")
+    said = datakit("explain", "again", "--manifest", "next")
+    assert said.code == 0 and f"x stayed in the dedup {old}, whose manifest or shards are not where" in said.out
+    assert "whose manifest is not where it was" in datakit("pairs", "next").err
+    said = datakit("dedup", "last.jsonl", "--output", "more", "--against", "next")
+    assert said.code == 1 and f"was run against the dedup {old}, whose manifest is not where it was" in said.err
+
+
+def test_rows_taken_out_of_an_index_are_taken_out_of_the_chain(datakit: Callable, chain: Path) -> None:
+    (chain / "ids").write_text("x\nx near\r\n\nnobody\n")
+    said = datakit("index", "remove", "old", "ids")
+    assert said.code == 0, said.err
+    assert said.out.splitlines()[0] == "1 rows removed from the index; 0 were before"
+    assert "2 ids are not in it ('nobody', 'x near')" in said.out
+    assert datakit("index", "remove", "old", "ids").out.startswith("0 rows removed from the index; 1 were before")
+    before = version(chain / "last")
+    said = datakit("dedup", "last.jsonl", "--output", "last", "--save-index", "--against", "next")
+    assert said.code == 0 and "3 rows, 1 of them removed since" in said.err
+    assert "of old x" not in dropped(chain / "last") and version(chain / "last") != before
+    assert load(chain / "last/manifest.json").facts["resources"]["against"][0]["removed"] == 1
+    assert datakit("verify", "last").code == 0
+    (chain / "none").write_text("\n")
+    assert "holds no ids" in datakit("index", "remove", "old", "none").err
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--threshold", "0.8"], "made with threshold 0.75, and this run has 0.8"),
+        (["--seed", "2"], "made with seed 1, and this run has 2"),
+        (["--shingle-words", "4"], "made with shingle_words 5, and this run has 4"),
+        (["--num-bands", "20"], "made with num_bands 14, and this run has 20"),
+        (["--on", "prompt"], "made with on 'all', and this run has 'prompt'"),
+        (["--cluster", "components"], "found cluster components and policy first"),
+        (["--policy", "longest"], "found cluster star and policy longest"),
+        (["--against", "rows"], "expected the manifest of a dedup stage"),
+        (["--against", "plain"], "saved no index; run it again with --save-index"),
+        (["--against", "nowhere.json"], "nowhere.json: cannot read the manifest"),
+    ],
+)
+def test_what_would_not_equal_a_joint_run_is_refused(
+    datakit: Callable, project: Path, flags: list[str], words: str
+) -> None:
+    write(project / "in.jsonl", OLD)
+    assert datakit("dedup", "in.jsonl", "--output", "old", "--save-index").code == 0
+    assert datakit("ingest", "in.jsonl", "--output", "rows").code == 0
+    assert datakit("dedup", "in.jsonl", "--output", "plain").code == 0
+    said = datakit("dedup", "in.jsonl", "--output", "new", "--against", "old", *flags)
+    assert said.code == 1 and words in said.err
+    assert not (project / "new/kept").exists()
+
+
+def test_alarms_and_what_is_written_besides_may_differ(datakit: Callable, project: Path) -> None:
+    write(project / "in.jsonl", OLD)
+    assert datakit("dedup", "in.jsonl", "--output", "old", "--save-index").code == 0
+    flags = ["--max-cluster-rows", "7", "--min-alarm-rows", "2", "--save-signatures"]
+    said = datakit("dedup", "in.jsonl", "--output", "new", "--against", "old", *flags)
+    assert said.code == 0 and "loses 4 of its 4 rows" in said.err
+
+
+def test_an_index_of_another_kind_or_other_code_is_refused(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project / "in.jsonl", OLD)
+    (project / "talks.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n')
+    assert datakit("dedup", "in.jsonl", "--output", "old", "--save-index").code == 0
+    said = datakit("dedup", "talks.jsonl", "--output", "new", "--against", "old")
+    assert said.code == 1 and "made with kind 'document', and this run has 'conversation'" in said.err
+    monkeypatch.setattr("datakit.run.against.fingerprint", lambda config: "another")
+    said = datakit("dedup", "in.jsonl", "--output", "new2", "--against", "old")
+    assert said.code == 1 and "fingerprint another" in said.err and "Run that dedup again" in said.err
+
+
+def test_a_run_against_its_own_result_is_refused(datakit: Callable, project: Path) -> None:
+    write(project / "in.jsonl", OLD)
+    assert datakit("dedup", "in.jsonl", "--dataset", "d", "--save-index").code == 0
+    said = datakit("dedup", "--dataset", "d", "--save-index", "--against", "manifests/d/dedup.json")
+    assert said.code == 2 and "is the result that this run writes" in said.err
+
+
+def test_an_empty_dataset_can_be_run_against_and_so_can_an_empty_input(datakit: Callable, project: Path) -> None:
+    write(project / "in.jsonl", OLD)
+    (project / "bad.jsonl").write_text("{\n")
+    assert datakit("dedup", "bad.jsonl", "--output", "none", "--kind", "text", "--save-index").code == 0
+    assert datakit("dedup", "in.jsonl", "--output", "one", "--against", "none", "--save-index").code == 0
+    assert load(project / "one/manifest.json").ledger.rows.kept == 3
+    assert datakit("dedup", "bad.jsonl", "--output", "two", "--kind", "text", "--against", "one").code == 0
+    assert load(project / "two/manifest.json").ledger.rows.kept == 0
+    assert datakit("verify", "two").code == 0
+
+
+def test_the_story_of_later_stages_counts_no_row_of_another_dataset(datakit: Callable, chain: Path) -> None:
+    """A filter drops the `x` of next: what was dropped for the `x` of old is no duplicate of that."""
+    said = datakit("filter", "next", "--output", "later", "--set", "gopher_quality.min_words=100000")
+    assert said.code == 0, said.err
+    assert load(chain / "later/manifest.json").ledger.rows.kept == 0
+    assert "duplicate_of_dropped" not in load(chain / "later/manifest.json").ledger.notes
+    said = datakit("explain", "again", "--manifest", "later").out
+    assert "x stayed in old" in said and "dropped later" not in said
+
+
+def test_gc_keeps_what_a_run_was_made_against(datakit: Callable, project: Path) -> None:
+    write(project / "old.jsonl", OLD)
+    write(project / "next.jsonl", NEXT)
+    assert datakit("dedup", "old.jsonl", "--dataset", "old", "--save-index").code == 0
+    flags = ["--against", "manifests/old/dedup.json"]
+    assert datakit("dedup", "next.jsonl", "--dataset", "next", *flags).code == 0
+    assert datakit("dedup", "old.jsonl", "--dataset", "old", "--threshold", "0.9").code == 0
+    assert datakit("gc", "--history").code == 0
+    assert datakit("verify", "manifests/next/dedup.json").code == 0
+    assert "x stayed in old" in datakit("explain", "again", "--dataset", "next").out
+
+
+def test_a_run_killed_at_every_step_leaves_the_same_bytes(datakit: Callable, project: Path) -> None:
+    """Every file is put in its place by a rename: the run is killed before each."""
+    write(project / "old.jsonl", OLD)
+    assert datakit("dedup", "old.jsonl", "--output", "old", "--save-index").code == 0
+    write(project / "next.jsonl", NEXT)
+    flags = ["dedup", "next.jsonl", "--against", "old", "--save-index", "--json", "--workers", "1"]
+    assert datakit(*flags, "--dataset", "x", "--output", "whole").code == 0
+    script = KILLED.replace('["run", "--dataset", "d", "--workers", "1", "--json"]', repr(
+        [*flags, "--dataset", "x", "--output", "killed"])
+    )  # fmt: skip
+    steps = ["sketches/00000.arrow", ".work/decisions.arrow", "reduce/00000.json", "index/part-00000.arrow"]
+    for step in [*steps, "index/00000.json", "kept/part-00000.parquet", "killed/manifest.json"]:
+        done = subprocess.run([sys.executable, "-c", script, step, "before"], capture_output=True, text=True)
+        assert done.returncode == -signal.SIGKILL, (step, done.stderr)
+        assert not (project / "killed/manifest.json").exists()
+    assert datakit(*flags, "--dataset", "x", "--output", "killed").code == 0
+    files = {str(p.relative_to("whole")): p.read_bytes() for p in Path("whole").rglob("*") if p.is_file()}
+    again = {str(p.relative_to("killed")): p.read_bytes() for p in Path("killed").rglob("*") if p.is_file()}
+    tell_when = [name for name in files if name.endswith(".run.json")]
+    assert files.keys() == again.keys()
+    assert [n for n in files if files[n] != again[n] and n not in tell_when] == []
