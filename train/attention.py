@@ -10,8 +10,9 @@ H query heads, K key/value heads, R = H/K queries that share a key/value head, E
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -77,6 +78,18 @@ class Segments:
             groups=tuple((int(s), int(w)) for s, w in zip(counts, kinds, strict=True)),
         )
 
+    def doubled(self) -> "Segments":
+        """The segments of rows in which every position stands twice."""
+
+        def twice(x: Tensor) -> Tensor:
+            return torch.stack((2 * x, 2 * x + 1), -1).flatten(-2)
+
+        return Segments(
+            positions_BT=twice(self.positions_BT), sequence_BT=self.sequence_BT.repeat_interleave(2, 1),
+            tokens_N=twice(self.tokens_N), slots_N=twice(self.slots_N),
+            groups=tuple((s, 2 * w) for s, w in self.groups),
+        )  # fmt: skip
+
     def pinned(self) -> "Segments":
         """The same in memory that a GPU copies from by itself."""
         return replace(self, **{n: getattr(self, n).pin_memory() for n in self.__slots__ if n != "groups"})
@@ -95,8 +108,39 @@ def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:
     return starts[lengths > 0], lengths[lengths > 0]
 
 
-def masked_attention(segments: Segments) -> Attend:
+class SegmentAttention:
+    """Attention within the segments of a batch, and their neighbourhood, which some model options look at."""
+
+    def __init__(self, segments: Segments, make: Callable[[Segments], Attend]) -> None:
+        self.segments, self._make, self._attend = segments, make, make(segments)
+
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        """The attended values, (B, T, H, E)."""
+        return self._attend(q_BTHE, k_BTKE, v_BTKE, layer)
+
+    @cached_property
+    def doubled(self) -> "SegmentAttention":
+        """The same for rows in which every position stands twice."""
+        return SegmentAttention(self.segments.doubled(), self._make)
+
+    def previous(self, x_BT: Tensor, first_BT: Tensor) -> Tensor:
+        """(B, T, ...): x of the token before; for a sequence's first token, which has none, that of `first_BT`."""
+        shifted_BT = torch.cat((x_BT[:, :1], x_BT[:, :-1]), 1)
+        alone_BT = (self.segments.positions_BT == 0).view(*x_BT.shape[:2], *[1] * (x_BT.ndim - 2))
+        return torch.where(alone_BT, first_BT, shifted_BT)
+
+
+def masked_attention(segments: Segments) -> SegmentAttention:
     """The reference: a query sees its own sequence up to itself; padding sees only padding."""
+    return SegmentAttention(segments, _masked)
+
+
+def grouped_attention(segments: Segments) -> SegmentAttention:
+    """One batched product for each group of sequences of like length; padding positions give zeros."""
+    return SegmentAttention(segments, _grouped)
+
+
+def _masked(segments: Segments) -> Attend:
     sequence = segments.sequence_BT
     causal = torch.ones(2 * sequence.shape[1:], dtype=torch.bool, device=sequence.device).tril()
     mask_B1TT = ((sequence[:, :, None] == sequence[:, None, :]) & causal)[:, None]
@@ -108,8 +152,7 @@ def masked_attention(segments: Segments) -> Attend:
     return attend
 
 
-def grouped_attention(segments: Segments) -> Attend:
-    """One batched product for each group of sequences of like length; padding positions give zeros."""
+def _grouped(segments: Segments) -> Attend:
     sizes = [s * w for s, w in segments.groups]
     masks: dict[int, Tensor] = {}
 

@@ -18,7 +18,7 @@ class WeightAverage:
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
-        self._parameters = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self._parameters: dict[str, Tensor] = {n: p for n, p in model.named_parameters() if p.requires_grad}
         self.values: dict[str, Tensor] = {n: p.detach().clone() for n, p in self._parameters.items()}
 
     @torch.no_grad()
@@ -26,6 +26,10 @@ class WeightAverage:
         """Take in the weights after step 1, 2, ...; early averages forget sooner, so that first weights do not stay."""
         decay = min(self.decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(list(self.values.values()), list(self._parameters.values()), 1 - decay)
+
+    def add(self, name: str, parameter: Tensor, like: str) -> None:
+        """Take in a parameter that begins as a copy of another."""
+        self._parameters[name], self.values[name] = parameter, self.values[like].clone()
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:

@@ -110,7 +110,7 @@ def _write(
         copy_files(tokenizer_files, aside)
     else:
         special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
-        write_model(aside, model, tokenizer_files, special, state.stop_ids)
+        write_model(aside, model, tokenizer_files, special, state.stop_ids, own=True)
     if beside := {n: p.detach().cpu().contiguous() for n, p in trained(model).items() if n.startswith(BESIDE)}:
         save_file(beside, aside / "beside.safetensors")
     save_file(_optimizer_tensors(model, optimizer), aside / "optimizer.safetensors")

@@ -1,13 +1,15 @@
 """Hugging Face folders in and out: config.json, model.safetensors (or its sharded index), tokenizer files.
 
-Llama, Mistral, Qwen2 and Qwen3 are one model here, told apart by three switches. A key of config.json that we do not
-know could change the mathematics, so it is refused by name unless it is empty.
+Llama, Mistral, Qwen2, Qwen3 and Qwen3-MoE are one model here, told apart by a few switches. A key of config.json that
+we do not know could change the mathematics, so it is refused by name unless it is empty. A model with options that none
+of them has is written as `model_type` "datakit", with all that differs under the key of that name, so that no other
+reader takes it for one of theirs.
 """
 
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from datakit.config import digest, sha256_file
-from datakit.errors import ModelError
+from datakit.config import build, digest, sha256_file
+from datakit.errors import ConfigError, ModelError
+from train.mlp import MoeConfig
 from train.model import CausalLM, ModelConfig
+from train.options import ModelOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class _Family:
     qk_norm: bool
     qkv_bias: Callable[[dict[str, Any]], bool]
     output_bias: Callable[[dict[str, Any]], bool]
+    experts: bool = False
 
 
 def _configured(config: dict[str, Any]) -> bool:
@@ -38,7 +43,10 @@ FAMILIES = {
     "mistral": _Family("MistralForCausalLM", False, lambda c: False, lambda c: False),
     "qwen2": _Family("Qwen2ForCausalLM", False, lambda c: True, lambda c: False),
     "qwen3": _Family("Qwen3ForCausalLM", True, _configured, _configured),
+    "qwen3_moe": _Family("Qwen3MoeForCausalLM", True, _configured, _configured, experts=True),
 }
+OWN = "datakit"
+"""The `model_type` of a model that no Hugging Face architecture is, and the key of what makes it so."""
 # fmt: off
 READ = frozenset({
     "model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -47,13 +55,18 @@ READ = frozenset({
 })
 # fmt: on
 """Keys that become a ModelConfig."""
+EXPERTS: dict[str, Any] = {
+    "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": False,
+    "decoder_sparse_step": 1, "mlp_only_layers": None, "router_aux_loss_coef": 0.001,
+}  # fmt: skip
+"""Keys of a model with experts, and transformers' values where they are missing."""
 # fmt: off
 NEUTRAL = frozenset({
     "architectures", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "torch_dtype", "dtype",
     "transformers_version", "initializer_range", "use_cache", "_name_or_path", "max_window_layers",
     "attention_dropout", "output_attentions", "output_hidden_states", "return_dict", "id2label", "label2id",
     "problem_type", "is_encoder_decoder", "chunk_size_feed_forward", "_attn_implementation_autoset",
-    "tokenizer_class", "bos_token", "eos_token", "num_labels",
+    "tokenizer_class", "bos_token", "eos_token", "num_labels", "output_router_logits",
 })
 # fmt: on
 """Keys that do not change the logits."""
@@ -75,11 +88,16 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     Raises:
         ModelError: another model type, a missing size, or a key or value that changes the mathematics.
     """
-    family = FAMILIES.get(config.get("model_type", ""))
+    own = config.get(OWN, {}) if config.get("model_type") == OWN else None
+    family = FAMILIES.get(config.get("model_type", "")) if own is None else _own_family(own)
     if family is None:
         raise ModelError(f"{where}: model_type {config.get('model_type')!r} is none of {', '.join(FAMILIES)}")
+    if family.experts and "num_local_experts" in config:  # what newer writers call it
+        config = {"num_experts": config["num_local_experts"]} | config
+        del config["num_local_experts"]
     for key, value in config.items():
-        _check_key(key, value, config, where)
+        if not (key == OWN and own is not None) and not (key in EXPERTS and family.experts):
+            _check_key(key, value, config, where)
     try:
         return ModelConfig(
             vocab_size=config["vocab_size"],
@@ -96,9 +114,32 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
             qkv_bias=family.qkv_bias(config),
             output_bias=family.output_bias(config),
             tied_embeddings=config.get("tie_word_embeddings", False),
+            moe=_experts(config) if family.experts else build(MoeConfig, (own or {}).get("moe", {}), where),
+            options=build(ModelOptions, (own or {}).get("options", {}), where),
         )
     except KeyError as e:
         raise ModelError(f"{where}: lacks the key {e}") from None
+    except ConfigError as e:
+        raise ModelError(str(e)) from None
+
+
+def _own_family(own: dict[str, Any]) -> _Family:
+    qkv_bias, output_bias = bool(own.get("qkv_bias")), bool(own.get("output_bias"))
+    return _Family(OWN, bool(own.get("qk_norm")), lambda c: qkv_bias, lambda c: output_bias)
+
+
+def _experts(config: dict[str, Any]) -> MoeConfig:
+    found = {key: config.get(key, default) for key, default in EXPERTS.items()}
+    layers, every = range(config["num_hidden_layers"]), found["decoder_sparse_step"]
+    dense = {i for i in layers if (i + 1) % every} | set(found["mlp_only_layers"] or ())
+    return MoeConfig(
+        num_experts=found["num_experts"],
+        experts_per_token=found["num_experts_per_tok"],
+        expert_size=found["moe_intermediate_size"],
+        norm_topk=found["norm_topk_prob"],
+        balance_weight=found["router_aux_loss_coef"],
+        dense_layers=tuple(sorted(dense)),
+    )
 
 
 def _check_key(key: str, value: Any, config: dict[str, Any], where: str) -> None:
@@ -125,14 +166,33 @@ def _rope_theta(config: dict[str, Any], where: str) -> float:
     return float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))
 
 
-def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None]) -> dict[str, Any]:
-    """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`."""
-    mixed = c.qkv_bias != c.output_bias
-    kind = "qwen3" if c.qk_norm else "qwen2" if mixed else "llama"
-    if mixed and (c.qk_norm or c.output_bias):
-        raise ModelError("no Hugging Face architecture has these attention biases; set both or none")
-    plain = {
-        "architectures": [FAMILIES[kind].architecture],
+def foreign(c: ModelConfig) -> list[str]:
+    """What no Hugging Face architecture that we write has, by the options' names."""
+    found = sorted(c.options.changed())
+    if c.qkv_bias != c.output_bias and (c.qk_norm or c.output_bias or c.moe.num_experts):
+        found.append("these attention biases")
+    if c.moe.shared_expert_size:
+        found.append("shared_expert_size")
+    if c.moe.num_experts and not c.qk_norm:
+        found.append("num_experts without qk_norm")
+    return found
+
+
+def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None], own: bool = False) -> dict[str, Any]:
+    """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`.
+
+    Raises:
+        ModelError: no Hugging Face architecture has the model's options, and our `own` layout is not asked for.
+    """
+    options = foreign(c)
+    if options and not own:
+        raise ModelError(
+            f"no Hugging Face architecture has {', '.join(options)}: only our own layout can hold this model"
+        )
+    kind = "qwen3_moe" if c.moe.num_experts else "qwen3" if c.qk_norm else "llama"
+    kind = OWN if options else "qwen2" if c.qkv_bias != c.output_bias else kind
+    plain: dict[str, Any] = {
+        "architectures": [FAMILIES[kind].architecture if kind != OWN else "DatakitForCausalLM"],
         "model_type": kind,
         "vocab_size": c.vocab_size,
         "hidden_size": c.hidden_size,
@@ -149,9 +209,23 @@ def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None]) -> dict[str
         "torch_dtype": "float32",
         "use_cache": True,
     }
-    if kind != "qwen2":
+    if kind == OWN:
+        plain[OWN] = {"qk_norm": c.qk_norm, "qkv_bias": c.qkv_bias, "output_bias": c.output_bias}
+        plain[OWN] |= {"moe": asdict(c.moe), "options": c.options.changed()}
+    elif kind != "qwen2":
         plain["attention_bias"] = c.qkv_bias
+    if kind == "qwen3_moe":
+        plain |= _experts_to_hf(c)
     return plain | special_ids
+
+
+def _experts_to_hf(c: ModelConfig) -> dict[str, Any]:
+    m = c.moe
+    values = (
+        m.num_experts, m.experts_per_token, m.inner_size(c.intermediate_size), m.norm_topk, 1, list(m.dense_layers),
+        m.balance_weight,
+    )  # fmt: skip
+    return dict(zip(EXPERTS, values, strict=True))
 
 
 def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
@@ -217,12 +291,16 @@ def write_model(
     tokenizer_files: Iterable[Path],
     special_ids: dict[str, int | None],
     stop_ids: Sequence[int] = (),
+    own: bool = False,
 ) -> None:
     """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
 
     `stop_ids` are the tokens that end an answer, where they are others than the one of `special_ids`.
+
+    Raises:
+        ModelError: as `config_to_hf`.
     """
-    config = json.dumps(config_to_hf(model.config, special_ids), indent=2) + "\n"
+    config = json.dumps(config_to_hf(model.config, special_ids, own), indent=2) + "\n"
     (folder / "config.json").write_text(config, encoding="utf-8")
     ids: dict[str, Any] = {k: v for k, v in special_ids.items() if v is not None}
     if stop_ids and list(stop_ids) != [ids.get("eos_token_id")]:

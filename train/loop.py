@@ -24,6 +24,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
 from train import checkpoint
 from train.average import WeightAverage
+from train.balance import Balance
 from train.data import Batch, StepStream
 from train.lora import Adapters
 from train.model import CausalLM
@@ -34,6 +35,7 @@ from train.profile import mark
 from train.report import StepReport, peak_flops
 from train.schedule import learning_rate
 from train.trackers import Log, TrackConfig
+from train.untie import untie
 from train.watch import Watch
 
 
@@ -159,6 +161,8 @@ class Trainer:
     watch: Watch | None = None
     """Evaluations on the way."""
     track: TrackConfig = field(default_factory=TrackConfig)
+    untie_step: int = 0
+    """The step that begins with a head of its own; 0: none."""
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -170,6 +174,10 @@ class Trainer:
         self.peak = peak_flops(self.device)
         self.precision = precision(self.loop.dtype, self.device)
         self.model.checkpoint_every = self.loop.checkpoint_every
+        moe = self.model.config.moe
+        self.balance: Balance | None = None
+        if moe.num_experts and moe.balance_weight:
+            self.balance = Balance(self.model, moe.balance_weight, self.state.loop.get("balance"))
         if self.precision == "fp16":
             self.loss_scale = LossScale(**self.state.loop.get("loss_scale", {}))
 
@@ -204,6 +212,8 @@ class Trainer:
     def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
+        if step == self.untie_step and self.model.config.tied_embeddings:
+            untie(self.model, self.optimizer, self.optim, self.average)
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         with mark("data", self.device):
@@ -220,6 +230,9 @@ class Trainer:
             self._move(step, grad_norm)
         if self.loss_scale:
             means |= self.loss_scale.logged()
+        if self.balance:
+            self.balance.finish(count, list)
+            means["busiest_expert"] = self.balance.busiest()
         report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
         return replace(report, logged=means)
 
@@ -232,7 +245,10 @@ class Trainer:
             half = torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST)
             with half, mark("forward", self.device):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
-            if count:
+                if self.balance:
+                    added = self.balance.loss(batch)
+                    loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
+            if count or self.balance:
                 with mark("backward", self.device):
                     (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
             total += count
@@ -293,7 +309,8 @@ class Trainer:
         )  # fmt: skip
 
     def _save(self) -> None:
-        kept = {"loss_scale": self.loss_scale.state()} if self.loss_scale else {}
+        parts = {"loss_scale": self.loss_scale, "balance": self.balance}
+        kept = {name: part.state() for name, part in parts.items() if part}
         place = checkpoint.save(
             self.checkpoints, replace(self.state, loop=kept), self.model, self.optimizer,
             self.stream.data.tokenizer_files, self.adapters, self.average,

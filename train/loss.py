@@ -32,16 +32,18 @@ def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: i
     """`head_loss` with the logits of `chunk` labels at a time, never of all.
 
     Each chunk's gradients are taken while its logits are there, so nothing is computed twice (Liger: Hsu et al.,
-    2024); the head has no bias.
+    2024); the head has no bias, but its logits may have a soft cap.
     """
-    weight_VD = head.weight.to(hidden_LD.dtype)
-    total: Tensor = _Chunked.apply(hidden_LD, weight_VD, targets_L, chunk)  # type: ignore[no-untyped-call]
+    weight_VD, softcap = head.weight.to(hidden_LD.dtype), float(getattr(head, "softcap", 0.0))
+    total: Tensor = _Chunked.apply(hidden_LD, weight_VD, targets_L, chunk, softcap)  # type: ignore[no-untyped-call]
     return total, len(targets_L)
 
 
 class _Chunked(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, chunk: int) -> Tensor:
+    def forward(
+        ctx: Any, hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, chunk: int, softcap: float
+    ) -> Tensor:
         needs_hidden, needs_weight = ctx.needs_input_grad[:2]
         grad_LD = torch.empty_like(hidden_LD) if needs_hidden else None
         grad_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_weight else None
@@ -50,11 +52,16 @@ class _Chunked(torch.autograd.Function):
             for begin in range(0, len(targets_L), chunk):
                 part = slice(begin, begin + chunk)
                 hidden_CD, targets_C1 = hidden_LD[part], targets_L[part, None]
-                logp_CV = (hidden_CD @ weight_VD.T).float().log_softmax(-1)
+                logits_CV = (hidden_CD @ weight_VD.T).float()
+                if softcap:
+                    logits_CV = logits_CV.div_(softcap).tanh_().mul_(softcap)
+                logp_CV = logits_CV.log_softmax(-1)
                 total -= logp_CV.gather(1, targets_C1).sum()
                 if not (needs_hidden or needs_weight):
                     continue
                 slope_CV = logp_CV.exp_().scatter_add_(1, targets_C1, -torch.ones_like(targets_C1, dtype=torch.float32))
+                if softcap:
+                    slope_CV *= 1 - (logits_CV / softcap).square_()
                 slope_CV = slope_CV.to(hidden_LD.dtype)
                 if grad_LD is not None:
                     torch.mm(slope_CV, weight_VD, out=grad_LD[part])
@@ -64,9 +71,9 @@ class _Chunked(torch.autograd.Function):
         return total
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
         grad_LD, grad_VD = (None if g is None else g * grads[0].to(g.dtype) for g in ctx.saved_tensors)
-        return grad_LD, grad_VD, None, None
+        return grad_LD, grad_VD, None, None, None
 
 
 def gathered(hidden_BTD: Tensor, label_pos_L: Tensor) -> Tensor:

@@ -26,6 +26,7 @@ class MergeConfig:
     weights: Literal["last", "ema"] = option("last", "ema: the moving average that a run with --ema-decay keeps")
     base: str = option("", "the base model's folder, if it has moved since")
     output: str = option("", "folder for the merged model")
+    own_layout: bool = option(False, "also write a model that no other reader knows, for options of ours")
 
     def __post_init__(self) -> None:
         if not (self.adapter and self.output):
@@ -53,7 +54,8 @@ def merge(config: MergeConfig) -> Path:
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))
     places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
     ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
-    hf.write_model(out, model, [place for place in places if place], ids, _stop_ids(folder))
+    files = [place for place in places if place]
+    hf.write_model(out, model, files, ids, _stop_ids(folder), config.own_layout)
     return out
 
 

@@ -1,21 +1,25 @@
-"""The Llama/Qwen3 family by configuration: RMSNorm, RoPE, grouped-query attention, SwiGLU.
+"""The Llama/Qwen3 family by configuration: RMSNorm, RoPE, grouped-query attention, SwiGLU or experts.
 
-Modules carry the names that Hugging Face checkpoints use, so a state dict needs no translation.
+Modules carry the names that Hugging Face checkpoints use, so a state dict needs no translation. What Llama has not is
+in `options`; a model without options never calls it.
 
 Shapes: B rows, T positions, D hidden, H query heads, K key/value heads, E head width, V vocabulary.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from datakit.errors import ConfigError
 from train.attention import Attend, move_rows
+from train.mlp import MoE, MoeConfig, mlp_of
+from train.mtp import Ahead
+from train.norm import RMSNorm
+from train.options import Extras, ModelOptions, Passage, SoftcappedHead
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +44,8 @@ class ModelConfig:
     """Bias of the attention's output projection."""
     tied_embeddings: bool = True
     """The output head is the embedding matrix."""
+    moe: MoeConfig = field(default_factory=MoeConfig)
+    options: ModelOptions = field(default_factory=ModelOptions)
 
     def __post_init__(self) -> None:
         if min(self.vocab_size, self.hidden_size, self.num_layers, self.num_kv_heads, self.max_positions) < 1:
@@ -48,6 +54,17 @@ class ModelConfig:
             raise ConfigError(f"model: num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}")
         if self.head_dim % 2:
             raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
+        self.options.check(self)
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether generating needs the whole prefix again at each token, since keys and values do not hold enough."""
+        return self.options.looks_back
+
+    @property
+    def reads_everything(self) -> bool:
+        """Whether a loss needs the last layer at positions that are no labels: routers there, or the tokens ahead."""
+        return self.moe.num_experts > 0 or self.options.mtp_depth > 0
 
 
 _26M = ModelConfig(
@@ -74,24 +91,20 @@ PRESETS = {
 """Model sizes by name; the vocabulary is replaced by the data's."""
 
 
-class RMSNorm(nn.Module):
-    """Scale to unit root mean square, then by a learned weight (Zhang and Sennrich, 2019)."""
-
-    def __init__(self, width: int, eps: float) -> None:
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The same shape and dtype."""
-        # with an fp32 weight, half-precision input would miss the fused kernel
-        return F.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.eps)
-
-
-def rotary_tables(positions_BT: Tensor, head_dim: int, theta: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of each position's angles, (B, T, 1, E/2) (RoPE: Su et al., 2021)."""
+def rotary_tables(
+    positions_BT: Tensor, head_dim: int, theta: float, dtype: torch.dtype, half: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Cosine and sine of each position's angles, (B, T, 1, E/2) (RoPE: Su et al., 2021); `half`: slow ones are 0."""
     exponents = torch.arange(0, head_dim, 2, device=positions_BT.device, dtype=torch.float32) / head_dim
-    angles = positions_BT[..., None, None].float() * theta**-exponents
+    speeds = theta**-exponents
+    if half:
+        speeds[len(speeds) // 2 :] = 0
+    angles = positions_BT[..., None, None].float() * speeds
     return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+Rotary = dict[bool, tuple[Tensor, Tensor]]
+"""Tables for layers whose heads are paired (True) and for the others."""
 
 
 def rotate(x_BTHE: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -103,9 +116,9 @@ def rotate(x_BTHE: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 class Attention(nn.Module):
     """Projections of grouped-query attention (Ainslie et al., 2023); who looks at whom is the `Attend`'s business."""
 
-    def __init__(self, c: ModelConfig) -> None:
+    def __init__(self, c: ModelConfig, layer: int) -> None:
         super().__init__()
-        self.head_dim, self.qk_norm = c.head_dim, c.qk_norm
+        self.head_dim, self.qk_norm, self.paired = c.head_dim, c.qk_norm, layer in c.options.paired_layers
         self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=c.qkv_bias)
         self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
         self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
@@ -119,28 +132,17 @@ class Attention(nn.Module):
 
     def queries(self, x: Tensor, rotary: tuple[Tensor, ...]) -> Tensor:
         """(..., D) -> (..., H, E)."""
-        q = self.q_proj(x).unflatten(-1, (-1, self.head_dim))
+        q = self._heads(self.q_proj(x))
         return rotate(self.q_norm(q) if self.qk_norm else q, *rotary)
 
     def keys_values(self, x: Tensor, rotary: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
         """(..., D) -> two of (..., K, E)."""
-        k, v = (project(x).unflatten(-1, (-1, self.head_dim)) for project in (self.k_proj, self.v_proj))
+        k, v = (self._heads(project(x)) for project in (self.k_proj, self.v_proj))
         return rotate(self.k_norm(k) if self.qk_norm else k, *rotary), v
 
-
-class MLP(nn.Module):
-    """SwiGLU (Shazeer, 2020)."""
-
-    def __init__(self, c: ModelConfig) -> None:
-        super().__init__()
-        self.gate_proj = nn.Linear(c.hidden_size, c.intermediate_size, bias=False)
-        self.up_proj = nn.Linear(c.hidden_size, c.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(c.intermediate_size, c.hidden_size, bias=False)
-
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        """What the layer adds to the stream, (B, T, D)."""
-        added: Tensor = self.down_proj(F.silu(self.gate_proj(x_BTD)) * self.up_proj(x_BTD))
-        return added
+    def _heads(self, x: Tensor) -> Tensor:
+        heads: Tensor = x.unflatten(-1, (2, -1, self.head_dim) if self.paired else (-1, self.head_dim))  # type: ignore[no-untyped-call]
+        return heads
 
 
 class Block(nn.Module):
@@ -154,9 +156,9 @@ class Block(nn.Module):
         super().__init__()
         self.layer = layer
         self.input_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
-        self.self_attn = Attention(c)
+        self.self_attn = Attention(c, layer)
         self.post_attention_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
-        self.mlp = MLP(c)
+        self.mlp = mlp_of(c.hidden_size, c.intermediate_size, layer, c.moe, c.options.relu2)
         self._before, self._after = self.before, self.after
 
     def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
@@ -190,7 +192,8 @@ class Block(nn.Module):
     def compile_parts(self) -> None:
         """Compile what lies around the attention, once for every bucket; layers share the result."""
         self._before = torch.compile(self.before, dynamic=False)
-        self._after = torch.compile(self.after, dynamic=False)
+        if not isinstance(self.mlp, MoE):  # experts get other numbers of tokens in every batch
+            self._after = torch.compile(self.after, dynamic=False)
 
 
 class Decoder(nn.Module):
@@ -210,7 +213,10 @@ class CausalLM(nn.Module):
         super().__init__()
         self.config = config
         self.model = Decoder(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        sizes, o = (config.hidden_size, config.vocab_size), config.options
+        self.lm_head = SoftcappedHead(*sizes, o.logit_softcap) if o.logit_softcap else nn.Linear(*sizes, bias=False)
+        self.extras = Extras(config) if Extras.needed(o) else None
+        self.ahead = nn.ModuleList(Ahead(Block(config, config.num_layers + i), config) for i in range(o.mtp_depth))
         if config.tied_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
         self.checkpoint_every = 0
@@ -218,10 +224,10 @@ class CausalLM(nn.Module):
 
     def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
         """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
-        x_BTD, rotary = self._embedded(ids_BT, positions_BT)
+        x_BTD, rotary, attend = self._begin(ids_BT, positions_BT, attend)
         for block in self.model.layers:
             x_BTD = self._run(block, block, x_BTD, rotary, attend)
-        hidden_BTD: Tensor = self.model.norm(x_BTD)
+        hidden_BTD: Tensor = self.model.norm(attend.leave(x_BTD) if isinstance(attend, Passage) else x_BTD)
         return hidden_BTD
 
     def hidden_at(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend, at_L: Tensor) -> Tensor:
@@ -229,27 +235,45 @@ class CausalLM(nn.Module):
 
         The last layer computes queries, MLP and norms there only: an exact saving, since nothing reads the rest.
         """
-        x_BTD, rotary = self._embedded(ids_BT, positions_BT)
+        x_BTD, rotary, attend = self._begin(ids_BT, positions_BT, attend)
         *blocks, last = self.model.layers
         for block in blocks:
             x_BTD = self._run(block, block, x_BTD, rotary, attend)
         assert isinstance(last, Block)
         x_LD = self._run(last, last.at, x_BTD, rotary, attend, at_L, torch.arange(len(at_L)).to(at_L))
-        hidden_LD: Tensor = self.model.norm(x_LD)
+        hidden_LD: Tensor = self.model.norm(attend.leave(x_LD, at_L) if isinstance(attend, Passage) else x_LD)
         return hidden_LD
 
-    def _run(self, block: nn.Module, part: Callable[..., Tensor], *inputs: Any) -> Tensor:
+    def _run(
+        self, block: nn.Module, part: Callable[..., Tensor], x_BTD: Tensor, rotary: Rotary, attend: Attend, *at: Tensor
+    ) -> Tensor:
         """A layer's `part`, its activations kept for the backward pass or computed again there (Chen et al., 2016)."""
         assert isinstance(block, Block)
+        if isinstance(attend, Passage):
+            x_BTD = attend.enter(x_BTD, block.layer)
+        tables = rotary[block.self_attn.paired]
         if not (self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0):
-            return part(*inputs)
-        again: Tensor = checkpoint(part, *inputs, use_reentrant=False, preserve_rng_state=False)
+            return part(x_BTD, tables, attend, *at)
+        again: Tensor = checkpoint(part, x_BTD, tables, attend, *at, use_reentrant=False, preserve_rng_state=False)
         return again
 
-    def _embedded(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    def _begin(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> tuple[Tensor, Rotary, Attend]:
+        """The embedded stream, and what the layers need beside it."""
         x_BTD = self.model.embed_tokens(ids_BT)
         x_BTD = x_BTD.to(_compute_dtype(x_BTD))  # autocast leaves embeddings in fp32, and the stream with them
-        return x_BTD, rotary_tables(positions_BT, self.config.head_dim, self.config.rope_theta, x_BTD.dtype)
+        rotary = {False: self.rotary(positions_BT, x_BTD.dtype)}
+        if self.extras is None:
+            return x_BTD, rotary, attend
+        if self.config.options.paired_layers:
+            twice_BT2 = torch.stack((2 * positions_BT, 2 * positions_BT + 1), -1)
+            rotary[True] = self.rotary(twice_BT2, x_BTD.dtype)
+        passage = Passage(self.extras, ids_BT, attend)
+        return passage.begin(x_BTD), rotary, passage
+
+    def rotary(self, positions_BT: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The tables of positions."""
+        c = self.config
+        return rotary_tables(positions_BT, c.head_dim, c.rope_theta, dtype, c.options.partial_key_offset)
 
     def compile_parts(self) -> None:
         """Compile every layer when it is first used; costs seconds for each bucket."""
@@ -264,9 +288,17 @@ class CausalLM(nn.Module):
             if isinstance(module, nn.Linear | nn.Embedding):
                 out = name.endswith(("o_proj", "down_proj"))
                 std = 0.02 / (2 * self.config.num_layers) ** 0.5 if out else 0.02
+                if out and self.config.options.zero_init:
+                    std = 0.0
                 nn.init.normal_(module.weight, std=std, generator=generator)
                 if isinstance(module, nn.Linear) and module.bias is not None:
                     nn.init.zeros_(module.bias)
+
+    def untie(self) -> nn.Parameter:
+        """Give a tied head a matrix of its own, equal to the embeddings for now."""
+        self.lm_head.weight = weight = nn.Parameter(self.model.embed_tokens.weight.detach().clone())
+        self.config = replace(self.config, tied_embeddings=False)
+        return weight
 
     def num_parameters(self) -> int:
         """Parameters, a tied matrix counted once."""
@@ -275,7 +307,12 @@ class CausalLM(nn.Module):
     def flops_per_token(self, context: float) -> float:
         """Operations to train on one token that attends to `context` tokens (PaLM: Chowdhery et al., 2022)."""
         c = self.config
-        matmul = self.num_parameters() - (0 if c.tied_embeddings else c.vocab_size * c.hidden_size)
+        tables = [m for m in self.modules() if isinstance(m, nn.Embedding)][
+            c.tied_embeddings :
+        ]  # looked up, not multiplied
+        idle = [sum(p.numel() for p in m.experts.parameters()) for m in self.modules() if isinstance(m, MoE)]
+        share = 1 - c.moe.experts_per_token / max(1, c.moe.num_experts)
+        matmul = self.num_parameters() - sum(t.weight.numel() for t in tables) - share * sum(idle)
         return 6.0 * matmul + 12.0 * c.num_layers * c.num_heads * c.head_dim * context
 
 

@@ -84,15 +84,9 @@ def peak_rate(config: OptimConfig, hidden_size: int, trained_rate: float | None)
 
 
 def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
-    """The optimizers of a model's trained parameters.
-
-    Raises:
-        ConfigError: a rate for a head of its own that the model has not.
-    """
-    groups = list(_groups(model, config))
-    if config.head_lr_ratio != 1 and not any(g["kind"] == "head" for g in groups):
-        raise ConfigError("head_lr_ratio: the output head is the embedding matrix here; it moves by embed_lr_ratio")
-    return Optimizers(list(_parts(groups, config)), torch.bfloat16 if config.state_dtype == "bf16" else None)
+    """The optimizers of a model's trained parameters."""
+    parts = list(_parts(list(_groups(model, config)), config))
+    return Optimizers(parts, torch.bfloat16 if config.state_dtype == "bf16" else None)
 
 
 def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
@@ -102,11 +96,14 @@ def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
     for p in (p for p in model.parameters() if p.requires_grad):
         kind = "embed" if id(p) in embeddings else "head" if p is head else "matrix" if p.ndim >= 2 else "scalar"
         kinds[kind].append(p)
-    for kind, params in kinds.items():
-        if params:
-            decay = config.weight_decay if kind in ("matrix", "head") else 0.0
-            ratio = getattr(config, f"{kind}_lr_ratio")
-            yield {"params": params, "kind": kind, "lr_ratio": ratio, "lr": config.lr * ratio, "weight_decay": decay}
+    yield from (group_of(kind, params, config) for kind, params in kinds.items() if params)
+
+
+def group_of(kind: str, params: list[nn.Parameter], config: OptimConfig) -> dict[str, Any]:
+    """A parameter group of one kind: `matrix`, `head`, `embed` or `scalar`."""
+    decay = config.weight_decay if kind in ("matrix", "head") else 0.0
+    ratio = getattr(config, f"{kind}_lr_ratio")
+    return {"params": params, "kind": kind, "lr_ratio": ratio, "lr": config.lr * ratio, "weight_decay": decay}
 
 
 def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.optim.Optimizer]:

@@ -24,6 +24,13 @@ class Optimizers:
         for group in self.param_groups:
             group["lr"] = lr * group["lr_ratio"]
 
+    def add(self, group: dict[str, Any], like: Tensor) -> None:
+        """Take in a group of one parameter, which goes on from the state of another of the same shape."""
+        self.parts[-1].add_param_group(group)
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+        (p,) = group["params"]
+        self.state[p] = {k: v.clone() for k, v in self.state[like].items()}
+
     def step(self) -> None:
         """Move every parameter that has a gradient."""
         for part in self.parts:

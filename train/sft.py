@@ -16,9 +16,10 @@ from datakit.errors import ConfigError
 from train import flags
 from train.attention import grouped_attention
 from train.data import Batch
-from train.loop import Loss
+from train.loop import Loss, LossSum
 from train.loss import chunked_loss, gathered, head_loss, sparse_loss
 from train.model import CausalLM
+from train.mtp import ahead_loss
 from train.start import RunConfig, configured, prepare
 
 
@@ -26,7 +27,9 @@ from train.start import RunConfig, configured, prepare
 class LabelConfig:
     """How the loss is computed; no value changes what it is."""
 
-    label_only: bool = option(True, "the last layer computes label positions alone; not with --compile")
+    label_only: bool = option(
+        True, "the last layer computes label positions alone; not with --compile, experts or tokens ahead"
+    )
     loss_chunk: int = option(0, "labels whose logits are held at once, to save memory; 0: all of a micro-batch")
 
     def __post_init__(self) -> None:
@@ -50,12 +53,18 @@ def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
 def label_loss(config: LabelConfig) -> Loss:
     """`loss` with the savings of `config`."""
 
-    def lean(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
+    def lean(model: CausalLM, batch: Batch) -> LossSum | tuple[Tensor, int]:
         attend, where = grouped_attention(batch.segments), (batch.ids_BT, batch.segments.positions_BT)
-        if config.label_only:
-            hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)[: batch.labels]
-        else:
-            hidden_LD = gathered(model(*where, attend), batch.counted[0])
+        if config.label_only and not model.config.reads_everything:
+            return summed(model.hidden_at(*where, attend, batch.label_pos_L)[: batch.labels], model, batch)
+        hidden_BTD = model(*where, attend)
+        found = summed(gathered(hidden_BTD, batch.counted[0]), model, batch)
+        if not model.ahead:
+            return found
+        ahead = ahead_loss(model, hidden_BTD, batch, attend)
+        return LossSum(found[0] + ahead, found[1], {"next_loss": found[0], "ahead_loss": ahead})
+
+    def summed(hidden_LD: Tensor, model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
         if config.loss_chunk:
             return chunked_loss(hidden_LD, model.lm_head, batch.counted[1], config.loss_chunk)
         return head_loss(hidden_LD, model.lm_head, batch.counted[1])

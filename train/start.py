@@ -12,14 +12,16 @@ from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
-from train import checkpoint, flags, hf, lora
+from train import checkpoint, flags, hf, lora, untie
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.loop import LoopConfig, Loss, Trainer, precision
 from train.lora import Adapters, LoraConfig
+from train.mlp import MoeConfig
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.optimizers import Optimizers
+from train.options import ModelOptions
 from train.precision import allow_tf32
 from train.trackers import TrackConfig
 from train.watch import Watch, WatchConfig
@@ -45,8 +47,15 @@ class RunConfig:
     lora: LoraConfig = section(LoraConfig)
     watch: WatchConfig = section(WatchConfig)
     track: TrackConfig = section(TrackConfig)
+    qk_norm: bool = option(False, "a preset's queries and keys are normalised a head (Qwen3)")
+    moe: MoeConfig = section(MoeConfig)
+    options: ModelOptions = section(ModelOptions)
 
     def __post_init__(self) -> None:
+        if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
+            raise UsageError(
+                "options of the model are for random weights: the one of --init has its own in config.json"
+            )
         if self.lora.lora_rank and not self.init:
             raise UsageError("name the model that adapters are trained for with --init: random weights need training")
         if not self.manifest:
@@ -128,6 +137,9 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     stream = StepStream(data, config.data, config.loop.seed)
     watch = _watch(config, data, model, precision(config.loop.dtype, device))
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
+    untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
+    if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
+        raise ConfigError("head_lr_ratio: the output head is the embedding matrix here; it moves by embed_lr_ratio")
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
@@ -140,6 +152,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
         state=state, total_steps=steps, device=device, adapters=adapters, average=average,
         watch=watch, track=config.track,
+        untie_step=untie_step,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
@@ -180,7 +193,10 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
         check_fits(folder, model, data)
         return model
     preset = PRESETS[config.preset]
-    size = replace(preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len))
+    size = replace(
+        preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len),
+        qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe, options=config.options,
+    )  # fmt: skip
     model = CausalLM(size)
     model.init_weights(torch.Generator().manual_seed(config.loop.seed))
     return model
@@ -239,6 +255,8 @@ def _resume(
             f"course than it would in one run of {config.loop.steps} (--stop-at ends a run early without changing it)",
             flush=True,
         )
+    if untie.is_untied(place, model):
+        untie.untie(model, optimizer, config.optim, average)
     checkpoint.restore(place, model, optimizer)
     if average:
         average.restore(place)

@@ -22,6 +22,16 @@ KINDS = {
     "MistralConfig": {"sliding_window": None},
     "Qwen2Config": {"tie_word_embeddings": False},
     "Qwen3Config": {"head_dim": 16, "tie_word_embeddings": True},
+    "Qwen3MoeConfig": {"head_dim": 16, "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
+    "Qwen3MoeConfig of some layers": {
+        "head_dim": 8,
+        "num_experts": 4,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 16,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 2,
+        "tie_word_embeddings": True,
+    },
 }
 
 

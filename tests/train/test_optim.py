@@ -169,9 +169,9 @@ def test_impossible_settings_are_refused(values: dict, message: str) -> None:
         OptimConfig(**values)
 
 
-def test_a_rate_for_a_head_that_is_the_embedding_is_refused() -> None:
+def test_a_rate_for_a_head_that_is_the_embedding_is_refused(manifest: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="head_lr_ratio"):
-        make_optimizer(small(), OptimConfig(head_lr_ratio=0.5))
+        run(manifest, tmp_path, OptimConfig(head_lr_ratio=0.5))
 
 
 def test_wsd_is_stable_and_then_a_line_down() -> None:
