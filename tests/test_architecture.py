@@ -14,7 +14,7 @@ LEVELS = [
     {"run", "recipe"},
     {"execute", "read", "layouts", *ROOMS},
     {"text", "stage", "schema", "write"},
-    {"manifest", "config", "errors", "__init__"},
+    {"manifest", "config", "errors", "native", "cached", "__init__"},
 ]
 """From the top down: a module imports from its own level or from lower ones."""
 

@@ -1,7 +1,7 @@
 """Command-line flags made from config classes, and the flags that all stages share."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,24 +38,37 @@ class Field(click.ParamType[Any]):
         )
 
 
+class StageCommand(click.Command):
+    """A command with `stage_flags`, made when they are asked for: none waits for the imports of another's stage."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """All parameters, those of the stages last."""
+        wanted = self.callback.__dict__.pop("stage_flags", ())
+        self.params += [flag for stage, only in wanted for flag in _flags(stage, only)]
+        return super().get_params(ctx)
+
+
 def stage_flags(stage: StageName, only: tuple[str, ...] = ()) -> Callable[[F], F]:
-    """A flag for every plain field of a stage's config, under the field's name."""
+    """A flag for every plain field of a stage's config, under the field's name; of a `StageCommand`."""
 
     def add(command: F) -> F:
-        for o in reversed(options(config_class(stage))):
-            if o.nested or (only and o.name not in only) or o.name == "kind":
-                continue
-            flag = "--" + o.name.replace("_", "-")
-            owner = f"{stage}; " if only else ""
-            text = f"{o.help} [{owner}default: {_shown(o.default)}]"
-            name = f"{stage}__{o.name}"
-            if o.type is bool:
-                command = click.option(f"{flag}/--no-{flag[2:]}", name, default=None, help=text)(command)
-            else:
-                command = click.option(flag, name, type=Field(o), default=None, help=text)(command)
+        command.__dict__["stage_flags"] = [(stage, only), *command.__dict__.get("stage_flags", ())]
         return command
 
     return add
+
+
+def _flags(stage: StageName, only: tuple[str, ...]) -> Iterator[click.Option]:
+    for o in options(config_class(stage)):
+        if o.nested or (only and o.name not in only) or o.name == "kind":
+            continue
+        flag, name = "--" + o.name.replace("_", "-"), f"{stage}__{o.name}"
+        owner = f"{stage}; " if only else ""
+        text = f"{o.help} [{owner}default: {_shown(o.default)}]"
+        if o.type is bool:
+            yield click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=text)
+        else:
+            yield click.Option([flag, name], type=Field(o), default=None, help=text)
 
 
 def _shown(value: Any) -> str:

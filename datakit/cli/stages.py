@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from datakit.cli.flags import common, flow, stage_flags
+from datakit.cli.flags import StageCommand, common, flow, stage_flags
 from datakit.cli.tables import ledger_lines
 from datakit.manifest import data_dir, load
 from datakit.recipe import STAGES, load_recipe, write_recipe
@@ -68,7 +68,7 @@ def run(until: str | None, **flags: Any) -> None:
     do(None, (), until, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("ingest")
@@ -77,7 +77,7 @@ def ingest(inputs: tuple[str, ...], **flags: Any) -> None:
     do("ingest", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("normalize")
@@ -86,7 +86,7 @@ def normalize(inputs: tuple[str, ...], **flags: Any) -> None:
     do("normalize", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("language")
@@ -95,7 +95,7 @@ def language(inputs: tuple[str, ...], **flags: Any) -> None:
     do("language", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("dedup")
@@ -104,7 +104,7 @@ def dedup(inputs: tuple[str, ...], **flags: Any) -> None:
     do("dedup", inputs, **flags)
 
 
-@click.command("filter", context_settings=CONTEXT)
+@click.command("filter", cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("filter")
@@ -113,7 +113,7 @@ def filter_(inputs: tuple[str, ...], **flags: Any) -> None:
     do("filter", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("classify")
@@ -122,7 +122,7 @@ def classify(inputs: tuple[str, ...], **flags: Any) -> None:
     do("classify", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("tokenize")
@@ -131,7 +131,7 @@ def tokenize(inputs: tuple[str, ...], **flags: Any) -> None:
     do("tokenize", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("pack")

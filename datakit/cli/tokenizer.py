@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from datakit.cli.flags import common, stage_flags
+from datakit.cli.flags import StageCommand, common, stage_flags
 from datakit.cli.stages import CONTEXT, Inputs, do
 
 
@@ -13,7 +13,7 @@ def tokenizer() -> None:
     """Tokenizers made from your own data."""
 
 
-@tokenizer.command(context_settings=CONTEXT)
+@tokenizer.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("tokenizer")

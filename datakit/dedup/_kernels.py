@@ -10,7 +10,6 @@ _FINAL_2 = np.uint64(0xC4CEB9FE1A85EC53)
 _SHIFT = np.uint64(33)
 _LARGEST = np.uint32(0xFFFFFFFF)
 _FEW_SHINGLES = 32  # below it, a loop over shingles outside beats one over permutations
-_BLOCK = 4096  # shingle hashes that stay in the first-level cache while all permutations pass over them
 
 
 @njit(cache=True, nogil=True)
@@ -62,22 +61,17 @@ def sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def shingle_sets(words, word_starts, size, out, out_starts):  # type: ignore[no-untyped-def]
+def shingle_sets(words, word_starts, size, scratch, out, out_starts):  # type: ignore[no-untyped-def]
     """The sorted set of shingle hashes of each row, one after another in `out` (uint64, longer than `words` by one).
 
     The words of row i are `words[word_starts[i]:word_starts[i + 1]]`. Where the rows begin in `out` goes to
-    `out_starts` (rows + 1).
+    `out_starts` (rows + 1). `scratch` (uint64) has room for 6 times the words of the longest row, and 4.
     """
-    rows, longest = len(word_starts) - 1, 0
-    for row in range(rows):
-        longest = max(longest, word_starts[row + 1] - word_starts[row])
-    shingles = np.empty(longest, dtype=np.uint64)
-    table = np.empty(5 * longest + 4, dtype=np.uint64)
-    at = 0
+    rows, at = len(word_starts) - 1, 0
     for row in range(rows):
         out_starts[row] = at
-        count = hash_shingles(words[word_starts[row] : word_starts[row + 1]], size, shingles)
-        at += sorted_set(shingles, count, table, out[at:])
+        count = hash_shingles(words[word_starts[row] : word_starts[row + 1]], size, scratch)
+        at += sorted_set(scratch[:count], count, scratch[count:], out[at:])
     out_starts[rows] = at
 
 
@@ -112,16 +106,16 @@ def _permute_few(hashes, a, b, minima):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def signatures(hashes, offsets, a, b, out):  # type: ignore[no-untyped-def]
+def signatures(hashes, offsets, a, b, mixed, out):  # type: ignore[no-untyped-def]
     """MinHash values (uint32, rows x num_perm) of each row's shingle hashes, of which the low 32 bits are used.
 
     The minimum over a row's shingles of `a * fmix32(h) + b` modulo 2**32; 0xFFFFFFFF for a row without shingles.
+    `mixed` (uint32) is room for a block of hashes, which should stay in the first-level cache.
     """
-    mixed = np.empty(_BLOCK, dtype=np.uint32)
     out[:] = _LARGEST
     for row in range(len(offsets) - 1):
-        for begin in range(offsets[row], offsets[row + 1], _BLOCK):
-            block = hashes[begin : min(begin + _BLOCK, offsets[row + 1])]
+        for begin in range(offsets[row], offsets[row + 1], len(mixed)):
+            block = hashes[begin : min(begin + len(mixed), offsets[row + 1])]
             _premix(block, mixed)
             if len(block) < _FEW_SHINGLES:
                 _permute_few(mixed[: len(block)], a, b, out[row])

@@ -1,6 +1,5 @@
 """Union-find over buckets. Arrays only."""
 
-import numpy as np
 from numba import njit
 
 
@@ -13,11 +12,12 @@ def _root(parent, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def first_of_component(of_row, count):  # type: ignore[no-untyped-def]
-    """The least row number of each row's component; `of_row` int32 (bands, rows), -1 for no bucket."""
+def first_of_component(of_row, seen, parent):  # type: ignore[no-untyped-def]
+    """Write the least row number of each row's component to `parent`, which holds each row's own number.
+
+    `of_row` int32 (bands, rows) is -1 for no bucket, `seen` int64 (buckets,) is -1.
+    """
     bands, rows = of_row.shape
-    parent = np.arange(rows)
-    seen = np.full(count, -1, dtype=np.int64)
     for row in range(rows):
         for band in range(bands):
             bucket = of_row[band, row]
@@ -29,4 +29,3 @@ def first_of_component(of_row, count):  # type: ignore[no-untyped-def]
             parent[max(a, b)] = min(a, b)
     for row in range(rows):
         parent[row] = _root(parent, row)
-    return parent

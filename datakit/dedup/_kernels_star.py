@@ -8,8 +8,6 @@ k values, the rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in
 too many to be duplicates, never meet.
 """
 
-from typing import Any, NamedTuple
-
 import numpy as np
 from numba import njit
 
@@ -17,46 +15,7 @@ from datakit.dedup._kernels_sets import least_shared, set_at, shared_values
 
 _COUNTER_BITS = 22  # shingles are counted by that many bits of their hash: enough to tell rare from common
 _CLASS_BITS = 7  # sizes of sets are told apart to 1 part in 2 ** (bits - 1)
-_MAX_SLOTS = 1 << 24
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-class Rows(NamedTuple):
-    """The rows to decide about, in the policy's order, and the similarity that makes duplicates, as a ratio.
-
-    of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
-    """
-
-    of_row: Any
-    address: Any
-    length: Any
-    numerator: Any
-    denominator: Any
-
-
-class Lists(NamedTuple):
-    """The kept rows of each bucket in order: head, tail, kept int32 (buckets,), after int32 (bands, rows)."""
-
-    head: Any
-    tail: Any
-    kept: Any
-    after: Any
-
-
-class Index(NamedTuple):
-    """Kept rows by the rarest shingles of their sets: a hash table with chains.
-
-    counters uint32: how often shingles occur, by their leading bits. heads int64: first node of each slot, -1 for none.
-    keys uint64, owners int32, nexts int64 (nodes,). per_class int64: rows by class of size. used int64 (1,): nodes.
-    """
-
-    counters: Any
-    heads: Any
-    keys: Any
-    owners: Any
-    nexts: Any
-    per_class: Any
-    used: Any
 
 
 @njit(cache=True, nogil=True)
@@ -76,57 +35,46 @@ def least_of_class(number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _empty_index(slots, nodes, counters):  # type: ignore[no-untyped-def]
-    return Index(
-        counters,
-        np.full(slots, -1, dtype=np.int64),
-        np.empty(nodes, dtype=np.uint64),
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes, dtype=np.int64),
-        np.zeros(64 << _CLASS_BITS, dtype=np.int64),
-        np.zeros(1, dtype=np.int64),
-    )
+def _prefix(rows, size):  # type: ignore[no-untyped-def]
+    """How many of the rarest shingles of a set of that size partners of any size need."""
+    return size - (rows.numerator * size + rows.denominator - 1) // rows.denominator + 1
 
 
 @njit(cache=True, nogil=True)
-def _index_for(rows, bucket_sizes, crowd):  # type: ignore[no-untyped-def]
-    """An empty index with room for the rows of large buckets, whose shingles are counted."""
-    counters = np.zeros(1 << _COUNTER_BITS, dtype=np.uint32)
+def count_shingles(rows, bucket_sizes, crowd, counters):  # type: ignore[no-untyped-def]
+    """Count the shingles of the rows of large buckets in `counters`; returns the nodes that an index of them needs."""
     shift = np.uint64(64 - _COUNTER_BITS)
     nodes = 0
     for row in range(len(rows.length)):
         large = False
-        for bucket in rows.of_row[:, row]:
+        for band in range(rows.of_row.shape[0]):
+            bucket = rows.of_row[band, row]
             large |= bucket >= 0 and bucket_sizes[bucket] > crowd
         if large:
-            nodes += rows.length[row]
+            nodes += _prefix(rows, rows.length[row])
             for value in set_at(rows.address[row], rows.length[row]):
                 counters[value >> shift] += np.uint32(1)
-    slots = 1024
-    while slots < nodes and slots < _MAX_SLOTS:
-        slots *= 2
-    return _empty_index(slots, nodes, counters)
+    return nodes
 
 
 @njit(cache=True, nogil=True)
-def _rarest_first(values, counters, prefix):  # type: ignore[no-untyped-def]
-    """The first `prefix` values in the order of (bit length of the counter, value), which is the same for every set."""
+def _rarest_first(values, counters, room):  # type: ignore[no-untyped-def]
+    """The values in the order of (bit length of the counter, value), which is the same for every set."""
     shift = np.uint64(64 - _COUNTER_BITS)
-    begins = np.zeros(34, dtype=np.int64)
-    levels = np.empty(len(values), dtype=np.int64)
+    begins, levels, ordered = room.begins, room.levels, room.ordered
+    begins[:] = 0
     for j in range(len(values)):
         count, level = np.int64(counters[values[j] >> shift]), 0
         while count >> level:
             level += 1
         levels[j] = level
         begins[level + 1] += 1
-    for level in range(1, 34):
+    for level in range(1, len(begins)):
         begins[level] += begins[level - 1]
-    ordered = np.empty_like(values)
     for j in range(len(values)):
         ordered[begins[levels[j]]] = values[j]
         begins[levels[j]] += 1
-    return ordered[:prefix]
+    return ordered[: len(values)]
 
 
 @njit(cache=True, nogil=True)
@@ -137,13 +85,12 @@ def _key(value, number):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _insert(row, rows, index):  # type: ignore[no-untyped-def]
+def _insert(row, rows, index, room):  # type: ignore[no-untyped-def]
     """Put a kept row into the index, under the prefix that partners of any size need."""
     size = rows.length[row]
-    prefix = size - (rows.numerator * size + rows.denominator - 1) // rows.denominator + 1
     number = size_class(size)
     index.per_class[number] += 1
-    for value in _rarest_first(set_at(rows.address[row], size), index.counters, prefix):
+    for value in _rarest_first(set_at(rows.address[row], size), index.counters, room)[: _prefix(rows, size)]:
         key, node = _key(value, number), index.used[0]
         slot = np.int64(key & np.uint64(len(index.heads) - 1))
         index.keys[node], index.owners[node], index.nexts[node] = key, row, index.heads[slot]
@@ -160,12 +107,12 @@ def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _probe(row, rows, index, mark, found, count):  # type: ignore[no-untyped-def]
-    """Add the indexed rows that share a bucket and may be similar enough to `found`: (their number, nodes visited)."""
-    size, visited = rows.length[row], 0
+def _probe(row, rows, index, room, count):  # type: ignore[no-untyped-def]
+    """Add indexed rows that share a bucket and may be similar enough to those found: (their number, nodes visited)."""
+    size, visited, mark = rows.length[row], 0, room.mark
     smallest = (rows.numerator * size + rows.denominator - 1) // rows.denominator
     largest = rows.denominator * size // rows.numerator
-    ordered = _rarest_first(set_at(rows.address[row], size), index.counters, size - smallest + 1)
+    ordered = _rarest_first(set_at(rows.address[row], size), index.counters, room)
     for number in range(size_class(smallest), size_class(largest) + 1):
         if index.per_class[number] == 0:
             continue
@@ -180,16 +127,17 @@ def _probe(row, rows, index, mark, found, count):  # type: ignore[no-untyped-def
                 if index.keys[node] == key and mark[other] != row:
                     mark[other] = row
                     if _share_bucket(rows.of_row, row, other):
-                        found[count] = other
+                        room.found[count] = other
                         count += 1
                 node = index.nexts[node]
     return count, visited
 
 
 @njit(cache=True, nogil=True)
-def _walk(row, rows, lists, crowd, mark, found):  # type: ignore[no-untyped-def]
-    """Write the kept rows of the row's buckets to `found`: (their number, entries visited, a bucket is crowded)."""
+def _walk(row, rows, lists, crowd, room):  # type: ignore[no-untyped-def]
+    """Write the kept rows of the row's buckets to `room.found`: (how many, entries visited, a bucket is crowded)."""
     count, visited, crowded = 0, 0, False
+    mark, found = room.mark, room.found
     for band in range(rows.of_row.shape[0]):
         bucket = rows.of_row[band, row]
         if bucket < 0:
@@ -249,29 +197,28 @@ def _keep(row, band, bucket, lists):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def star(rows, settled, bucket_sizes, crowd, lists, survivor, shared, mark, found):  # type: ignore[no-untyped-def]
-    """Write to `survivor` and `shared`; returns (pairs compared, list entries and nodes visited).
+def star(rows, settled, begin, end, bucket_sizes, crowd, lists, index, survivor, shared, room):  # type: ignore[no-untyped-def]
+    """Decide about the rows from `begin` to `end`, those before them being decided: (pairs compared, list entries and
+    nodes visited).
 
-    The first `settled` rows are kept, whatever they resemble.
-    `survivor` int64 (rows,) is the first kept row that shares a bucket with the row and is similar enough, -1 where the
-    row is kept; `shared` int64 (rows,) is how many shingles they share. The lists are empty: `head`, `tail` and `after`
-    all -1, `kept` all 0. `mark` (all -1) and `found` are room to work in, int32 (rows,).
+    The first `settled` rows are kept, whatever they resemble. `survivor` int64 (rows,) is the first kept row that
+    shares a bucket with the row and is similar enough, -1 where the row is kept; `shared` int64 (rows,) is how many
+    shingles they share. The tuples are those of `star.py`.
     """
-    bands, count = rows.of_row.shape
-    index, ready = _empty_index(1, 0, np.zeros(0, dtype=np.uint32)), False
-    indexed = np.zeros(count, dtype=np.bool_)
+    bands = rows.of_row.shape[0]
     compared, visited = 0, 0
-    for row in range(count):
+    for row in range(begin, end):
+        survivor[row] = -1
         if row >= settled:
-            candidates, steps, crowded = _walk(row, rows, lists, crowd, mark, found)
+            candidates, steps, crowded = _walk(row, rows, lists, crowd, room)
             visited += steps
             if crowded:
-                candidates, steps = _probe(row, rows, index, mark, found, candidates)
+                candidates, steps = _probe(row, rows, index, room, candidates)
                 visited += steps
-            survivor[row], shared[row], tried = _first_similar(row, rows, _ascending(found[:candidates]))
+            survivor[row], shared[row], tried = _first_similar(row, rows, _ascending(room.found[:candidates]))
             compared += tried
-            if survivor[row] >= 0:
-                continue
+        if survivor[row] >= 0:
+            continue
         for band in range(bands):
             bucket = rows.of_row[band, row]
             if bucket < 0:
@@ -279,13 +226,11 @@ def star(rows, settled, bucket_sizes, crowd, lists, survivor, shared, mark, foun
             _keep(row, band, bucket, lists)
             if lists.kept[bucket] <= crowd:
                 continue
-            if not ready:
-                index, ready = _index_for(rows, bucket_sizes, crowd), True
             # the whole list when the bucket has just become crowded, else the new row alone
             other = lists.head[bucket] if lists.kept[bucket] == crowd + 1 else row
             while other >= 0:
-                if not indexed[other]:
-                    indexed[other] = True
-                    _insert(other, rows, index)
+                if index.indexed[other] == 0:
+                    index.indexed[other] = 1
+                    _insert(other, rows, index, room)
                 other = lists.after[band, other]
     return compared, visited

@@ -39,7 +39,7 @@ def _told(sentences: Iterator[str], more: str) -> Iterator[str]:
 
 
 def _large_clusters(sketches: Sketches, cluster_rows: npt.NDArray[np.int64], config: DedupConfig) -> Iterator[str]:
-    large = np.flatnonzero(cluster_rows + 1 > config.max_cluster_rows)
+    large = np.flatnonzero(cluster_rows >= config.max_cluster_rows)
     large = large[np.argsort(-cluster_rows[large], kind="stable")]
     for number, row in enumerate(large):
         name = sketches.ids(large[number : number + 1])[0].as_py() if number < MOST else ""

@@ -3,8 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
-from datakit.dedup import _kernels_components
 from datakit.dedup.lsh import Buckets
+from datakit.native import Kernels
+
+_kernels_components = Kernels("datakit.dedup._kernels_components")
 
 
 def first_of_component(buckets: Buckets) -> npt.NDArray[np.int64]:
@@ -12,5 +14,6 @@ def first_of_component(buckets: Buckets) -> npt.NDArray[np.int64]:
 
     Candidates are not verified here: a chain may join rows that have nothing in common.
     """
-    first: npt.NDArray[np.int64] = _kernels_components.first_of_component(buckets.of_row, len(buckets.sizes))
+    first: npt.NDArray[np.int64] = np.arange(buckets.of_row.shape[1])
+    _kernels_components.first_of_component(buckets.of_row, np.full(len(buckets.sizes), -1), first)
     return first

@@ -51,7 +51,9 @@ def find_buckets(
     ranges = memory.ranges(rows * workers * _SORT_BYTES)
 
     def one(number: int) -> npt.NDArray[np.int64]:
-        return _one_band(band(number), of_row[number], ranges)
+        sizes = _one_band(band(number), of_row[number], ranges)
+        memory.release()
+        return sizes
 
     with ThreadPoolExecutor(workers) as pool:
         sizes = list(pool.map(one, range(num_bands)))

@@ -3,7 +3,8 @@
 import mmap
 import os
 import tempfile
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,19 @@ ARRAY_SHARE = (
     64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
 )
 _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
+_PART_ROWS = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
     """`bytes` that arrays may take, and the folder for what is beyond. Results are the same whatever the two are.
 
-    It is no hard limit: what is made and dropped between two steps stays in memory, about 100 bytes a row.
+    It is no hard limit: what is made and dropped between two steps stays in memory, about 30 bytes a row.
     """
 
     bytes: int
     folder: Path
+    _mapped: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 
     def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
         """An array filled with a value; a large one lies in a file that has no name, and so cannot be left behind.
@@ -41,9 +44,30 @@ class Memory:
                 os.posix_fallocate(file.fileno(), 0, size)
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(self.folder)) from None
-            array = np.frombuffer(mmap.mmap(file.fileno(), size), dtype).reshape(shape)
+            mapped = mmap.mmap(file.fileno(), size)
+        self._mapped.add(mapped)
+        array = np.frombuffer(mapped, dtype).reshape(shape)
         array[...] = value
         return array
+
+    def take(self, array: npt.NDArray[Any], at: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        """`array[at]`, made in parts; a large one lies in a file."""
+        taken = self.full(at.shape, 0, array.dtype)
+        for part in parts(len(at)):
+            taken[part] = array[at[part]]
+        return taken
+
+    def map(self, path: Path) -> mmap.mmap:
+        """The bytes of a file where they lie, for reading."""
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._mapped.add(mapped)
+        return mapped
+
+    def release(self) -> None:
+        """Give back the memory of all that is mapped. What is needed again is read again, mostly from the cache."""
+        for mapped in list(self._mapped) if hasattr(mmap, "MADV_DONTNEED") else ():
+            mapped.madvise(mmap.MADV_DONTNEED)
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
@@ -65,4 +89,12 @@ def in_range(hashes: npt.NDArray[np.uint64], part: int, ranges: int) -> npt.NDAr
     """Where the hashes lie that belong to part number `part` of so many (a power of two) equal ranges, in order."""
     if ranges == 1:
         return np.arange(len(hashes))
-    return np.flatnonzero(hashes >> np.uint64(65 - ranges.bit_length()) == part)
+    width = (1 << 64) // ranges
+    inside = hashes >= np.uint64(part * width)
+    inside &= hashes <= np.uint64((part + 1) * width - 1)
+    return np.flatnonzero(inside)
+
+
+def parts(count: int) -> list[slice]:
+    """Slices of so many rows, each few enough to be worked on in memory."""
+    return [slice(begin, min(begin + _PART_ROWS, count)) for begin in range(0, count, _PART_ROWS)]

@@ -12,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datakit.dedup import _kernels
+from datakit.native import Kernels
 from datakit.text.buffers import row_chunks, string_buffers
 from datakit.text.words import hash_words_in
 
 _CHUNK_BYTES = 1 << 20  # of text: its words and shingles then stay in the second-level cache
+_BLOCK = 4096  # shingle hashes that stay in the first-level cache while all permutations pass over them
+
+_kernels = Kernels("datakit.dedup._kernels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,8 @@ def _sets_of_words(
     words: npt.NDArray[np.uint64], word_starts: npt.NDArray[np.int64], size: int
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     hashes, starts = np.empty(len(words) + 1, dtype=np.uint64), np.empty_like(word_starts)
-    _kernels.shingle_sets(words, word_starts, size, hashes, starts)
+    scratch = np.empty(6 * int(np.diff(word_starts).max(initial=0)) + 4, dtype=np.uint64)
+    _kernels.shingle_sets(words, word_starts, size, scratch, hashes, starts)
     return hashes[: starts[-1]], starts
 
 
@@ -62,7 +66,8 @@ def permutations(num_perm: int, seed: int) -> tuple[npt.NDArray[np.uint32], npt.
 def signatures(sets: ShingleSets, num_perm: int, seed: int) -> npt.NDArray[np.uint32]:
     """MinHash values, uint32 (rows, num_perm); all 0xFFFFFFFF for an empty set."""
     values = np.empty((len(sets.starts) - 1, num_perm), dtype=np.uint32)
-    _kernels.signatures(sets.hashes, sets.starts, *permutations(num_perm, seed), values)
+    mixed = np.empty(_BLOCK, dtype=np.uint32)
+    _kernels.signatures(sets.hashes, sets.starts, *permutations(num_perm, seed), mixed, values)
     return values
 
 

@@ -13,7 +13,7 @@ from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
 from datakit.dedup.index import Earlier, live_rows
 from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets
-from datakit.dedup.memory import Memory
+from datakit.dedup.memory import Memory, parts
 from datakit.dedup.sketches import Sketches, open_sketches
 from datakit.dedup.star import Clusters, components, star
 from datakit.errors import ConfigError
@@ -56,30 +56,48 @@ def decide_all(
     order = memory.keep(np.concatenate([old, _policy_order(sketches, config, sum(one.rows for one in earlier))]))
     first = _first_of_equals(sketches, order, memory)
     stands_for, clusters, buckets = _near(sketches, order, len(old), first, config, memory, workers)
-    survivor, similarity = memory.keep(np.arange(len(order))), memory.full(order.shape, 1, np.float64)
-    dropped = clusters.survivor >= 0
-    survivor[stands_for[dropped]] = stands_for[clusters.survivor[dropped]]
-    similarity[stands_for] = clusters.similarity
-    exact = survivor[first] == first
-    last, similarity = memory.keep(survivor[first]), memory.keep(similarity[first])
-    del survivor, first
-    rows = sketches.row_key.shape  # more than are in order where rows were removed from an index
-    verdict_survivor, verdict_similarity = memory.full(rows, -1, np.int64), memory.full(rows, 1, np.float64)
-    verdict_exact = np.zeros(rows, np.bool_)
-    verdict_survivor[order] = np.where(last == np.arange(len(order)), -1, order[last])
-    verdict_similarity[order], verdict_exact[order] = similarity, exact
-    cluster_rows = np.bincount(verdict_survivor[verdict_survivor >= 0], minlength=1)
+    survivor, similarity, exact = _carried_over(sketches, order, first, stands_for, clusters, memory)
+    cluster_rows = np.bincount(survivor[survivor >= 0], minlength=1)
     facts = _facts(config, buckets, clusters) | {
         "largest_cluster_rows": int(cluster_rows.max(initial=0)) + (len(order) > 0),
-        "alarms": alarms(sketches, verdict_survivor, cluster_rows, config),
+        "alarms": alarms(sketches, survivor, cluster_rows, config),
     }
-    return Verdict(sketches, verdict_survivor, verdict_similarity, verdict_exact, facts)
+    memory.release()
+    return Verdict(sketches, survivor, similarity, exact, facts)
+
+
+def _carried_over(
+    sketches: Sketches,
+    order: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+    stands_for: npt.NDArray[np.int64],
+    clusters: Clusters,
+    memory: Memory,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """From the rows that stand for groups to all rows, and from the policy's order to that of the sketches."""
+    last, likeness = memory.full(order.shape, -1, np.int64), memory.full(order.shape, 1, np.float64)
+    for part in parts(len(stands_for)):
+        near = clusters.survivor[part]
+        last[stands_for[part]] = np.where(near < 0, -1, stands_for[near])
+        likeness[stands_for[part]] = clusters.similarity[part]
+    rows = sketches.row_key.shape  # more than are in order where rows were removed from an index
+    survivor, similarity = memory.full(rows, -1, np.int64), memory.full(rows, 1, np.float64)
+    exact = np.zeros(rows, np.bool_)
+    for part in parts(len(order)):
+        row, group = order[part], first[part]
+        near = last[group]
+        place = np.where(near < 0, group, near)
+        survivor[row] = np.where(place == np.arange(part.start, part.stop), -1, order[place])
+        similarity[row], exact[row] = likeness[group], near < 0
+    return survivor, similarity, exact
 
 
 def _policy_order(sketches: Sketches, config: DedupConfig, old: int) -> npt.NDArray[np.int64]:
     """Numbers of all but the first `old` rows in the policy's order, ties by row_key."""
     if config.policy == "first":
-        return old + np.argsort(sketches.row_key[old:], kind="stable")
+        keys = sketches.row_key[old:]
+        in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
+        return np.arange(old, old + len(keys)) if in_order else old + np.argsort(keys, kind="stable")
     rank = sketches.ranks()
     if len(rank) and np.isnan(rank).all():
         raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
@@ -89,15 +107,17 @@ def _policy_order(sketches: Sketches, config: DedupConfig, old: int) -> npt.NDAr
 def _first_of_equals(sketches: Sketches, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
     """For each row in the policy's order the first with the same text, int64 (rows,), by ranges of the digests."""
     place, first = memory.full(sketches.row_key.shape, -1, np.int64), memory.full(order.shape, 0, np.int64)
-    place[order] = np.arange(len(order))
+    for part in parts(len(order)):
+        place[order[part]] = np.arange(part.start, part.stop)
     ranges = memory.ranges(len(order) * _DIGEST_BYTES)
-    for part in range(ranges):
-        rows, digests = sketches.digests(part, ranges)
+    for number in range(ranges):
+        rows, digests = sketches.digests(number, ranges)
         places = place[rows]
         by_place = np.argsort(places)
         by_place = by_place[np.searchsorted(places[by_place], 0) :]  # rows that were removed from an index have none
         places = places[by_place]
         first[places] = places[first_of_equals(digests[by_place])]
+        memory.release()
     return first
 
 
@@ -114,17 +134,21 @@ def _near(
 
     The first `old` rows in that order stay.
     """
-    described = np.flatnonzero(sketches.length[order] > 0)  # any copy of a text may be the one whose shingles were kept
-    groups, copy = np.unique(first[described], return_index=True)
-    groups, where = memory.keep(groups), memory.keep(order[described[copy]])
-    del described, copy
-    buckets = find_buckets(lambda n: sketches.band(n)[where], config.num_bands, len(where), memory, workers)
-    address, length = memory.keep(sketches.address[where]), memory.keep(sketches.length[where])
+    copy = memory.full(order.shape, -1, np.int64)  # any copy of a text may be the one whose shingles were kept
+    for part in reversed(parts(len(order))):
+        described = part.start + np.flatnonzero(sketches.length[order[part]] > 0)[::-1]
+        copy[first[described]] = described  # the first of them is written last
+    groups = memory.keep(np.flatnonzero(copy >= 0))
+    where = memory.take(order, memory.take(copy, groups))
+    del copy
+    buckets = find_buckets(lambda n: sketches.band(n, where, memory), config.num_bands, len(where), memory, workers)
+    memory.release()
+    address, length = memory.take(sketches.address, where), memory.take(sketches.length, where)
     if config.cluster == "star":
         settled = int(np.searchsorted(groups, old))
         buckets.leave_settled(settled)
         return groups, star(buckets, address, length, config.least, memory, settled=settled), buckets
-    return groups, components(buckets, address, length), buckets
+    return groups, components(buckets, address, length, memory), buckets
 
 
 def _facts(config: DedupConfig, buckets: Buckets, clusters: Clusters) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
 from datakit.dedup.memory import Memory, in_range
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
-from datakit.text.normalize import binary_digest, normalize
+from datakit.text.normalize import binary_digest, normalize, stated_digest
 from datakit.text.view import view
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
@@ -31,7 +31,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
     """
     texts = normalize(view(batch, config.on, config.include_system, include_calls=True))
-    digests = binary_digest(texts)
+    digests = _digests(batch, texts)
     fresh = _first_occurrences(digests)
     sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
     bands = band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
@@ -55,6 +55,13 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
             ),
         }
     )
+
+
+def _digests(batch: pa.RecordBatch, texts: pa.Array) -> pa.Array:
+    """16 bytes a row; a document's are in its `content_hash`, which is made from the same text."""
+    if {"text", "content_hash"} <= set(batch.schema.names) and batch.column("content_hash").null_count == 0:
+        return stated_digest(batch.column("content_hash"))
+    return binary_digest(texts)
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -105,9 +112,11 @@ class Sketches:
         """float64 (rows,), NaN where there is none."""
         return _gather([b.column("rank").to_numpy(zero_copy_only=False) for b in self.batches], np.float64)
 
-    def band(self, number: int) -> npt.NDArray[np.uint64]:
-        """The hashes of one band, uint64 (rows,)."""
-        return _gather([b.column(f"band{number}").to_numpy() for b in self.batches], np.uint64)
+    def band(self, number: int, rows: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.uint64]:
+        """The hashes of one band in the given rows, uint64 (n,)."""
+        return memory.take(
+            _gathered(memory, (b.column(f"band{number}") for b in self.batches), len(self.row_key)), rows
+        )
 
     def digests(self, part: int, ranges: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         """(row numbers int64 (n,), digests uint64 (n, 2)) of the rows whose digest lies in a part of equal ranges."""
@@ -146,17 +155,25 @@ class Sketches:
 
 def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:
     """Map the sketch files (Arrow IPC, in shard order) into memory."""
-    readers = [pa.ipc.open_file(pa.memory_map(str(path))) for path in paths]
+    readers = [pa.ipc.open_file(pa.py_buffer(memory.map(path))) for path in paths]
     batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
     batches = [batch for batch in batches if batch.num_rows]
-    sets = [_sets(batch.column("shingles")) for batch in batches]
-    return Sketches(
-        row_key=memory.keep(_gather([b.column("row_key").to_numpy() for b in batches], np.uint64)),
-        address=memory.keep(_gather([address for address, _ in sets], np.uint64)),
-        length=memory.keep(_gather([length for _, length in sets], np.int64)),
-        batches=batches,
-        begins=np.cumsum([0, *(b.num_rows for b in batches)])[:-1],
-    )
+    begins = np.cumsum([0, *(b.num_rows for b in batches)])
+    address, length = (memory.full((int(begins[-1]),), 0, dtype) for dtype in (np.uint64, np.int64))
+    for batch, begin, end in zip(batches, begins, begins[1:], strict=False):
+        address[begin:end], length[begin:end] = _sets(batch.column("shingles"))
+    row_key = _gathered(memory, (b.column("row_key") for b in batches), int(begins[-1]))
+    memory.release()
+    return Sketches(row_key=row_key, address=address, length=length, batches=batches, begins=begins[:-1])
+
+
+def _gathered(memory: Memory, columns: Iterable[pa.Array], rows: int) -> npt.NDArray[np.uint64]:
+    """Columns of uint64 one after another."""
+    made, at = memory.full((rows,), 0, np.uint64), 0
+    for column in columns:
+        made[at : at + len(column)] = column.to_numpy()
+        at += len(column)
+    return made
 
 
 def _gather(parts: list[npt.NDArray[Any]], dtype: Any, *width: int) -> npt.NDArray[Any]:

@@ -84,9 +84,8 @@ class Dedup:
             told += f", and up to {index / 1e6:,.0f} MB for the index, which stays"
         for e in self.earlier:
             size = sum(s.bytes for s in e.shards) / 1e6
-            told += (
-                f"; against {e.name}: {e.rows:,} rows, {len(e.removed.ids):,} of them removed since ({size:,.0f} MB)"
-            )
+            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
+            told += f"; against {e.name}: {e.rows:,} rows{gone} ({size:,.0f} MB)"
         return told
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,17 +2,77 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from datakit.dedup import _kernels_sets, _kernels_star
 from datakit.dedup.components import first_of_component
 from datakit.dedup.lsh import Buckets
-from datakit.dedup.memory import Memory
+from datakit.dedup.memory import Memory, parts
+from datakit.native import Kernels
+
+_kernels_sets, _kernels_star = Kernels("datakit.dedup._kernels_sets"), Kernels("datakit.dedup._kernels_star")
+_COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
+_MAX_SLOTS = 1 << 24
+_ROWS_AT_ONCE = 1 << 18  # mapped memory that they have touched is given back after so many
 
 CROWD = 64
 """Kept rows in a bucket from which on they are looked up in an index instead of compared one by one."""
+
+
+class Rows(NamedTuple):
+    """The rows to decide about, in the policy's order, and the similarity that makes duplicates, as a ratio.
+
+    of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
+    """
+
+    of_row: Any
+    address: Any
+    length: Any
+    numerator: int
+    denominator: int
+
+
+class Lists(NamedTuple):
+    """The kept rows of each bucket in order, int32: head, tail (-1) and kept (0) (buckets,), after (-1) (bands, rows).
+
+    The numbers -1 and 0 are what stands there at first.
+    """
+
+    head: Any
+    tail: Any
+    kept: Any
+    after: Any
+
+
+class Index(NamedTuple):
+    """Kept rows by the rarest shingles of their sets: a hash table with chains.
+
+    counters uint32: how often shingles occur, by their leading bits. heads (-1) int64: first node of each slot.
+    keys uint64, owners int32, nexts int64 (nodes,). per_class (0) int64: rows by class of size. used (0) int64 (1,):
+    nodes. indexed (0) int8 (rows,).
+    """
+
+    counters: Any
+    heads: Any
+    keys: Any
+    owners: Any
+    nexts: Any
+    per_class: Any
+    used: Any
+    indexed: Any
+
+
+class Room(NamedTuple):
+    """Room to work in: mark (-1) and found int32 (rows,), levels int64 and ordered uint64 (size of the largest set,),
+    begins int64 (34,)."""
+
+    mark: Any
+    found: Any
+    levels: Any
+    ordered: Any
+    begins: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +104,61 @@ def star(
     Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies (`_kernels_sets`).
     The similarity is compared as a ratio of counts, without rounding.
     """
-    rows = _kernels_star.Rows(buckets.of_row, address, length, least.numerator, least.denominator)
+    rows = Rows(buckets.of_row, address, length, least.numerator, least.denominator)
     head, tail, kept = (memory.full(buckets.sizes.shape, value, np.int32) for value in (-1, -1, 0))
-    lists = _kernels_star.Lists(head, tail, kept, memory.full(buckets.of_row.shape, -1, np.int32))
+    lists = Lists(head, tail, kept, memory.full(buckets.of_row.shape, -1, np.int32))
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
-    room = (memory.full(length.shape, -1, np.int32) for _ in range(2))
-    compared, visited = _kernels_star.star(rows, settled, buckets.sizes, crowd, lists, survivor, shared, *room)
-    return Clusters(survivor, _similarity(survivor, shared, length), compared, visited)
+    index, room = _index(rows, buckets.sizes, crowd, memory), _room(length, memory)
+    compared = visited = 0
+    for begin in range(0, len(length), _ROWS_AT_ONCE):
+        end = min(begin + _ROWS_AT_ONCE, len(length))
+        tried, steps = _kernels_star.star(
+            rows, settled, begin, end, buckets.sizes, crowd, lists, index, survivor, shared, room
+        )
+        compared, visited = compared + tried, visited + steps
+        memory.release()
+    return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
 
 
-def components(buckets: Buckets, address: npt.NDArray[np.uint64], length: npt.NDArray[np.int64]) -> Clusters:
+def _index(rows: Rows, bucket_sizes: npt.NDArray[np.int64], crowd: int, memory: Memory) -> Index:
+    """An empty index with room for the rows of large buckets, whose shingles are counted."""
+    nodes, slots, counters = 0, 1024, np.zeros(0, np.uint32)
+    if (bucket_sizes > crowd).any():
+        counters = memory.full((_COUNTERS,), 0, np.uint32)
+        nodes = _kernels_star.count_shingles(rows, bucket_sizes, crowd, counters)
+    while slots < min(nodes, _MAX_SLOTS):
+        slots *= 2
+    keys, owners, nexts = (memory.full((nodes,), 0, dtype) for dtype in (np.uint64, np.int32, np.int64))
+    heads, indexed = memory.full((slots,), -1, np.int64), memory.full(rows.length.shape, 0, np.int8)
+    return Index(counters, heads, keys, owners, nexts, np.zeros(_CLASSES, np.int64), np.zeros(1, np.int64), indexed)
+
+
+def _room(length: npt.NDArray[np.int64], memory: Memory) -> Room:
+    mark, found = (memory.full(length.shape, -1, np.int32) for _ in range(2))
+    longest = int(length.max(initial=0))
+    return Room(mark, found, np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(_LEVELS, np.int64))
+
+
+def components(
+    buckets: Buckets, address: npt.NDArray[np.uint64], length: npt.NDArray[np.int64], memory: Memory
+) -> Clusters:
     """The first row of each chain of shared bands stays. The similarity with it is exact, and may be low."""
     first = first_of_component(buckets)
     survivor = np.where(first == np.arange(len(first)), -1, first)
     shared = np.zeros(len(first), dtype=np.int64)
     _kernels_sets.shared_with(address, length, survivor, shared)
-    return Clusters(survivor, _similarity(survivor, shared, length), int((survivor >= 0).sum()), 0)
+    return Clusters(survivor, _similarity(survivor, shared, length, memory), int((survivor >= 0).sum()), 0)
 
 
 def _similarity(
-    survivor: npt.NDArray[np.int64], shared: npt.NDArray[np.int64], length: npt.NDArray[np.int64]
+    survivor: npt.NDArray[np.int64], shared: npt.NDArray[np.int64], length: npt.NDArray[np.int64], memory: Memory
 ) -> npt.NDArray[np.float64]:
-    return np.where(survivor < 0, 1.0, to_thousandths(shared, length + length[survivor] - shared))
+    similarity = memory.full(survivor.shape, 1, np.float64)
+    for part in parts(len(survivor)):
+        dropped = part.start + np.flatnonzero(survivor[part] >= 0)
+        both = shared[dropped]
+        similarity[dropped] = to_thousandths(both, length[dropped] + length[survivor[dropped]] - both)
+    return similarity
 
 
 def to_thousandths(shared: npt.NDArray[np.int64], union: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

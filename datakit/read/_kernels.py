@@ -38,14 +38,13 @@ def _string_end(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def lines(data, skip_blank):  # type: ignore[no-untyped-def]
-    """(starts, stops, numbers) of the lines of `data`, without the white space around; numbers count blank ones."""
-    total = 1
-    for c in data:
-        total += c == _NEWLINE
-    starts, stops, numbers = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+def lines(data, skip_blank, starts, stops, numbers):  # type: ignore[no-untyped-def]
+    """Where the lines of `data` start and stop, without the white space around; numbers count blank ones.
+
+    Returns how many. The arrays (int64) have room for one line more than there are new lines.
+    """
     found, start, end = 0, 0, len(data)
-    for number in range(total):
+    for number in range(len(starts)):
         stop = start
         while stop < end and data[stop] != _NEWLINE:
             stop += 1
@@ -59,26 +58,21 @@ def lines(data, skip_blank):  # type: ignore[no-untyped-def]
             starts[found], stops[found], numbers[found] = first, last, number
             found += 1
         start = stop + 1
-    return starts[:found], stops[:found], numbers[:found]
+    return found
 
 
 @njit(cache=True, nogil=True)
-def members(data, starts, stops):  # type: ignore[no-untyped-def]
+def members(data, starts, stops, first, repeated, spans, hashes):  # type: ignore[no-untyped-def]
     """Where the members of each record's outermost object stand.
 
-    Returns (first, spans, repeated): record r has the rows `first[r]:first[r + 1]` of `spans`, each (key start, key
-    stop, value start, value stop), the key without its quotes; `repeated[r]` if two of its keys are the same bytes.
-    What is not an object has no members, and a broken one those before the break: parsing decides what is valid.
+    Record r gets the rows `first[r]:first[r + 1]` of `spans`, each (key start, key stop, value start, value stop), the
+    key without its quotes; `repeated[r]` if two of its keys are the same bytes. What is not an object has no members,
+    and a broken one those before the break: parsing decides what is valid. `spans` int64 (n, 4) and `hashes` uint64
+    (n,), which is room to work in, hold one for each five bytes of a record and one more.
     """
-    rows = len(starts)
-    first, repeated = np.zeros(rows + 1, np.int64), np.zeros(rows, np.bool_)
-    capacity = 64
-    for r in range(rows):
-        capacity += (stops[r] - starts[r]) // 5 + 1
-    spans = np.empty((capacity, 4), np.int64)
-    hashes = np.empty(capacity, np.uint64)
     n = 0
-    for r in range(rows):
+    first[0] = 0
+    for r in range(len(starts)):
         begin = n
         i, end = starts[r], stops[r]
         if i < end and data[i] == _OPEN_BRACE:
@@ -107,20 +101,44 @@ def members(data, starts, stops):  # type: ignore[no-untyped-def]
                 n += 1
         first[r + 1] = n
         repeated[r] = _has_equal(hashes[begin:n])
-    return first, spans[:n], repeated
 
 
 @njit(cache=True, nogil=True)
 def _has_equal(hashes):  # type: ignore[no-untyped-def]
-    """Whether two of the hashes are equal; pairwise where there are few, by sorting where that would be slow."""
+    """Whether two of the hashes are equal; pairwise where there are few, by sorting (in place) where that is slow."""
     if len(hashes) > 32:
-        ordered = np.sort(hashes)
-        return np.any(ordered[1:] == ordered[:-1])
+        _heap_sort(hashes)
+        equal = False
+        for i in range(1, len(hashes)):
+            equal |= hashes[i] == hashes[i - 1]
+        return equal
     for i in range(len(hashes)):
         for j in range(i):
             if hashes[i] == hashes[j]:
                 return True
     return False
+
+
+@njit(cache=True, nogil=True)
+def _heap_sort(values):  # type: ignore[no-untyped-def]
+    """Sort in place without asking for memory (Williams, 1964), ascending."""
+    for begin in range(len(values) // 2 - 1, -1, -1):
+        _sift_down(values, begin, len(values))
+    for end in range(len(values) - 1, 0, -1):
+        values[0], values[end] = values[end], values[0]
+        _sift_down(values, 0, end)
+
+
+@njit(cache=True, nogil=True)
+def _sift_down(values, at, end):  # type: ignore[no-untyped-def]
+    while 2 * at + 1 < end:
+        child = 2 * at + 1
+        if child + 1 < end and values[child] < values[child + 1]:
+            child += 1
+        if values[at] >= values[child]:
+            return
+        values[at], values[child] = values[child], values[at]
+        at = child
 
 
 @njit(cache=True, nogil=True)

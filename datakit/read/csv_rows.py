@@ -9,10 +9,10 @@ import numpy as np
 
 from datakit.errors import InputError
 from datakit.layouts.record import Fields, MisfitError
-from datakit.read._kernels import csv_records
 from datakit.read.columnar import Cells
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
+from datakit.read.scan import kernels
 from datakit.read.sink import Place
 from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
 
@@ -33,7 +33,9 @@ class _Finder:
             beyond = len(stops) > 0 and stops[-1] >= room
             stop = _line_end(data, int(stops[-1])) if beyond else len(data)
         else:
-            starts, _, _, stop, _ = csv_records(np.frombuffer(data, np.uint8), 0, False, ord(self.delimiter), room)
+            starts, _, _, stop, _ = kernels.csv_records(
+                np.frombuffer(data, np.uint8), 0, False, ord(self.delimiter), room
+            )
             if stop < room:
                 return None
         made = Cut(stop, len(starts) - self.header, count_newlines(memoryview(data)[:stop]))
@@ -109,7 +111,7 @@ def _records(data: bytes | bytearray, delimiter: str, room: int) -> Found:
     array, begin, lines = np.frombuffer(data, np.uint8), 0, 0
     found: list[Found] = []
     while begin < len(array):
-        starts, stops, numbers, pos, newlines = csv_records(array, begin, True, ord(delimiter), room)
+        starts, stops, numbers, pos, newlines = kernels.csv_records(array, begin, True, ord(delimiter), room)
         found.append((starts, stops, numbers + lines))
         lines, begin = lines + newlines, pos
         if begin >= min(room, len(array)):

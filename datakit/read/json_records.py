@@ -12,8 +12,8 @@ import numpy as np
 import orjson
 
 from datakit.layouts.record import Fields, MisfitError, parse_exactly, to_json
-from datakit.read._kernels import members as member_spans
 from datakit.read.convert import Converter
+from datakit.read.scan import members as member_spans
 from datakit.read.sink import MAX_RECORD_BYTES, Place
 
 BLOCK: Final = 1 << 20

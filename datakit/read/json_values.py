@@ -11,13 +11,14 @@ from typing import Any, Final
 import numpy as np
 
 from datakit.read import json_records
-from datakit.read._kernels import BROKEN, CLOSED, MORE, values
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
+from datakit.read.scan import kernels
 from datakit.read.sink import Place
 from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
 
 SPANS: Final = 4096
+MORE, CLOSED, BROKEN = 0, 1, 2  # as _kernels.values says how a scan ended; the kernels are not imported to be called
 _FIRST_KEY = re.compile(rb'\{\s*("(?:[^"\\\n]|\\.)*")\s*:')
 _SPACE = b" \t\r\n"
 
@@ -62,7 +63,7 @@ class _Scan:
             self.lines, self.opened = count_newlines(memoryview(self.data)[: self.pos]), True
         while self.last < self.room:
             spans = np.empty((SPANS, 3), np.int64)
-            count, self.pos, newlines, status = values(self.array, self.pos, self.in_array, spans)
+            count, self.pos, newlines, status = kernels.values(self.array, self.pos, self.in_array, spans)
             if count:
                 self._remember_key(int(spans[0, 0]))
                 self._take(spans[:count], self.lines)

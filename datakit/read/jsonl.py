@@ -2,12 +2,10 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from datakit.read import json_records
-from datakit.read._kernels import lines
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
+from datakit.read.scan import lines
 from datakit.read.sink import Place
 from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
 
@@ -29,7 +27,7 @@ def line_end(data: bytearray, room: int, at_end: bool) -> Cut | None:
 
 def read(data: bytes, segment: Segment, converter: Converter) -> Iterator[None]:
     """Put the lines of a segment into the converter's sink."""
-    starts, stops, numbers = lines(np.frombuffer(data, np.uint8), True)
+    starts, stops, numbers = lines(data)
     records = (numbers + segment.first_line).tolist()
 
     def place(i: int) -> Place:

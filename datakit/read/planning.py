@@ -6,14 +6,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import PurePath
 
-import numpy as np
-
 from datakit.errors import InputError, LayoutError
 from datakit.layouts.recognise import LAYOUTS, Choice, choose
 from datakit.layouts.record import Fields, MisfitError
 from datakit.read import columnar, csv_rows, json_records, json_values
-from datakit.read._kernels import lines
 from datakit.read.files import SourceFile, find, open_binary, suffixes_of
+from datakit.read.scan import lines
 from datakit.read.stage import IngestConfig, Plan
 from datakit.read.streams import BrokenStreamError, blocks, compression_of
 from datakit.read.text import FIELD
@@ -145,7 +143,7 @@ def _json_head(head: bytes, form: str) -> list[Fields]:
 
 
 def _lines(head: bytes) -> list[bytes]:
-    starts, stops, _ = lines(np.frombuffer(head, np.uint8), True)
+    starts, stops, _ = lines(head)
     return [head[a:b] for a, b in zip(starts[:HEAD_RECORDS].tolist(), stops[:HEAD_RECORDS].tolist(), strict=True)]
 
 

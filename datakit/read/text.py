@@ -4,15 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-import numpy as np
-
 from datakit.layouts.record import MisfitError
-from datakit.read._kernels import lines
 from datakit.read.columnar import Cells
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
 from datakit.read.json_records import BLOCK
 from datakit.read.jsonl import line_end
+from datakit.read.scan import lines
 from datakit.read.sink import MAX_RECORD_BYTES, Place
 from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
 
@@ -67,7 +65,7 @@ def _documents(data: bytes, split: str) -> Iterator[tuple[int, int, int]]:
         if data.strip():
             yield 0, len(data), 0
     elif split == "line":
-        yield from zip(*(a.tolist() for a in lines(np.frombuffer(data, np.uint8), True)), strict=True)
+        yield from zip(*(a.tolist() for a in lines(data)), strict=True)
     else:
         begin = line = 0
         for match in [*_BLANK.finditer(data), None]:

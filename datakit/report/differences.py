@@ -12,6 +12,15 @@ from datakit.report.origins import visible
 MOST_TOKENS = 2000
 """Beyond it lines are compared first, and words within those that differ: the time grows faster than the texts."""
 
+_LONG = 200_000
+"""Characters from which on a text is cut down to what is near the differences before it is split into words."""
+
+_LONGEST = 2_000_000
+"""Characters of it that are looked at then."""
+
+_MARGIN = 20_000
+"""Characters of the equal ends that are left for context."""
+
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
 _TOO_LONG = "… and what is behind it, which is too long to compare"
@@ -85,6 +94,9 @@ class Sides:
 
 
 def _places(one: str, other: str, context: int) -> Iterator[Place]:
+    one, other, whole = _cut_down(one, other)
+    if not whole:
+        yield [], [], [], [_TOO_LONG]
     words = Sides.of(one, other, _WORDS)
     if words.differing <= MOST_TOKENS:
         yield from words.places(context)
@@ -97,6 +109,9 @@ def _places(one: str, other: str, context: int) -> Iterator[Place]:
 
 def hunks(one: str, other: str, context: int) -> Iterator[list[Stretch]]:
     """Where two texts differ, each place with `context` words around it on either side, in stretches."""
+    one, other, whole = _cut_down(one, other)
+    if not whole:
+        yield [([_TOO_LONG], [_TOO_LONG])]
     words = Sides.of(one, other, _WORDS)
     if words.differing <= MOST_TOKENS:
         yield from words.hunks(context)
@@ -105,6 +120,30 @@ def hunks(one: str, other: str, context: int) -> Iterator[list[Stretch]]:
         if behind:
             yield [(behind, behind)]
         yield from Sides.of("\n".join(ours), "\n".join(theirs), _WORDS).hunks(context)
+
+
+def _cut_down(one: str, other: str) -> tuple[str, str, bool]:
+    """Long texts without most of their equal ends: (the one, the other, whether all that differs is left)."""
+    if len(one) + len(other) < _LONG:
+        return one, other, True
+    before = _equal_characters(one, other, min(len(one), len(other)))
+    behind = _equal_characters(one, other, min(len(one), len(other)) - before, at_end=True)
+    start, rest = max(before - _MARGIN, 0), max(behind - _MARGIN, 0)
+    one, other = one[start : len(one) - rest], other[start : len(other) - rest]
+    return one[:_LONGEST], other[:_LONGEST], max(len(one), len(other)) <= _LONGEST
+
+
+def _equal_characters(one: str, other: str, most: int, *, at_end: bool = False) -> int:
+    """How many characters the texts share at their beginning or end, by halves: each is compared as a whole."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if at_end:
+            same = one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]
+        else:
+            same = one[low:middle] == other[low:middle]
+        low, high = (middle, high) if same else (low, middle - 1)
+    return low
 
 
 def _line(place: Place, most_words: int) -> str:

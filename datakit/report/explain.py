@@ -16,6 +16,9 @@ from datakit.run.job import ancestors, tables
 from datakit.text.view import view
 from datakit.write import read_shard
 
+_MOST_CHARACTERS = 10_000_000
+"""Of two texts whose runs of words are counted again; it takes some hundred bytes a word."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -128,6 +131,8 @@ def _shingles(gone: Found, found: list[Found]) -> str:
         view(side.batch, config["on"], config["include_system"], include_calls=True)[0].as_py()
         for side in (gone, stayed)
     )
+    if len(one) + len(other) > _MOST_CHARACTERS:
+        return ""
     compared = compare(one, other, config["shingle_words"])
     if compared.equal:
         return ": the texts that were compared are equal"

@@ -14,9 +14,10 @@ from datakit.dedup.index import Earlier, fingerprint
 from datakit.dedup.removed import Removed
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.manifest import AGAINST, Manifest, data_dir, find_parent, load
-from datakit.run.job import ancestors
+from datakit.run.job import ancestors, tables
 from datakit.run.work import lock
 from datakit.text.characters import UNICODE_VERSION
+from datakit.write import read_shard
 
 _FREE = {
     *("max_cluster_rows", "max_source_loss", "min_alarm_rows"),  # alarms
@@ -101,6 +102,23 @@ def _earlier(path: Path, manifest: Manifest) -> Earlier:
         shards=manifest.of_role("index"),
         removed=Removed.read(folder),
     )
+
+
+def dropped_ids(path: Path, later: Path) -> Iterator[str]:
+    """The ids of the rows that the stage of the manifest `later` dropped after the dedup of `path`.
+
+    Raises:
+        InputError: that stage did not come after that dedup.
+    """
+    later = later / "manifest.json" if later.is_dir() else later
+    dedup, lineage = dedup_of(path)[1], ancestors(later)
+    if dedup.version not in {manifest.version for _, manifest in lineage[1:]}:
+        raise InputError(
+            f"{later}: expected the manifest of a stage that came after the dedup {dedup.version} of {path}"
+        )
+    for shard in tables(lineage[0][1], "dropped"):
+        for batch in read_shard(data_dir(later, lineage[0][1]) / shard.path, ["id"]):
+            yield from batch.column("id").to_pylist()
 
 
 def remove(path: Path, ids: Iterable[str]) -> tuple[int, list[str]]:

@@ -23,9 +23,11 @@ from datakit.run.job import Job, Run, way
 from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
 from datakit.stage import with_column
+from datakit.text.normalize import hash_values
 from datakit.write import Split, read_shard
 
 FEW_BYTES = 256 << 20
+HASHES_AT_ONCE = 1 << 22
 PACKED = 5
 """Bytes of text in a byte of a compressed file, roughly."""
 
@@ -133,7 +135,7 @@ def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit
                 raise InputError(_complaint(batch.quarantined.slice(0, 1).to_pylist()[0]))
             out.write("kept", batch.rows)
             out.write("quarantine", batch.quarantined)
-            hashes.append(_hash_ids(batch.rows.column("id")))
+            hashes.append(hash_values(batch.rows.column("id")))
             rows, bad = batch.rows.num_rows, batch.quarantined.num_rows
             count = count.plus(Count(into=rows + bad, kept=rows, quarantined=bad))
             size += batch.rows.nbytes
@@ -158,26 +160,33 @@ def _complaint(row: dict[str, Any]) -> str:
     return f"{where}: {row['reason']}: {row['detail']} (found {found!r}). Without --strict the row is quarantined."
 
 
-def _hash_ids(ids: pa.Array) -> npt.NDArray[np.uint64]:
-    digests = (hashlib.blake2b(i.encode(), digest_size=8).digest() for i in ids.to_pylist())
-    return np.frombuffer(b"".join(digests), "<u8")
-
-
 def _clashes(staged: Path, parsed: Sequence[Result]) -> dict[int, dict[int, str]]:
     """New ids for all rows but the first of each id, by unit and row_key: `id#2`, `id#3`, ... whatever is free."""
-    hashes = [np.load(staged / f"ids-{i:05d}.npy") for i in range(len(parsed))]
-    values, counts = np.unique(np.concatenate([np.empty(0, np.uint64), *hashes]), return_counts=True)
-    repeated = values[counts > 1]
+    files = [staged / f"ids-{i:05d}.npy" for i in range(len(parsed))]
+    repeated = _repeated(files, sum(r["rows"] for r in parsed))
     if len(repeated) == 0:
         return {}
-    taken, seen, renames = set(values.tolist()), dict[str, int](), dict[int, dict[int, str]]()
-    for unit, found in enumerate(hashes):
-        for key, name in _rows_at(staged, unit, np.flatnonzero(np.isin(found, repeated))):
+    # Whether a new id is free is asked of all hashes at once: only runs with clashes hold them in memory.
+    taken, made = np.sort(np.concatenate([np.load(file) for file in files])), set[int]()
+    seen, renames = dict[str, int](), dict[int, dict[int, str]]()
+    for unit, file in enumerate(files):
+        for key, name in _rows_at(staged, unit, np.flatnonzero(np.isin(np.load(file), repeated))):
             if name not in seen:
                 seen[name] = 1
                 continue
-            renames.setdefault(unit, {})[key] = _free(name, seen, taken)
+            renames.setdefault(unit, {})[key] = _free(name, seen, taken, made)
     return renames
+
+
+def _repeated(files: Sequence[Path], rows: int) -> npt.NDArray[np.uint64]:
+    """The hashes that stand more than once, found by ranges of hashes, so that a few are in memory at one time."""
+    ranges, found = rows // HASHES_AT_ONCE + 1, [np.empty(0, np.uint64)]
+    for number in range(ranges):
+        low, high = (np.uint64(min((n << 64) // ranges, (1 << 64) - 1)) for n in (number, number + 1))
+        some = [h[(h >= low) & ((h < high) | (number == ranges - 1))] for h in map(np.load, files)]
+        values = np.sort(np.concatenate(some)) if some else found[0]
+        found.append(np.unique(values[1:][values[1:] == values[:-1]]))
+    return np.concatenate(found)
 
 
 def _rows_at(staged: Path, unit: int, rows: npt.NDArray[np.int64]) -> Iterator[tuple[int, str]]:
@@ -187,14 +196,16 @@ def _rows_at(staged: Path, unit: int, rows: npt.NDArray[np.int64]) -> Iterator[t
         yield from zip(table["row_key"].to_pylist(), table["id"].to_pylist(), strict=True)
 
 
-def _free(name: str, seen: dict[str, int], taken: set[int]) -> str:
+def _free(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str:
+    """The next `id#n` that no row has: its hash is neither in `taken` (sorted) nor in `made`, which it joins."""
     while True:
         seen[name] += 1
-        made = f"{name}#{seen[name]}"
-        mark = int(_hash_ids(pa.array([made]))[0])
-        if mark not in taken:
-            taken.add(mark)
-            return made
+        new = f"{name}#{seen[name]}"
+        mark = hash_values(pa.array([new]))[0]
+        at = int(np.searchsorted(taken, mark))
+        if int(mark) not in made and (at == len(taken) or taken[at] != mark):
+            made.add(int(mark))
+            return new
 
 
 def place_unit(staged: Path, data: Path, index: int, payload: tuple[list[dict[str, Any]], dict[int, str]]) -> Result:

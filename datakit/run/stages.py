@@ -15,7 +15,7 @@ from datakit.errors import DatakitError
 from datakit.manifest import Count, Ledger, Shard, data_dir, load
 from datakit.run.aside import Beside, earlier
 from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
-from datakit.run.work import Result, Work
+from datakit.run.work import Result, Work, crc32
 from datakit.stage import ReduceStage, Stage, split
 from datakit.write import Split, put, read_shard, settle
 
@@ -95,7 +95,7 @@ def _reduce(
     def reduce(_: int, __: Any) -> Result:
         files = [sketches / f"{i:05d}.arrow" for i in range(len(shards))]
         facts = stage.reduce(files, out, workers=run.executor.workers)
-        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size]]}
+        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, crc32(out)]]}
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
     for alarm in result["facts"].get("alarms", []):
@@ -148,9 +148,9 @@ def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, index: int, pa
             rows, size = rows + batch.num_rows, size + batch.nbytes
         assert writer is not None, "read_shard yields at least one batch"
         writer.close()
-    written = aside.stat().st_size
+    written = [aside.stat().st_size, crc32(aside)]
     put(aside, sketches / f"{index:05d}.arrow")
-    return {"rows": rows, "bytes": size, "files": [[f".work/sketches/{index:05d}.arrow", written]]}
+    return {"rows": rows, "bytes": size, "files": [[f".work/sketches/{index:05d}.arrow", *written]]}
 
 
 def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: int, path: str) -> Result:

@@ -25,6 +25,18 @@ def _is_ascii(block):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def hash_values(data, offsets, out):  # type: ignore[no-untyped-def]
+    """A 64-bit hash of the bytes of each value (uint64 per row): FNV-1a, then the finalizer of MurmurHash3."""
+    for row in range(len(offsets) - 1):
+        h = np.uint64(0xCBF29CE484222325)
+        for i in range(offsets[row], offsets[row + 1]):
+            h = (h ^ np.uint64(data[i])) * np.uint64(0x100000001B3)
+        h = (h ^ h >> np.uint64(33)) * np.uint64(0xFF51AFD7ED558CCD)
+        h = (h ^ h >> np.uint64(33)) * np.uint64(0xC4CEB9FE1A85EC53)
+        out[row] = h ^ h >> np.uint64(33)
+
+
+@njit(cache=True, nogil=True)
 def decode(data, i, end):  # type: ignore[no-untyped-def]
     """(code point, bytes) of the UTF-8 character that begins at byte i; U+FFFD and 1 where the row ends inside it."""
     lead = np.int64(data[i])
@@ -42,11 +54,9 @@ def decode(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def may_not_be_nfc(data, offsets, pages, entries):  # type: ignore[no-untyped-def]
-    """Rows that NFC may change (bool per row): the quick check of UAX #15, exact for "no", cautious for "yes"."""
-    rows = len(offsets) - 1
-    suspect = np.zeros(rows, dtype=np.bool_)
-    for row in range(rows):
+def may_not_be_nfc(data, offsets, pages, entries, suspect):  # type: ignore[no-untyped-def]
+    """Set `suspect` (bool per row, false) where NFC may change a row: the quick check of UAX #15, exact for "no"."""
+    for row in range(len(offsets) - 1):
         i, end = offsets[row], offsets[row + 1]
         previous_class = np.uint32(0)
         while i < end:
@@ -70,7 +80,6 @@ def may_not_be_nfc(data, offsets, pages, entries):  # type: ignore[no-untyped-de
                 previous_class = combining
             if suspect[row]:
                 break
-    return suspect
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -35,7 +35,7 @@ def _mix(state):  # type: ignore[no-untyped-def]
     return state ^ state >> _HALF
 
 
-# A copy of _kernels.decode: numba's cache keeps an inlined kernel of another file as it was after that file is edited.
+# A copy of _kernels.decode, since numba's own cache keeps an inlined kernel of another file as it was after an edit.
 @njit(cache=True, nogil=True)
 def _decode(data, i, end):  # type: ignore[no-untyped-def]
     """(code point, bytes) of the UTF-8 character at byte i; U+FFFD and 1 where the row ends inside it."""
@@ -171,10 +171,7 @@ def _hash_word(eights, begin, end):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def hash_words(data, begin, end, pages, entries, folds, scratch, out):  # type: ignore[no-untyped-def]
-    """Write the hashes of one row's words to `out` (uint64, at least (end - begin) // 2 + 1) and return how many.
-
-    `scratch` (uint64) holds at least `scratch_length(end - begin)` values.
-    """
+    """Write the hashes of one row's words to `out` (uint64, at least (end - begin) // 2 + 1) and return how many."""
     size = _fold(data, begin, end, pages, entries, folds, scratch.view(np.uint8))
     words, start, inside = 0, 0, np.uint64(0)
     for block in range(0, size + 1, _BLOCK):
@@ -194,18 +191,12 @@ def hash_words(data, begin, end, pages, entries, folds, scratch, out):  # type: 
 
 
 @njit(cache=True, nogil=True)
-def scratch_length(size):  # type: ignore[no-untyped-def]
-    """How many uint64 a row of so many bytes needs: folding makes at most three bytes of one, then come zeros."""
-    return (3 * size >> 3) + 3 * _BLOCK
+def hash_all_words(data, offsets, pages, entries, folds, scratch, out, out_offsets):  # type: ignore[no-untyped-def]
+    """`hash_words` for every row, one after another in `out`; writes where each row begins to `out_offsets`.
 
-
-@njit(cache=True, nogil=True)
-def hash_all_words(data, offsets, pages, entries, folds, out, out_offsets):  # type: ignore[no-untyped-def]
-    """`hash_words` for every row, one after another in `out`; writes where each row begins to `out_offsets`."""
-    longest = 0
-    for row in range(len(offsets) - 1):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    scratch = np.empty(scratch_length(longest), dtype=np.uint64)
+    `scratch` is uint64, of at least 3/8 of the longest row's bytes and 192: folding makes at most three bytes of one,
+    then come zeros.
+    """
     at = 0
     for row in range(len(offsets) - 1):
         out_offsets[row] = at

@@ -5,14 +5,17 @@ import unicodedata
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.text import _kernels
-from datakit.text.buffers import string_array, string_buffers
+from datakit.native import Kernels
+from datakit.text.buffers import Bytes, Offsets, string_array, string_buffers
 from datakit.text.characters import character_table
 
 DIGEST_BYTES = 16
+
+_kernels = Kernels("datakit.text._kernels")
 
 
 def normalize(array: pa.Array) -> pa.Array:
@@ -42,16 +45,41 @@ def binary_digest(array: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(DIGEST_BYTES), len(array), buffers)
 
 
+def stated_digest(hashes: pa.Array) -> pa.Array:
+    """`digest`'s hex digits as the 16 bytes each that `binary_digest` gives."""
+    data, offsets = string_buffers(hashes)
+    digits = data[offsets[0] : offsets[-1]].tobytes()
+    buffers = [None, pa.py_buffer(bytes.fromhex(digits.decode()))]
+    return pa.Array.from_buffers(pa.binary(DIGEST_BYTES), len(hashes), buffers)
+
+
+def hash_values(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """A 64-bit hash of each value of a string array: for finding equal ones, which are to be compared themselves."""
+    data, offsets = string_buffers(array)
+    hashes = np.empty(len(array), dtype=np.uint64)
+    _kernels.hash_values(data, offsets, hashes)
+    return hashes
+
+
 def _compose(array: pa.Array) -> pa.Array:
     data, offsets = string_buffers(array)
     table = character_table()
-    suspect = _kernels.may_not_be_nfc(data, offsets, table.pages, table.entries)
+    suspect = may_not_be_nfc(data, offsets, table.pages, table.entries)
     if not suspect.any():
         return array
     texts = array.filter(pa.array(suspect)).to_pylist()
     return pc.replace_with_mask(
         array, pa.array(suspect), pa.array([unicodedata.normalize("NFC", text) for text in texts], type=array.type)
     )
+
+
+def may_not_be_nfc(
+    data: Bytes, offsets: Offsets, pages: npt.NDArray[np.uint16], entries: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.bool_]:
+    """Which texts NFC may change, bool (rows,): exact for false, cautious for true."""
+    suspect = np.zeros(len(offsets) - 1, dtype=np.bool_)
+    _kernels.may_not_be_nfc(data, offsets, pages, entries, suspect)
+    return suspect
 
 
 def _digests(array: pa.Array) -> bytes:

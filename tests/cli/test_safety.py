@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -172,20 +173,33 @@ def test_a_whole_run_with_output_leaves_its_manifest_there(datakit: Callable, pr
     assert datakit("verify", "whole").code == 0
 
 
-def test_a_sketch_that_was_cut_is_made_again(datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("harm", ["cut", "one bit", "gone"])
+@pytest.mark.parametrize("phase", ["sketches", "decisions"])
+def test_what_was_harmed_between_two_phases_is_made_again(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch, phase: str, harm: str
+) -> None:
     texts(project / "a.jsonl")
-    assert datakit("ingest", "a.jsonl", "--dataset", "x").code == 0
+    assert datakit("dedup", "a.jsonl", "--dataset", "x").code == 0
+    whole = (project / "manifests/x/dedup.json").read_bytes()
+    assert datakit("dedup", "--dataset", "x", "--threshold", "0.7").code == 0
     from datakit.dedup.stage import Dedup
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    shutil.rmtree(project / "data/x/dedup")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dedup, "reduce", stop)
+        patch.setattr(Dedup, "reduce" if phase == "sketches" else "decide", stop)
         assert datakit("dedup", "--dataset", "x").code == 130
-    (sketch,) = project.glob("data/x/dedup/*/.work/sketches/*.arrow")
-    sketch.write_bytes(sketch.read_bytes()[:40])
+    (file,) = project.glob(f"data/x/dedup/*/.work/{'sketches/*' if phase == 'sketches' else 'decisions'}.arrow")
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.unlink()
+    if harm != "gone":
+        file.write_bytes(data if harm == "one bit" else data[:40])
     assert datakit("dedup", "--dataset", "x").code == 0
+    assert (project / "manifests/x/dedup.json").read_bytes() == whole
+    assert datakit("verify", "manifests/x/dedup.json").code == 0
 
 
 def test_ids_without_text_are_told_which_stages_they_need(datakit: Callable, project: Path) -> None:

@@ -94,6 +94,17 @@ def test_many_rows_cut_anywhere_end_like_one_run(seed: int) -> None:
     assert apart == joint and len(joint) > 200
 
 
+def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
+    """Hundreds of kept rows share a band, so that their duplicates are looked up in the index of rare shingles."""
+    base, rng = prose(5, 30), random.Random(5)
+    flood = [" ".join([*base[:15], f"x{i}", *base[16:]]) for i in range(500)]
+    flood += [f"{text} {rng.choice(base)}" for text in rng.sample(flood, 60)]
+    rng.shuffle(flood)
+    joint, apart = jointly_and_apart([flood[:300], flood[300:]])
+    assert apart == joint and len(joint) >= 30
+    assert any(of.startswith("0:") and name.startswith("1:") for name, (_, of, _) in apart.items())
+
+
 @pytest.mark.parametrize("name", ["nodejs_13_versions_en", "react_docs_zh", "electron_8_langs"])
 def test_real_documents_end_like_one_run(shared: Path, name: str) -> None:
     with pa.input_stream(str(shared / f"corpora/web/{name}.jsonl.zst"), compression="zstd") as file:

@@ -197,6 +197,34 @@ def test_answers_that_call_different_tools_are_different(run_dedup: RunDedup) ->
     assert run_dedup(batch).rows == {}
 
 
+def test_a_preference_pair_is_one_row(run_dedup: RunDedup) -> None:
+    ask, good, bad = (" ".join(prose(seed, 40)) for seed in (1, 2, 3))
+
+    def side(role: str, text: str) -> list[dict[str, str]]:
+        return [{"role": role, "content": text}]
+
+    rows = [
+        (ask, good, bad),
+        (ask, good, bad),
+        (ask, bad, good),
+        (edited(prose(1, 40), 1, 0), good, "No."),
+        ("Why?", good, bad),
+    ]
+    batch = pa.record_batch(
+        {
+            "row_key": pa.array(range(len(rows)), pa.uint64()),
+            "id": [str(i) for i in range(len(rows))],
+            "prompt": pa.array([side("user", row[0]) for row in rows], MESSAGES),
+            "chosen": pa.array([side("assistant", row[1]) for row in rows], MESSAGES),
+            "rejected": pa.array([side("assistant", row[2]) for row in rows], MESSAGES),
+        }
+    )
+    assert run_dedup(batch, on="prompt").kept == ["0", "4"]
+    assert run_dedup(batch, on="answer").kept == ["0", "3"], "sets of shingles know no order"
+    assert run_dedup(batch).rows["1"] == ("exact_duplicate", "0", 1.0)
+    assert run_dedup(batch).rows["2"][:2] == ("near_duplicate", "0")
+
+
 def test_rows_of_a_flood_are_compared_once_each(run_dedup: RunDedup) -> None:
     words = prose(1, 300)
     outcome = run_dedup([" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(3000)])

@@ -150,7 +150,7 @@ def test_components_name_the_first_row_and_its_true_similarity() -> None:
     memory, address, length = laid_out(sets)
     bands = np.array([[1, 10], [1, 20], [2, 20], [3, 30]], dtype=np.uint64)
     buckets = find_buckets(lambda n: bands[:, n], 2, 4, MEMORY)
-    clusters = components(buckets, address, length)
+    clusters = components(buckets, address, length, MEMORY)
     assert len(memory) == 4
     assert clusters.survivor.tolist() == [-1, 0, 0, -1]
     assert clusters.similarity.tolist() == [1.0, 0.333, 0.0, 1.0]

@@ -48,3 +48,17 @@ def test_only_some_of_many_places_and_words_are_shown() -> None:
     assert len(shown) == 3 and shown[-1] == "and 28 more places"
     shown = differences("start " + "x " * 50, "start", most_words=3)
     assert click_free(shown[0]) == "start [-x x x … 47 more-]"
+
+
+def test_a_change_in_texts_of_megabytes_is_found_at_once() -> None:
+    many = "many equal words " * 300_000
+    shown = differences(many + "the end", many + "an end")
+    assert len(shown) == 1 and click_free(shown[0]).endswith("words [-the-] {+an+} end")
+    shown = differences("one " + many, "two " + many)
+    assert len(shown) == 1 and click_free(shown[0]).startswith("[-one-] {+two+} many equal")
+    shown = differences("a " + many + "the end", "b " + many + "an end")
+    assert [click_free(line) for line in shown][:2] == [
+        "… and what is behind it, which is too long to compare",
+        "[-a-] {+b+} many equal words many equal words many equal",
+    ]
+    assert differences(many, many + " ") == ["the texts differ in white space alone"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from datakit.text.normalize import binary_digest, digest, normalize
+from datakit.text.normalize import binary_digest, digest, hash_values, normalize, stated_digest
 
 # characters that NFC reorders, composes, replaces or leaves; every kind of white space; 1 to 4 bytes
 TRICKY = "aAe\u0301\u0316\u0327\u0344\u1161\u11a8\u1100\uac00\u093c\u0928\u2126\ufb01\u0f73\U0001d15e\U0001f600한가" + (
@@ -66,3 +66,16 @@ def test_digest_is_blake2b_of_the_bytes() -> None:
 def test_real_books_normalise_as_in_python(shared: Path) -> None:
     rows = pq.read_table(shared / "corpora/web/classic_books_en.parquet").slice(0, 8).column("text").combine_chunks()
     assert normalize(rows).to_pylist() == [reference(text) for text in rows.to_pylist()]
+
+
+def test_a_stated_digest_is_the_binary_digest():
+    texts = pa.array(["x", "one", "two", "", "three"]).slice(1)
+    assert stated_digest(digest(texts)) == binary_digest(texts)
+
+
+def test_equal_values_hash_equally_and_others_otherwise():
+    values = pa.array(["", "a", "b", "ab", "ba", "a" * 100, "a"])
+    hashes = hash_values(values).tolist()
+    assert hashes[1] == hashes[6]
+    assert len(set(hashes)) == 6
+    assert hash_values(values.slice(3, 2)).tolist() == hashes[3:5]

@@ -1,0 +1,103 @@
+"""Rows of other scripts, real ones, are found and kept as English ones are."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pytest
+
+from datakit.dedup.explain import compare
+from datakit.text.words import split_words
+from tests.dedup.conftest import documents
+from tests.dedup.test_stage import conversations, talk
+
+RunDedup = Callable[..., Any]
+
+DECLARATIONS = {"English": "eng", "Chinese": "cmn_hans", "Traditional Chinese": "cmn_hant", "Japanese": "jpn",
+                "Thai": "tha", "Arabic": "arb", "Hindi": "hin"}  # fmt: skip
+LEAST_WORDS = 120
+
+
+@pytest.fixture(scope="module")
+def articles(shared: Path) -> dict[str, list[str]]:
+    """The Universal Declaration of Human Rights by language, cut into rows of at least `LEAST_WORDS` words."""
+    rows: dict[str, list[str]] = {name: [""] for name in DECLARATIONS}
+    files = {file: name for name, file in DECLARATIONS.items()}
+    with pa.input_stream(str(shared / "corpora/language/udhr_paragraphs.jsonl.zst"), compression="zstd") as file:
+        for line in file.read().splitlines():
+            paragraph = orjson.loads(line)
+            if name := files.get(paragraph["file"]):
+                rows[name][-1] += paragraph["text"] + "\n"
+                if len(split_words(rows[name][-1])) >= LEAST_WORDS:
+                    rows[name].append("")
+    return {name: made[:-1] for name, made in rows.items()}
+
+
+def one_word_changed(text: str) -> str:
+    """The text with its middle word (a character, in scripts without spaces) put twice; the edges stay."""
+    half = len(text) // 2
+    if " " in text[half:]:
+        at = text.index(" ", half)
+        word = text[at:].split()[0]
+    else:
+        at, word = half, text[half]
+    return text[:at] + " " + word + text[at:]
+
+
+@pytest.mark.parametrize("name", DECLARATIONS)
+def test_planted_duplicates_are_found_and_distinct_rows_stay(
+    run_dedup: RunDedup, articles: dict[str, list[str]], name: str
+) -> None:
+    rows = articles[name]
+    assert len(rows) >= 7
+    near, equal = [one_word_changed(text) for text in rows], [f" {text}\n" for text in rows]
+    outcome = run_dedup([*rows, *near, *equal])
+    assert outcome.kept == [str(i) for i in range(len(rows))]
+    for i in range(len(rows)):
+        assert outcome.rows[str(len(rows) + i)][:2] == ("near_duplicate", str(i))
+        assert outcome.rows[str(len(rows) + i)][2] == compare(near[i], rows[i], 5).similarity > 0.85
+        assert outcome.rows[str(2 * len(rows) + i)] == ("exact_duplicate", str(i), 1.0)
+
+
+def test_languages_in_one_dataset_do_not_meet(run_dedup: RunDedup, articles: dict[str, list[str]]) -> None:
+    rows = [text for made in articles.values() for text in made]
+    assert run_dedup(rows).rows == {}
+
+
+@pytest.mark.parametrize("name", DECLARATIONS)
+def test_prompts_and_answers_are_compared_in_every_script(
+    run_dedup: RunDedup, articles: dict[str, list[str]], name: str
+) -> None:
+    a, b, c, *others = articles[name]
+    system = "".join(others) + "".join(others)[::-1]
+    rows = conversations(
+        talk(a, b, system),
+        talk(one_word_changed(a), c, system),  # the prompt again
+        talk(c, one_word_changed(b), system),  # the answer again
+        talk(one_word_changed(a), one_word_changed(b)),  # both, without the system prompt
+        talk(b, a, system),  # the same words, said by the other
+    )
+    assert run_dedup(rows, on="prompt").kept == ["0", "2", "4"]
+    assert run_dedup(rows, on="answer").kept == ["0", "1", "4"]
+    dropped = run_dedup(rows).rows
+    assert dropped["3"][:2] == ("near_duplicate", "0") and dropped["3"][2] > 0.8
+    assert {"1", "2"}.isdisjoint(dropped), "half of each is new"
+    assert run_dedup(rows, include_system=True).kept == ["0", "3"], "the system prompt is most of the others"
+
+
+@pytest.mark.parametrize("name", ["electron_8_langs.jsonl.zst", "opensource_guide_28_langs.jsonl.gz"])
+def test_every_drop_in_documents_of_many_languages_is_true(run_dedup: RunDedup, shared: Path, name: str) -> None:
+    compression = "zstd" if name.endswith(".zst") else "gzip"
+    with pa.input_stream(str(shared / "corpora/web" / name), compression=compression) as file:
+        records = [json.loads(line) for line in file.read().splitlines()]
+    records = records[:: max(len(records) // 340, 1)]
+    texts = [record["text"][:6000] for record in records]
+    texts += [one_word_changed(text) for text in texts[::7]]
+    outcome = run_dedup(documents(texts))
+    assert len(outcome.rows) >= len(texts) // 10
+    for dropped, (reason, of, similarity) in outcome.rows.items():
+        found = compare(texts[int(dropped)], texts[int(of)], 5)
+        assert found.similarity == similarity >= 0.75 and found.equal == (reason == "exact_duplicate")
