@@ -1,9 +1,9 @@
 """Causal attention that never crosses the sequences packed in one row.
 
-The model hands queries, keys and values to an `Attend`; there are two for training that agree, and one for
-generation. `masked_attention` is the reference: one masked product over whole rows. `grouped_attention` costs only
+The model hands queries, keys and values to an `Attend`; there are some for training that agree, and one in `sample`
+for generating. `masked_attention` is the reference: one masked product over whole rows. `grouped_attention` costs only
 what the sequences need: they move into groups of like length, each group is one batched product, and the results
-move back.
+move back. `cuda` has kernels for the same.
 
 Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
 H query heads, K key/value heads, R = H/K queries that share a key/value head, E head width.
@@ -227,25 +227,3 @@ class _Move(torch.autograd.Function):
 
 def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
     return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
-
-
-class CachedAttention:
-    """Attention for generation: keys and values of earlier positions are kept, so that a step costs one position."""
-
-    def __init__(self) -> None:
-        self._kept: dict[int, tuple[Tensor, Tensor]] = {}
-
-    @property
-    def length(self) -> int:
-        """Positions seen so far."""
-        return self._kept[0][0].shape[1] if self._kept else 0
-
-    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
-        """Attend to everything kept and to the new positions up to each query."""
-        if layer in self._kept:
-            k_BTKE, v_BTKE = (torch.cat(pair, 1) for pair in zip(self._kept[layer], (k_BTKE, v_BTKE), strict=True))
-        self._kept[layer] = (k_BTKE, v_BTKE)
-        new, seen = q_BTHE.shape[1], k_BTKE.shape[1]
-        mask_TT = torch.ones(new, seen, dtype=torch.bool, device=q_BTHE.device).tril(seen - new)
-        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_TT, enable_gqa=True).transpose(1, 2)
