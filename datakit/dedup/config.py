@@ -45,9 +45,7 @@ class DedupConfig:
         False, "write what a later run --against this one needs to know of its rows; takes 1.1 to 2.7 times their text"
     )
     against: str = option(
-        "",
-        "also drop what the dedup of this manifest (run with save_index) or one before it in the chain kept",
-        result=False,
+        "", "also drop what repeats a row that an earlier dedup kept: its manifest, run with save_index", result=False
     )
 
     def __post_init__(self) -> None:
