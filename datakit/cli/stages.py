@@ -133,7 +133,7 @@ def perplexity(inputs: tuple[str, ...], **flags: Any) -> None:
     do("perplexity", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("tokenize")
