@@ -89,6 +89,7 @@ def sequences(manifest: str) -> Iterator[dict[str, list[int]]]:
     """Every packed sequence on its own, labels aligned with its ids as TRL wants them."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     import numpy as np
+
     from train.data import PackedSet
 
     data = PackedSet.open(Path(manifest))
@@ -154,9 +155,8 @@ def main() -> None:
                 found = contender(a, name, file.name)
                 rounds[name].append(found)
                 print(json.dumps({"name": name} | found), file=sys.stderr, flush=True)
-    print(
-        "| | all tok/s | real tok/s | label tok/s | peak MiB | loss: first, last |\n| --- | --- | --- | --- | --- | --- |"
-    )
+    print("| | all tok/s | real tok/s | label tok/s | peak MiB | loss: first, last |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for name, turns in rounds.items():
         best = max(turns, key=lambda t: t["rates"][2])
         every, real, label = (f"{r:,.0f}" for r in best["rates"])

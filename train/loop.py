@@ -5,6 +5,7 @@ by the count of the whole optimizer step, so splitting a step into micro-batches
 """
 
 import contextlib
+import json
 import math
 import os
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
+from datakit.manifest import write_whole
 from train import checkpoint
 from train.average import WeightAverage
 from train.balance import Balance
@@ -92,6 +94,13 @@ class LoopConfig:
             raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
+
+
+def _shown(rows: Mapping[str, Any]) -> str:
+    return (
+        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, made of the source rows "
+        f"with row_key {rows['row_keys']}"
+    )
 
 
 class Interrupt:
@@ -288,9 +297,12 @@ class Trainer:
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
+        told, place = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
+        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": told}
+        write_whole(place, json.dumps(values, indent=1).encode() + b"\n")
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
-            f"the weights (last good step: {step - 1}). Its rows: {self.stream.data.describe(rows)}. "
+            f"the weights (last good step: {step - 1}). Its rows, also in {place}: {'; '.join(map(_shown, told))}. "
             f"Try a lower --lr or --dtype fp32, or look at those rows"
         )
 
