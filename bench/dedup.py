@@ -1,10 +1,11 @@
-"""Dedup: the signature kernel's speed, recall by similarity beside the theory, and the whole command beside datatrove.
+"""Dedup: the signature kernel's speed, recall by similarity beside the theory, and the whole command beside its peers.
 
-    python bench/dedup.py kernel  TEXTS.jsonl.zst...
+    python bench/dedup.py kernel  TEXTS... --memory-peer PYTHON
     python bench/dedup.py recall  TEXTS.jsonl.zst PAIRS.jsonl.zst    # pairs: {"a": id, "b": id, "jaccard_word5": ...}
-    python bench/dedup.py command TEXTS.jsonl.zst... --peer PYTHON   # PYTHON: peers/requirements-datatrove.txt
+    python bench/dedup.py command TEXTS... --cut 3000 --first 6668 --peer PYTHON --memory-peer PYTHON
 
-Both commands read the same uncompressed JSONL and write what they keep; runs alternate, the best of each counts.
+PYTHON is that of an environment with peers/requirements-datatrove.txt or peers/requirements-inmemory.txt. TEXTS are
+JSONL (compressed or not) or Parquet. All commands read the same uncompressed JSONL; runs alternate, the best counts.
 """
 
 import argparse
@@ -21,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from datakit.dedup._kernels_sets import shared_values
 from datakit.dedup.config import DedupConfig
@@ -30,11 +32,18 @@ from datakit.text.normalize import binary_digest, normalize
 from datakit.text.words import hash_words
 
 HERE = Path(__file__).resolve().parent
+Commands = dict[str, list[str]]
 
 
 def lines_of(path: Path) -> list[bytes]:
     with pa.input_stream(str(path)) as stream:
-        return stream.read().splitlines()
+        return list(stream.read().splitlines())
+
+
+def texts_of(path: Path) -> list[str]:
+    if path.suffix == ".parquet":
+        return list(pq.read_table(path, columns=["text"]).column("text").to_pylist())
+    return [json.loads(line)["text"] for line in lines_of(path)]
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
@@ -54,8 +63,8 @@ def batches_of(texts: pa.Array) -> list[pa.Array]:
     return [texts.slice(begin, end - begin) for begin, end in row_chunks(offsets, 16 << 20)]
 
 
-def kernel(paths: list[Path], repeats: int) -> None:
-    texts = pa.array([json.loads(line)["text"] for path in paths for line in lines_of(path)], pa.string())
+def kernel(inputs: list[Path], repeats: int, memory_peer: Path | None) -> None:
+    texts = pa.array([t for path in inputs for t in texts_of(path)], pa.string())
     config, batches, size = DedupConfig(), batches_of(texts), texts.nbytes / 1e6
     sets = [shingle_sets(batch, config.shingle_words) for batch in batches]
     values = f"{config.num_perm} values"
@@ -67,13 +76,17 @@ def kernel(paths: list[Path], repeats: int) -> None:
         "digest": lambda: [binary_digest(b) for b in batches],
     }
     seconds = {name: cpu_seconds(work, repeats) for name, work in works.items()}
-    print(
-        f"{len(texts)} texts, {size:.1f} MB, {sum(len(s.hashes) for s in sets) / 1e6:.1f} M distinct shingles; one core"
-    )
+    shingles = sum(len(s.hashes) for s in sets) / 1e6
+    print(f"{len(texts)} texts, {size:.1f} MB, {shingles:.1f} M distinct shingles; one core")
     for name, taken in seconds.items():
         print(f"  {name:<24} {size / taken:8.0f} MB per CPU second")
     whole = seconds["words + shingle sets"] + seconds[values]
     print(f"  {'text to signature':<24} {size / whole:8.0f} MB per CPU second, {len(texts) / whole:,.0f} texts")
+    for name in ("datasketch", "rensa") if memory_peer else ():
+        line = [str(memory_peer), str(HERE / "peers" / "inmemory.py"), "kernel", name, *map(str, inputs)]
+        said = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
+        speed = said["bytes"] / 1e6 / said["cpu"]
+        print(f"  {name:<24} {speed:8.1f} MB per CPU second: ours is {size / whole / speed:.1f} times as fast")
 
 
 def recall(texts_path: Path, pairs_path: Path, seeds: int) -> None:
@@ -105,50 +118,70 @@ def recall(texts_path: Path, pairs_path: Path, seeds: int) -> None:
             print(f"{bucket} {share:7.3f} {expected:8.3f} {share - expected:+.3f}")
 
 
-def timed(command: list[str], output: Path) -> tuple[float, float]:
-    """(wall, processor) seconds of a command with all its processes."""
+def timed(command: list[str], output: Path) -> tuple[float, float, str]:
+    """(wall, processor) seconds of a command with all its processes, and what it printed."""
     shutil.rmtree(output, ignore_errors=True)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stderr}")
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
-def kept_rows(name: str, output: Path) -> int:
+def write_documents(paths: list[Path], cut: int, first: int, folder: Path) -> list[Path]:
+    """Each file's texts, cut into documents of so many characters (0: whole), the first so many, as JSONL."""
+    folder.mkdir()
+    made = []
+    for number, path in enumerate(paths):
+        texts = texts_of(path)
+        parts = [t[i : i + cut] for t in texts for i in range(0, len(t), cut)] if cut else texts
+        rows = [json.dumps({"id": f"{number}-{i}", "text": t}) for i, t in enumerate(parts[:first] if first else parts)]
+        made.append(folder / f"{path.name.split('.')[0]}.jsonl")
+        made[-1].write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return made
+
+
+def commands(inputs: list[Path], folder: Path, workers: int, peer: Path | None, memory_peer: Path | None) -> Commands:
+    """Every program's command line; the folder `datakit` and the like in `folder` is its output."""
+    names = list(map(str, inputs))
+    ours = [sys.executable, "-m", "datakit", "dedup", *names, "--kind", "text", "--workers", str(workers)]
+    found: Commands = {"datakit": [*ours, "--output", str(folder / "datakit")]}
+    if peer:
+        script = str(HERE / "peers" / "minhash_datatrove.py")
+        found["datatrove"] = [str(peer), script, str(inputs[0].parent), str(folder / "datatrove"), str(workers)]
+    for name in ("datasketch", "rensa") if memory_peer else ():
+        found[name] = [str(memory_peer), str(HERE / "peers" / "inmemory.py"), "search", name, *names]
+    return found
+
+
+def kept_rows(name: str, output: Path, said: str, rows: int) -> int:
     if name == "datakit":
-        return json.loads((output / "manifest.json").read_text())["ledger"]["rows"]["kept"]
-    return sum(sum(1 for _ in gzip.open(path)) for path in (output / "kept").glob("*.jsonl.gz"))
+        return int(json.loads((output / "manifest.json").read_text())["ledger"]["rows"]["kept"])
+    if name == "datatrove":
+        return sum(sum(1 for _ in gzip.open(path)) for path in (output / "kept").glob("*.jsonl.gz"))
+    return rows - int(json.loads(said)["dropped"])
 
 
-def command(paths: list[Path], peer: Path | None, repeats: int, workers: int, folder: Path) -> None:
-    source, rows = folder / "in", 0
-    source.mkdir()
-    for path in paths:
-        lines = lines_of(path)
-        (source / path.name.removesuffix(".zst")).write_bytes(b"\n".join(lines) + b"\n")
-        rows += len(lines)
-    inputs = sorted(map(str, source.glob("*.jsonl")))
-    ours = [sys.executable, "-m", "datakit", "dedup", *inputs, "--kind", "text", "--workers", str(workers)]
-    commands = {"datakit": [*ours, "--output", str(folder / "datakit")]}
-    if peer:
-        script = HERE / "peers" / "minhash_datatrove.py"
-        commands["datatrove"] = [str(peer), str(script), str(source), str(folder / "datatrove"), str(workers)]
-    best = {name: (float("inf"), float("inf")) for name in commands}
-    for turn in range(repeats):
-        for name, line in commands.items():
-            wall, cpu = timed(line, folder / name)
-            best[name] = (min(best[name][0], wall), min(best[name][1], cpu))
-            print(
-                f"run {turn + 1} {name}: {wall:.2f} s, {cpu:.2f} CPU s, kept {kept_rows(name, folder / name)} of {rows}"
-            )
-    size = sum(Path(path).stat().st_size for path in inputs) / 1e6
+def command(inputs: list[Path], args: argparse.Namespace, folder: Path) -> None:
+    """Whole commands beside each other. The peers in memory only count duplicates; ours and datatrove write rows."""
+    rows, size = sum(len(lines_of(p)) for p in inputs), sum(p.stat().st_size for p in inputs) / 1e6
+    print(f"{rows} documents, {size:.1f} MB; {args.workers} workers")
+    best: dict[str, tuple[float, float]] = {}
+    for turn in range(args.repeats):
+        for name, line in commands(inputs, folder, args.workers, args.peer, args.memory_peer).items():
+            if turn and name == "datatrove" and args.datatrove_once:
+                continue
+            wall, cpu, said = timed(line, folder / name)
+            inner = f", of which its search {json.loads(said)['seconds']:.2f} s" if said.startswith("{") else ""
+            kept = kept_rows(name, folder / name, said, rows)
+            print(f"run {turn + 1} {name}: {wall:.2f} s, {cpu:.2f} CPU s{inner}, kept {kept} of {rows}", flush=True)
+            before = best.get(name, (wall, cpu))
+            best[name] = (min(before[0], wall), min(before[1], cpu))
+    mine = best["datakit"]
     for name, (wall, cpu) in best.items():
-        print(f"{name:<10} {rows / wall:9.1f} docs/s {size / wall:8.2f} MB/s   {rows / cpu:9.1f} docs/CPU s")
-    if peer:
-        ratios = [theirs / mine for mine, theirs in zip(best["datakit"], best["datatrove"], strict=True)]
-        print(f"datakit is {ratios[0]:.0f} times as fast, and needs {ratios[1]:.0f} times less processor time")
+        times = f"{wall / mine[0]:6.1f} x wall {cpu / mine[1]:6.1f} x CPU"
+        print(f"{name:<10} {wall:8.2f} s {rows / wall:9.0f} docs/s {size / wall:7.2f} MB/s {times}")
 
 
 def main() -> None:
@@ -156,17 +189,23 @@ def main() -> None:
     parser.add_argument("what", choices=["kernel", "recall", "command"])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--peer", type=Path, help="the python of an environment with datatrove")
+    parser.add_argument("--memory-peer", type=Path, help="the python of an environment with datasketch and rensa")
+    parser.add_argument("--datatrove-once", action="store_true", help="run datatrove in the first turn only")
+    parser.add_argument("--cut", type=int, default=0, help="characters of a document; 0: whole texts")
+    parser.add_argument("--first", type=int, default=0, help="documents of each file; 0: all")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=20)
     args = parser.parse_args()
-    if args.what == "kernel":
-        kernel(args.files, args.repeats)
-    elif args.what == "recall":
-        recall(*args.files, args.seeds)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            command(args.files, args.peer, args.repeats, args.workers, Path(folder))
+    if args.what == "recall":
+        recall(args.files[0], args.files[1], args.seeds)
+        return
+    with tempfile.TemporaryDirectory() as name:
+        inputs = write_documents(args.files, args.cut, args.first, Path(name) / "in")
+        if args.what == "kernel":
+            kernel(inputs, args.repeats, args.memory_peer)
+        else:
+            command(inputs, args, Path(name))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """`make bench`: every side-by-side comparison, one after another, on the corpora beside the repository.
 
-    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, tokenize
+    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, line, tokenize
 
-Peers get an environment of their own, bench/peers/.venv, from the pinned requirements; it is made once.
+Peers get environments of their own, bench/peers/.venv-NAME, from the pinned requirements; they are made once.
 """
 
 import argparse
@@ -12,29 +12,35 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PEER = HERE / "peers" / ".venv" / "bin" / "python"
 
 NODEJS = ["web/nodejs_v12_35_locales.jsonl.zst", "web/nodejs_13_versions_en.jsonl.zst"]
+CUT = ["--cut", "3000", "--first", "6668"]
+"""20,004 documents of the three files, 58 MB."""
+BOOKS = "web/classic_books_en.parquet"
 ENGLISH = ["web/rust_book_en.jsonl.zst", "web/electron_8_langs.jsonl.zst"]
-COMPARISONS: dict[str, tuple[str, list[str], list[str], bool]] = {
-    "dedup": ("dedup.py", ["command"], NODEJS, True),
-    "recall": ("dedup.py", ["recall"], [NODEJS[1], "neardup/nodejs_versions_pairs.jsonl.zst"], False),
-    "kernel": ("dedup.py", ["kernel"], NODEJS, False),
-    "filters": ("filters.py", [], ENGLISH, True),
-    "language": ("language.py", ["speed"], ["web"], False),
-    "tokenize": ("bpe.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, False),
+COMPARISONS: dict[str, tuple[str, list[str], list[str], dict[str, str]]] = {
+    "dedup": ("dedup.py", ["command", *CUT], [*NODEJS, BOOKS], {"--peer": "datatrove", "--memory-peer": "inmemory"}),
+    "recall": ("dedup.py", ["recall"], [NODEJS[1], "neardup/nodejs_versions_pairs.jsonl.zst"], {}),
+    "kernel": ("dedup.py", ["kernel", *CUT], [*NODEJS, BOOKS], {"--memory-peer": "inmemory"}),
+    "filters": ("filters.py", [], ENGLISH, {"--peer": "datatrove"}),
+    "language": ("language.py", ["speed"], ["web"], {}),
+    "line": ("line.py", ["--megabytes", "8", "../tokenizers/smollm"], [*NODEJS, *ENGLISH], {"--peer": "datatrove"}),
+    "tokenize": ("bpe.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, {}),
 }
-"""By name: script, its first arguments, its corpora, whether it needs the peers' environment."""
+"""By name: script, its first arguments, its corpora, flags that take the python of a peers' environment, and which."""
 
 
-def peer_python() -> str:
-    """The interpreter of the peers' environment, made where it is missing."""
-    if not PEER.exists():
-        print("making an environment for the peers ...", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", str(PEER.parents[1])], check=True)
-        pinned = HERE / "peers" / "requirements-datatrove.txt"
-        subprocess.run([str(PEER), "-m", "pip", "install", "--quiet", "-r", str(pinned)], check=True)
-    return str(PEER)
+def peer_python(name: str) -> str:
+    """The interpreter of a peers' environment, made where it is missing."""
+    folder = HERE / "peers" / f".venv-{name}"
+    python = str(folder / "bin" / "python")
+    if not (folder / "bin" / "made").exists():
+        print(f"making an environment for {name} ...", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        pinned = HERE / "peers" / f"requirements-{name}.txt"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "-r", str(pinned)], check=True)
+        (folder / "bin" / "made").touch()
+    return python
 
 
 def main() -> int:
@@ -51,10 +57,10 @@ def main() -> int:
         return 1
     failed = 0
     for name in asked.names or COMPARISONS:
-        script, first, files, needs_peer = COMPARISONS[name]
+        script, first, files, peers = COMPARISONS[name]
         places = [str(corpora / f) if f.startswith("../") else f for f in first]
         call = [sys.executable, str(HERE / script), *places, *(str(corpora / f) for f in files)]
-        call += ["--peer", peer_python()] if needs_peer else []
+        call += [word for flag, peer in peers.items() for word in (flag, peer_python(peer))]
         print(f"\n== {name}", flush=True)
         failed |= subprocess.run(call, env=os.environ | {"DATAKIT_SHARED": str(asked.shared)}, check=False).returncode
     return int(failed != 0)

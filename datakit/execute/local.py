@@ -1,13 +1,10 @@
 """The engine of this machine: threads, or processes for work that holds the interpreter lock."""
 
-import multiprocessing
-import multiprocessing.connection
 import os
 import random
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
@@ -44,7 +41,7 @@ class Local:
         pool = self._pool(processes)
         try:
             yield from _drive(pool, work, first, iterator, self.workers)
-        except BrokenProcessPool:
+        except BrokenExecutor:
             raise DatakitError(
                 "a worker process was killed (out of memory, perhaps). Finished work is kept: run the same command "
                 "again to go on, with fewer --workers if memory is short."
@@ -55,6 +52,9 @@ class Local:
     def _pool(self, processes: bool) -> Executor:
         if not processes:
             return ThreadPoolExecutor(self.workers, thread_name_prefix="datakit")
+        import multiprocessing  # with its pool a tenth of all imports, and most runs need none
+        from concurrent.futures import ProcessPoolExecutor
+
         return ProcessPoolExecutor(self.workers, multiprocessing.get_context("spawn"), initializer=_die_with_parent)
 
 
@@ -72,6 +72,8 @@ def _drive(pool: Executor, work: Callable[[T], R], first: list[T], rest: Iterato
 
 def _die_with_parent() -> None:
     """Ends this worker when its parent is gone, even by `kill -9`: the queue it reads from would never close."""
+    import multiprocessing.connection
+
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -15,6 +15,7 @@ from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import ConfigError
 from datakit.schema import MESSAGES
 from datakit.stage import split
+from tests.dedup.conftest import documents
 
 RunDedup = Callable[..., Any]
 WORDS = [f"word{i}" for i in range(3000)]
@@ -101,8 +102,17 @@ def test_a_budget_of_memory_changes_no_byte(
     scarce = Memory(4000, tmp_path)
     assert scarce.ranges(96 * len(texts)) > 64, "digests and bands are cut, and the tables of buckets lie on the disk"
     monkeypatch.setattr("datakit.dedup.stage.Memory", lambda size, folder: scarce)
+    monkeypatch.setattr("datakit.dedup.memory._PART_ROWS", 61)
+    monkeypatch.setattr("datakit.dedup.star._ROWS_AT_ONCE", 47)
     cut = run_dedup(texts, policy=policy, cut=100, workers=workers)
     assert (cut.decisions, cut.facts) == (expected.decisions, expected.facts)
+
+
+def test_rows_that_come_out_of_order_are_compared_in_the_order_of_their_keys(run_dedup: RunDedup) -> None:
+    texts = families(10, 200, seed=5)
+    rows = documents(texts)
+    mixed = rows.take(pa.array(random.Random(1).sample(range(len(texts)), len(texts))))
+    assert run_dedup(mixed, cut=50).decisions == run_dedup(rows).decisions
 
 
 def test_memory_is_no_part_of_what_a_result_depends_on() -> None:
