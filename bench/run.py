@@ -1,6 +1,6 @@
 """`make bench`: every side-by-side comparison, one after another, on the corpora beside the repository.
 
-    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, tokenize
+    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, line, tokenize
 
 Peers get environments of their own, bench/peers/.venv-NAME, from the pinned requirements; they are made once.
 """
@@ -24,6 +24,7 @@ COMPARISONS: dict[str, tuple[str, list[str], list[str], dict[str, str]]] = {
     "kernel": ("dedup.py", ["kernel", *CUT], [*NODEJS, BOOKS], {"--memory-peer": "inmemory"}),
     "filters": ("filters.py", [], ENGLISH, {"--peer": "datatrove"}),
     "language": ("language.py", ["speed"], ["web"], {}),
+    "line": ("line.py", ["--megabytes", "8", "../tokenizers/smollm"], [*NODEJS, *ENGLISH], {"--peer": "datatrove"}),
     "tokenize": ("bpe.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, {}),
 }
 """By name: script, its first arguments, its corpora, flags that take the python of a peers' environment, and which."""

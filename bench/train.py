@@ -36,7 +36,7 @@ from train.start import prepare  # noqa: E402
 
 def measure(config: SftConfig, trainer: Trainer, warmup: int, steps: int) -> dict[str, Any]:
     """Rates of `steps` optimizer steps after `warmup`."""
-    batches = iter(trainer.stream)
+    batches = trainer.stream.packets()
     rates, losses, cpu = [], [], []
     for step in range(warmup + steps):
         before = time.process_time()

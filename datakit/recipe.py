@@ -12,10 +12,14 @@ from datakit.config import assign, build, check, options
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
 
-StageName = Literal["ingest", "normalize", "language", "dedup", "filter", "classify", "tokenizer", "tokenize", "pack"]
+StageName = Literal[
+    "ingest", "normalize", "language", "dedup", "filter", "classify", "perplexity", "tokenizer", "tokenize", "pack"
+]
 STAGES: tuple[StageName, ...] = get_args(StageName)
-"""Every stage, in the order that data usually flows. `tokenizer` trains one on the dataset; `classify` needs a
-model; `normalize` changes texts. These three are off by default."""
+"""Every stage, in the order that data usually flows. `tokenizer` trains one on the dataset; `classify` and
+`perplexity` need models; `normalize` changes texts. These four are off by default."""
+
+OFF: tuple[StageName, ...] = ("normalize", "classify", "perplexity", "tokenizer")
 
 KINDS = ("auto", "text", "sft", "preference")
 
@@ -26,6 +30,7 @@ CONFIGS: dict[StageName, str] = {
     "dedup": "datakit.dedup.config:DedupConfig",
     "filter": "datakit.filter.stage:FilterConfig",
     "classify": "datakit.filter.classifier:ClassifyConfig",
+    "perplexity": "datakit.filter.perplexity:PerplexityConfig",
     "tokenizer": "datakit.pack.train_tokenizer:TokenizerConfig",
     "tokenize": "datakit.pack.tokenize:TokenizeConfig",
     "pack": "datakit.pack.stage:PackConfig",
@@ -58,7 +63,7 @@ class Recipe:
     inputs: tuple[str, ...] = ()
     """Files, folders and globs, relative to the project."""
     kind: str = "auto"
-    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in ("normalize", "classify", "tokenizer"))
+    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in OFF)
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sections of the stages, as they were written."""
     path: Path | None = None

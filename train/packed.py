@@ -213,6 +213,8 @@ class Mixture:
 
     def places(self, rows: Int64) -> list[tuple[PackedSet, Int64, npt.NDArray[np.bool_]]]:
         """Each set that holds some of `rows`: the set, the rows' numbers in it, and which of `rows` they are."""
+        if len(self.sets) == 1:
+            return [(self.sets[0], rows, np.ones(len(rows), np.bool_))] if len(rows) else []
         of_row = np.searchsorted(self.first_rows, rows, side="right") - 1
         found = []
         for i in np.unique(of_row):

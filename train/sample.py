@@ -7,12 +7,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError
+from train.attention import Segments, grouped_attention
 from train.model import CausalLM
 
 
@@ -81,13 +83,17 @@ def generate(
     rooms = [min(config.max_new_tokens, model.config.max_positions - n) for n in lengths]
     widest = max(lengths)
     new_BT = torch.tensor([[0] * (widest - len(p)) + list(p) for p in prompts], device=device)
-    cache = PromptCache(torch.tensor([widest - n for n in lengths], device=device), widest + max(*rooms, 1))
+    padding_B, whole_BT = torch.tensor([widest - n for n in lengths], device=device), new_BT
+    cache = PromptCache(padding_B, widest + max(*rooms, 1))
     seen_BV = torch.zeros(len(prompts), model.config.vocab_size, dtype=torch.bool, device=device)
     for seen_V, prompt in zip(seen_BV, prompts, strict=True):
         seen_V[torch.tensor(list(prompt), device=device)] = True
     generators = [torch.Generator().manual_seed(config.seed + i) for i in range(len(prompts))]
     for made in range(max(rooms)):
-        hidden_BTD = model(new_BT, cache.positions(new_BT.shape[1]), cache)
+        if model.config.looks_back:
+            hidden_BTD = _of_the_whole(model, whole_BT, padding_B)
+        else:
+            hidden_BTD = model(new_BT, cache.positions(new_BT.shape[1]), cache)
         cache.length += new_BT.shape[1]
         chosen = choose(model.lm_head(hidden_BTD[:, -1]).float(), seen_BV, config, generators)
         rooms = [0 if token in stop_ids else room for token, room in zip(chosen, rooms, strict=True)]
@@ -95,7 +101,16 @@ def generate(
             return
         yield [token if made < room else None for token, room in zip(chosen, rooms, strict=True)]
         new_BT = torch.tensor(chosen, device=device)[:, None]
+        whole_BT = torch.cat((whole_BT, new_BT), 1)
         seen_BV.scatter_(1, new_BT, True)
+
+
+def _of_the_whole(model: CausalLM, ids_BT: Tensor, padding_B: Tensor) -> Tensor:
+    """Hidden states of all positions, for a model that looks at more of the tokens before than keys and values."""
+    (rows, width), padding = ids_BT.shape, padding_B.cpu().numpy()
+    segments = Segments.of_sequences(np.arange(rows) * width + padding, width - padding, rows, width).to(ids_BT.device)
+    hidden_BTD: Tensor = model(ids_BT, segments.positions_BT, grouped_attention(segments))
+    return hidden_BTD
 
 
 def choose(

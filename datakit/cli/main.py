@@ -18,6 +18,7 @@ COMMANDS = {
     "dedup": ("datakit.cli.stages:dedup", "Drop exact and verified near duplicates."),
     "filter": ("datakit.cli.stages:filter_", "Drop rows that fail the quality rules."),
     "classify": ("datakit.cli.stages:classify", "Keep the rows that a classifier scores best."),
+    "perplexity": ("datakit.cli.stages:perplexity", "Keep the rows that a language model knows best."),
     "classifier": ("datakit.cli.classifier:classifier", "Train a classifier from examples."),
     "tokenize": ("datakit.cli.stages:tokenize", "Turn rows into token ids and label spans."),
     "pack": ("datakit.cli.stages:pack", "Fit token sequences into rows and write the trainer's format."),

@@ -9,7 +9,7 @@ import click
 from datakit.cli.flags import StageCommand, common, flow, stage_flags
 from datakit.cli.tables import ledger_lines
 from datakit.manifest import data_dir, load
-from datakit.recipe import STAGES, load_recipe, write_recipe
+from datakit.recipe import OFF, STAGES, load_recipe, write_recipe
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 Inputs = click.argument("inputs", nargs=-1, metavar="[INPUTS]...")
@@ -51,7 +51,7 @@ def do(stage: str | None, inputs: tuple[str, ...], until: str | None = None, **f
 @click.option("--tokenizer", help="A tokenizer's file or folder; without one the recipe trains one on the dataset.")
 def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None) -> None:
     """Begin DATASET: write manifests/DATASET/recipe.toml with every option, its help and its default."""
-    stages = tuple(s for s in STAGES if s not in ("normalize", "classify") and (s != "tokenizer" or not tokenizer))
+    stages = tuple(s for s in STAGES if s not in OFF or (s == "tokenizer" and not tokenizer))
     path = write_recipe(Path.cwd(), dataset, kind, list(inputs), stages)
     if tokenizer:
         text = path.read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
     click.echo(f"wrote {path.relative_to(Path.cwd())}: read it, then `datakit run --dataset {dataset}`")
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @common
 @click.option("--until", type=click.Choice(STAGES), help="The last stage to run.")
 def run(until: str | None, **flags: Any) -> None:
@@ -108,9 +108,11 @@ def dedup(inputs: tuple[str, ...], **flags: Any) -> None:
 @Inputs
 @common
 @stage_flags("filter")
-def filter_(inputs: tuple[str, ...], **flags: Any) -> None:
+@click.option("--eval", "evals", multiple=True, help="Files of evaluation items: drop rows that hold some (also a,b).")
+def filter_(inputs: tuple[str, ...], evals: tuple[str, ...], sets: tuple[str, ...], **flags: Any) -> None:
     """Drop rows that fail the quality rules; thresholds are set like --set gopher_quality.min_words=30."""
-    do("filter", inputs, **flags)
+    named = (f"contamination.eval={','.join(evals)}",) if evals else ()
+    do("filter", inputs, sets=(*sets, *named), **flags)
 
 
 @click.command(cls=StageCommand, context_settings=CONTEXT)
@@ -120,6 +122,15 @@ def filter_(inputs: tuple[str, ...], **flags: Any) -> None:
 def classify(inputs: tuple[str, ...], **flags: Any) -> None:
     """Score rows with a classifier; keep those above a threshold, or the best share of all (--top 0.1)."""
     do("classify", inputs, **flags)
+
+
+@click.command(cls=StageCommand, context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("perplexity")
+def perplexity(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Measure rows with n-gram models of their language; drop the tail (CCNet). Run the language stage before it."""
+    do("perplexity", inputs, **flags)
 
 
 @click.command(cls=StageCommand, context_settings=CONTEXT)

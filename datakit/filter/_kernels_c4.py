@@ -1,7 +1,7 @@
 """The line pass of C4: which lines stay, what is in them, and the text without the others.
 
-Legend: N rows of the batch, C counts. Text is UTF-8 as Arrow guarantees it. Nearly all bytes are skipped over by a
-table of 256: only the ends of words, brackets and characters beyond ASCII are looked at.
+Legend: N rows of the batch, C counts. Text is UTF-8 as Arrow guarantees it. Nearly all bytes are skipped over, eight at
+a time: only the ends of words, brackets and characters beyond ASCII are looked at.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -9,6 +9,9 @@ table of 256: only the ends of words, brackets and characters beyond ASCII are l
 import numpy as np
 from numba import njit
 
+import datakit.filter._kernels_phrases as phrases
+from datakit.filter._kernels_bytes import below, first, load, same
+from datakit.filter._kernels_phrases import matches
 from datakit.text._kernels import decode
 
 COUNTS = (
@@ -35,20 +38,9 @@ SENTENCES, CITATIONS, CURLY, JUDGED_CURLY, LOREM, JUDGED_LOREM = range(9, 15)
 SPACE, BREAK, SPACELESS, TERMINAL, QUOTE = 1, 2, 32, 64, 128
 _LAST_UNMARKED = 0x0EFF  # Thai and Lao come before, the other scripts without spaces behind
 
-_PLAIN = 0
-_JAVASCRIPT = np.frombuffer(b"javascript", np.uint8)
-_LOREM = np.frombuffer(b"lorem ipsum", np.uint8)
-_TERMS = np.frombuffer(b"terms of use", np.uint8)
-_PRIVACY = np.frombuffer(b"privacy policy", np.uint8)
-_COOKIE_POLICY = np.frombuffer(b"cookie policy", np.uint8)
-_USES_COOKIES = np.frombuffer(b"uses cookies", np.uint8)
-_USE_COOKIES = np.frombuffer(b"use cookies", np.uint8)
-_USE_OF_COOKIES = np.frombuffer(b"use of cookies", np.uint8)
+_PLAIN, _CASE = 0, np.uint64(0x2020202020202020)
 _EDIT = np.frombuffer(b"[edit]", np.uint8)
 _CITATION_NEEDED = np.frombuffer(b"[citation needed]", np.uint8)
-
-_RARE = np.zeros(256, np.uint8)
-_RARE[[ord(c) for c in "jJkKvVfFpP"]] = 1  # one rare letter of every phrase
 
 
 @njit(nogil=True, cache=True)
@@ -62,12 +54,12 @@ def count(data, offsets, classes, kinds, min_words, max_chars, unfinished, javas
     """
     rows = offsets.size - 1
     out = np.zeros((len(COUNTS), rows), np.int64)
-    hits, hit_kinds = _room(offsets)
+    hits, hit_kinds = phrases.room(offsets)
     counts, nothing = np.empty(len(COUNTS), np.int64), np.empty(0, np.uint8)
     for row in range(rows):
         counts[:] = 0
         low, high = offsets[row], offsets[row + 1]
-        _phrases(data, low, high, hits, hit_kinds)
+        phrases.find(data, low, high, hits, hit_kinds)
         rules = (min_words, max_chars, unfinished, javascript, policy, False)
         _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, nothing, 0)
         out[:, row] = counts
@@ -82,14 +74,14 @@ def cut(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascr
     become new lines, and a blank line stays between lines that had one between them. Rows mostly in Thai and Lao lose
     nothing. Returns how many rows changed.
     """
-    hits, hit_kinds = _room(offsets)
+    hits, hit_kinds = phrases.room(offsets)
     counts = np.empty(len(COUNTS), np.int64)
     at, made = 0, 0
     out_offsets[0] = 0
     for row in range(offsets.size - 1):
         counts[:] = 0
         low, high = offsets[row], offsets[row + 1]
-        _phrases(data, low, high, hits, hit_kinds)
+        phrases.find(data, low, high, hits, hit_kinds)
         rules = (min_words, max_chars, unfinished, javascript, policy, True)
         end = _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, at)
         loses = counts[KEPT] < counts[LINES] or counts[CITATIONS] > 0
@@ -101,57 +93,6 @@ def cut(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascr
 
 
 @njit(nogil=True, cache=True)
-def _room(offsets):
-    """Room for the phrases of the longest row: each takes more than four bytes of its own."""
-    longest = 0
-    for row in range(offsets.size - 1):
-        longest = max(longest, offsets[row + 1] - offsets[row])
-    return np.empty(longest // 4 + 2, np.int64), np.empty(longest // 4 + 2, np.uint8)
-
-
-@njit(nogil=True, cache=True)
-def _is(data, at, low, high, phrase):
-    """Whether the bytes from `at` are the phrase, whatever the case of ASCII letters."""
-    if at < low or at + phrase.size > high:
-        return False
-    for i in range(phrase.size):
-        byte = data[at + i]
-        if (byte | 32 if 65 <= byte <= 90 else byte) != phrase[i]:
-            return False
-    return True
-
-
-@njit(nogil=True, cache=True)
-def _phrases(data, low, high, hits, hit_kinds):
-    """Where javascript, lorem ipsum and the phrases of policies are: places in order, then one behind the row."""
-    found = 0
-    for at in range(low, high):
-        if not _RARE[data[np.uintp(at)]]:
-            continue
-        letter = data[at] | 32
-        kind = 0
-        if letter == 106:  # j
-            kind = JAVASCRIPT if _is(data, at, low, high, _JAVASCRIPT) else 0
-        elif letter == 112:  # p, the seventh letter of its phrase
-            kind = LOREM if _is(data, at - 7, low, high, _LOREM) else 0
-        elif letter == 102:  # f
-            kind = POLICY if _is(data, at - 7, low, high, _TERMS) else 0
-        elif letter == 118:  # v
-            kind = POLICY if _is(data, at - 3, low, high, _PRIVACY) else 0
-        elif (
-            _is(data, at - 3, low, high, _COOKIE_POLICY)
-            or _is(data, at - 8, low, high, _USES_COOKIES)
-            or _is(data, at - 7, low, high, _USE_COOKIES)
-            or _is(data, at - 10, low, high, _USE_OF_COOKIES)
-        ):
-            kind = POLICY
-        if kind:
-            hits[found], hit_kinds[found] = at, kind
-            found += 1
-    hits[found] = high
-
-
-@njit(nogil=True, cache=True)
 def _citation(data, at, high):
     """Bytes of the citation mark that begins at `at` ("[12]", "[]", "[edit]", "[citation needed]"); 0 for none."""
     end = at + 1
@@ -160,7 +101,7 @@ def _citation(data, at, high):
     if end < high and data[end] == 93:
         return end + 1 - at
     for phrase in (_EDIT, _CITATION_NEEDED):
-        if _is(data, at, at, high, phrase):
+        if matches(data, at, at, high, phrase):
             return phrase.size
     return 0
 
@@ -173,8 +114,16 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
     last, said, begun, blank = 0, False, out_at, False  # `said`: something since the last sentence's end
     while at <= high:
         start = at
-        while at < high and kinds[data[np.uintp(at)]] == _PLAIN:
-            at += 1
+        while at + 8 <= high:
+            eight = load(data, at)
+            found = below(eight, 33) | same(eight | _CASE, 123)  # white space, what is not ASCII, "{" and "["
+            if found:
+                at += first(found)
+                break
+            at += 8
+        if at + 8 > high:  # what no eight bytes are left for
+            while at < high and kinds[data[np.uintp(at)]] == _PLAIN:
+                at += 1
         if at > start:
             chars += at - start
             last, end, said = np.int64(data[at - 1]), at, True
@@ -232,9 +181,9 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
             sentences += said
             lorem, javascript, policy = 0, 0, 0
             while hits[hit] < at:
-                lorem += hit_kinds[hit] == LOREM
-                javascript += hit_kinds[hit] == JAVASCRIPT
-                policy += hit_kinds[hit] == POLICY
+                lorem += hit_kinds[hit] == phrases.LOREM
+                javascript += hit_kinds[hit] == phrases.JAVASCRIPT
+                policy += hit_kinds[hit] == phrases.POLICY
                 hit += 1
             counts[LOREM] += lorem
             counts[CURLY] += curly

@@ -7,7 +7,8 @@ from numba import njit
 
 MIN_TOP, MAX_TOP, MIN_DUP, MAX_DUP = 2, 4, 5, 10  # n of the n-grams: the most frequent one, all duplicate ones
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST_SIZE = 4096
+_ONE, _GOLDEN = np.uint64(1), np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(nogil=True, cache=True)
@@ -32,66 +33,88 @@ def table_size(entries):
 
 
 @njit(nogil=True, cache=True)
-def number(keys, total, table, table_numbers, numbers, counts, firsts):
+def number(keys, total, table, numbers, counts, firsts):
     """Number equal keys alike, in order of their first occurrence; returns how many different ones there are.
 
     Fills numbers[i] of each key, counts[number] and firsts[number] (the i of the first occurrence). A key of 0 counts
-    as 1: keys are hashes, or pairs that never are 0.
+    as 1: keys are hashes, or pairs that never are 0. `table` (uint64, twice `table_size(total)`) holds a key and its
+    number side by side; it begins small and grows with the different keys, so that few of them stay in the cache.
     """
-    size = table_size(total)
-    mask = np.uint64(size - 1)
-    table[:size] = 0
+    limit = table_size(total)
+    size = min(limit, _FIRST_SIZE)
+    table[: 2 * size] = 0
     distinct = 0
     for i in range(total):
-        key = max(keys[i], np.uint64(1))
-        mixed = key * _GOLDEN
-        slot = (mixed ^ mixed >> np.uint64(32)) & mask
-        while table[slot] != 0 and table[slot] != key:
-            slot = (slot + np.uint64(1)) & mask
+        key = max(keys[np.uintp(i)], np.uint64(1))
+        slot = _slot(key, table, size)
         if table[slot] == 0:
-            table[slot], table_numbers[slot] = key, distinct
+            if 2 * distinct >= size and size < limit:
+                size = _grown(keys, distinct, table, size, limit, firsts)
+                slot = _slot(key, table, size)
+            table[slot], table[slot + _ONE] = key, distinct
             counts[distinct], firsts[distinct] = 0, i
             distinct += 1
-        number = table_numbers[slot]
-        numbers[i] = number
+        number = table[slot + _ONE]
+        numbers[np.uintp(i)] = number
         counts[number] += 1
     return distinct
 
 
 @njit(nogil=True, cache=True)
-def ngrams(
-    keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, table_numbers, chars, out
-):
+def _slot(key, table, size):
+    """Where a key is in the table, or would be."""
+    mixed = key * _GOLDEN
+    mask = np.uint64(size - 1)
+    slot = (mixed ^ mixed >> np.uint64(32)) & mask
+    while table[slot << _ONE] != 0 and table[slot << _ONE] != key:
+        slot = (slot + _ONE) & mask
+    return slot << _ONE
+
+
+@njit(nogil=True, cache=True)
+def _grown(keys, distinct, table, size, limit, firsts):
+    """Make the table four times as large; returns its size."""
+    size = min(4 * size, limit)
+    table[: 2 * size] = 0
+    for number in range(distinct):
+        key = max(keys[firsts[number]], np.uint64(1))
+        slot = _slot(key, table, size)
+        table[slot], table[slot + _ONE] = key, number
+    return size
+
+
+@njit(nogil=True, cache=True)
+def ngrams(keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, out):
     """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row; an n-gram is n * step words.
 
     An n-gram can repeat only where the (n-1)-grams at its place and at the next one do, so the places still worth a
     look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last word.
     Fills out: top 2..4-grams, then duplicate 5..10-grams counted as extra copies, then the same counted as all copies.
     """
-    number(keys, total_words, table, table_numbers, words, counts, firsts)
+    number(keys, total_words, table, words, counts, firsts)
     left = 0
-    for i in range(total_words):
-        if counts[words[i]] > 1:
-            places[left], numbers[left] = i, words[i]
-            left += 1
+    for i in range(total_words):  # written whether or not it stays: what stays is no branch that one could guess
+        places[left], numbers[left] = i, words[np.uintp(i)]
+        left += counts[np.uintp(words[np.uintp(i)])] > 1
     for length in range(2, MAX_DUP * step + 1):
         total = 0
         for i in range(left - 1):
-            if places[i + 1] == places[i] + 1:
-                keys[total] = np.uint64(numbers[i] + 1) << np.uint64(32) | np.uint64(words[places[i] + length - 1])
-                places[total] = places[i]
-                total += 1
+            place, next_place = places[np.uintp(i)], places[np.uintp(i + 1)]
+            last = words[np.uintp(place + length - 1)]
+            keys[np.uintp(total)] = np.uint64(numbers[np.uintp(i)] + 1) << np.uint64(32) | np.uint64(last)
+            places[np.uintp(total)] = place
+            total += next_place == place + 1
         if total < 2:
             return
-        distinct = number(keys, total, table, table_numbers, numbers, counts, firsts)
+        distinct = number(keys, total, table, numbers, counts, firsts)
         n = length // step if length % step == 0 else 0
         if MIN_TOP <= n <= MAX_TOP:
             out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, length, chars)
         left = 0
         for i in range(total):
-            if counts[numbers[i]] > 1:
-                places[left], numbers[left] = places[i], numbers[i]
-                left += 1
+            places[np.uintp(left)] = places[np.uintp(i)]
+            same = numbers[np.uintp(left)] = numbers[np.uintp(i)]
+            left += counts[np.uintp(same)] > 1
         if n >= MIN_DUP:
             extra = MAX_TOP - MIN_TOP + 1 + n - MIN_DUP
             out[extra + MAX_DUP - MIN_DUP + 1] = _covered(sizes, places, left, length)

@@ -5,7 +5,6 @@ one asked for; `datakit classifier train` makes one from examples.
 """
 
 import difflib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,15 +17,12 @@ from numpy.typing import NDArray
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from datakit.filter import models
+from datakit.filter import models, scores
 from datakit.stage import Decision
 from datakit.text.view import view
 
 if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel
-
-_SKETCH = pa.schema([pa.field("row_key", pa.uint64()), pa.field("score", pa.float64())])
-_CUT = pa.schema([pa.field("last_score", pa.float64()), pa.field("last_key", pa.uint64())])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,17 +55,19 @@ class ClassifyConfig:
 
 @dataclass(frozen=True, slots=True)
 class Classify:
-    """Fills `classifier_score`, rounded to 1e-3, and drops the rows that do not stay.
+    """Fills `classifier_score`, rounded to 1e-3, and drops the rows that score less than the threshold.
 
-    Reasons: `classifier.min_score`, `classifier.top`. With `top`, ceil(top * rows) rows stay: the best by score, of
-    equal scores those that came first. `cut` is the file that `reduce` wrote, in the stage that `bind` returns.
+    Reason: `classifier.min_score`. With `top` it is `ClassifyTop` that must be run: `for_kind` gives it.
     """
 
     name: ClassVar[str] = "classify"
     holds_gil: ClassVar[bool] = False
 
     config: ClassifyConfig = field(default_factory=ClassifyConfig)
-    cut: Path | None = None
+
+    def for_kind(self, kind: str) -> "Classify":
+        """The stage that looks at all rows before it decides about any, where a share of them is to stay."""
+        return ClassifyTop(config=self.config) if self.config.top else self
 
     def resources(self) -> dict[str, Any]:
         """Name and SHA-256 of the model.
@@ -96,60 +94,21 @@ class Classify:
             )
         model.probability(pa.array(["a"]), self.config.label)
 
-    def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The score of each row, where a share of them stays; else nothing needs to be known of the others."""
-        scores = self._scores(batch) if self.config.top else np.empty(0)
-        keys = batch.column("row_key").slice(0, len(scores))
-        return pa.record_batch([keys, pa.array(scores)], schema=_SKETCH)
-
-    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write the score and the key of the last row that stays to `out`."""
-        tables = [pa.ipc.open_file(pa.memory_map(str(path))).read_all() for path in sketches]
-        rows = pa.concat_tables(tables) if tables else _SKETCH.empty_table()
-        scores, keys = rows.column("score").to_numpy(), rows.column("row_key").to_numpy()
-        stays = int(np.ceil(round(self.config.top * len(scores), 6)))
-        order = np.lexsort((keys, -scores))[max(stays - 1, 0) : stays]
-        aside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-        with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, _CUT) as writer:
-            writer.write_table(pa.table([pa.array(scores[order]), pa.array(keys[order])], schema=_CUT))
-        aside.rename(out)
-        return (
-            {"classifier": {"top": self.config.top, "rows": stays, "last_score": float(scores[order][0])}}
-            if stays
-            else {}
-        )
-
-    def bind(self, out: Path) -> Self:
-        """The stage that carries out the cut in `out`."""
-        return replace(self, cut=out)
-
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Score the rows, and hold the scores against the threshold and the cut."""
-        scores = self._scores(batch)
-        low = scores < self.config.least
-        behind = self._behind(scores, batch) if self.config.top else np.zeros(len(scores), np.bool_)
-        reasons = pc.if_else(
-            pa.array(low),
-            "classifier.min_score",
-            pc.if_else(pa.array(behind), "classifier.top", pa.scalar(None, pa.string())),
-        )
-        detail = pc.binary_join_element_wise("score", pa.array(scores).cast(pa.string()), " ")
-        return Decision(
-            reasons=reasons,
-            detail=pc.if_else(pc.is_valid(reasons), detail, None),
-            columns={"classifier_score": pa.array(scores, pa.float32())},
-        )
+        """Score the rows, and hold the scores against the threshold."""
+        return self._decide(self._scores(batch), np.zeros(batch.num_rows, np.bool_))
 
-    def _behind(self, scores: NDArray[np.float64], batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        """bool[N]: rows that come after the last one that stays."""
-        assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        with pa.memory_map(str(self.cut)) as file:
-            cut = pa.ipc.open_file(file).read_all()
-        if not cut.num_rows:
-            return np.ones(len(scores), np.bool_)
-        last_score, last_key = cut.column("last_score")[0].as_py(), cut.column("last_key")[0].as_py()
-        keys = batch.column("row_key").to_numpy()
-        return np.asarray((scores < last_score) | ((scores == last_score) & (keys > last_key)))
+    def _decide(self, found: NDArray[np.float64], behind: NDArray[np.bool_]) -> Decision:
+        low = found < self.config.least
+        reasons = np.full(len(found), None, object)
+        reasons[behind], reasons[low] = "classifier.top", "classifier.min_score"
+        details = pc.binary_join_element_wise("score", pa.array(found).cast(pa.string()), " ")
+        drops = pa.array(low | behind)
+        return Decision(
+            reasons=pa.array(reasons, pa.string()),
+            detail=pc.if_else(drops, details, None),
+            columns={"classifier_score": pa.array(found, pa.float32())},
+        )
 
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
         """float64[N], rounded to 1e-3 as everything that decides."""
@@ -166,3 +125,49 @@ class Classify:
         from datakit.filter import fasttext_model  # numba takes a while to import: not before there is a model
 
         return fasttext_model.load(self._path())
+
+
+@dataclass(frozen=True, slots=True)
+class ClassifyTop(Classify):
+    """The same for the best share of all rows: each is scored once, in the sketch phase.
+
+    ceil(top * rows) rows stay: the best by score, of equal scores those that came first, less those under `min_score`.
+    Reasons: `classifier.min_score`, `classifier.top`. `cut` is the file that `reduce` wrote, in the stage that `bind`
+    returns.
+    """
+
+    cut: Path | None = None
+
+    def for_kind(self, kind: str) -> "Classify":
+        """This stage."""
+        return self
+
+    def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The score of each row."""
+        return pa.record_batch({"row_key": batch.column("row_key"), "score": pa.array(self._scores(batch))})
+
+    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
+        """Write all scores, and the score and the key of the last row that stays, to `out`."""
+        rows = scores.read(sketches)
+        found, keys = rows["score"].to_numpy(), rows["row_key"].to_numpy()
+        stays = int(np.ceil(round(self.config.top * len(found), 6)))
+        last = np.lexsort((keys, -found))[max(stays - 1, 0) : stays]
+        cut = {"score": found[last].tolist(), "key": keys[last].tolist()}
+        scores.save(out, keys, found, cut)
+        if not stays:
+            return {}
+        return {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"][0]}}
+
+    def bind(self, out: Path) -> Self:
+        """The stage that carries out the cut in `out`."""
+        return replace(self, cut=out)
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Hold the scores that were sketched against the threshold and the cut."""
+        assert self.cut is not None, "decide needs what reduce wrote: call bind first"
+        keys, cut = batch.column("row_key").to_numpy(), scores.cut(self.cut)
+        found = scores.saved(self.cut, keys)
+        behind = np.ones(len(found), np.bool_)
+        for last_score, last_key in zip(cut["score"], cut["key"], strict=True):  # none, where there are no rows
+            behind = (found < last_score) | ((found == last_score) & (keys > np.uint64(last_key)))
+        return self._decide(found, behind)

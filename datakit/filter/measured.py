@@ -7,7 +7,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from datakit.errors import InputError
-from datakit.filter.rules import has, part
+from datakit.filter import stop_words
+from datakit.filter.rules import has, labels, part
 from datakit.filter.signals import Signals, measure
 from datakit.text.view import On, view
 
@@ -37,7 +38,10 @@ class Measured:
     @functools.cached_property
     def signals(self) -> Signals:
         """The signals that all rule sets share."""
-        return measure(self.texts) if self.saved is None else Signals.from_batch(self.saved)
+        if self.saved is not None:
+            return Signals.from_batch(self.saved)
+        own = {"own_stop_words": stop_words.count(self.texts, labels(self.batch))}
+        return Signals(dict(measure(self.texts).counts) | own)
 
     @functools.cached_property
     def _counted(self) -> dict[str, Signals]:

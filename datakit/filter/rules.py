@@ -138,6 +138,15 @@ def _module(name: str) -> ModuleType:
     return _modules()[name]
 
 
+def labels(batch: pa.RecordBatch) -> pa.Array:
+    """string[N]: the language of each row, null where it is not known."""
+    return (
+        batch.column("lang").cast(pa.string())
+        if "lang" in batch.schema.names
+        else pa.nulls(batch.num_rows, pa.string())
+    )
+
+
 def check_ratios(config: Any) -> None:
     """For `__post_init__`: every `*_ratio` lies in 0..1, no other number is negative, no minimum exceeds its maximum.
 

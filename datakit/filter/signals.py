@@ -21,7 +21,7 @@ Ratios = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Counts of each row, all int64[N]; the names and what they count are those of `_kernels.SIGNALS`."""
+    """Counts of each row, all int64[N]; the names and what they count are those of `_kernels_signals.SIGNALS`."""
 
     counts: Mapping[str, Counts]
 
@@ -41,11 +41,11 @@ class Signals:
 
 def measure(texts: pa.Array) -> Signals:
     """Count everything in one pass; a null is an empty text."""
-    from datakit.filter import _kernels  # numba takes a while to import: not before there is text
+    from datakit.filter import _kernels, _kernels_signals  # numba takes a while to import: not before there is text
 
     data, offsets = string_buffers(texts)
     counted = _kernels.measure(data, offsets, classes())
-    return Signals(dict(zip(_kernels.SIGNALS, counted, strict=True)))
+    return Signals(dict(zip(_kernels_signals.SIGNALS, counted, strict=True)))
 
 
 def ratio(part: Counts, whole: Counts) -> Ratios:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option, section
 from datakit.errors import ConfigError
+from datakit.filter import stop_words
 from datakit.filter.edits import apply
 from datakit.filter.measured import Measured, kind_of
 from datakit.filter.rules import available, config_class, counting, has, judge, part
@@ -87,9 +88,9 @@ class Filter:
         return Filter(config=dataclasses.replace(self.config, rules=self.config.active(kind), on=on))
 
     def resources(self) -> dict[str, Any]:
-        """The Unicode version behind the character classes, and what the active rule sets name."""
+        """The versions behind the character classes and the stop words, and what the active rule sets name."""
         named = [part(n, "resources")(getattr(self.config, n)) for n in self.config.rules if has(n, "resources")]
-        return functools.reduce(operator.or_, named, {"unicode": UNICODE_VERSION})
+        return functools.reduce(operator.or_, named, {"unicode": UNICODE_VERSION, "stop_words": stop_words.version()})
 
     def open(self) -> None:
         """Load what the active rule sets need; the character table is built with the first batch."""

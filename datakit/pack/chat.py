@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from jinja2 import Template, TemplateError
 from tokenizers import Encoding, Tokenizer
 
 from datakit.errors import ModelError
-from datakit.pack.messages import Message, RenderError, tracked_messages, tracked_tools
+from datakit.pack.messages import Message, RenderError, of, tracked_messages, tracked_tools
 from datakit.pack.rendering import Rendering, Structure, unmarked, untagged
 from datakit.pack.sandbox import Sandbox
 from datakit.pack.templates import BUILT_IN
@@ -154,6 +155,23 @@ class ChatTokenizer:
             self._prompts[role] = asked[len(base) :] if asked.startswith(base) else ""
         return self._prompts[role]
 
+    @cached_property
+    def turn_end(self) -> tuple[int, ...]:
+        """The special token that ends an assistant's turn, and `eos_token` where that stands right behind it.
+
+        Told from a probe; empty where the template does not let itself be asked.
+        """
+        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
+        try:
+            rendering = self.render(tracked_messages(turns))
+        except RenderError:
+            return ()
+        said, asked = (next((b for _, b, tag in rendering.spans if of(tag) == i), 0) for i in (1, 2))
+        special = {*self.special.values(), self.eos_id}
+        found = [t for t in self.structure(rendering).tokens if said <= t[0] < asked and t[2] in special]
+        doubled = len(found) > 1 and found[1][0] == found[0][1] and found[1][2] == self.eos_id
+        return tuple(token for _, _, token in found[: 1 + doubled])
+
     def structure(self, rendering: Rendering) -> Structure:
         """Find the added tokens in the template's own text; tagged text has none."""
         tokens: list[tuple[int, int, int]] = []
@@ -191,12 +209,7 @@ class ChatTokenizer:
 
     def stop_ids(self) -> list[int]:
         """What ends a generation: `eos_token` and the special token that ends an assistant's turn, ascending."""
-        turn = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
-        rendering = self.render(tracked_messages(turn))
-        said = max((end for _, end, _ in rendering.spans), default=0)
-        special = set(self.special.values())
-        ends = (t for start, _, t in self.structure(rendering).tokens if start >= said and t in special)
-        return sorted({i for i in (next(ends, None), self.eos_id) if i is not None})
+        return sorted({i for i in (*self.turn_end[-1:], self.eos_id) if i is not None})
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """The text of ids."""

@@ -26,6 +26,7 @@ from datakit.pack.messages import (
     WIDTH,
     Message,
     RenderError,
+    of,
     plain_messages,
     plain_tools,
     tracked_messages,
@@ -122,11 +123,11 @@ class _Turns:
         self.tokenizer, self.whole, self.messages, self.tools = tokenizer, whole, messages, tools
         self.structure = structure
         ends = set(tokenizer.special.values()) | {tokenizer.eos_id}
-        self.ends = [(start, end) for start, end, token in structure.tokens if token in ends]
+        self.ends = [found for found in structure.tokens if found[2] in ends]
         self.own: defaultdict[int, list[Chars]] = defaultdict(list)
         """Where the text of each message stands, in order."""
         for a, b, tag in whole.spans:
-            self.own[_message(tag)].append((a, b))
+            self.own[of(tag)].append((a, b))
         numbers = range(len(messages))
         self.until = [0, *accumulate((max((b for _, b in self.own[k]), default=0) for k in numbers), max)]
         """Where the text of the messages before number i ends."""
@@ -142,13 +143,12 @@ class _Turns:
         own = self.own[i]
         start = self._marked(i, own) if self.whole.generated else self._found(i)
         last = max((b for _, b in own if b > start), default=start)
-        at = bisect_left(self.ends, (last, 0))
-        if at == len(self.ends):
-            raise RowError("labels_uncertain", f"no special token ends turn {i}: the model could not learn to stop")
-        end = self.ends[at][1]
+        if bisect_left(self.ends, (start, 0, 0)) < bisect_left(self.ends, (last, 0, 0)):
+            last = self._last_alone(i, start, last)
+        end = self._end(i, last)
         inside = bisect_right(self.whole.spans, start, key=lambda span: span[1])  # the first that ends behind the start
         while inside < len(self.whole.spans) and self.whole.spans[inside][0] < end:
-            if _message(self.whole.spans[inside][2]) != i:
+            if of(self.whole.spans[inside][2]) != i:
                 raise RowError("labels_uncertain", f"turn {i} runs into another message before its end token")
             inside += 1
         return start, end
@@ -157,13 +157,46 @@ class _Turns:
         """Where the generation block of turn `i` begins: blocks and assistant turns come in the same order."""
         before = bisect_left(self.answers, i)
         blocks = self.whole.generated
-        if len(blocks) != len(self.answers):
-            raise RowError(
-                "labels_uncertain", f"the template marks {len(blocks)} generation blocks, one a turn expected"
-            )
+        if len(blocks) != len(self.answers):  # a block more for what ends the conversation, say
+            blocks = tuple(block for block in blocks if own and block[0] <= own[0][0] < block[1])
+            before = 0
+        if not blocks:
+            raise RowError("labels_uncertain", f"the template marks no generation block for turn {i}")
         if any(a < blocks[before][0] or b > blocks[before][1] for a, b in own):
             raise RowError("labels_uncertain", f"turn {i} is partly outside its generation block")
-        return blocks[before][0]
+        return self._behind_header(i, blocks[before], own)
+
+    def _behind_header(self, i: int, block: Chars, own: list[Chars]) -> int:
+        """Where a block begins to say more than the generation prompt, which some templates put into it."""
+        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
+        start, first = block[0], min((a for a, _ in own), default=block[1])
+        for at in range(max(start - len(prompt), 0) + 1, start + 1) if prompt else ():
+            if start < at + len(prompt) <= first and self.whole.text.startswith(prompt, at):
+                return at + len(prompt)
+        return start
+
+    def _last_alone(self, i: int, start: int, last: int) -> int:
+        """Where the text of turn `i` ends if nothing follows it: the next header may say its text again, as gpt-oss
+        names a called function in that of the result."""
+        alone = self.tokenizer.render(tracked_messages(self.messages[: i + 1]), self.tools)
+        found = max((b for _, b, tag in alone.spans if of(tag) == i and b > start), default=start)
+        return found if found < last and alone.text[:found] == self.whole.text[:found] else last
+
+    def _end(self, i: int, last: int) -> int:
+        """Where the end token of turn `i`, whose text ends at `last`, ends: the one that ends a plain answer too, or
+        the first special token if that does not occur before the next message (a call that another one ends)."""
+        at = bisect_left(self.ends, (last, 0, 0))
+        if at == len(self.ends):
+            raise RowError("labels_uncertain", f"no special token ends turn {i}: the model could not learn to stop")
+        until = self.since[i + 1] if i + 1 < len(self.messages) else len(self.whole.text)
+        near = takewhile(lambda k: self.ends[k][0] < until, range(at, len(self.ends)))
+        usual = self.tokenizer.turn_end
+        at = next((k for k in near if self.ends[k][2] in usual[:1]), at)
+        _, end, token = self.ends[at]
+        for start, behind, following in self.ends[at + 1 : at + 2]:
+            if (token, following) == usual and start == end:
+                return behind
+        return end
 
     def _found(self, i: int) -> int:
         """Where turn `i` begins: known from a turn with the same words before it, or by rendering."""
@@ -220,11 +253,6 @@ class _Turns:
         """The start where `add_generation_prompt` adds nothing: behind a header, if the turn brings one."""
         probe = [*self.messages[:i], {"role": "assistant", "content": "probe"}]  # a call's marks are no header
         rendering = self.tokenizer.render(tracked_messages(probe), self.tools)
-        own = [a for a, _, tag in rendering.spans if _message(tag) == i and a >= base]
+        own = [a for a, _, tag in rendering.spans if of(tag) == i and a >= base]
         lead = rendering.text[base : min(own, default=base)]
         return base + len(lead) if lead.strip() and self.whole.text.startswith(lead, base) else base
-
-
-def _message(tag: int) -> int:
-    """The message that a tag is of; -1 for the tools."""
-    return (tag - 1) // WIDTH

@@ -16,6 +16,11 @@ TOOLS = 0
 Message = Mapping[str, Any]
 
 
+def of(tag: int) -> int:
+    """The message that a tag is of; -1 for the tools."""
+    return (tag - 1) // WIDTH
+
+
 class RenderError(ModelError):
     """Messages that a template fails on or refuses; the text says why."""
 

@@ -18,7 +18,7 @@ all little-endian. A packed row is one sequence and one document. It holds ids a
 
 **parquet** has a row for each packed row, in columns of lists of int32: `input_ids`; `labels`, aligned with them, -100
 where nothing is learnt (the model shifts them); `position_ids`, which begin at 0 with each sequence; `seq_lens`, the
-lengths of the row's sequences.
+lengths of the row's sequences, and the same under TRL's name for it, `seq_lengths`: its collator looks at no other.
 """
 
 from pathlib import Path
@@ -134,7 +134,7 @@ class ParquetWriter:
     """Writes a set as a Parquet table that Hugging Face `datasets` loads and a causal language model takes."""
 
     padded = False
-    COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens")
+    COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
 
     def __init__(self, prefix: Path, header: Header) -> None:
         self.header, self._beside = header, Beside(prefix, header)
@@ -160,7 +160,8 @@ class ParquetWriter:
         targets[starts] = IGNORED
         columns = [
             _lists(ids, lengths), _lists(targets, lengths),
-            _lists(np.arange(len(ids)) - np.repeat(starts, seq_lens), lengths), _lists(seq_lens, sequences),
+            _lists(np.arange(len(ids)) - np.repeat(starts, seq_lens), lengths),
+            *[_lists(seq_lens, sequences)] * 2,
         ]  # fmt: skip
         table = pa.Table.from_arrays(columns, schema=self._schema)
         rows = max(1, ROW_GROUP_TOKENS // self.header.stride)

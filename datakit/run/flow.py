@@ -18,6 +18,7 @@ STAGE_CLASSES = {
     "dedup": "datakit.dedup.stage:Dedup",
     "filter": "datakit.filter.stage:Filter",
     "classify": "datakit.filter.classifier:Classify",
+    "perplexity": "datakit.filter.perplexity:Perplexity",
     "tokenize": "datakit.pack.tokenize:Tokenize",
 }
 

@@ -180,6 +180,18 @@ def test_a_cut_text_has_exactly_the_lines_that_stay(text, config):
     assert "\n\n\n" not in made
 
 
+PHRASES = "javascript", "lorem ipsum", "terms of use", "privacy policy", "cookie policy", "uses cookies", "use cookies"
+
+
+@pytest.mark.parametrize("phrase", [*PHRASES, "use of cookies"])
+def test_a_phrase_is_found_wherever_it_stands(phrase):
+    texts = [f"{'x' * n} {phrase.title()} {'y' * 40}." for n in range(140)] + [" " * n + phrase for n in range(70)]
+    counts = c4.count(pa.array(texts), c4.Config()).counts
+    for i, text in enumerate(texts):
+        expected = reference(text, c4.Config())
+        assert {n: int(counts[n][i]) for n in expected} == expected, text
+
+
 def test_paragraphs_stay_apart_where_lines_between_them_are_cut():
     text = "The first is a sentence.\nno end\n\n\nmenu\n\nThe second is one too.\nAnd so is this.\n"
     assert edited(text) == "The first is a sentence.\n\nThe second is one too.\nAnd so is this."

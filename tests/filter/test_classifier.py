@@ -80,7 +80,7 @@ def mixed(count: int, seed: int) -> list[str]:
 def classify(manifest, **config) -> Classify:
     stage = Classify(config=build(ClassifyConfig, {"model": str(manifest)} | config, "classify"))
     stage.open()
-    return stage
+    return stage.for_kind("document")
 
 
 def reduced(stage: Classify, batches: list[pa.RecordBatch], folder) -> Classify:
@@ -187,6 +187,16 @@ def test_a_share_of_no_rows_is_no_trouble(manifest, tmp_path):
     empty = rows([]).cast(pa.schema([("row_key", pa.uint64()), ("text", pa.string())]))
     bound = reduced(classify(manifest, top=0.5), [empty], tmp_path)
     assert len(bound.decide(empty).reasons) == 0
+
+
+def test_rows_are_scored_once(manifest, tmp_path, monkeypatch):
+    assert not hasattr(classify(manifest), "sketch")
+    whole = rows(mixed(60, 6))
+    expected = classify(manifest).decide(whole).columns["classifier_score"]
+    bound = reduced(classify(manifest, top=0.5), [whole.slice(30), whole.slice(0, 30)], tmp_path)
+    monkeypatch.setattr(Classify, "_scores", None)
+    assert bound.decide(whole).columns["classifier_score"].equals(expected)
+    assert bound.decide(whole.slice(7, 9)).columns["classifier_score"].equals(expected.slice(7, 9))
 
 
 def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path):

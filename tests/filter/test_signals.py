@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.filter import _kernels, chars
+from datakit.filter import _kernels_signals, chars
 from datakit.filter.signals import Signals, measure
 from datakit.text import characters
 
@@ -187,6 +187,11 @@ EDGES = [
     "\ufeff\u200bzero width\u00a0no-break\u3000wide",
     "\U0010fffd\U000e0001 private and tags",
     "a\0b \0",
+    "a a\0 a\0\0 a a\0",
+    "seven77 eight888 nine99999 sixteen characte seventeen.charac eight888 nine99999",
+    "tail of the",
+    "\tindented\ttwice\t\n\t\n \u3000 \nend\u3000\n",
+    "…\n...\na..\na...\na....\na... \na...\u3000",
 ]
 
 
@@ -222,6 +227,42 @@ def test_repetitive_text_measures_as_the_plain_definition_says(text, times):
     assert row(measure(pa.array([text])), 0) == reference(text)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text("ab1.#\0\té\u3000", min_size=1, max_size=20), max_size=30), st.sampled_from(["", " ", "\n"]))
+def test_words_of_any_length_measure_alike_wherever_they_begin(words, between):
+    text = between.join(words)
+    shifted = measure(pa.array(["x" * n + text for n in range(9)])).counts
+    assert row(measure(pa.array([text])), 0) == reference(text)
+    assert [int(n) for n in shifted["chars"]] == [len(text) + n for n in range(9)]
+    assert row(measure(pa.array(["x" * 8 + text, text]).slice(1)), 0) == reference(text)
+
+
+def test_many_different_words_and_lines_measure_as_the_plain_definition_says():
+    words = [f"{n:x}" for n in range(9000)]
+    text = "\n".join(" ".join(words[i : i + 3]) for i in range(0, len(words), 3))
+    assert row(measure(pa.array([text + "\n" + text])), 0) == reference(text + "\n" + text)
+
+
+LONG = 1_000_000
+LONG_ROWS = {
+    "one word": ("a" * LONG, {"words": 1, "max_word_chars": LONG, "lines": 1, "dup_10gram_chars": 0}),
+    "one letter": ("a " * LONG, {"words": LONG, "top_2gram_chars": 2 * LONG, "all_dup_10gram_chars": LONG}),
+    "new lines": ("\n" * LONG, {"words": 0, "all_lines": LONG, "lines": 0, "paragraphs": 0, "line_breaks": LONG}),
+    "short lines": ("a\n" * LONG, {"words": LONG, "lines": LONG, "dup_lines": LONG - 1, "short_lines": LONG}),
+    "emoji": ("😀" * LONG, {"words": 1, "alpha_words": 0, "symbol_words": 1, "chars": LONG}),
+    "thai": ("ก" * LONG, {"words": LONG, "spaceless_words": LONG, "ngram_step": 4, "all_dup_10gram_chars": LONG}),
+    "han": ("中文" * (LONG // 2), {"kana_han_words": LONG, "ngram_step": 2, "top_4gram_chars": LONG}),
+    "dots": ("." * LONG, {"words": 1, "ellipses": LONG // 3, "ellipsis_lines": 1}),
+}
+
+
+@pytest.mark.parametrize("name", LONG_ROWS)
+def test_very_long_rows_measure_what_is_in_them(name):
+    text, expected = LONG_ROWS[name]
+    found = row(measure(pa.array([text])), 0)
+    assert {n: found[n] for n in expected} == expected
+
+
 def test_signals_do_not_depend_on_the_batch_around_a_row():
     texts = [*EDGES, None, "a longer row " * 300, *reversed(EDGES)]
     together = measure(pa.array(texts))
@@ -250,7 +291,7 @@ def test_signals_survive_being_saved_as_columns():
 
 def test_the_kernel_and_the_character_table_agree_on_the_flags():
     for flag in ("SPACE", "BREAK", "LETTER", "MARK", "NUMBER", "SPACELESS", "TERMINAL"):
-        assert getattr(chars, flag) == getattr(_kernels, flag)
+        assert getattr(chars, flag) == getattr(_kernels_signals, flag)
 
 
 def test_character_classes_are_those_of_python():

@@ -196,10 +196,11 @@ def test_prose_in_any_language_stays():
     assert verdicts(unknown) == [(None, None)] * len(texts)
 
 
-def test_stop_words_speak_of_english_only():
+def test_english_stop_words_speak_of_english_only():
     text = QUALITY["min_stop_words"][0]
     langs = ["en", "eng_Latn", "eng", None, "de", "und", "enm", "zh"]
-    found = verdicts(documents(*[text] * len(langs), lang=langs), rules=["gopher_quality"])
+    config = {"rules": ["gopher_quality"], "gopher_quality": {"stop_words": ["en"]}}
+    found = verdicts(documents(*[text] * len(langs), lang=langs), **config)
     assert [bool(reason) for reason, _ in found] == [True, True, True, True, False, False, False, False]
 
 

@@ -183,6 +183,47 @@ def test_qwen2_drops_tools_and_so_the_row_goes(qwen2):
         label(qwen2[0], [user("a"), {"role": "tool", "content": "42"}, says("b")])
 
 
+# The same rows on all three.
+
+
+def each(made: ByHand, name: str, row: list[dict], learnt: set[int]) -> ByHand:
+    if name == "qwen2" and row[0]["role"] != "system":
+        made.turn("system", "You are a helpful assistant.")
+    for i, m in enumerate(row):
+        if name == "minimind" and m["role"] == "assistant":
+            thought(made).text(m["content"].lstrip("\n"), i in learnt).special("<|im_end|>", i in learnt).text("\n")
+        elif name == "qwen2" and i and m["role"] == row[i - 1]["role"] == "assistant":
+            made.text(m["content"], i in learnt).special("<|im_end|>", i in learnt).text("\n")
+        else:
+            made.turn(m["role"], m["content"], i in learnt)
+    if name == "qwen2" and row[-1]["role"] == "user":
+        made.special("<|im_start|>").text("assistant\n")
+    return made
+
+
+LONG = [SYSTEM, *(m for k in range(20) for m in (user(f"q{k}"), says(f"a{k}")))]
+CASES = {
+    "many turns": (LONG, {*range(2, 41, 2)}, {}),
+    "the last turn": (LONG, {40}, {"train_on": "last"}),
+    "the last turn, then a question": ([user("a"), says("b"), user("c")], {1}, {"train_on": "last"}),
+    "from a turn on": (LONG, {*range(20, 41, 2)}, {"first": 19}),
+    "a turn of weight 0": ([user("a"), says("b", weight=0.0), user("c"), says("d", weight=0.5)], {3}, {}),
+    "the last turn has weight 0": ([user("a"), says("b"), user("c"), says("d", weight=0)], set(), {"train_on": "last"}),
+    "consecutive answers": ([user("a"), says("b"), says("c"), user("d"), says("e"), says("f")], {1, 2, 4, 5}, {}),
+    "an empty answer among others": ([user("a"), says(""), user("b"), says("c"), user(""), says("")], {1, 3, 5}, {}),
+    "white space around": ([user(" a\n"), says("  b \n\n"), user("\n\nc"), says(" ")], {1, 3}, {}),
+    "markers in what users write": ([SYSTEM | {"content": MARKERS}, user(MARKERS), says("b")], {2}, {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", ["smollm", "minimind", "qwen2"])
+def test_real_tokenizers_give_what_is_written_by_hand(real, load, name, case):
+    row, learnt, options = CASES[case]
+    expected = each(ByHand(real(name)), name, row, learnt).done()
+    assert ours(load(real(name)), row, **options) == expected
+
+
 # Other shapes of templates, on the trained tokenizer.
 
 HEAD = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
@@ -213,6 +254,80 @@ def test_a_beginning_that_changes_with_every_message_leaves_the_prompt_to_find_a
     made = ByHand(trained).text("4").turn("user", "q").turn("assistant", answer, True).turn("user", MARKERS)
     row = [user("q"), says(answer), user(MARKERS), says("x")]
     assert ours(tokenizer, row) == made.turn("assistant", "x", True).done()
+
+
+def test_eos_right_behind_a_turns_end_is_learnt_too(with_added, tmp_path):
+    """Cohere's way: <|END_RESPONSE|><|END_OF_TURN_TOKEN|>; generation stops at the second."""
+    done = "{% if m.role == 'assistant' %}{{ '<|done|>' }}{% endif %}"
+    tokenizer = with_added(HEAD + "{{ m.content }}" + done + TAIL + ASK, "<|done|>", special=True)
+    made = ByHand(tmp_path)
+    for content in ("b", "", "<|done|>"):
+        made.turn("user", "a").special("<|im_start|>").text("assistant\n").text(content, True).special("<|done|>", True)
+        made.special("<|im_end|>", True).text("\n")
+    assert ours(tokenizer, [user("a"), says("b"), user("a"), says(""), user("a"), says("<|done|>")]) == made.done()
+    assert tokenizer.stop_ids() == [2]
+
+
+def test_a_special_token_behind_a_call_does_not_end_the_turn(with_added, tmp_path):
+    """LFM2's way: a call between special tokens of its own, then the end token."""
+    calls = "{% if m.tool_calls %}{{ '<|call|>' + (m.tool_calls | tojson) + '<|called|>' }}{% endif %}"
+    tokenizer = with_added(HEAD + "{{ m.content }}" + calls + TAIL + ASK, "<|call|>", "<|called|>", special=True)
+    made = ByHand(tmp_path).turn("user", "q").special("<|im_start|>").text("assistant\n").special("<|call|>", True)
+    made.text('[{"name": "f"}]', True).special("<|called|>", True).special("<|im_end|>", True).text("\n")
+    row = [user("q"), says("", tool_calls='[{"name": "f"}]'), {"role": "tool", "content": "42"}, says("b")]
+    assert ours(tokenizer, row) == made.turn("tool", "42").turn("assistant", "b", True).done()
+
+
+def test_a_call_that_another_token_ends_is_learnt_up_to_it(with_added, tmp_path):
+    """Llama 3.1's <|eom_id|>: the plain end token comes only behind the next answer."""
+    end = "{% if m.tool_calls %}{{ (m.tool_calls | tojson) + '<|more|>' }}{% else %}{{ '<|im_end|>' }}{% endif %}"
+    tokenizer = with_added(HEAD + "{{ m.content }}" + end + "{{ '\n' }}{% endfor %}" + ASK, "<|more|>", special=True)
+    made = ByHand(tmp_path).turn("user", "q").special("<|im_start|>").text("assistant\n")
+    made.text('[{"name": "f"}]', True).special("<|more|>", True).text("\n").turn("tool", "42")
+    row = [user("q"), says("", tool_calls='[{"name": "f"}]'), {"role": "tool", "content": "42"}, says("b")]
+    assert ours(tokenizer, row) == made.turn("assistant", "b", True).done()
+
+
+def test_a_called_name_in_the_header_of_the_result_is_not_learnt(with_added, tmp_path):
+    """gpt-oss's way: <|start|>functions.NAME to=assistant."""
+    role = "{{ m.role if m.role != 'tool' else 'tool ' + messages[loop.index0 - 1].tool_calls[0].name }}"
+    head = "{% for m in messages %}{{ '<|im_start|>' }}" + role + "{{ '\\n' }}"
+    calls = "{% if m.tool_calls %}{{ m.tool_calls[0].name + '<|call|>' }}{% else %}"
+    tokenizer = with_added(head + calls + "{{ m.content + '<|im_end|>' }}{% endif %}{% endfor %}" + ASK, "<|call|>",
+                           special=True)  # fmt: skip
+    made = ByHand(tmp_path).special("<|im_start|>").text("user\nq").special("<|im_end|>").special("<|im_start|>")
+    made.text("assistant\n").text("look", True).special("<|call|>", True).special("<|im_start|>").text("tool look\n42")
+    made.special("<|im_end|>").special("<|im_start|>").text("assistant\n").text("b", True).special("<|im_end|>", True)
+    row = [user("q"), says("", tool_calls='[{"name": "look"}]'), {"role": "tool", "content": "42"}, says("b")]
+    assert ours(tokenizer, row) == made.done()
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_generation_block_may_begin_in_the_header_and_end_behind_the_end_token(with_added, trained, answer):
+    """As TRL patches ChatML."""
+    block = "{% generation %}{{ '\n' + m.content + '<|im_end|>\n' }}{% endgeneration %}"
+    others = "{% if m.role == 'assistant' %}{{ '<|im_start|>assistant' }}" + block + "{% else %}"
+    template = "{% for m in messages %}" + others + "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
+    made = ByHand(trained).turn("user", "a").turn("assistant", answer, True).turn("user", "c")
+    row = [user("a"), says(answer), user("c"), says("d")]
+    tokenizer = with_added(template + "{% endif %}{% endfor %}" + ASK)
+    assert ours(tokenizer, row) == made.turn("assistant", "d", True).done()
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_a_generation_block_more_for_what_ends_a_conversation(with_added, trained, answer):
+    """As TRL patches Phi-3."""
+    block = "{% if m.role == 'assistant' %}{% generation %}{{ m.content + '<|im_end|>' }}{% endgeneration %}{% else %}"
+    rest = "{{ m.content + '<|im_end|>' }}{% endif %}{{ '\n' }}{% endfor %}"
+    more = "{% if not add_generation_prompt %}{% generation %}{{ '!' }}{% endgeneration %}{% endif %}"
+    tokenizer = with_added(HEAD + block + rest + ASK + more)
+    row = [user("a"), says(answer), user("c"), says("d")]
+    if not answer:  # which block is the empty answer's?
+        with pytest.raises(RowError, match="marks no generation block for turn 1"):
+            label(tokenizer, row)
+        return
+    made = ByHand(trained).turn("user", "a").turn("assistant", answer, True).turn("user", "c")
+    assert ours(tokenizer, row) == made.turn("assistant", "d", True).text("!").done()
 
 
 def test_only_a_special_token_ends_a_turn(with_added):

@@ -1,0 +1,112 @@
+"""Bytes of UTF-8 text eight at a time, for the kernels of the filters. Arrays only.
+
+A mask has the highest bit of byte k set where byte k of eight is what was asked for. (Byte-parallel tests: Warren,
+Hacker's Delight, 2002.) LLVM makes one load of the eight in `load`.
+"""
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
+import numpy as np
+from numba import njit
+
+_EACH = np.uint64(0x0101010101010101)
+HIGH = np.uint64(0x8080808080808080)
+_LOW_SEVEN = np.uint64(0x7F7F7F7F7F7F7F7F)
+_CASE = np.uint64(0x2020202020202020)
+_ONE, _THREE, _TOP, _SHIFT = np.uint64(1), np.uint64(3), np.uint64(56), np.uint64(32)
+_ALL = np.uint64(2**64 - 1)
+_SEED, _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+
+
+@njit(nogil=True, cache=True)
+def load(data, at):
+    """The eight bytes from `at` on as one number, the first one lowest."""
+    value = np.uint64(0)
+    for k in range(8):
+        value |= np.uint64(data[np.uintp(at + k)]) << np.uint64(8 * k)
+    return value
+
+
+@njit(nogil=True, cache=True)
+def first(mask):
+    """Which byte is the first of a mask that is not 0."""
+    return np.int64((((mask & (~mask + _ONE)) - _ONE) & _EACH) * _EACH >> _TOP) - 1
+
+
+@njit(nogil=True, cache=True)
+def letters(eight):
+    """The mask of ASCII letters."""
+    lower = eight & _LOW_SEVEN | _CASE
+    return (lower + np.uint64(0x1F) * _EACH) & ~(lower + np.uint64(0x05) * _EACH) & ~eight & HIGH
+
+
+@njit(nogil=True, cache=True)
+def digits(eight):
+    """The mask of ASCII digits."""
+    low = eight & _LOW_SEVEN
+    return (low + np.uint64(0x50) * _EACH) & ~(low + np.uint64(0x46) * _EACH) & ~eight & HIGH
+
+
+@njit(nogil=True, cache=True)
+def below(eight, limit):
+    """The mask of bytes below `limit` (at most 128), and of those beyond ASCII; only its first one is sure."""
+    return ((eight - np.uint64(limit) * _EACH) & ~eight | eight) & HIGH
+
+
+@njit(nogil=True, cache=True)
+def same(eight, byte):
+    """The mask of bytes that are `byte`; only its first one is sure."""
+    apart = eight ^ np.uint64(byte) * _EACH
+    return (apart - _EACH) & ~apart & HIGH
+
+
+@njit(nogil=True, cache=True)
+def head(data, begin, end):
+    """The first eight of the bytes as `load` has them, or all where there are fewer, then zeros; at least one."""
+    size = min(end - begin, 8)
+    if begin + 8 <= data.size:
+        return load(data, begin) & _ALL >> np.uint64(64 - 8 * size)
+    value = np.uint64(0)
+    for k in range(size):
+        value |= np.uint64(data[np.uintp(begin + k)]) << np.uint64(8 * k)
+    return value
+
+
+@njit(nogil=True, cache=True)
+def mixed(value):
+    """A hash of 64 bits: different for different values."""
+    value = (value ^ _SEED) * _MULTIPLIER
+    return value ^ value >> _SHIFT
+
+
+@njit(nogil=True, cache=True)
+def hashed(data, begin, end):
+    """A 64-bit hash of the bytes; there is one at least. Of up to eight it is `mixed(head(...))` plus their number."""
+    state, size = np.uint64(0), np.uint64(end - begin)
+    while end - begin > 8:
+        state = mixed(state ^ load(data, begin))
+        begin += 8
+    return mixed(state ^ head(data, begin, end)) + size
+
+
+@njit(nogil=True, cache=True, inline="always")
+def decode(data, at):
+    """(code point, bytes) of the UTF-8 character that begins at `at`."""
+    lead = np.int64(data[at])
+    if lead < 0x80:
+        return lead, 1
+    if lead < 0xE0:
+        return (lead & 0x1F) << 6 | np.int64(data[at + 1]) & 0x3F, 2
+    if lead < 0xF0:
+        return (lead & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6 | np.int64(data[at + 2]) & 0x3F, 3
+    high = (lead & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
+    return high | (np.int64(data[at + 2]) & 0x3F) << 6 | np.int64(data[at + 3]) & 0x3F, 4
+
+
+@njit(nogil=True, cache=True)
+def before(data, at, low):
+    """Where the character begins that ends at `at`."""
+    at -= 1
+    while at > low and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
