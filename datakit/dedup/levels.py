@@ -70,7 +70,7 @@ class NgramsConfig:
     remove: Literal["auto", "document", "parts", "both"] = option(
         "auto", "rows whole, parts of their texts, or either as its share is; auto: both for texts, else document"
     )
-    part: Literal["line", "paragraph"] = option("line", "what is cut; n-grams do not reach from one part into the next")
+    part: Literal["line", "paragraph"] = option("line", "what is cut, where the n-grams within it are known")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
     false_positive_rate: float = option(0.001, "share of new n-grams that the full filter takes for known ones")
     min_words_left: int = option(50, "drop a row that was cut and keeps fewer words than this")

@@ -177,7 +177,7 @@ def test_texts_that_are_equal_once_their_lines_are_cut_are_exact_duplicates(data
 
 
 @pytest.mark.parametrize("command", ["dedup-lines", "dedup-spans"])
-def test_conversations_are_refused_before_any_work(datakit: Callable, project: Path, command: str) -> None:
+def test_conversations_are_refused_where_pieces_would_be_cut(datakit: Callable, project: Path, command: str) -> None:
     messages = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
     (project / "in.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
     said = datakit(command, "in.jsonl", "--output", "out")
