@@ -15,6 +15,7 @@ ARRAY_SHARE = (
     64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
 )
 _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
+_MAPPED_SHARE = 2  # what is mapped may stay in memory while all of it is no more than this part
 _PART_ROWS = 1 << 19
 
 
@@ -67,9 +68,11 @@ class Memory:
         return mapped
 
     def release(self) -> None:
-        """Give back the memory of all that is mapped. What is needed again is read again, mostly from the cache."""
-        for mapped in list(self._mapped):
-            _give_back(mapped)
+        """Give back the memory of all that is mapped, if that may be much; it is read again, mostly from the cache."""
+        mappings = list(self._mapped)
+        if sum(map(len, mappings)) > self.bytes // _MAPPED_SHARE:
+            for mapped in mappings:
+                _give_back(mapped)
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
