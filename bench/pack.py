@@ -1,10 +1,10 @@
 """Packing: density against best-fit decreasing over the whole set at once, and millions of tokens a second on one core.
 
-    python bench/pack.py ../shared/tokenizers/minimind ../shared/corpora/sft/gpteacher ../shared/corpora/sft/sharegpt_zh
+    python bench/pack.py ../shared/tokenizers/minimind ../shared/corpora/sft/{gpteacher,gsm8k/train.jsonl}
 
 Each corpus is tokenized first, which is not counted. Packing is timed from Arrow batches to bin2d on the disk, on the
-rows taken `--repeat` times over. Fails where best fit leaves a density below 0.99, or 0.2% below that of best-fit
-decreasing offline (Johnson 1973) on the same sequences.
+rows taken `--repeat` times over. Fails where best fit leaves a density below 0.99 that a lower bound on the rows does
+not excuse, or 0.2% below that of best-fit decreasing offline (Johnson 1973) on the same sequences.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from datakit.manifest import data_dir, load
+from datakit.pack.fit import fewest_rows
 from datakit.pack.stage import Pack, PackConfig
 from datakit.run.job import tables
 from datakit.write import read_shard
@@ -55,11 +56,13 @@ def offline_rows(lengths: list[int], stride: int) -> int:
     return rows
 
 
-def best_of_offline(batches: list[pa.RecordBatch], seq_len: int) -> float:
+def offline(batches: list[pa.RecordBatch], seq_len: int) -> tuple[float, float]:
+    """Density of best-fit decreasing over the whole set, truncated, and the most that whole sequences allow."""
     stride = seq_len + 1
-    lengths = np.concatenate([b.column("input_ids").value_lengths().to_numpy() for b in batches])
-    cut = np.minimum(lengths, stride).tolist()
-    return sum(cut) / (offline_rows(cut, stride) * stride)
+    lengths = np.concatenate([b.column("input_ids").value_lengths().to_numpy() for b in batches]).astype(np.int64)
+    cut = np.minimum(lengths, stride)
+    rows = offline_rows(cut.tolist(), stride), fewest_rows(cut, stride)
+    return cut.sum() / (rows[0] * stride), cut.sum() / (rows[1] * stride)
 
 
 def measured(batches: list[pa.RecordBatch], facts: dict, times: int, folder: Path, **options) -> tuple[float, float]:
@@ -85,7 +88,7 @@ def main() -> int:
             batches, facts = tokenized(corpus, args.tokenizer, folder)
             for seq_len in args.seq_len:
                 density, _ = measured(batches, facts, 1, folder / f"once{seq_len}", seq_len=seq_len)
-                offline = best_of_offline(batches, seq_len)
+                decreasing, most = offline(batches, seq_len)
                 speeds = {
                     packing: measured(batches, facts, args.repeat, folder / packing, seq_len=seq_len, packing=packing)[
                         1
@@ -93,8 +96,9 @@ def main() -> int:
                     for packing in ("best_fit", "concat")
                 }
                 said = "  ".join(f"{packing} {speed:.0f} Mtok/s" for packing, speed in speeds.items())
-                print(f"{corpus.stem:16} {seq_len:5}  density {density:.4f}  offline {offline:.4f}  {said}", flush=True)
-                failed |= density < max(LEAST, offline * (1 - BEHIND))
+                dense = f"density {density:.4f}  offline {decreasing:.4f}  at most {most:.4f}"
+                print(f"{corpus.stem:16} {seq_len:5}  {dense}  {said}", flush=True)
+                failed |= density < max(min(LEAST, most * (1 - BEHIND)), decreasing * (1 - BEHIND))
     return int(failed)
 
 

@@ -1,9 +1,9 @@
 """Causal attention that never crosses the sequences packed in one row.
 
-The model hands queries, keys and values to an `Attend`; there are two for training that agree, and one for
-generation. `masked_attention` is the reference: one masked product over whole rows. `grouped_attention` costs only
+The model hands queries, keys and values to an `Attend`; there are some for training that agree, and one in `sample`
+for generating. `masked_attention` is the reference: one masked product over whole rows. `grouped_attention` costs only
 what the sequences need: they move into groups of like length, each group is one batched product, and the results
-move back.
+move back. `cuda` has kernels for the same.
 
 Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
 H query heads, K key/value heads, R = H/K queries that share a key/value head, E head width.
@@ -22,6 +22,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 Int64 = npt.NDArray[np.int64]
+Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
 """Sequences are alike when they fill the same number of blocks of this many positions; measured on CPU."""
 
@@ -46,7 +47,7 @@ class Segments:
     """Flat positions of the real tokens, in the order of the groups."""
     slots_N: Tensor
     """Where each of them goes in the groups laid after one another."""
-    groups: tuple[tuple[int, int], ...]
+    groups: Groups
     """(S, W) of each group."""
 
     @classmethod
@@ -57,26 +58,20 @@ class Segments:
     @classmethod
     def of_sequences(cls, starts_S: Int64, lengths_S: Int64, rows: int, width: int) -> "Segments":
         """Segments of `rows` rows of `width` positions, from every sequence's flat start, ascending, and its length."""
-        order = np.argsort(-(-lengths_S // GROUP_WIDTH), kind="stable")
-        starts, lengths = starts_S[order], lengths_S[order]
-        widths = -(-lengths // GROUP_WIDTH) * GROUP_WIDTH
-        ends, count = np.cumsum(lengths), np.arange(int(lengths.sum()))
-        offset = count - np.repeat(ends - lengths, lengths)
-        tokens = offset + np.repeat(starts, lengths)
-        slots = offset + np.repeat(np.cumsum(widths) - widths, lengths)
-        row = starts_S // width
-        number = np.arange(len(row)) - np.searchsorted(row, row) + 1
-        positions, sequence = np.zeros((2, rows * width), np.int64)
-        positions[tokens] = offset
-        sequence[tokens] = np.repeat(number[order], lengths)
-        kinds, counts = np.unique(widths, return_counts=True)
-        return cls(
-            positions_BT=torch.from_numpy(positions.reshape(rows, width)),
-            sequence_BT=torch.from_numpy(sequence.reshape(rows, width)),
-            tokens_N=torch.from_numpy(tokens),
-            slots_N=torch.from_numpy(slots),
-            groups=tuple((int(s), int(w)) for s, w in zip(counts, kinds, strict=True)),
+        return cls.unfolded(*arranged(starts_S, lengths_S, width), rows, width)
+
+    @classmethod
+    def unfolded(cls, sequences_4S: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
+        """Segments of what `arranged` gives, token by token, on the device where `sequences_4S` is."""
+        starts, lengths, slots, number = sequences_4S
+        before = lengths.cumsum(0) - lengths
+        offset = torch.arange(tokens, device=starts.device) - repeated(before, lengths, tokens)
+        tokens_N = offset + repeated(starts, lengths, tokens)
+        positions, sequence = (
+            offset.new_zeros(rows * width).scatter_(0, tokens_N, x).view(rows, width)
+            for x in (offset, repeated(number, lengths, tokens))
         )
+        return cls(positions, sequence, tokens_N, offset + repeated(slots, lengths, tokens), groups)
 
     def doubled(self) -> "Segments":
         """The segments of rows in which every position stands twice."""
@@ -90,14 +85,32 @@ class Segments:
             groups=tuple((s, 2 * w) for s, w in self.groups),
         )  # fmt: skip
 
-    def pinned(self) -> "Segments":
-        """The same in memory that a GPU copies from by itself."""
-        return replace(self, **{n: getattr(self, n).pin_memory() for n in self.__slots__ if n != "groups"})
-
     def to(self, device: torch.device | str) -> "Segments":
         """The same on another device."""
         moved = {n: getattr(self, n).to(device, non_blocking=True) for n in self.__slots__ if n != "groups"}
         return replace(self, **moved)
+
+
+def arranged(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Groups, int]:
+    """Sequences in the order of their groups: (start, length, first slot, number in its row), the groups, all tokens.
+
+    `starts_S` are flat positions in rows of `width`, ascending.
+    """
+    order = np.argsort(-(-lengths_S // GROUP_WIDTH), kind="stable")
+    lengths = lengths_S[order]
+    widths = -(-lengths // GROUP_WIDTH) * GROUP_WIDTH
+    row = starts_S // width
+    number = np.arange(1, len(row) + 1) - np.searchsorted(row, row)
+    kinds, counts = np.unique(widths, return_counts=True)
+    table = np.stack([starts_S[order], lengths, np.cumsum(widths) - widths, number[order]])
+    return torch.from_numpy(table), tuple(zip(counts.tolist(), kinds.tolist(), strict=True)), int(lengths.sum())
+
+
+def repeated(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
+    """Each value as often as its count says, `total` in all."""
+    if values_S.device.type == "cpu":  # numpy's is eight times faster
+        return torch.from_numpy(np.repeat(values_S.numpy(), counts_S.numpy()))
+    return torch.repeat_interleave(values_S, counts_S, output_size=total)
 
 
 def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:
@@ -214,25 +227,3 @@ class _Move(torch.autograd.Function):
 
 def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
     return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
-
-
-class CachedAttention:
-    """Attention for generation: keys and values of earlier positions are kept, so that a step costs one position."""
-
-    def __init__(self) -> None:
-        self._kept: dict[int, tuple[Tensor, Tensor]] = {}
-
-    @property
-    def length(self) -> int:
-        """Positions seen so far."""
-        return self._kept[0][0].shape[1] if self._kept else 0
-
-    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
-        """Attend to everything kept and to the new positions up to each query."""
-        if layer in self._kept:
-            k_BTKE, v_BTKE = (torch.cat(pair, 1) for pair in zip(self._kept[layer], (k_BTKE, v_BTKE), strict=True))
-        self._kept[layer] = (k_BTKE, v_BTKE)
-        new, seen = q_BTHE.shape[1], k_BTKE.shape[1]
-        mask_TT = torch.ones(new, seen, dtype=torch.bool, device=q_BTHE.device).tril(seen - new)
-        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_TT, enable_gqa=True).transpose(1, 2)

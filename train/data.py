@@ -17,7 +17,8 @@ from torch.utils.data import IterableDataset
 
 from datakit.config import option, resolved
 from datakit.errors import ConfigError, IntegrityError
-from train.attention import Segments
+from datakit.pack.format import Header
+from train.attention import Groups, Segments, arranged, repeated
 from train.loss import IGNORED
 from train.order import Int64, MicroBatch, Order, Split, StepPlan
 from train.packed import Mixture as Mixture
@@ -80,18 +81,62 @@ class Batch:
         return self.label_pos_L[: self.labels], self.targets_L[: self.labels]
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same on another device; from pinned memory without waiting for the copy."""
-        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in ("ids_BT", "label_pos_L", "targets_L")}
+        """The same on another device."""
+        moved = {n: getattr(self, n).to(device) for n in ("ids_BT", "label_pos_L", "targets_L")}
         return replace(self, segments=self.segments.to(device), **moved)
 
-    def pinned(self) -> "Batch":
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A micro-batch as it travels to the device: little more than what is stored."""
+
+    ids_BS: Tensor
+    """(B, T + 1), of the stored dtype."""
+    sequences_4S: Tensor
+    """As `attention.arranged` has them."""
+    groups: Groups
+    tokens: int
+    runs_2R: Tensor | None
+    """Flat start and count of runs of labels; of plain text, where they are all but a sequence's last token."""
+    label_pos_L: Tensor | None
+    """Otherwise the labels' flat positions, the filling last."""
+    labels: int
+    rows: Int64
+
+    def pinned(self) -> "Packet":
         """The same in memory that a GPU copies from by itself."""
-        moved = {n: getattr(self, n).pin_memory() for n in ("ids_BT", "label_pos_L", "targets_L")}
-        return replace(self, segments=self.segments.pinned(), **moved)
+        names = ("ids_BS", "sequences_4S", "runs_2R", "label_pos_L")
+        return replace(self, **{n: t.pin_memory() for n in names if (t := getattr(self, n)) is not None})
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The micro-batch, unfolded on the device; from pinned memory nothing waits for the copies."""
+        (rows, width), ids_BS = self.ids_BS.shape, self.ids_BS.to(device, non_blocking=True).long()
+        pos_L = self._positions(device)
+        targets_L = ids_BS[:, 1:].flatten().index_select(0, pos_L)
+        targets_L[self.labels :] = IGNORED
+        table = self.sequences_4S.to(device, non_blocking=True)
+        return Batch(
+            ids_BT=ids_BS[:, :-1].contiguous(),
+            segments=Segments.unfolded(table, self.groups, self.tokens, rows, width - 1),
+            label_pos_L=pos_L, targets_L=targets_L, labels=self.labels, rows=self.rows, real_tokens=self.tokens,
+        )  # fmt: skip
+
+    def _positions(self, device: torch.device | str) -> Tensor:
+        if self.label_pos_L is not None:
+            return self.label_pos_L.to(device, non_blocking=True).long()
+        assert self.runs_2R is not None
+        starts, counts = self.runs_2R.to(device, non_blocking=True)
+        before = repeated(starts - (counts.cumsum(0) - counts), counts, self.labels)
+        return before + torch.arange(self.labels, device=before.device)
 
 
 def collate(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int, label_sizes: Sequence[int] = ()) -> Batch:
-    """The tensors of a micro-batch; missing rows are padding, so a bucket has one shape.
+    """`packet` unfolded on the CPU."""
+    return packet(data, micro, batch_rows, label_sizes).to("cpu")
+
+
+def packet(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int, label_sizes: Sequence[int] = ()) -> Packet:
+    """A micro-batch of `batch_rows` rows; missing ones are padding, so a bucket has one shape.
 
     `label_sizes` are counts that labels are filled up to; beyond the largest they are filled to every position.
 
@@ -100,22 +145,29 @@ def collate(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int, label
     """
     data, width = mixture(data), micro.width
     parts = [_gather(owner, own, np.flatnonzero(here), width) for owner, own, here in data.places(micro.rows)]
-    ids_BT = np.full((batch_rows, width), data.header.pad_id, np.int64)
-    for part in parts:
-        ids_BT[part.rows, : part.ids.shape[1]] = part.ids
-    joined = parts[0] if len(parts) == 1 else _joined(parts)
-    label_pos, targets, labels = joined.label_pos, joined.targets, len(joined.targets)
+    part = parts[0] if len(parts) == 1 else _joined(parts)
+    labels = int(part.runs[1].sum()) if part.runs is not None else len(part.label_pos)
+    runs, label_pos = part.runs, part.label_pos
     if label_sizes:
-        label_pos, targets = _filled(label_pos, targets, label_sizes, ids_BT.size)
-    return Batch(
-        ids_BT=torch.from_numpy(ids_BT),
-        segments=Segments.of_sequences(joined.starts, joined.lengths, batch_rows, width),
-        label_pos_L=torch.from_numpy(label_pos),
-        targets_L=torch.from_numpy(targets),
-        labels=labels,
-        rows=micro.rows,
-        real_tokens=int(joined.lengths.sum()),
-    )
+        label_pos = _filled(_positions(part), label_sizes, batch_rows * width)
+        runs = None
+    table, groups, tokens = arranged(part.starts, part.lengths, width)
+    return Packet(
+        ids_BS=torch.from_numpy(_padded(parts, batch_rows, width + 1, data.header)),
+        sequences_4S=table, groups=groups, tokens=tokens,
+        runs_2R=None if runs is None else torch.from_numpy(runs),
+        label_pos_L=None if runs is not None else torch.from_numpy(label_pos),
+        labels=labels, rows=micro.rows,
+    )  # fmt: skip
+
+
+def _padded(parts: Sequence["_Part"], rows: int, columns: int, header: Header) -> npt.NDArray[Any]:
+    if len(parts) == 1 and parts[0].ids.shape == (rows, columns):
+        return parts[0].ids
+    ids = np.full((rows, columns), header.pad_id, header.dtype)
+    for part in parts:
+        ids[part.rows, : part.ids.shape[1]] = part.ids
+    return ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,56 +177,55 @@ class _Part:
     rows: Int64
     """Places in the micro-batch."""
     ids: npt.NDArray[Any]
-    """(rows, at most T)."""
+    """(rows, at most T + 1)."""
     starts: Int64
-    """(S,) flat position of each sequence, in order."""
+    """(S,) flat position of each sequence, ascending."""
     lengths: Int64
     """(S,) input positions of each."""
-    label_pos: Int64
-    targets: Int64
+    runs: Int64 | None
+    """(2, R) of plain text: flat start and count of runs of labels."""
+    label_pos: npt.NDArray[Any]
+    """(L,) of a labelled set: their flat positions, ascending."""
 
 
 _EMPTY = np.empty(0, np.int64)
 
 
+def _positions(part: _Part) -> npt.NDArray[Any]:
+    return part.label_pos if part.runs is None else _ranges(*part.runs)
+
+
 def _joined(parts: Sequence[_Part]) -> _Part:
     """Sequences and labels of several files, in order of position."""
-    if not parts:
-        return _Part(_EMPTY, np.empty((0, 0)), _EMPTY, _EMPTY, _EMPTY, _EMPTY)
-    starts, lengths, label_pos, targets = (
-        np.concatenate([getattr(p, n) for p in parts]) for n in ("starts", "lengths", "label_pos", "targets")
-    )
-    by_start, by_position = np.argsort(starts, kind="stable"), np.argsort(label_pos, kind="stable")
-    return _Part(
-        _EMPTY, parts[0].ids, starts[by_start], lengths[by_start], label_pos[by_position], targets[by_position]
-    )
+    starts, lengths = (np.concatenate([_EMPTY, *(getattr(p, n) for p in parts)]) for n in ("starts", "lengths"))
+    label_pos = np.sort(np.concatenate([_EMPTY, *map(_positions, parts)]))
+    order = np.argsort(starts, kind="stable")
+    return _Part(_EMPTY, np.empty((0, 0)), starts[order], lengths[order], None, label_pos)
 
 
 def _gather(data: PackedSet, own: Int64, places: Int64, width: int) -> _Part:
     """Rows `own` of a file, which go to `places` of the micro-batch."""
     packed = data.packed
-    ids = packed.ids[own]
+    ids = packed.ids[own] if packed.header.stride <= width + 1 else packed.ids[:, : width + 1][own]
     if int(ids.view(ids.dtype.str.replace("i", "u")).max()) >= packed.header.vocab_size:
         raise IntegrityError(
             f"{data.manifest}: a token id of rows {own.tolist()} lies outside the vocabulary of "
             f"{packed.header.vocab_size}; the packed files are damaged: check them with `datakit verify`"
         )
     starts, ends, rows = _sequences(packed.segments, packed.segment_index[own].astype(np.int64))
-    stride = ids.shape[1]
-    last = np.zeros(ids.size, np.bool_)  # positions whose next token belongs to another sequence or to padding
-    last[rows * stride + ends - 1] = True
+    first = places[rows] * width + starts
+    shown = np.minimum(ends, width) - starts
+    runs, label_pos = None, _EMPTY
     if packed.labels is None or packed.label_index is None:
-        row_L, pos_L = np.repeat(rows, ends - starts - 1), _ranges(starts, ends - starts - 1)
+        runs = np.stack([first, ends - starts - 1])
     else:
         index = packed.label_index[own].astype(np.int64)
-        row_L, pos_L = np.repeat(np.arange(len(own)), index[:, 1]), packed.labels[_ranges(*index.T)].astype(np.int64)
-        _check_labels(data, own, row_L, pos_L, last)
-    at_L = row_L * stride + pos_L
-    shown = np.minimum(ends, width) - np.minimum(starts, width)
-    return _Part(
-        rows=places, ids=ids[:, :width], starts=(places[rows] * width + starts)[shown > 0], lengths=shown[shown > 0],
-        label_pos=places[row_L] * width + pos_L, targets=ids.ravel()[at_L + 1].astype(np.int64),
-    )  # fmt: skip
+        row_L, pos_L = np.repeat(np.arange(len(own)), index[:, 1]), packed.labels[_ranges(*index.T)]
+        _check_labels(data, own, row_L, pos_L, rows * packed.header.stride + ends - 1)
+        label_pos = places[row_L] * width + pos_L
+    if not shown.all():  # a sequence that is all target
+        first, shown = first[shown > 0], shown[shown > 0]
+    return _Part(places, ids, first, shown, runs, label_pos)
 
 
 def _ranges(starts: Int64, counts: Int64) -> Int64:
@@ -195,8 +246,11 @@ def _sequences(segments: npt.NDArray[np.int32], index: Int64) -> tuple[Int64, In
     return bounds[begins], bounds[ends], np.repeat(np.arange(len(counts)), counts - 1)
 
 
-def _check_labels(data: PackedSet, own: Int64, row_L: Int64, pos_L: Int64, last: npt.NDArray[np.bool_]) -> None:
+def _check_labels(data: PackedSet, own: Int64, row_L: Int64, pos_L: npt.NDArray[Any], last_S: Int64) -> None:
+    """`last_S` are positions whose next token belongs to another sequence or to padding."""
     stride = data.header.stride
+    last = np.zeros(len(own) * stride, np.bool_)
+    last[last_S] = True
     wrong = (pos_L < 0) | (pos_L >= data.lengths[own][row_L])
     wrong |= last[np.where(wrong, 0, row_L * stride + pos_L)]
     if not wrong.any():
@@ -210,13 +264,12 @@ def _check_labels(data: PackedSet, own: Int64, row_L: Int64, pos_L: Int64, last:
     )
 
 
-def _filled(label_pos: Int64, targets: Int64, sizes: Sequence[int], positions: int) -> tuple[Int64, Int64]:
-    """Labels filled up to the next size with other positions, which do not count."""
-    size = min(next((s for s in sizes if s >= len(targets)), positions), positions)
+def _filled(label_pos: npt.NDArray[Any], sizes: Sequence[int], positions: int) -> npt.NDArray[Any]:
+    """Labels, and behind them other positions up to the next size."""
+    size = min(next((s for s in sizes if s >= len(label_pos)), positions), positions)
     free = np.ones(positions, np.bool_)
     free[label_pos] = False
-    more = np.flatnonzero(free)[: size - len(targets)]
-    return np.concatenate([label_pos, more]), np.concatenate([targets, np.full(len(more), IGNORED)])
+    return np.concatenate([label_pos, np.flatnonzero(free)[: size - len(label_pos)]])
 
 
 class StepStream(IterableDataset[list[Batch]]):
@@ -250,30 +303,35 @@ class StepStream(IterableDataset[list[Batch]]):
 
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of a step."""
-        return self._collated(self.split.of(self.plan.step(step)))
-
-    def _collated(self, micros: Sequence[MicroBatch]) -> list[Batch]:
-        sizes = self.config.label_bucket_sizes
-        found = [collate(self.data, micro, self.split.piece_rows, sizes) for micro in micros]
-        return [batch.pinned() for batch in found] if self.pin else found
+        return [found.to("cpu") for found in self._make(self.split.of(self.plan.step(step)))]
 
     def __iter__(self) -> Iterator[list[Batch]]:
         """Endless; `first_step` is the state."""
+        for packets in self.packets():
+            yield [found.to("cpu") for found in packets]
+
+    def packets(self) -> Iterator[list[Packet]]:
+        """The same on their way to a device."""
         step, workers = self.first_step, self.config.num_workers
         if not workers:
             while True:
-                yield self.batches(step)
+                yield self._make(self.split.of(self.plan.step(step)))
                 step += 1
         with ThreadPoolExecutor(workers, "batches") as pool:
-            ahead: deque[Future[list[Batch]]] = deque()
+            ahead: deque[Future[list[Packet]]] = deque()
             try:
                 while True:
                     while len(ahead) < workers * self.config.prefetch_steps:
-                        ahead.append(pool.submit(self._collated, self.split.of(self.plan.step(step))))
+                        ahead.append(pool.submit(self._make, self.split.of(self.plan.step(step))))
                         step += 1
                     yield ahead.popleft().result()
             finally:
                 pool.shutdown(cancel_futures=True)
+
+    def _make(self, micros: Sequence[MicroBatch]) -> list[Packet]:
+        sizes = self.config.label_bucket_sizes
+        found = [packet(self.data, micro, self.split.piece_rows, sizes) for micro in micros]
+        return [p.pinned() for p in found] if self.pin else found
 
 
 def step_plan(data: Mixture, config: DataConfig, seed: int) -> StepPlan:

@@ -5,6 +5,7 @@ by the count of the whole optimizer step, so splitting a step into micro-batches
 """
 
 import contextlib
+import json
 import math
 import os
 import shutil
@@ -14,26 +15,33 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
+from datakit.manifest import write_whole
 from train import checkpoint
 from train.average import WeightAverage
 from train.balance import Balance
-from train.data import Batch, StepStream
+from train.data import Batch, Packet, StepStream
+from train.distributed import GradientSum, Ranks, put_together
 from train.lora import Adapters
 from train.model import CausalLM
 from train.optim import OptimConfig
 from train.optimizers import Optimizers
 from train.precision import AUTOCAST, LossScale
-from train.report import Metrics, StepReport, peak_flops
+from train.profile import mark
+from train.report import StepReport, peak_flops
 from train.schedule import learning_rate
+from train.trackers import Log, TrackConfig
 from train.untie import untie
+from train.watch import Watch
 
 
 class LossSum(NamedTuple):
@@ -67,6 +75,7 @@ class LoopConfig:
     stop_at: int = option(0, "leave after this step with a checkpoint, to be resumed; 0: never")
     out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
     resume: bool = option(False, "go on from the newest checkpoint in `out`")
+    profile: int = option(0, "steps whose trace is written to `out`/profile.json, from the third on; 0: none")
     save_every: int = option(500, "steps between checkpoints; the last step always has one")
     keep_checkpoints: int = option(3, "newest checkpoints that are kept; 0: all")
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
@@ -81,13 +90,24 @@ class LoopConfig:
     compile: bool = option(False, "compile the layers: seconds for each bucket; on CPU it needs a C++ compiler")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
+    step_sleep_ms: float = option(0.0, "pause after each step, for a machine that has other work")
+    memory_limit: float = option(0.0, "GiB that the process may take, of the GPU's memory where it has one; 0: all")
 
     def __post_init__(self) -> None:
-        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every")
+        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
         if min(getattr(self, name) for name in names) < 0 or self.save_every < 1:
             raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
+        if min(self.step_sleep_ms, self.memory_limit) < 0:
+            raise ConfigError("step_sleep_ms and memory_limit must not be negative")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
+
+
+def _shown(rows: Mapping[str, Any]) -> str:
+    return (
+        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, made of the source rows "
+        f"with row_key {rows['row_keys']}"
+    )
 
 
 class Interrupt:
@@ -154,6 +174,10 @@ class Trainer:
     average: WeightAverage | None = None
     loss_scale: LossScale | None = None
     """Of fp16."""
+    watch: Watch | None = None
+    """Evaluations on the way."""
+    track: TrackConfig = field(default_factory=TrackConfig)
+    ranks: Ranks = field(default_factory=Ranks)
     untie_step: int = 0
     """The step that begins with a head of its own; 0: none."""
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -165,6 +189,8 @@ class Trainer:
             need_compiler(self.device)
             self.model.compile_parts()
         self.peak = peak_flops(self.device)
+        self.sharded = isinstance(self.model, FSDPModule)
+        self._sum_gradients()
         self.precision = precision(self.loop.dtype, self.device)
         self.model.checkpoint_every = self.loop.checkpoint_every
         moe = self.model.config.moe
@@ -174,6 +200,10 @@ class Trainer:
         if self.precision == "fp16":
             self.loss_scale = LossScale(**self.state.loop.get("loss_scale", {}))
 
+    def _sum_gradients(self) -> None:
+        alone = self.ranks.size == 1 or self.sharded
+        self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
+
     def run(self) -> int:
         """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
 
@@ -181,32 +211,44 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        metrics = Metrics(self.out / "metrics.jsonl", self.state.step)
-        steps = iter(self.stream)
-        with self.interrupt.watching():
+        steps = self.stream.packets()
+        log = Log(
+            self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile,
+            first=self.ranks.first,
+        )  # fmt: skip
+        with self.interrupt.watching(), self.ranks.talking(), contextlib.closing(log):
             while self.state.step < self.total_steps:
                 report = self._step(steps)
-                metrics.write(report)
+                log.write(report.step, report.record())
                 done = self._done(report.step)
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
+                if self.watch and self.watch.due(report.step, done) and (self.ranks.first or self.sharded):
+                    with self.averaged():
+                        log.evaluated(report.step, self.watch.look(self.model, report.step))
                 if report.step % self.loop.save_every == 0 or done:
                     self._save()
                 if done:
                     break
+                time.sleep(self.loop.step_sleep_ms / 1e3)
         return 128 + self.interrupt.signal if self.interrupt.signal else 0
 
     def _done(self, step: int) -> bool:
-        return step in (self.total_steps, self.loop.stop_at) or self.interrupt.signal is not None
+        if self.stopping and self.interrupt.signal is None:
+            self.interrupt.signal = signal.SIGTERM  # another rank's
+        stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
+        return step in (self.total_steps, self.loop.stop_at) or stopping
 
-    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
+    def _step(self, steps: Iterator[list[Packet]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
         if step == self.untie_step and self.model.config.tied_embeddings:
             untie(self.model, self.optimizer, self.optim, self.average)
+            self._sum_gradients()
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
-        batches = [batch.to(self.device) for batch in next(steps)]
+        with mark("data", self.device):
+            batches = [batch.to(self.device) for batch in next(steps)]
         data_seconds = time.perf_counter() - begin
         count, sums = self._backward(batches)
         grad_norm = self._scale_gradients(count)
@@ -215,11 +257,12 @@ class Trainer:
         mended = self.loss_scale is not None and self.loss_scale.can_shrink
         if not (math.isfinite(loss) and (math.isfinite(grad_norm) or mended)):
             self._refuse(step, loss, grad_norm, batches)
-        self._move(step, grad_norm)
+        with mark("optimizer", self.device):
+            self._move(step, grad_norm)
         if self.loss_scale:
             means |= self.loss_scale.logged()
         if self.balance:
-            self.balance.finish(count, list)
+            self.balance.finish(count, self.ranks.sums)
             means["busiest_expert"] = self.balance.busiest()
         report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
         return replace(report, logged=means)
@@ -228,19 +271,33 @@ class Trainer:
         """Gradients of the summed loss of all micro-batches; their count, and every sum, the loss's among them."""
         total, sums = 0, {"loss": 0.0}
         if isinstance(self.loss, StepLoss):
-            self.loss.begin(sum(b.labels for b in batches), sum(b.real_tokens for b in batches))
+            sizes = self.ranks.sums([sum(b.labels for b in batches), sum(b.real_tokens for b in batches)])
+            self.loss.begin(*map(int, sizes))
         for batch in batches:
-            with torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST):
+            if self.gradient_sum and batch is batches[-1]:
+                self.gradient_sum.last_pass()
+            half = torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST)
+            with half, mark("forward", self.device):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
                 if self.balance:
                     added = self.balance.loss(batch)
                     loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
-            if count or self.balance:
-                (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
+            if count or self.balance or self.sharded:  # of a sharded model all ranks pass through every layer
+                with mark("backward", self.device):
+                    (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
             total += count
             for name, value in {"loss": loss_sum, **logged}.items():
                 sums[name] = sums.get(name, 0.0) + value.item()
-        return total, sums
+        if self.gradient_sum:
+            self.gradient_sum.finish()
+        return self._of_all_ranks(total, sums)
+
+    def _of_all_ranks(self, count: int, sums: dict[str, float]) -> tuple[int, dict[str, float]]:
+        """Count and sums over the ranks; a signal that stops one rank stops all after this step."""
+        stopped = self.interrupt.signal is not None
+        total, stopping, *found = self.ranks.sums([count, stopped, *sums.values()])
+        self.stopping = stopping > 0
+        return int(total), dict(zip(sums, found, strict=True))
 
     def _scale_gradients(self, count: int) -> float:
         """Divide by the step's count and clip; the norm before clipping."""
@@ -249,6 +306,7 @@ class Trainer:
             return 0.0
         torch._foreach_div_(grads, float(count) * self._scale())
         norm = torch.nn.utils.get_total_norm(grads)
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
         if self.optim.max_grad_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
         return norm.item()
@@ -274,9 +332,13 @@ class Trainer:
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
+        told, place = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
+        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": told}
+        if self.ranks.first:
+            write_whole(place, json.dumps(values, indent=1).encode() + b"\n")
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
-            f"the weights (last good step: {step - 1}). Its rows: {self.stream.data.describe(rows)}. "
+            f"the weights (last good step: {step - 1}). Its rows, also in {place}: {'; '.join(map(_shown, told))}. "
             f"Try a lower --lr or --dtype fp32, or look at those rows"
         )
 
@@ -285,21 +347,25 @@ class Trainer:
     ) -> StepReport:
         real = sum(b.real_tokens for b in batches)
         context = sum(s * w * w for b in batches for s, w in b.segments.groups) / (2 * max(1, real))
-        per_epoch = self.stream.plan.steps_per_epoch
+        flops, per_epoch = self.model.flops_per_token(context) * real, self.stream.plan.steps_per_epoch
+        tokens = sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches)
+        *counts, flops = self.ranks.sums([*tokens, flops])
+        all_tokens, real, labels = map(int, counts)
         return StepReport(
             step=self.state.step, epoch=(self.state.step - 1) // per_epoch + 1,
             epochs=-(-self.total_steps // per_epoch), loss=loss, lr=lr, grad_norm=grad_norm,
-            all_tokens=sum(b.ids_BT.numel() for b in batches), real_tokens=real,
-            label_tokens=sum(b.labels for b in batches), seconds=seconds, data_seconds=data_seconds,
-            flops=self.model.flops_per_token(context) * real, peak_flops=self.peak,
+            all_tokens=all_tokens, real_tokens=real, label_tokens=labels, seconds=seconds, data_seconds=data_seconds,
+            flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,
         )  # fmt: skip
 
     def _save(self) -> None:
         parts = {"loss_scale": self.loss_scale, "balance": self.balance}
         kept = {name: part.state() for name, part in parts.items() if part}
-        place = checkpoint.save(
-            self.checkpoints, replace(self.state, loop=kept), self.model, self.optimizer,
-            self.stream.data.tokenizer_files, self.adapters, self.average,
-        )  # fmt: skip
-        checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-        print(f"[train] saved {place}", flush=True)
+        with put_together(self.model, self.optimizer) as optimizer:
+            if self.ranks.first:
+                place = checkpoint.save(
+                    self.checkpoints, replace(self.state, loop=kept), self.model, optimizer,
+                    self.stream.data.tokenizer_files, self.adapters, self.average,
+                )  # fmt: skip
+                checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+                print(f"[train] saved {place}", flush=True)

@@ -54,7 +54,8 @@ def merge(config: MergeConfig) -> Path:
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))
     places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
     ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
-    hf.write_model(out, model, [place for place in places if place], ids, _stop_ids(folder), config.own_layout)
+    files = [place for place in places if place]
+    hf.write_model(out, model, files, ids, _stop_ids(folder), config.own_layout)
     return out
 
 

@@ -213,6 +213,8 @@ class Mixture:
 
     def places(self, rows: Int64) -> list[tuple[PackedSet, Int64, npt.NDArray[np.bool_]]]:
         """Each set that holds some of `rows`: the set, the rows' numbers in it, and which of `rows` they are."""
+        if len(self.sets) == 1:
+            return [(self.sets[0], rows, np.ones(len(rows), np.bool_))] if len(rows) else []
         of_row = np.searchsorted(self.first_rows, rows, side="right") - 1
         found = []
         for i in np.unique(of_row):
@@ -242,19 +244,15 @@ class Mixture:
         widths: Int64 = sizes[np.searchsorted(sizes, needed)].astype(np.int64)
         return widths
 
-    def describe(self, rows: Int64) -> str:
-        """Packed rows and the source rows in them, for messages."""
-        told = [
-            f"packed rows of {data.manifest}{_length(data, self)} {own.tolist()}, made of the source rows with row_key "
-            f"{sorted(data.keys_of(own))}"
+    def describe(self, rows: Int64) -> list[dict[str, Any]]:
+        """Packed rows and the source rows in them, by manifest and row length, for messages."""
+        return [
+            {
+                "manifest": str(data.manifest), "seq_len": data.header.seq_len, "packed_rows": own.tolist(),
+                "row_keys": sorted(data.keys_of(own)),
+            }
             for data, own, _ in self.places(rows)
-        ]
-        return "; ".join(told)
-
-
-def _length(data: PackedSet, all_sets: Mixture) -> str:
-    several = sum(s.manifest == data.manifest for s in all_sets.sets) > 1
-    return f" (seq_len {data.header.seq_len})" if several else ""
+        ]  # fmt: skip
 
 
 def _check_alike(a: PackedSet, b: PackedSet) -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError
+from train.attention import Segments, grouped_attention
 from train.model import CausalLM
 
 
@@ -81,21 +82,53 @@ def generate(
     rooms = [min(config.max_new_tokens, model.config.max_positions - n) for n in lengths]
     widest = max(lengths)
     new_BT = torch.tensor([[0] * (widest - len(p)) + list(p) for p in prompts], device=device)
-    cache = PromptCache(torch.tensor([widest - n for n in lengths], device=device), widest + max(*rooms, 1))
+    padding_B = torch.tensor([widest - n for n in lengths], device=device)
+    last = _recomputed(model, padding_B) if model.config.looks_back else _cached(model, padding_B, widest + max(rooms))
     seen_BV = torch.zeros(len(prompts), model.config.vocab_size, dtype=torch.bool, device=device)
     for seen_V, prompt in zip(seen_BV, prompts, strict=True):
         seen_V[torch.tensor(list(prompt), device=device)] = True
     generators = [torch.Generator().manual_seed(config.seed + i) for i in range(len(prompts))]
     for made in range(max(rooms)):
-        hidden_BTD = model(new_BT, cache.positions(new_BT.shape[1]), cache)
-        cache.length += new_BT.shape[1]
-        chosen = choose(model.lm_head(hidden_BTD[:, -1]).float(), seen_BV, config, generators)
+        chosen = choose(model.lm_head(last(new_BT)).float(), seen_BV, config, generators)
         rooms = [0 if token in stop_ids else room for token, room in zip(chosen, rooms, strict=True)]
         if max(rooms) <= made:
             return
         yield [token if made < room else None for token, room in zip(chosen, rooms, strict=True)]
         new_BT = torch.tensor(chosen, device=device)[:, None]
         seen_BV.scatter_(1, new_BT, True)
+
+
+Last = Callable[[Tensor], Tensor]
+"""The next tokens of all prompts (B, T) -> the hidden states of their last ones, (B, D)."""
+
+
+def _cached(model: CausalLM, padding_B: Tensor, room: int) -> Last:
+    cache = PromptCache(padding_B, room)
+
+    def last(new_BT: Tensor) -> Tensor:
+        hidden_BTD: Tensor = model(new_BT, cache.positions(new_BT.shape[1]), cache)
+        cache.length += new_BT.shape[1]
+        return hidden_BTD[:, -1]
+
+    return last
+
+
+def _recomputed(model: CausalLM, padding_B: Tensor) -> Last:
+    """Of a model that looks at neighbouring tokens otherwise than by attention, which a cache of keys does not hold."""
+    rows: list[Tensor] = []
+
+    def last(new_BT: Tensor) -> Tensor:
+        if rows:
+            rows[:] = [torch.cat(pair) for pair in zip(rows, new_BT, strict=True)]
+        else:
+            rows.extend(row[n:] for row, n in zip(new_BT, padding_B.tolist(), strict=True))
+        lengths = [len(row) for row in rows]
+        segments = Segments.of([[0, n] for n in lengths], max(lengths)).to(new_BT.device)
+        ids_BT = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        hidden_BTD: Tensor = model(ids_BT, segments.positions_BT, grouped_attention(segments))
+        return hidden_BTD[torch.arange(len(rows)), torch.tensor(lengths) - 1]
+
+    return last
 
 
 def choose(

@@ -10,6 +10,7 @@ import contextlib
 import io
 import itertools
 import json
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -53,7 +54,9 @@ class Check:
         """Name, difference and verdict."""
         if self.difference is None:
             return f"{self.name:<34}  {'':>9}  skipped: {self.remark}"
-        return f"{self.name:<34}  {self.difference:>9.1e}  {'equal' if self.holds else 'NOT EQUAL'}"
+        return (
+            f"{self.name:<34}  {self.difference:>9.1e}  {'equal' if self.holds else 'NOT EQUAL'} {self.remark}".rstrip()
+        )
 
 
 Gradients = list[Tensor]
@@ -117,6 +120,7 @@ def checks(config: SftConfig) -> Iterator[Check]:
     """
     data = open_data(config)
     model = make_model(config, data)
+    model.ahead = torch.nn.ModuleList()  # what layers ahead add to the loss is no part of what is compared
     batches = next(iter(StepStream(data, config.data, config.loop.seed)))
     expected = mean_loss(model, plainest, batches)
 
@@ -131,6 +135,7 @@ def checks(config: SftConfig) -> Iterator[Check]:
     yield Check("one row at a time = all at once", compare(loss, list(_single_rows(data, batches))))
     yield _compiled(model, expected, batches)
     yield Check("resumed = uninterrupted", _resumed(config))
+    yield _two_ranks(config)
 
 
 def _single_rows(data: Mixture, batches: Sequence[Batch]) -> Iterator[Batch]:
@@ -160,15 +165,40 @@ def _resumed(config: SftConfig) -> float:
     return max(abs(a - b) for a, b in zip(whole, parts, strict=True))
 
 
-def _losses(config: SftConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> list[float]:
-    for stop_at, resume in runs:
-        loop = LoopConfig(
-            out=str(out), steps=4, stop_at=stop_at, resume=resume, dtype="fp32", device="cpu", seed=config.loop.seed
-        )
-        with contextlib.redirect_stdout(io.StringIO()):
-            prepare(replace(config, loop=loop), label_loss(config.labels)).run()
+def _two_ranks(config: SftConfig) -> Check:
+    """The largest difference of the losses of four steps, from those that two processes have between them."""
+    name = "two ranks = one"
+    if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
+        return Check(name, None, "this torch has no gloo")
+    with tempfile.TemporaryDirectory() as folder:
+        one = _losses(config, Path(folder) / "one", [(0, False)])
+        again = replace(config, loop=_brief(config, Path(folder) / "two"))
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        command += ["-m", "train.sft", *flags.line(again)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            return Check(name, float("inf"), told[0] if told else f"torchrun ended with {done.returncode}")
+        two = _logged(Path(folder) / "two")
+    return Check(name, max(abs(a - b) for a, b in zip(one, two, strict=True)))
+
+
+def _brief(config: SftConfig, out: Path, stop_at: int = 0, resume: bool = False) -> LoopConfig:
+    return LoopConfig(
+        out=str(out), steps=4, stop_at=stop_at, resume=resume, dtype="fp32", device="cpu", seed=config.loop.seed
+    )
+
+
+def _logged(out: Path) -> list[float]:
     lines = (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [float(json.loads(line)["loss"]) for line in lines]
+
+
+def _losses(config: SftConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> list[float]:
+    for stop_at, resume in runs:
+        with contextlib.redirect_stdout(io.StringIO()):
+            prepare(replace(config, loop=_brief(config, out, stop_at, resume)), label_loss(config.labels)).run()
+    return _logged(out)
 
 
 def main(argv: Sequence[str]) -> int:

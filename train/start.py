@@ -15,7 +15,8 @@ from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora, untie
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.loop import LoopConfig, Loss, Trainer
+from train.distributed import Ranks, RanksConfig, local_device, shard
+from train.loop import LoopConfig, Loss, Trainer, precision
 from train.lora import Adapters, LoraConfig
 from train.mlp import MoeConfig
 from train.model import PRESETS, CausalLM
@@ -23,6 +24,8 @@ from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.optimizers import Optimizers
 from train.options import ModelOptions
 from train.precision import allow_tf32
+from train.trackers import TrackConfig
+from train.watch import Watch, WatchConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,11 +46,20 @@ class RunConfig:
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
+    watch: WatchConfig = section(WatchConfig)
+    track: TrackConfig = section(TrackConfig)
     qk_norm: bool = option(False, "a preset's queries and keys are normalised a head (Qwen3)")
     moe: MoeConfig = section(MoeConfig)
     options: ModelOptions = section(ModelOptions)
+    ranks: RanksConfig = section(RanksConfig)
 
     def __post_init__(self) -> None:
+        if self.ranks.fsdp and (
+            self.lora.lora_rank or self.optim.ema_decay or self.options.untie_at or self.optim.optimizer != "adamw"
+        ):
+            raise ConfigError(
+                "fsdp slices weights that AdamW moves: not with adapters, averages, late untying or other optimizers"
+            )
         if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
             raise UsageError(
                 "options of the model are for random weights: the one of --init has its own in config.json"
@@ -116,8 +128,11 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
     """
     device, out = usable_device(config.loop.device), Path(config.loop.out)
+    ranks = Ranks.join(device, config.ranks)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
+    if config.loop.memory_limit:
+        limit_memory(device, config.loop.memory_limit)
     if config.loop.tf32:
         allow_tf32(device)
     data = data or open_data(config)
@@ -130,7 +145,10 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     config = replace(config, optim=replace(config.optim, lr=lr))
     optimizer = make_optimizer(model, config.optim)
     average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
-    stream = StepStream(data, config.data, config.loop.seed)
+    stream = StepStream(
+        data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda"
+    )
+    watch = _watch(config, data, model, precision(config.loop.dtype, device))
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
     untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
@@ -140,16 +158,29 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
         stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
-    state = _resume(config, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
-    run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
-    write_whole(out / "run.json", canonical(run) + b"\n")
+    ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
+    state = _resume(config, ranks, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
+    ranks.share(model)
+    if config.ranks.fsdp:
+        shard(ranks, model, optimizer)
+    if ranks.first:
+        run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
+        write_whole(out / "run.json", canonical(run) + b"\n")
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
-        state=state, total_steps=steps, device=device, adapters=adapters, average=average,
+        state=state, total_steps=steps, device=device, adapters=adapters, average=average, ranks=ranks,
+        watch=watch, track=config.track,
         untie_step=untie_step,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _watch(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Watch | None:
+    """The evaluations that the run asks for."""
+    if not config.watch.eval_every:
+        return None
+    return Watch.of(config.watch, data, config.data, dtype, model.config.max_positions)
 
 
 def _stop_ids(data: Mixture) -> tuple[int, ...]:
@@ -224,11 +255,16 @@ def _fresh(out: Path, state: checkpoint.State) -> checkpoint.State:
 
 
 def _resume(
-    config: RunConfig, state: checkpoint.State, model: CausalLM, optimizer: Optimizers, average: WeightAverage | None
+    config: RunConfig,
+    ranks: Ranks,
+    state: checkpoint.State,
+    model: CausalLM,
+    optimizer: Optimizers,
+    average: WeightAverage | None,
 ) -> checkpoint.State:
     """Put back the newest checkpoint, if there is one and it fits."""
     damaged: list[str] = []
-    found = checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged)
+    found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
     for problem in damaged:
         print(f"[train] passed over a damaged checkpoint: {problem}", flush=True)
     if found is None:
@@ -274,10 +310,30 @@ def usable_device(name: str) -> torch.device:
     """
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+        device = local_device(device)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as e:
         raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
     return device
+
+
+def limit_memory(device: torch.device, gib: float) -> None:
+    """Let allocations beyond a limit fail with a message, before the machine or its other users run out.
+
+    Raises:
+        ConfigError: this system has no such limit.
+    """
+    limit = int(gib * (1 << 30))
+    if device.type == "cuda":
+        total = torch.cuda.get_device_properties(device).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), device)
+        return
+    try:
+        import resource  # not on every system
+
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+    except (ImportError, ValueError, OSError) as e:
+        raise ConfigError(f"--memory-limit {gib}: cannot be set here ({e})") from None
 
 
 def _opening(config: RunConfig, trainer: Trainer) -> str:
@@ -287,8 +343,16 @@ def _opening(config: RunConfig, trainer: Trainer) -> str:
         f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
         f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
-        f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads"
+        f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{_processes(trainer)}"
     )
+
+
+def _processes(trainer: Trainer) -> str:
+    ranks, split = trainer.ranks.size, trainer.stream.split
+    if ranks == 1:
+        return ""
+    each = split.grad_accum * split.pieces // ranks
+    return f", {ranks} ranks with {each} x {split.piece_rows} rows a step each"
 
 
 def _trained(trainer: Trainer) -> str:

@@ -3,7 +3,8 @@
 Best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer Truncations Improve Language Modeling"):
 longest first, each into the fullest row that still holds it. Where a set has no short sequences to fill gaps with, that
 leaves 4% and more of the space empty, so rows are also filled one by one with pairs that fit exactly (a minimum bin
-slack heuristic after Gupta and Ho 1999, on a histogram of lengths), and the denser of the two results is taken.
+slack heuristic after Gupta and Ho 1999, on a histogram of lengths), and the denser of the two results is taken. Where
+both need clearly more rows than a lower bound says, a third way is tried, which learns what lengths are worth.
 """
 
 from dataclasses import dataclass
@@ -13,9 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.pack._kernels import best_fit, by_length, paired_fit
+from datakit.pack._kernels_fit import valued_fit
 
 Int64 = npt.NDArray[np.int64]
 Packing = Literal["best_fit", "concat", "pad"]
+
+CLOSE = 1.005
+"""Rows over the lower bound that are few enough."""
+QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
+"""Otherwise: powers that lengths are worth, how often each is tried, and how often the promising ones are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,8 @@ def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) 
         return Fit(everything, np.zeros_like(everything), lengths, everything)
     longest_first = by_length(lengths, stride)
     tries = [pack(longest_first, lengths, stride) for pack in (best_fit, paired_fit)]
+    if min(bins.max(initial=-1) + 1 for bins in tries) > CLOSE * fewest_rows(lengths, stride):
+        tries += _by_value(longest_first, lengths, stride)
     bins = min(tries, key=lambda bins: bins.max(initial=-1))
     # Rows in order of their first sequence, sequences in their own order: near to the order of the data.
     first_of_bin = np.empty(int(bins.max(initial=-1)) + 1, np.int64)
@@ -57,6 +66,27 @@ def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) 
     rows = rank[bins]
     order = np.argsort(rows, kind="stable")
     return Fit(order, np.zeros(len(order), np.int64), lengths[order], rows[order])
+
+
+def _by_value(longest_first: Int64, lengths: Int64, stride: int) -> list[Int64]:
+    found = {q: valued_fit(longest_first, lengths, stride, FIRST_ROUNDS, q) for q in QUARTERS}
+    promising = sorted(found, key=lambda q: int(found[q].max()))[:PROMISING]
+    return [*found.values(), *(valued_fit(longest_first, lengths, stride, ROUNDS, q) for q in promising)]
+
+
+def fewest_rows(lengths: Int64, stride: int) -> int:
+    """Rows of `stride` tokens that whole sequences cannot do without: the bound L2 of Martello and Toth (1990).
+
+    Whatever k: sequences above stride - k stand alone, but for shorter ones than k; those above half a row, one in a
+    row each; and those from k on that do not fit beside the latter need rows of their own.
+    """
+    count = np.bincount(lengths, minlength=stride + 1)
+    number, tokens = (np.concatenate([[0], np.cumsum(c)]) for c in (count, count * np.arange(stride + 1)))
+    k, half = np.arange(stride // 2 + 1), stride // 2
+    large = number[-1] - number[half + 1]
+    beside = (number[stride - k + 1] - number[half + 1]) * stride - (tokens[stride - k + 1] - tokens[half + 1])
+    small = tokens[half + 1] - tokens[k]
+    return int(large + np.maximum(-(-(small - beside) // stride), 0).max(initial=0))
 
 
 def _cut(lengths: Int64, stride: int) -> Fit:

@@ -107,7 +107,7 @@ def check_parquet(folder, plain) -> None:
         lengths = np.diff(bounds).tolist()
         places = [p for n in lengths for p in range(n)]
         assert row["input_ids"] == ids
-        assert row["seq_lens"] == lengths
+        assert row["seq_lens"] == row["seq_lengths"] == lengths
         assert row["position_ids"] == places
         learnt = {p + 1 for p in labels} if labels is not None else {t for t in range(len(ids)) if places[t]}
         assert row["labels"] == [i if t in learnt else -100 for t, i in enumerate(ids)]

@@ -183,6 +183,47 @@ def test_qwen2_drops_tools_and_so_the_row_goes(qwen2):
         label(qwen2[0], [user("a"), {"role": "tool", "content": "42"}, says("b")])
 
 
+# The same rows on all three.
+
+
+def each(made: ByHand, name: str, row: list[dict], learnt: set[int]) -> ByHand:
+    if name == "qwen2" and row[0]["role"] != "system":
+        made.turn("system", "You are a helpful assistant.")
+    for i, m in enumerate(row):
+        if name == "minimind" and m["role"] == "assistant":
+            thought(made).text(m["content"].lstrip("\n"), i in learnt).special("<|im_end|>", i in learnt).text("\n")
+        elif name == "qwen2" and i and m["role"] == row[i - 1]["role"] == "assistant":
+            made.text(m["content"], i in learnt).special("<|im_end|>", i in learnt).text("\n")
+        else:
+            made.turn(m["role"], m["content"], i in learnt)
+    if name == "qwen2" and row[-1]["role"] == "user":
+        made.special("<|im_start|>").text("assistant\n")
+    return made
+
+
+LONG = [SYSTEM, *(m for k in range(20) for m in (user(f"q{k}"), says(f"a{k}")))]
+CASES = {
+    "many turns": (LONG, {*range(2, 41, 2)}, {}),
+    "the last turn": (LONG, {40}, {"train_on": "last"}),
+    "the last turn, then a question": ([user("a"), says("b"), user("c")], {1}, {"train_on": "last"}),
+    "from a turn on": (LONG, {*range(20, 41, 2)}, {"first": 19}),
+    "a turn of weight 0": ([user("a"), says("b", weight=0.0), user("c"), says("d", weight=0.5)], {3}, {}),
+    "the last turn has weight 0": ([user("a"), says("b"), user("c"), says("d", weight=0)], set(), {"train_on": "last"}),
+    "consecutive answers": ([user("a"), says("b"), says("c"), user("d"), says("e"), says("f")], {1, 2, 4, 5}, {}),
+    "an empty answer among others": ([user("a"), says(""), user("b"), says("c"), user(""), says("")], {1, 3, 5}, {}),
+    "white space around": ([user(" a\n"), says("  b \n\n"), user("\n\nc"), says(" ")], {1, 3}, {}),
+    "markers in what users write": ([SYSTEM | {"content": MARKERS}, user(MARKERS), says("b")], {2}, {}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", ["smollm", "minimind", "qwen2"])
+def test_real_tokenizers_give_what_is_written_by_hand(real, load, name, case):
+    row, learnt, options = CASES[case]
+    expected = each(ByHand(real(name)), name, row, learnt).done()
+    assert ours(load(real(name)), row, **options) == expected
+
+
 # Other shapes of templates, on the trained tokenizer.
 
 HEAD = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}"
@@ -244,6 +285,16 @@ def test_a_call_that_another_token_ends_is_learnt_up_to_it(with_added, tmp_path)
     made = ByHand(tmp_path).turn("user", "q").special("<|im_start|>").text("assistant\n")
     made.text('[{"name": "f"}]', True).special("<|more|>", True).text("\n").turn("tool", "42")
     row = [user("q"), says("", tool_calls='[{"name": "f"}]'), {"role": "tool", "content": "42"}, says("b")]
+    assert ours(tokenizer, row) == made.turn("assistant", "b", True).done()
+
+
+@pytest.mark.parametrize("arguments", [{"x": "é"}, '{"x": "é"}'])
+def test_a_template_may_want_the_arguments_of_a_call_as_text(with_added, trained, arguments):
+    """DeepSeek-V3's way: it joins them to its own text."""
+    calls = "{% for c in m.tool_calls or [] %}{{ c.name + ' ' + c.arguments }}{% endfor %}"
+    tokenizer = with_added(HEAD + "{{ m.content }}" + calls + TAIL + ASK)
+    row = [user("q"), says("", tool_calls=json.dumps([{"name": "f", "arguments": arguments}])), user("a"), says("b")]
+    made = ByHand(trained).turn("user", "q").turn("assistant", 'f {"x": "é"}', True).turn("user", "a")
     assert ours(tokenizer, row) == made.turn("assistant", "b", True).done()
 
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from train.attention import CachedAttention, Segments, grouped_attention, masked_attention, move_rows
+from train.attention import Segments, grouped_attention, masked_attention, move_rows
+from train.sample import PromptCache
 
 bounds = st.lists(
     st.lists(st.integers(1, 40), min_size=1, max_size=6).map(lambda n: np.cumsum([0, *n])), min_size=1, max_size=4
@@ -95,5 +96,8 @@ def test_moving_rows_has_the_gradient_of_indexing() -> None:
 def test_cached_attention_in_pieces_is_causal_attention_at_once(cuts: list[int]) -> None:
     q, k, v = qkv(1, 12)
     expected = masked_attention(Segments.of([np.array([0, 12])], 12))(q, k, v, 0)
-    cache, pieces = CachedAttention(), zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True)
-    torch.testing.assert_close(torch.cat([cache(*piece, 0) for piece in pieces], 1), expected)
+    cache, found = PromptCache(torch.zeros(1, dtype=torch.long), 12), []
+    for piece in zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True):
+        found.append(cache(*piece, 0))
+        cache.length += piece[0].shape[1]
+    torch.testing.assert_close(torch.cat(found, 1), expected)

@@ -8,9 +8,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
-from train.attention import CachedAttention, Segments, grouped_attention
+from train.attention import Segments, grouped_attention
 from train.hf import config_from_hf, config_to_hf, read_model, write_model
 from train.model import PRESETS, CausalLM
+from train.sample import SampleConfig, generate
 
 SMALL = {
     "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
@@ -149,12 +150,8 @@ def test_a_trained_model_says_what_its_reference_says(shared: Path) -> None:
     torch.testing.assert_close(found[0, :16], torch.tensor(expected["logits_at_bos_first16"]), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(found[9, :16], torch.tensor(expected["logits_at_pos9_first16"]), atol=1e-4, rtol=1e-4)
     assert found[:-1].argmax(-1).tolist() == greedy[1:]
-    cache, said = CachedAttention(), greedy[:1]
-    for t in range(60):
-        with torch.no_grad():
-            hidden = model(torch.tensor([said[-1:]]), torch.tensor([[t]]), cache)
-        said.append(int(model.lm_head(hidden[0, -1]).argmax()))
-    assert said == greedy[:61]
+    said = [tokens[0] for tokens in generate(model, [greedy[:1]], frozenset(), SampleConfig(max_new_tokens=60))]
+    assert said == greedy[1:61]
     prompt = torch.tensor([[1, *expected["prompt_ids_after_bos"]]])
     loss = torch.nn.functional.cross_entropy(logits(model, prompt)[0, :-1], prompt[0, 1:])
     assert loss.item() == pytest.approx(expected["nll_of_prompt_mean"], abs=1e-4)

@@ -11,7 +11,7 @@ import torch
 
 from datakit.errors import DatakitError, ModelError
 from train import dpo, flags, hf, lora, merge, sft
-from train.attention import CachedAttention
+from train.attention import Segments, grouped_attention
 from train.generate import load
 from train.generate import main as generate
 from train.lora import LoraConfig, LoraLinear
@@ -21,7 +21,7 @@ from train.model import PRESETS, CausalLM
 def logits(model: CausalLM) -> torch.Tensor:
     ids = torch.arange(3, 23)[None]
     with torch.no_grad():
-        return model.lm_head(model(ids, torch.arange(20)[None], CachedAttention()))
+        return model.lm_head(model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))))
 
 
 @pytest.fixture
@@ -137,6 +137,7 @@ def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifes
     with torch.no_grad():
         model.model.norm.weight.add_(1)
     hf.write_model(other, model, [], {})
+    (other / "state.json").unlink()
     hashes = (hf.fingerprint(base), hf.fingerprint(other))
     with pytest.raises(ModelError) as merging:
         lora.read(run / "checkpoints" / "step_00000014", other)

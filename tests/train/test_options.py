@@ -12,7 +12,7 @@ from torch import Tensor
 
 from datakit.errors import ConfigError, ModelError, UsageError
 from train import hf
-from train.attention import CachedAttention, Segments, grouped_attention, masked_attention
+from train.attention import Segments, grouped_attention, masked_attention
 from train.data import Batch, PackedSet, collate
 from train.loss import dense_loss
 from train.merge import main as merge
@@ -21,6 +21,7 @@ from train.model import PRESETS, CausalLM, ModelConfig
 from train.mtp import ahead_loss
 from train.options import ModelOptions
 from train.order import MicroBatch
+from train.sample import PromptCache, SampleConfig, generate
 from train.sft import LabelConfig, label_loss
 from train.sft import main as sft
 
@@ -147,21 +148,22 @@ def test_half_precision_is_near(config: ModelConfig, batches: tuple) -> None:
     assert (low[0] / low[1]).item() == pytest.approx(plainest(model, batch).item(), rel=3e-2)
 
 
-def test_a_cache_gives_the_same_logits_or_says_which_option_it_lacks(config: ModelConfig) -> None:
-    model, ids = made(config), torch.randint(0, 300, (1, 12), generator=torch.Generator().manual_seed(0))
-    cache, found = CachedAttention(), []
+def test_generating_says_what_the_whole_text_says(config: ModelConfig) -> None:
+    """Two prompts of unlike lengths, with a cache or, where an option looks back, without."""
+    model, prompts = made(config), [[5, 9, 13, 4], [7, 8]]
+    found = list(generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=8)))
+    for number, prompt in enumerate(prompts):
+        ids = list(prompt)
+        for tokens in found:
+            assert logits(model, torch.tensor([ids]))[0, -1].argmax() == tokens[number]
+            ids.append(tokens[number])
 
-    def one_by_one() -> None:
-        with torch.no_grad():
-            for t in range(12):
-                found.append(model.lm_head(model(ids[:, t : t + 1], torch.tensor([[t]]), cache))[:, 0])
 
+def test_a_cache_refuses_by_name_what_it_does_not_hold(config: ModelConfig) -> None:
+    model, cache = made(config), PromptCache(torch.zeros(1, dtype=torch.long), 4)
     if config.looks_back:
-        with pytest.raises(ModelError, match=f"{next(iter(config.options.changed()))}.* need"):
-            one_by_one()
-    else:
-        one_by_one()
-        torch.testing.assert_close(torch.stack(found, 1), logits(model, ids), atol=1e-4, rtol=1e-4)
+        with pytest.raises(ModelError, match=f"cache does not hold what .*{next(iter(config.options.changed()))}"):
+            model(torch.tensor([[5]]), torch.tensor([[0]]), cache)
 
 
 def test_those_that_look_back_are_known() -> None:

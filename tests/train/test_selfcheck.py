@@ -13,6 +13,7 @@ from train import attention, checkpoint, model, selfcheck, sft
 NAMES = {
     "grouped attention = masked", "sparse loss = dense", "chunked loss = dense", "label-only last layer = full",
     "unpacked = packed", "one row at a time = all at once", "compiled = eager", "resumed = uninterrupted",
+    "two ranks = one",
 }  # fmt: skip
 
 
@@ -38,11 +39,18 @@ def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selfcheck, "need_compiler", refuse)
 
 
+@pytest.fixture(autouse=True)
+def no_second_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two more processes take seconds; the tests that are about them start them."""
+    monkeypatch.setattr(torch.distributed, "is_gloo_available", lambda: False)
+
+
 def test_every_equality_holds(small: Path, capsys: pytest.CaptureFixture) -> None:
     code, found = verdicts(small, capsys)
     assert code == 0
     assert set(found) == NAMES
     assert found.pop("compiled = eager") == "skipped: there is no compiler"
+    assert found.pop("two ranks = one") == "skipped: this torch has no gloo"
     assert all(v.endswith("equal") and "NOT" not in v for v in found.values()), found
 
 
@@ -122,6 +130,19 @@ def test_a_compiled_model_that_differs_is_seen(
     code, found = verdicts(small, capsys)
     assert code == 1
     assert found["compiled = eager"].endswith("NOT EQUAL")
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_two_ranks_are_compared_with_one(small: Path, monkeypatch: pytest.MonkeyPatch, spoilt: bool) -> None:
+    monkeypatch.setattr(torch.distributed, "is_gloo_available", lambda: True)
+    if spoilt:  # the one process here; the two others are whole
+        monkeypatch.setattr(sft, "head_loss", off_by_a_little(sft.head_loss))
+    config = selfcheck.configured(
+        sft.SftConfig, "train.selfcheck", "", ["--manifest", str(small), "--preset", "tiny", "--batch-rows", "4"]
+    )
+    check = selfcheck._two_ranks(config)
+    assert check.difference is not None, check.remark
+    assert check.holds != spoilt
 
 
 def test_a_value_that_is_no_number_is_a_difference() -> None:

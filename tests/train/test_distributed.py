@@ -1,0 +1,251 @@
+"""Several processes as one run: real ranks over gloo, forked from this process, so that imports cost nothing."""
+
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from train import distributed, flags, sft
+
+STEPS = 16  # of 13 steps an epoch: across its end, where steps are short
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+class Run:
+    """`train.sft` as `ranks` processes; `each` gives a rank options of its own."""
+
+    def __init__(self, out: Path, ranks: int, argv: list[str], each: Callable[[int], list[str]] = lambda r: []) -> None:
+        port, fork = free_port(), multiprocessing.get_context("fork")
+        self.logs = [out.parent / f"{out.name}.{time.monotonic_ns()}.{r}.log" for r in range(ranks)]
+        self.ranks = [
+            fork.Process(target=_rank, args=(r, ranks, port, self.logs[r], [*argv, "--out", str(out), *each(r)]))
+            for r in range(ranks)
+        ]
+        for process in self.ranks:
+            process.start()
+
+    def wait(self) -> list[int]:
+        """The exit codes; a rank that hangs fails the test."""
+        for process in self.ranks:
+            process.join(90)
+        hung = [process for process in self.ranks if process.is_alive()]
+        for process in hung:
+            process.kill()
+        assert not hung, self.said()
+        return [process.exitcode for process in self.ranks]
+
+    def said(self, rank: int | None = None) -> str:
+        return "".join(log.read_text() for r, log in enumerate(self.logs) if rank in (None, r) and log.exists())
+
+    def until(self, text: str) -> None:
+        for _ in range(900):
+            if text in self.said():
+                return
+            time.sleep(0.05)
+        raise AssertionError(self.said())
+
+
+def _rank(rank: int, ranks: int, port: int, log: Path, argv: list[str]) -> None:
+    os.environ |= {
+        "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank), "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+    }  # fmt: skip
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(out, 1)
+    os.dup2(out, 2)
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", closefd=False) for n in (1, 2))
+    sys.argv = ["train.sft", *argv]
+    code = flags.guarded(sft.main)
+    distributed._leave()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+@pytest.fixture(scope="module")
+def data(pack: Callable, random_rows: Callable) -> Path:
+    return pack(random_rows(50, 32), seq_len=32)
+
+
+@pytest.fixture
+def argv(data: Path) -> list[str]:
+    options = {
+        "--manifest": data, "--preset": "tiny", "--dtype": "fp32", "--threads": 1, "--batch-rows": 4, "--steps": STEPS,
+        "--warmup-steps": 0, "--lr": 1e-3, "--rank-timeout-s": 60,
+    }  # fmt: skip
+    return [str(part) for pair in options.items() for part in pair]
+
+
+def losses(out: Path) -> dict[int, float]:
+    return {r["step"]: r["loss"] for r in map(json.loads, (out / "metrics.jsonl").read_text().splitlines())}
+
+
+@pytest.fixture(scope="module")
+def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[int, float]]:
+    """The losses of one process with `grad_accum` micro-batches a step."""
+    known: dict[int, dict[int, float]] = {}
+
+    def run(accum: int) -> dict[int, float]:
+        if accum not in known:
+            out = tmp_path_factory.mktemp("whole") / "run"
+            plain = ["--manifest", str(data), "--preset", "tiny", "--dtype", "fp32", "--threads", "1", "--lr", "1e-3"]
+            plain += ["--batch-rows", "4", "--warmup-steps", "0", "--steps", str(STEPS), "--out", str(out)]
+            assert sft.main([*plain, "--grad-accum", str(accum)]) == 0
+            known[accum] = losses(out)
+        return known[accum]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("ranks", "accum", "more"),
+    [(2, 1, []), (2, 3, []), (4, 2, ["--num-workers", "2"]), (2, 1, ["--fsdp"]), (2, 3, ["--fsdp", "--no-label-only"])],
+)
+def test_ranks_have_the_losses_of_one(
+    argv: list[str], whole: Callable, tmp_path: Path, ranks: int, accum: int, more: list[str]
+) -> None:
+    run = Run(tmp_path / "run", ranks, [*argv, "--grad-accum", str(accum), *more])
+    assert run.wait() == [0] * ranks, run.said()
+    assert losses(tmp_path / "run") == pytest.approx(whole(accum), abs=1e-5)
+    assert run.said(1) == "", "other ranks are silent"
+    assert run.said(0).count("step=3 ") == 1
+
+
+def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
+    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1 -> 2 -> 4 ranks, then two of them sharded, then one; 0 -> 3 workers; stopped in the middle of an epoch."""
+    seen = tmp_path / "rows"
+    seen.mkdir()
+    lean = sft.label_loss
+
+    def watched(config: sft.LabelConfig) -> Callable:
+        inner = lean(config)
+
+        def loss(model: torch.nn.Module, batch: object) -> tuple:
+            with (seen / f"{os.getpid()}").open("a") as f:
+                f.writelines(f"{row}\n" for row in batch.rows)
+            return inner(model, batch)
+
+        return loss
+
+    monkeypatch.setattr(sft, "label_loss", watched)
+    out, parts = tmp_path / "run", [(1, 3, []), (2, 6, []), (4, 9, []), (2, 11, ["--fsdp"]), (1, 13, [])]
+    for number, (ranks, stop, more) in enumerate(parts):
+        resume = ["--resume"] if number else []
+        workers = ["--num-workers", str(min(number, 3)), "--stop-at", str(stop)]
+        run = Run(out, ranks, [*argv, "--grad-accum", "1", *workers, *more, *resume])
+        assert run.wait() == [0] * ranks, run.said()
+    assert losses(out) == pytest.approx({s: loss for s, loss in whole(1).items() if s <= 13}, abs=1e-5)
+    rows = [int(line) for file in seen.iterdir() for line in file.read_text().split()]
+    assert sorted(rows) == list(range(50)), "an epoch has every row exactly once"
+
+
+def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
+    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = sft.head_loss
+    calls = []
+
+    def spoiled(*a: object) -> tuple:
+        calls.append(1)
+        loss, count = plain(*a)
+        return (loss * float("nan") if os.environ["RANK"] == "1" and len(calls) == 3 else loss), count
+
+    monkeypatch.setattr(sft, "head_loss", spoiled)
+    run = Run(tmp_path / "run", 2, [*argv, "--save-every", "1"])
+    assert run.wait() == [1, 1]
+    for rank in (0, 1):
+        assert "step 3: loss nan" in run.said(rank) and "row_key" in run.said(rank)
+    assert sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir()) == ["step_00000001", "step_00000002"]
+
+
+def test_a_signal_to_one_rank_stops_all_after_the_same_step(argv: list[str], whole: Callable, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run = Run(out, 2, [*argv, "--step-sleep-ms", "50"])
+    run.until("step=3 ")
+    os.kill(run.ranks[1].pid, signal.SIGTERM)
+    assert run.wait() == [128 + signal.SIGTERM] * 2
+    last = max(losses(out))
+    assert 3 <= last < STEPS
+    assert [p.name for p in (out / "checkpoints").iterdir()] == [f"step_{last:08d}"]
+    again = Run(out, 2, [*argv, "--resume"])
+    assert again.wait() == [0, 0]
+    assert losses(out) == pytest.approx(whole(1), abs=1e-5)
+
+
+def test_the_others_end_with_a_message_when_a_rank_is_killed(argv: list[str], tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50"])
+    run.until("step=2 ")
+    run.ranks[1].kill()
+    assert run.wait()[0] == 1
+    assert "error: rank 0 of 2 cannot go on without the others" in run.said(0)
+
+
+def test_the_others_do_not_wait_for_ever_for_a_rank_that_hangs(argv: list[str], tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", 2, [*argv, "--step-sleep-ms", "50", "--rank-timeout-s", "3"])
+    run.until("step=2 ")
+    os.kill(run.ranks[1].pid, signal.SIGSTOP)
+    run.ranks[0].join(60)
+    assert run.ranks[0].exitcode == 1
+    assert "slower than --rank-timeout-s" in run.said(0)
+    run.ranks[1].kill()
+
+
+def test_ranks_with_other_data_or_options_are_refused_with_both_values(
+    argv: list[str], pack: Callable, random_rows: Callable, tmp_path: Path
+) -> None:
+    other = pack(random_rows(20, 32, seed=8), seq_len=32)
+    for theirs in (["--manifest", str(other)], [*argv[:2], "--seed", "5"]):
+        run = Run(tmp_path / "run", 2, argv[2:], lambda rank, theirs=theirs: theirs if rank else argv[:2])
+        assert run.wait() == [1, 1]
+        assert "rank 0 has" in run.said(0) and "but rank 1 has" in run.said(1), run.said()
+        assert not (tmp_path / "run").exists()
+
+
+def test_what_rank_0_meets_all_ranks_are_told(argv: list[str], tmp_path: Path) -> None:
+    place = tmp_path / "run" / "checkpoints" / "step_00000004"
+    place.mkdir(parents=True)
+    (place / "state.json").write_text("{}")
+    run = Run(tmp_path / "run", 2, [*argv, "--resume"])
+    assert run.wait() == [1, 1]
+    assert all("every checkpoint is damaged" in run.said(rank) for rank in (0, 1)), run.said()
+
+
+def test_gradients_are_summed_in_buckets_however_small(
+    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(distributed, "BUCKET_BYTES", 1000)
+    run = Run(tmp_path / "run", 2, argv)
+    assert run.wait() == [0, 0], run.said()
+    assert losses(tmp_path / "run") == pytest.approx(whole(1), abs=1e-5)
+
+
+def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port"]
+    command += [str(free_port()), "-m", "train.sft", *argv, "--stop-at", "3", "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 ranks with 1 x 2 rows a step each" in done.stdout
+    expected = {step: loss for step, loss in whole(1).items() if step <= 3}
+    assert losses(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
+
+
+def test_slices_need_ranks_and_adamw(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    for more, said in ((["--fsdp"], "--fsdp needs ranks"), (["--fsdp", "--optimizer", "muon"], "AdamW")):
+        with pytest.raises(distributed.ConfigError, match=said):
+            sft.main([*argv, "--out", str(tmp_path / "run"), *more])

@@ -1,0 +1,17 @@
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from train.mlp import MoeConfig
+from train.optim import OptimConfig
+from train.options import ModelOptions
+
+PAGE = Path(__file__).parents[2] / "docs" / "model.md"
+
+
+@pytest.mark.parametrize("config", [ModelOptions, MoeConfig, OptimConfig])
+def test_every_option_is_documented(config: type) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    missing = [f.name for f in fields(config) if f"`--{f.name.replace('_', '-')}" not in text]
+    assert not missing
