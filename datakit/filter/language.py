@@ -34,8 +34,7 @@ UNDETERMINED: Final = "und"
 """ISO 639-3's code for what has no language."""
 
 _BYTES_A_LETTER = 8
-"""A row with more bytes to a letter is not taken for a short one: to count the letters of all rows would take longer than
-the model."""
+"""A row with more bytes to a letter is not taken for a short one: to count letters takes longer than the model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
