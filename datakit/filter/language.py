@@ -6,7 +6,9 @@ Policy: `lang` is `und` with a score of 0 for a row without a letter, whatever t
 emoji. A row without a letter of the scripts that its label's language is written in has the best label in the script
 that it is written in, with that label's own low score: see `scripts`. Any other row has the model's label. A low score
 never changes the label: short and mixed rows are told by their `lang_score`, and `min_score` decides about them where
-languages are listed. `lang_raw` is the model's label as it is.
+languages are listed. Of short rows in Latin letters the model is too sure: of Tatoeba's with 6 to 9 letters it says
+0.56 and is right in 0.38. Their score is lowered to what it is worth: score * (letters / short_letters) ** 0.7.
+`lang_raw` is the model's label as it is.
 """
 
 import difflib
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 UNDETERMINED: Final = "und"
 """ISO 639-3's code for what has no language."""
 
+_BYTES_A_LETTER = 8
+"""A row with more bytes to a letter is not taken for a short one: to count letters takes longer than the model."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LanguageConfig:
@@ -39,6 +44,9 @@ class LanguageConfig:
     model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
     languages: tuple[str, ...] = option((), "keep only rows of these labels, as the model writes them; empty: keep all")
     min_score: float = option(0.65, "with languages listed, drop rows whose score is lower")
+    short_letters: int = option(
+        15, "rows with fewer letters, some of them Latin, have a lower score; 0: the model's own"
+    )
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
     sample_bytes: int = option(
@@ -48,6 +56,8 @@ class LanguageConfig:
     def __post_init__(self) -> None:
         if self.sample_bytes < 0:
             raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
+        if not 0 <= self.short_letters <= 500:
+            raise ConfigError(f"short_letters = {self.short_letters}: expected 0 to 500 letters")
         if not 0 <= self.min_score <= 1:
             raise ConfigError(f"min_score = {self.min_score}: expected a score from 0 to 1")
 
@@ -96,7 +106,7 @@ class Language:
         lettered = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw.labels))
         found = self._believable(texts, raw)
         lang = pc.if_else(lettered, found.labels, UNDETERMINED)
-        rounded = np.minimum(found.scores.astype(np.float64), 1.0).round(3)
+        rounded = (np.minimum(found.scores.astype(np.float64), 1.0) * self._worth(texts)).round(3)
         scores = np.where(lettered.to_numpy(zero_copy_only=False), rounded, 0.0)
         reasons = self._reasons(lang, scores)
         detail = pc.binary_join_element_wise(lang, pa.array(scores).cast(pa.string()), " ")
@@ -105,6 +115,17 @@ class Language:
             detail=pc.if_else(pc.is_valid(reasons), detail, None),
             columns={"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": raw.labels},
         )
+
+    def _worth(self, texts: pa.Array) -> NDArray[np.float64]:
+        """float64[N], 0..1: what scores are multiplied with; less than 1 for short rows in Latin letters."""
+        worth, limit = np.ones(len(texts)), self.config.short_letters
+        rows = np.flatnonzero(pc.binary_length(texts).to_numpy() <= _BYTES_A_LETTER * limit)
+        if len(rows):
+            short = texts.take(pa.array(rows))
+            latin = pc.match_substring_regex(short, r"\p{Latin}").to_numpy(zero_copy_only=False)
+            letters = np.minimum(pc.count_substring_regex(short, r"\pL").to_numpy(), limit)
+            worth[rows] = np.where(latin, (letters / max(limit, 1)) ** 0.7, 1.0)
+        return worth
 
     def _believable(self, texts: pa.Array, raw: "Prediction") -> "Prediction":
         from datakit.filter import scripts

@@ -73,7 +73,8 @@ def test_the_whole_row_counts_whatever_breaks_its_lines(stage):
 
 @settings(max_examples=100, deadline=None)
 @given(text=st.text(max_size=100) | st.sampled_from(list(SENTENCES.values())))
-def test_lang_raw_is_the_models_answer(stage, fasttext_model, text):
+def test_lang_raw_is_the_models_answer(fasttext_model, text):
+    stage = Language(config=LanguageConfig(short_letters=0))
     line = text
     for c in "\n\r\x0b\x0c\x85\u2028\u2029":
         line = line.replace(c, " ")
@@ -82,6 +83,18 @@ def test_lang_raw_is_the_models_answer(stage, fasttext_model, text):
     assert decision.columns["lang_raw"].to_pylist() == [label.removeprefix("__label__")]
     if decision.columns["lang"].equals(decision.columns["lang_raw"]):
         assert decision.columns["lang_score"][0].as_py() == pytest.approx(np.round(min(score, 1), 3), abs=1e-6)
+
+
+def test_short_rows_in_latin_letters_keep_their_label_and_score_less(stage):
+    own = Language(config=LanguageConfig(short_letters=0))
+    texts = ["Hund", "Guten Tag", "Guten Morgen!!", "Собака", "犬です", SENTENCES["de"], "12 a 34", "x" + "7" * 200]
+    tempered, raw = stage.decide(documents(*texts)).columns, own.decide(documents(*texts)).columns
+    assert tempered["lang"].equals(raw["lang"])
+    worth = [(4 / 15) ** 0.7, (8 / 15) ** 0.7, (11 / 15) ** 0.7, 1, 1, 1, (1 / 15) ** 0.7, 1]
+    expected = [w * s for w, s in zip(worth, raw["lang_score"].to_pylist(), strict=True)]
+    assert tempered["lang_score"].to_pylist() == pytest.approx(expected, abs=1e-3)
+    with pytest.raises(ConfigError, match="short_letters = -1"):
+        LanguageConfig(short_letters=-1)
 
 
 def test_listed_languages_stay_and_the_others_say_why_they_go():
