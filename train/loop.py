@@ -5,6 +5,7 @@ by the count of the whole optimizer step, so splitting a step into micro-batches
 """
 
 import contextlib
+import json
 import math
 import os
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from torch.distributed.tensor import DTensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
+from datakit.manifest import write_whole
 from train import checkpoint
 from train.average import WeightAverage
 from train.balance import Balance
@@ -101,6 +103,13 @@ class LoopConfig:
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
 
 
+def _shown(rows: Mapping[str, Any]) -> str:
+    return (
+        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, made of the source rows "
+        f"with row_key {rows['row_keys']}"
+    )
+
+
 class Interrupt:
     """Turns the first SIGINT or SIGTERM into a flag, so that the step in hand is finished and saved."""
 
@@ -165,10 +174,10 @@ class Trainer:
     average: WeightAverage | None = None
     loss_scale: LossScale | None = None
     """Of fp16."""
-    ranks: Ranks = field(default_factory=Ranks)
     watch: Watch | None = None
     """Evaluations on the way."""
     track: TrackConfig = field(default_factory=TrackConfig)
+    ranks: Ranks = field(default_factory=Ranks)
     untie_step: int = 0
     """The step that begins with a head of its own; 0: none."""
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -202,31 +211,27 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        steps, log = self.stream.packets(), self._log()
-        closing = contextlib.closing(log) if log else contextlib.nullcontext()
-        with self.interrupt.watching(), self.ranks.talking(), closing:
+        steps = self.stream.packets()
+        log = Log(
+            self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile,
+            first=self.ranks.first,
+        )  # fmt: skip
+        with self.interrupt.watching(), self.ranks.talking(), contextlib.closing(log):
             while self.state.step < self.total_steps:
                 report = self._step(steps)
-                if log:
-                    log.write(report.step, report.record())
+                log.write(report.step, report.record())
                 done = self._done(report.step)
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
-                if self.watch and self.watch.due(report.step, done):
+                if self.watch and self.watch.due(report.step, done) and (self.ranks.first or self.sharded):
                     with self.averaged():
-                        seen = self.watch.look(self.model, report.step)  # on every rank, so that none waits for another
-                    if log:
-                        log.evaluated(report.step, seen)
+                        log.evaluated(report.step, self.watch.look(self.model, report.step))
                 if report.step % self.loop.save_every == 0 or done:
                     self._save()
                 if done:
                     break
                 time.sleep(self.loop.step_sleep_ms / 1e3)
         return 128 + self.interrupt.signal if self.interrupt.signal else 0
-
-    def _log(self) -> Log | None:
-        log = (self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile)
-        return Log(*log) if self.ranks.first else None
 
     def _done(self, step: int) -> bool:
         if self.stopping and self.interrupt.signal is None:
@@ -327,9 +332,13 @@ class Trainer:
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
+        told, place = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
+        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": told}
+        if self.ranks.first:
+            write_whole(place, json.dumps(values, indent=1).encode() + b"\n")
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
-            f"the weights (last good step: {step - 1}). Its rows: {self.stream.data.describe(rows)}. "
+            f"the weights (last good step: {step - 1}). Its rows, also in {place}: {'; '.join(map(_shown, told))}. "
             f"Try a lower --lr or --dtype fp32, or look at those rows"
         )
 

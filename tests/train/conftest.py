@@ -88,7 +88,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         }  # fmt: skip
         if validation:
             facts["validation"] = written["validation"] | {"prefix": "kept/validation"}
-        key = hashlib.sha256(repr((rows, validation)).encode()).hexdigest()
+        key = hashlib.sha256(repr((rows, validation) if validation else rows).encode()).hexdigest()
         manifest = Manifest(
             dataset="tiny", kind="tokens", stage="pack", key=key,
             parents=(), config={}, code="test", ledger=Ledger(Count()), shards=(), facts=facts,

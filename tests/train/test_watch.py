@@ -44,9 +44,9 @@ def watched(split: Path, prompts: Path, tmp_path_factory: pytest.TempPathFactory
     return out, train(split, out, *options, "--sample-tokens", "9")
 
 
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp_path: Path, dtype: str) -> None:
-    options = ["--dtype", dtype, "--ema-decay", "0.9"]
+@pytest.mark.parametrize("options", [["--dtype", "fp32"], ["--dtype", "bf16", "--num-experts", "4", "--qk-norm"]])
+def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp_path: Path, options: list) -> None:
+    options = [*options, "--ema-decay", "0.9"]
     blind = train(split, tmp_path / "blind", *options)
     looking = ["--eval-every", "1", "--sample-prompts", str(prompts), "--sample-temperature", "1"]
     assert train(split, tmp_path / "seeing", *options, *looking) == blind
