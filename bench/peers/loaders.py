@@ -11,8 +11,9 @@ import json
 import os
 import sys
 import time
-import types
+from importlib.machinery import ModuleSpec
 from importlib.metadata import version
+from importlib.util import module_from_spec
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from torch.utils.data import DataLoader
 def _stand_in_for_torchvision() -> None:
     """streaming imports torchvision for its images, whose wheel wants torch for CUDA; rows of tokens never touch it."""
     for name in ("torchvision", "torchvision.transforms", "torchvision.transforms.functional", "torchvision.datasets"):
-        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name] = module_from_spec(ModuleSpec(name, None))
     sys.modules["torchvision.transforms.functional"].to_tensor = None
     sys.modules["torchvision.datasets"].VisionDataset = object
 
