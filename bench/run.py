@@ -1,6 +1,6 @@
 """`make bench`: every side-by-side comparison, one after another, on the corpora beside the repository.
 
-    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, line, tokenize
+    python bench/run.py [NAME...] [--shared FOLDER]     # NAME: dedup, recall, filters, language, line, loader, tokenize
 
 Peers get environments of their own, bench/peers/.venv-NAME, from the pinned requirements; they are made once.
 """
@@ -25,6 +25,7 @@ COMPARISONS: dict[str, tuple[str, list[str], list[str], dict[str, str]]] = {
     "filters": ("filters.py", [], ENGLISH, {"--peer": "datatrove"}),
     "language": ("language.py", ["speed"], ["web"], {}),
     "line": ("line.py", ["--megabytes", "8", "../tokenizers/smollm"], [*NODEJS, *ENGLISH], {"--peer": "datatrove"}),
+    "loader": ("loader.py", ["../tokenizers/smollm"], [*NODEJS, *ENGLISH], {"--peer": "loader"}),
     "tokenize": ("bpe.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, {}),
 }
 """By name: script, its first arguments, its corpora, flags that take the python of a peers' environment, and which."""

@@ -24,6 +24,7 @@ from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.optimizers import Optimizers
 from train.options import ModelOptions
 from train.precision import allow_tf32
+from train.quick import QuickConfig, packed
 from train.trackers import TrackConfig
 from train.watch import Watch, WatchConfig
 
@@ -40,6 +41,7 @@ class RunConfig:
     manifest: str | tuple[str, ...] = option(
         "", "the pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
     )
+    quick: QuickConfig = section(QuickConfig)
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
     init: str = option("", "Hugging Face folder or checkpoint whose weights to start from instead of a preset")
     data: DataConfig = section(DataConfig)
@@ -66,8 +68,10 @@ class RunConfig:
             )
         if self.lora.lora_rank and not self.init:
             raise UsageError("name the model that adapters are trained for with --init: random weights need training")
-        if not self.manifest:
-            raise UsageError("name a pack manifest with --manifest, such as manifests/mydata/pack.json")
+        if bool(self.manifest) == bool(self.quick.data):
+            raise UsageError(
+                "name a pack manifest with --manifest, such as manifests/mydata/pack.json, or files with --data"
+            )
 
     @property
     def manifests(self) -> tuple[Path, ...]:
@@ -109,7 +113,11 @@ def open_data(config: RunConfig) -> Mixture:
     Raises:
         DatakitError: not a packed set, or one for another kind of objective.
     """
-    data = Mixture.open(config.manifests, in_memory=config.data.data_cache == "memory")
+    manifests: Sequence[Path] = config.manifests
+    if config.quick.data:
+        ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
+        manifests = [ranks.by_first(lambda: packed(config.quick, config.init, Path(config.loop.out)))]
+    data = Mixture.open(manifests, in_memory=config.data.data_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
             f"{data.name}: holds {found} rows a unit (task {data.header.task!r}), and this objective needs "

@@ -11,15 +11,26 @@ import json
 import os
 import sys
 import time
+from importlib.machinery import ModuleSpec
 from importlib.metadata import version
+from importlib.util import module_from_spec
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
 
+def _stand_in_for_torchvision() -> None:
+    """streaming imports torchvision for its images, whose wheel wants torch for CUDA; rows of tokens never touch it."""
+    for name in ("torchvision", "torchvision.transforms", "torchvision.transforms.functional", "torchvision.datasets"):
+        sys.modules[name] = module_from_spec(ModuleSpec(name, None))
+    sys.modules["torchvision.transforms.functional"].to_tensor = None
+    sys.modules["torchvision.datasets"].VisionDataset = object
+
+
 def streaming(ids: np.ndarray, folder: str, batch_rows: int):
     """mosaicml-streaming: MDS shards of uncompressed fixed-shape arrays."""
+    _stand_in_for_torchvision()
     from streaming import MDSWriter, StreamingDataset
 
     with MDSWriter(out=folder, columns={"ids": f"ndarray:int32:{ids.shape[1]}"}, compression=None) as out:
