@@ -1,19 +1,20 @@
-"""Training speed on packed conversations, alone or side by side with TRL's SFTTrainer on the same tokens.
+"""Training speed on packed conversations, alone or side by side with TRL's SFTTrainer on the same sequences.
 
     datakit pack ../shared/corpora/sft/gpteacher/{codegen,roleplay}*.json --tokenizer ../shared/tokenizers/minimind \\
         --seq-len 512 --output /tmp/gpteacher
-    python bench/train.py --manifest /tmp/gpteacher/manifest.json [--trl PYTHON --peer ../shared/peers/trl_sft.py]
+    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of each
+    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
+        --trl PYTHON --peer ../shared/peers/trl_sft.py --rounds 2
 
-Prints one JSON line a trainer: tokens a second counted three ways (all, real, label), as the median of the steps, and
-label tokens a second of CPU time and thread, which a busy machine disturbs less. `PYTHON` is an interpreter of an
-environment with trl; it is given the very sequences of the manifest, and its best setting, packed rows one at a time
-with accumulation.
+Contenders take turns, each in a process of its own, `--rounds` times; the table has the best round of each (what the
+machine can do), its steps' medians, and the peak of its resident memory. Rates count tokens three ways: all, real,
+label. `PYTHON` is an interpreter of an environment with trl (bench/peers/requirements-trl.txt).
 """
 
 import argparse
 import itertools
 import json
-import resource
+import os
 import statistics
 import subprocess
 import sys
@@ -23,103 +24,150 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
+OURS: dict[str, dict[str, Any]] = {
+    "ours": {},
+    "compiled": {"compile": True},
+    "rows of 2 x 4": {"batch_rows": 2, "grad_accum": 4},
+    "rows of 1 x 8": {"batch_rows": 1, "grad_accum": 8},
+    "compiled, 2 x 4": {"compile": True, "batch_rows": 2, "grad_accum": 4},
+    "fp32": {"dtype": "fp32"},
+    "every position in the last layer": {"label_only": False},
+    "every logit": {"objective": "grouped_dense"},
+    "every logit, masked attention": {"objective": "plainest"},
+    "chunks of 512 labels": {"loss_chunk": 512},
+}
+"""Settings of train.sft by name; the first is its default, the others change one thing."""
+TRL: dict[str, list[str]] = {
+    "packed": ["--mode", "packed", "--batch-size", "1", "--accum", "8"],
+    "longest": ["--mode", "padded", "--pad", "longest", "--batch-size", "8"],
+    "fixed": ["--mode", "padded", "--pad", "fixed", "--batch-size", "8"],
+}
+"""TRL's: its best, sequences packed into rows that pass one at a time; padded to the longest, or to seq_len."""
 
-sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
-from train.data import DataConfig, PackedSet  # noqa: E402
-from train.loop import LoopConfig, Trainer  # noqa: E402
-from train.optim import OptimConfig  # noqa: E402
-from train.sft import LabelConfig, SftConfig, objective  # noqa: E402
-from train.start import prepare  # noqa: E402
 
+def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
+    """Rates of `steps` optimizer steps after `warmup`, in this process."""
+    sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
+    from train import selfcheck
+    from train.data import DataConfig
+    from train.loop import LoopConfig
+    from train.optim import OptimConfig
+    from train.sft import LabelConfig, SftConfig, objective
+    from train.start import prepare
 
-def measure(config: SftConfig, trainer: Trainer, warmup: int, steps: int) -> dict[str, Any]:
-    """Rates of `steps` optimizer steps after `warmup`."""
-    batches = trainer.stream.packets()
-    rates, losses, cpu = [], [], []
-    for step in range(warmup + steps):
-        before = time.process_time()
-        report = trainer._step(batches)
-        losses.append(report.loss)
-        if step >= warmup:
-            seconds = report.seconds
-            rates.append([n / seconds for n in (report.all_tokens, report.real_tokens, report.label_tokens)])
-            cpu.append(report.label_tokens / (time.process_time() - before))
-    middle = [round(statistics.median(r), 1) for r in zip(*rates, strict=True)]
+    data = DataConfig(batch_rows=values.get("batch_rows", 8), grad_accum=values.get("grad_accum", 1))
+    labels = LabelConfig(label_only=values.get("label_only", True), loss_chunk=values.get("loss_chunk", 0))
+    with tempfile.TemporaryDirectory() as out:
+        loop = LoopConfig(
+            out=out, steps=a.warmup + a.steps, compile=values.get("compile", False), threads=a.threads,
+            dtype=values.get("dtype", "auto"),
+        )  # fmt: skip
+        optim = OptimConfig(lr=5e-4, warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0)
+        config = SftConfig(manifest=a.manifest, preset=a.preset, data=data, optim=optim, loop=loop, labels=labels)
+        loss = getattr(selfcheck, values["objective"]) if "objective" in values else objective(config)
+        trainer = prepare(config, loss)
+        batches, reports, cpu = trainer.stream.packets(), [], []
+        for _ in range(a.warmup + a.steps):
+            before = time.process_time()
+            reports.append(trainer._step(batches))
+            cpu.append(time.process_time() - before)
+    measured = reports[a.warmup :]
+    rates = [[n / r.seconds for n in (r.all_tokens, r.real_tokens, r.label_tokens)] for r in measured]
     return {
-        "trainer": "train.sft", "compile": trainer.loop.compile, "dtype": trainer.precision, "steps": steps,
-        "label_only": config.labels.label_only and not config.loop.compile, "loss_chunk": config.labels.loss_chunk,
-        "threads": torch.get_num_threads(), "params": trainer.model.num_parameters(),
-        "tok_s_median_all_real_label": middle, "label_tok_per_cpu_s": round(statistics.median(cpu), 1),
-        "loss_first": round(losses[0], 4), "loss_last": round(losses[-1], 4),
-        "peak_rss_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }  # fmt: skip
+        "rates": [statistics.median(r) for r in zip(*rates, strict=True)],
+        "label_per_cpu_s": sum(r.label_tokens for r in measured) / sum(cpu[a.warmup :]),
+        "losses": [r.loss for r in reports],
+    }
 
 
-def sequences(data: PackedSet) -> Iterator[dict[str, list[int]]]:
+def theirs(found: dict[str, Any]) -> dict[str, Any]:
+    """The same of what TRL's script prints."""
+    return {"rates": found["tok_s_median_all_real_label"], "losses": [found["loss_first"], found["loss_last"]]}
+
+
+def sequences(manifest: str) -> Iterator[dict[str, list[int]]]:
     """Every packed sequence on its own, labels aligned with its ids as TRL wants them."""
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    import numpy as np
+
+    from train.data import PackedSet
+
+    data = PackedSet.open(Path(manifest))
     for row in range(data.packed.header.num_samples):
         ids = np.asarray(data.packed.ids[row], np.int64)
         labels = np.full(len(ids), -100)
         targets = np.asarray(data.packed.labels_of(row)) + 1
         labels[targets] = ids[targets]
-        bounds = data.packed.segments_of(row).tolist()
-        for a, b in itertools.pairwise(bounds):
+        for a, b in itertools.pairwise(data.packed.segments_of(row).tolist()):
             yield {"input_ids": ids[a:b].tolist(), "labels": labels[a:b].tolist()}
 
 
-def peer(a: argparse.Namespace, data: PackedSet, tokenizer: Path) -> dict[str, Any]:
-    """TRL on the same sequences, in its own environment and process."""
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-        file.writelines(json.dumps(s) + "\n" for s in sequences(data))
-        file.flush()
-        command = [a.trl, a.peer, "--data", file.name, "--tokenizer", str(tokenizer), "--mode", "packed"]
-        command += [
-            "--batch-size",
-            "1",
-            "--accum",
-            str(a.batch_rows),
-            "--steps",
-            str(a.steps),
-            "--warmup",
-            str(a.warmup),
-        ]
-        command += ["--seq-len", str(data.packed.header.seq_len), "--threads", str(torch.get_num_threads())]
-        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+def timed(command: list[str], threads: int) -> dict[str, Any]:
+    """The JSON that a process prints last, with its peak memory; this process is small, so it hides none of it."""
+    environment = os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {})
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    assert process.stdout is not None
+    said = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(command)}: ended with status {status}")
+    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    return found | {"peak_mib": usage.ru_maxrss // 1024, "cpu_s": usage.ru_utime + usage.ru_stime}
+
+
+def contender(a: argparse.Namespace, name: str, data: str) -> dict[str, Any]:
+    """One turn of a contender."""
+    if name in OURS:
+        given = ["--manifest", a.manifest, "--preset", a.preset, "--threads", str(a.threads)]
+        given += ["--steps", str(a.steps), "--warmup", str(a.warmup), "--one", name]
+        return timed([sys.executable, __file__, *given], a.threads)
+    given = ["--data", data, "--tokenizer", str(Path(a.manifest).parent / "kept" / "tokenizer"), "--seq-len", "512"]
+    given += ["--steps", str(a.steps), "--warmup", str(a.warmup), "--threads", str(a.threads or os.cpu_count())]
+    found = timed([a.trl, a.peer, *given, *TRL[name]], 0)
+    return theirs(found) | {k: found[k] for k in ("peak_mib", "cpu_s")}
 
 
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--manifest", required=True)
+    p.add_argument("--of", default="ours,compiled", help=f"`each`, or some of {', '.join([*OURS, *TRL])}")
+    p.add_argument("--one", choices=list(OURS), help=argparse.SUPPRESS)
     p.add_argument("--preset", default="26m")
-    p.add_argument("--batch-rows", type=int, default=8)
-    p.add_argument("--steps", type=int, default=12)
+    p.add_argument("--steps", type=int, default=8)
     p.add_argument("--warmup", type=int, default=3)
+    p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--threads", type=int, default=0)
-    p.add_argument("--compile", action="store_true")
-    p.add_argument("--no-label-only", action="store_true", help="the last layer computes every position")
-    p.add_argument("--loss-chunk", type=int, default=0, help="labels whose logits are held at once; 0: all")
     p.add_argument("--trl", help="interpreter of an environment with trl")
     p.add_argument("--peer", default="../shared/peers/trl_sft.py")
     a = p.parse_args()
-    with tempfile.TemporaryDirectory() as out:
-        config = SftConfig(
-            manifest=a.manifest, preset=a.preset, data=DataConfig(batch_rows=a.batch_rows),
-            optim=OptimConfig(warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0),
-            loop=LoopConfig(out=out, steps=a.warmup + a.steps, compile=a.compile, threads=a.threads),
-            labels=LabelConfig(label_only=not a.no_label_only, loss_chunk=a.loss_chunk),
-        )  # fmt: skip
-        trainer = prepare(config, objective(config))
-        ours = measure(config, trainer, a.warmup, a.steps)
-    print(json.dumps(ours), flush=True)
-    if a.trl:
-        theirs = peer(a, trainer.stream.data, trainer.stream.data.tokenizer_files[0].parent)
-        ratio = ours["tok_s_median_all_real_label"][2] / theirs["tok_s_median_all_real_label"][2]
-        print(json.dumps(theirs))
-        print(f"label tokens/s: {ratio:.2f} times TRL {theirs['trl']}'s", file=sys.stderr)
+    if a.one:
+        print(json.dumps(ours(a, OURS[a.one])))
+        return
+    # names of settings hold commas, so they are found in what was asked for
+    names = list(OURS) if a.of == "each" else [n for n in [*OURS, *TRL] if n in a.of.split(",") or n == a.of]
+    rounds: dict[str, list[dict[str, Any]]] = {n: [] for n in names}
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        if set(names) & set(TRL):
+            command = [sys.executable, "-c", "import sys, runpy; runpy.run_path(sys.argv[1])['dump'](*sys.argv[2:])"]
+            subprocess.run([*command, __file__, a.manifest, file.name], check=True)
+        for _ in range(a.rounds):
+            for name in names:
+                found = contender(a, name, file.name)
+                rounds[name].append(found)
+                print(json.dumps({"name": name} | found), file=sys.stderr, flush=True)
+    print("| | all tok/s | real tok/s | label tok/s | peak MiB | loss: first, last |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for name, turns in rounds.items():
+        best = max(turns, key=lambda t: t["rates"][2])
+        every, real, label = (f"{r:,.0f}" for r in best["rates"])
+        losses = f"{best['losses'][0]:.2f}, {best['losses'][-1]:.2f}"
+        print(f"| {name} | {every} | {real} | {label} | {min(t['peak_mib'] for t in turns):,} | {losses} |")
+
+
+def dump(manifest: str, path: str) -> None:
+    """Write the sequences of a manifest as JSONL."""
+    with open(path, "w") as f:
+        f.writelines(json.dumps(s) + "\n" for s in sequences(manifest))
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import torch
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train import checkpoint, flags, lora
-from train.data import PackedSet
+from train.data import DataConfig, PackedSet
 from train.loop import precision
 from train.scores import Score, evaluate, total
 from train.start import check_fits, usable_device
@@ -27,6 +27,8 @@ class EvalConfig:
 
     model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     manifest: str = option("", "the pack manifest to predict")
+    split: Literal["train", "validation"] = option("train", "which part of the manifest")
+    max_rows: int = option(0, "rows of each length that are predicted, from all over them; 0: all")
     batch_rows: int = option(8, "packed rows that pass through the model at once")
     dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
@@ -36,8 +38,8 @@ class EvalConfig:
     def __post_init__(self) -> None:
         if not (self.model and self.manifest):
             raise UsageError("name the model with --model and a pack manifest with --manifest")
-        if self.batch_rows < 1 or self.threads < 0:
-            raise ConfigError("batch_rows must be at least 1, threads 0 or more")
+        if self.batch_rows < 1 or self.threads < 0 or self.max_rows < 0:
+            raise ConfigError("batch_rows must be at least 1, threads and max_rows 0 or more")
 
 
 def scores(config: EvalConfig) -> dict[str, Score]:
@@ -49,12 +51,15 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     device = usable_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    data, folder = PackedSet.open(Path(config.manifest)), checkpoint.newest_of_run(Path(config.model))
-    if data.packed.header.rows_per_unit != 1:
-        raise InputError(f"{data.manifest}: holds preference pairs; a loss over rejected answers says nothing")
+    sets = PackedSet.open_all(Path(config.manifest), "packed" if config.split == "train" else "validation")
+    folder = checkpoint.newest_of_run(Path(config.model))
+    if sets[0].header.rows_per_unit != 1:
+        raise InputError(f"{config.manifest}: holds preference pairs; a loss over rejected answers says nothing")
     model = lora.read(folder).to(device)
-    check_fits(folder, model, data)
-    return evaluate(model, data, config.batch_rows, precision(config.dtype, device))
+    for data in sets:
+        check_fits(folder, model, data)
+    batches = DataConfig(batch_rows=config.batch_rows)
+    return evaluate(model, sets, batches, precision(config.dtype, device), config.max_rows)
 
 
 def table(found: dict[str, Score]) -> str:

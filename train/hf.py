@@ -8,7 +8,7 @@ reader takes it for one of theirs.
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -243,10 +243,29 @@ def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
     if wrong:
         shapes = [tuple(t[wrong[0]].shape) if wrong[0] in t else "no such tensor" for t in (expected, found)]
         raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected {shapes[0]} by config.json, found {shapes[1]}")
+    check_sound(folder, ("config.json", "model.safetensors"), found)
     with torch.no_grad():
         for name, parameter in expected.items():
             parameter.copy_(found[name])
     return model.to(device)
+
+
+def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not what a checkpoint's state.json says was saved, or that are no finite numbers.
+
+    Raises:
+        ModelError: naming the file, or the tensor.
+    """
+    try:
+        saved = json.loads((folder / "state.json").read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):  # of another maker
+        saved = {}
+    for name in names:
+        if name in saved and sha256_file(folder / name) != saved[name]:
+            raise ModelError(f"{folder / name}: changed or damaged since it was saved; expected sha256 {saved[name]}")
+    for name, tensor in tensors.items():
+        if wrong := int((~tensor.isfinite()).sum()):
+            raise ModelError(f"{folder}: tensor {name!r}: {wrong} of {tensor.numel()} values are not finite numbers")
 
 
 def fingerprint(folder: Path) -> str:

@@ -5,6 +5,7 @@ by the count of the whole optimizer step, so splitting a step into micro-batches
 """
 
 import contextlib
+import json
 import math
 import os
 import shutil
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from torch.distributed.tensor import DTensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
+from datakit.manifest import write_whole
 from train import checkpoint
 from train.average import WeightAverage
 from train.balance import Balance
@@ -34,9 +36,12 @@ from train.model import CausalLM
 from train.optim import OptimConfig
 from train.optimizers import Optimizers
 from train.precision import AUTOCAST, LossScale
-from train.report import Metrics, StepReport, peak_flops
+from train.profile import mark
+from train.report import StepReport, peak_flops
 from train.schedule import learning_rate
+from train.trackers import Log, TrackConfig
 from train.untie import untie
+from train.watch import Watch
 
 
 class LossSum(NamedTuple):
@@ -70,6 +75,7 @@ class LoopConfig:
     stop_at: int = option(0, "leave after this step with a checkpoint, to be resumed; 0: never")
     out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
     resume: bool = option(False, "go on from the newest checkpoint in `out`")
+    profile: int = option(0, "steps whose trace is written to `out`/profile.json, from the third on; 0: none")
     save_every: int = option(500, "steps between checkpoints; the last step always has one")
     keep_checkpoints: int = option(3, "newest checkpoints that are kept; 0: all")
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
@@ -88,13 +94,20 @@ class LoopConfig:
     memory_limit: float = option(0.0, "GiB that the process may take, of the GPU's memory where it has one; 0: all")
 
     def __post_init__(self) -> None:
-        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every")
+        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
         if min(getattr(self, name) for name in names) < 0 or self.save_every < 1:
             raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
         if min(self.step_sleep_ms, self.memory_limit) < 0:
             raise ConfigError("step_sleep_ms and memory_limit must not be negative")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
+
+
+def _shown(rows: Mapping[str, Any]) -> str:
+    return (
+        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, made of the source rows "
+        f"with row_key {rows['row_keys']}"
+    )
 
 
 class Interrupt:
@@ -161,6 +174,9 @@ class Trainer:
     average: WeightAverage | None = None
     loss_scale: LossScale | None = None
     """Of fp16."""
+    watch: Watch | None = None
+    """Evaluations on the way."""
+    track: TrackConfig = field(default_factory=TrackConfig)
     ranks: Ranks = field(default_factory=Ranks)
     untie_step: int = 0
     """The step that begins with a head of its own; 0: none."""
@@ -195,16 +211,21 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        metrics = Metrics(self.out / "metrics.jsonl", self.state.step) if self.ranks.first else None
         steps = self.stream.packets()
-        with self.interrupt.watching(), self.ranks.talking():
+        log = Log(
+            self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile,
+            first=self.ranks.first,
+        )  # fmt: skip
+        with self.interrupt.watching(), self.ranks.talking(), contextlib.closing(log):
             while self.state.step < self.total_steps:
                 report = self._step(steps)
-                if metrics:
-                    metrics.write(report)
+                log.write(report.step, report.record())
                 done = self._done(report.step)
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
+                if self.watch and self.watch.due(report.step, done) and (self.ranks.first or self.sharded):
+                    with self.averaged():
+                        log.evaluated(report.step, self.watch.look(self.model, report.step))
                 if report.step % self.loop.save_every == 0 or done:
                     self._save()
                 if done:
@@ -226,7 +247,8 @@ class Trainer:
             self._sum_gradients()
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
-        batches = [batch.to(self.device) for batch in next(steps)]
+        with mark("data", self.device):
+            batches = [batch.to(self.device) for batch in next(steps)]
         data_seconds = time.perf_counter() - begin
         count, sums = self._backward(batches)
         grad_norm = self._scale_gradients(count)
@@ -235,7 +257,8 @@ class Trainer:
         mended = self.loss_scale is not None and self.loss_scale.can_shrink
         if not (math.isfinite(loss) and (math.isfinite(grad_norm) or mended)):
             self._refuse(step, loss, grad_norm, batches)
-        self._move(step, grad_norm)
+        with mark("optimizer", self.device):
+            self._move(step, grad_norm)
         if self.loss_scale:
             means |= self.loss_scale.logged()
         if self.balance:
@@ -253,13 +276,15 @@ class Trainer:
         for batch in batches:
             if self.gradient_sum and batch is batches[-1]:
                 self.gradient_sum.last_pass()
-            with torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST):
+            half = torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST)
+            with half, mark("forward", self.device):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
                 if self.balance:
                     added = self.balance.loss(batch)
                     loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
             if count or self.balance or self.sharded:  # of a sharded model all ranks pass through every layer
-                (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
+                with mark("backward", self.device):
+                    (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
             total += count
             for name, value in {"loss": loss_sum, **logged}.items():
                 sums[name] = sums.get(name, 0.0) + value.item()
@@ -307,9 +332,13 @@ class Trainer:
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
+        told, place = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
+        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": told}
+        if self.ranks.first:
+            write_whole(place, json.dumps(values, indent=1).encode() + b"\n")
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
-            f"the weights (last good step: {step - 1}). Its rows: {self.stream.data.describe(rows)}. "
+            f"the weights (last good step: {step - 1}). Its rows, also in {place}: {'; '.join(map(_shown, told))}. "
             f"Try a lower --lr or --dtype fp32, or look at those rows"
         )
 

@@ -132,9 +132,11 @@ def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     try:
         with safe_open(folder / WEIGHTS, "pt") as f:
             found = {k.removeprefix(PREFIX).removesuffix(".weight"): f.get_tensor(k) for k in f.keys()}  # noqa: SIM118
-            return found, (f.metadata() or {}).get("base_sha256", "")
+            base_sha256 = (f.metadata() or {}).get("base_sha256", "")
     except (OSError, SafetensorError) as e:
         raise ModelError(f"{folder / WEIGHTS}: cannot read the adapters ({e})") from None
+    hf.check_sound(folder, (CONFIG, WEIGHTS), found)
+    return found, base_sha256
 
 
 def read(folder: Path, base: Path | None = None, averaged: bool = False) -> CausalLM:

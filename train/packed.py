@@ -244,19 +244,15 @@ class Mixture:
         widths: Int64 = sizes[np.searchsorted(sizes, needed)].astype(np.int64)
         return widths
 
-    def describe(self, rows: Int64) -> str:
-        """Packed rows and the source rows in them, for messages."""
-        told = [
-            f"packed rows of {data.manifest}{_length(data, self)} {own.tolist()}, made of the source rows with row_key "
-            f"{sorted(data.keys_of(own))}"
+    def describe(self, rows: Int64) -> list[dict[str, Any]]:
+        """Packed rows and the source rows in them, by manifest and row length, for messages."""
+        return [
+            {
+                "manifest": str(data.manifest), "seq_len": data.header.seq_len, "packed_rows": own.tolist(),
+                "row_keys": sorted(data.keys_of(own)),
+            }
             for data, own, _ in self.places(rows)
-        ]
-        return "; ".join(told)
-
-
-def _length(data: PackedSet, all_sets: Mixture) -> str:
-    several = sum(s.manifest == data.manifest for s in all_sets.sets) > 1
-    return f" (seq_len {data.header.seq_len})" if several else ""
+        ]  # fmt: skip
 
 
 def _check_alike(a: PackedSet, b: PackedSet) -> None:

@@ -1,4 +1,4 @@
-"""What a run says of itself: the log line, and the same numbers in metrics.jsonl."""
+"""What a run says of its steps: the log line, and the same numbers as records of metrics.jsonl."""
 
 import json
 from collections.abc import Mapping
@@ -63,19 +63,21 @@ class StepReport:
         return plain | per_second | data | dict(self.logged)
 
 
-class Metrics:
-    """Appends to metrics.jsonl; a resumed run first drops what was logged after its checkpoint."""
+class Records:
+    """A file of JSON lines, one a step; a resumed run first drops what was written after its checkpoint."""
 
     def __init__(self, path: Path, after_step: int) -> None:
         self.path = path
-        lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+        if not path.is_file():
+            return
+        lines = path.read_text(encoding="utf-8").splitlines()
         kept = [line for line in lines if _step_of(line) <= after_step]
         write_whole(path, "".join(f"{line}\n" for line in kept).encode())
 
-    def write(self, report: StepReport) -> None:
+    def write(self, record: Mapping[str, Any]) -> None:
         """Append one step."""
         with self.path.open("a", encoding="utf-8") as f:
-            f.write(json.dumps(report.record()) + "\n")
+            f.write(json.dumps(record) + "\n")
 
 
 def _step_of(line: str) -> float:

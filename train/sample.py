@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -83,34 +82,53 @@ def generate(
     rooms = [min(config.max_new_tokens, model.config.max_positions - n) for n in lengths]
     widest = max(lengths)
     new_BT = torch.tensor([[0] * (widest - len(p)) + list(p) for p in prompts], device=device)
-    padding_B, whole_BT = torch.tensor([widest - n for n in lengths], device=device), new_BT
-    cache = PromptCache(padding_B, widest + max(*rooms, 1))
+    padding_B = torch.tensor([widest - n for n in lengths], device=device)
+    last = _recomputed(model, padding_B) if model.config.looks_back else _cached(model, padding_B, widest + max(rooms))
     seen_BV = torch.zeros(len(prompts), model.config.vocab_size, dtype=torch.bool, device=device)
     for seen_V, prompt in zip(seen_BV, prompts, strict=True):
         seen_V[torch.tensor(list(prompt), device=device)] = True
     generators = [torch.Generator().manual_seed(config.seed + i) for i in range(len(prompts))]
     for made in range(max(rooms)):
-        if model.config.looks_back:
-            hidden_BTD = _of_the_whole(model, whole_BT, padding_B)
-        else:
-            hidden_BTD = model(new_BT, cache.positions(new_BT.shape[1]), cache)
-        cache.length += new_BT.shape[1]
-        chosen = choose(model.lm_head(hidden_BTD[:, -1]).float(), seen_BV, config, generators)
+        chosen = choose(model.lm_head(last(new_BT)).float(), seen_BV, config, generators)
         rooms = [0 if token in stop_ids else room for token, room in zip(chosen, rooms, strict=True)]
         if max(rooms) <= made:
             return
         yield [token if made < room else None for token, room in zip(chosen, rooms, strict=True)]
         new_BT = torch.tensor(chosen, device=device)[:, None]
-        whole_BT = torch.cat((whole_BT, new_BT), 1)
         seen_BV.scatter_(1, new_BT, True)
 
 
-def _of_the_whole(model: CausalLM, ids_BT: Tensor, padding_B: Tensor) -> Tensor:
-    """Hidden states of all positions, for a model that looks at more of the tokens before than keys and values."""
-    (rows, width), padding = ids_BT.shape, padding_B.cpu().numpy()
-    segments = Segments.of_sequences(np.arange(rows) * width + padding, width - padding, rows, width).to(ids_BT.device)
-    hidden_BTD: Tensor = model(ids_BT, segments.positions_BT, grouped_attention(segments))
-    return hidden_BTD
+Last = Callable[[Tensor], Tensor]
+"""The next tokens of all prompts (B, T) -> the hidden states of their last ones, (B, D)."""
+
+
+def _cached(model: CausalLM, padding_B: Tensor, room: int) -> Last:
+    cache = PromptCache(padding_B, room)
+
+    def last(new_BT: Tensor) -> Tensor:
+        hidden_BTD: Tensor = model(new_BT, cache.positions(new_BT.shape[1]), cache)
+        cache.length += new_BT.shape[1]
+        return hidden_BTD[:, -1]
+
+    return last
+
+
+def _recomputed(model: CausalLM, padding_B: Tensor) -> Last:
+    """Of a model that looks at neighbouring tokens otherwise than by attention, which a cache of keys does not hold."""
+    rows: list[Tensor] = []
+
+    def last(new_BT: Tensor) -> Tensor:
+        if rows:
+            rows[:] = [torch.cat(pair) for pair in zip(rows, new_BT, strict=True)]
+        else:
+            rows.extend(row[n:] for row, n in zip(new_BT, padding_B.tolist(), strict=True))
+        lengths = [len(row) for row in rows]
+        segments = Segments.of([[0, n] for n in lengths], max(lengths)).to(new_BT.device)
+        ids_BT = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        hidden_BTD: Tensor = model(ids_BT, segments.positions_BT, grouped_attention(segments))
+        return hidden_BTD[torch.arange(len(rows)), torch.tensor(lengths) - 1]
+
+    return last
 
 
 def choose(

@@ -4,7 +4,7 @@ Shapes: L labels, S sequences of the set.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from train.attention import grouped_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.model import CausalLM
 from train.order import Int64
+from train.precision import AUTOCAST
 
 FILE_BITS = 40
 """A row_key is the raw file's number, shifted left by this, and the record's number in it."""
@@ -45,23 +46,40 @@ class Score:
         return {"label_tokens": self.labels, "loss": self.loss, "perplexity": self.perplexity}
 
 
+def evaluate(
+    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0
+) -> dict[str, Score]:
+    """The score of every source file, by its name; every row once, in the file's order.
+
+    Of `batches` the sizes count; `max_rows` of each set are predicted, whole batches from all over it; 0: all.
+    """
+    found = dict[str, Score]()
+    for data in sets:
+        for name, score in _of_set(model, data, batches, precision, max_rows).items():
+            before = found.get(name, Score(0, 0.0))
+            found[name] = Score(before.labels + score.labels, before.loss_sum + score.loss_sum)
+    return {name: found[name] for name in sorted(found)}
+
+
 @torch.no_grad()
-def evaluate(model: CausalLM, data: PackedSet, batch_rows: int, precision: str) -> dict[str, Score]:
-    """The score of every source file, by its name; every row once, in the file's order."""
+def _of_set(model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int) -> dict[str, Score]:
     device = next(model.parameters()).device
-    stream = StepStream(data, DataConfig(batch_rows=batch_rows, shuffle_buffer=0), seed=0)
+    sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
+    sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
+    one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, order="sequential", num_workers=0)
+    stream = StepStream(data, one, seed=0)
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
-    names, found = _file_names(data.manifest), dict[str, Score]()
-    steps = iter(stream)
-    for batch in (batch for _ in range(stream.plan.steps_per_epoch) for batch in next(steps)):
-        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
+    names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch
+    some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
+    for batch in (batch for i in range(some) for batch in stream.batches(i * steps // some)):
+        with torch.autocast(device.type, AUTOCAST.get(precision), enabled=precision in AUTOCAST):
             losses_L = _losses(model, batch.to(device))
         file_L = files[_sequence_of_labels(data, batch)].astype(int)
         for file in np.unique(file_L).tolist():
             name = names[file] if file < len(names) else f"file {file}"
             before, losses = found.get(name, Score(0, 0.0)), losses_L[file_L == file]
             found[name] = Score(before.labels + len(losses), before.loss_sum + float(losses.sum()))
-    return {name: found[name] for name in sorted(found)}
+    return found
 
 
 def total(scores: dict[str, Score]) -> Score:

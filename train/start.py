@@ -16,7 +16,7 @@ from train import checkpoint, flags, hf, lora, untie
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
 from train.distributed import Ranks, RanksConfig, local_device, shard
-from train.loop import LoopConfig, Loss, Trainer
+from train.loop import LoopConfig, Loss, Trainer, precision
 from train.lora import Adapters, LoraConfig
 from train.mlp import MoeConfig
 from train.model import PRESETS, CausalLM
@@ -24,6 +24,8 @@ from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.optimizers import Optimizers
 from train.options import ModelOptions
 from train.precision import allow_tf32
+from train.trackers import TrackConfig
+from train.watch import Watch, WatchConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +46,8 @@ class RunConfig:
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
+    watch: WatchConfig = section(WatchConfig)
+    track: TrackConfig = section(TrackConfig)
     qk_norm: bool = option(False, "a preset's queries and keys are normalised a head (Qwen3)")
     moe: MoeConfig = section(MoeConfig)
     options: ModelOptions = section(ModelOptions)
@@ -144,6 +148,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     stream = StepStream(
         data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda"
     )
+    watch = _watch(config, data, model, precision(config.loop.dtype, device))
     steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
     untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
@@ -164,10 +169,18 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
         state=state, total_steps=steps, device=device, adapters=adapters, average=average, ranks=ranks,
+        watch=watch, track=config.track,
         untie_step=untie_step,
     )  # fmt: skip
     print(_opening(config, trainer), flush=True)
     return trainer
+
+
+def _watch(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Watch | None:
+    """The evaluations that the run asks for."""
+    if not config.watch.eval_every:
+        return None
+    return Watch.of(config.watch, data, config.data, dtype, model.config.max_positions)
 
 
 def _stop_ids(data: Mixture) -> tuple[int, ...]:

@@ -54,7 +54,14 @@ Pack = Callable[..., Path]
 def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pack:
     """pack(rows, seq_len=..., labelled=...) -> the path of a pack manifest."""
 
-    def make(rows: Sequence[Row], seq_len: int, labelled: bool = True, vocab_size: int = 300, **header: int) -> Path:
+    def make(
+        rows: Sequence[Row],
+        seq_len: int,
+        labelled: bool = True,
+        vocab_size: int = 300,
+        validation: Sequence[Row] = (),
+        **header: int,
+    ) -> Path:
         folder = tmp_path_factory.mktemp("packed")
         copies = folder / "kept" / "tokenizer"
         copies.mkdir(parents=True)
@@ -64,12 +71,14 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         fields = Header(
             task=task, seq_len=seq_len, pad_id=PAD, eos_id=EOS, vocab_size=vocab_size, labelled=labelled, **header
         )
-        with Writer(folder / "kept" / "train", fields) as writer:
-            for number, row in enumerate(rows):
-                _append(writer, number, row)
-        written = json.loads((folder / "kept" / "train.meta.json").read_text())
+        written = {}
+        for name, part in (("train", rows), ("validation", validation)):
+            with Writer(folder / "kept" / name, fields) as writer:
+                for number, row in enumerate(part):
+                    _append(writer, number, row)
+            written[name] = json.loads((folder / "kept" / f"{name}.meta.json").read_text())
         facts = {
-            "packed": written | {"prefix": "kept/train"},
+            "packed": written["train"] | {"prefix": "kept/train"},
             "tokenizer": {
                 "sha256": hashlib.sha256((copies / "tokenizer.json").read_bytes()).hexdigest(),
                 "chat_template_sha256": hashlib.sha256(TEMPLATE.encode()).hexdigest(),
@@ -77,8 +86,11 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
                 "files": ["kept/tokenizer/tokenizer.json", "kept/tokenizer/tokenizer_config.json"],
             },
         }  # fmt: skip
+        if validation:
+            facts["validation"] = written["validation"] | {"prefix": "kept/validation"}
+        key = hashlib.sha256(repr((rows, validation) if validation else rows).encode()).hexdigest()
         manifest = Manifest(
-            dataset="tiny", kind="tokens", stage="pack", key=hashlib.sha256(repr(rows).encode()).hexdigest(),
+            dataset="tiny", kind="tokens", stage="pack", key=key,
             parents=(), config={}, code="test", ledger=Ledger(Count()), shards=(), facts=facts,
         )  # fmt: skip
         save(folder / "manifest.json", manifest, {})

@@ -137,6 +137,7 @@ def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifes
     with torch.no_grad():
         model.model.norm.weight.add_(1)
     hf.write_model(other, model, [], {})
+    (other / "state.json").unlink()
     hashes = (hf.fingerprint(base), hf.fingerprint(other))
     with pytest.raises(ModelError) as merging:
         lora.read(run / "checkpoints" / "step_00000014", other)
