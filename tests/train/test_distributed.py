@@ -125,6 +125,17 @@ def test_ranks_have_the_losses_of_one(
     assert run.said(0).count("step=3 ") == 1
 
 
+def test_experts_balance_tokens_ahead_and_a_head_untied_late_do_not_depend_on_ranks(
+    argv: list[str], tmp_path: Path
+) -> None:
+    """Statistics of routers are the whole step's, and the new head is summed over ranks too."""
+    options = ["--num-experts", "3", "--balance-weight", "1", "--mtp-depth", "1", "--smear", "--untie-at", "0.4"]
+    argv = [*argv, *options, "--steps", "6", "--grad-accum", "2"]
+    runs = [Run(tmp_path / str(ranks), ranks, argv) for ranks in (1, 2)]
+    assert [run.wait() for run in runs] == [[0], [0, 0]], runs[1].said()
+    assert losses(tmp_path / "2") == pytest.approx(losses(tmp_path / "1"), abs=1e-5)
+
+
 def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
     argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
