@@ -19,9 +19,10 @@ FORMAT = "datakit.manifest"
 FORMAT_VERSION = 1
 
 
-ROLES = ("kept", "dropped", "quarantine", "signals", "matches", "index")
+ROLES = ("kept", "dropped", "quarantine", "signals", "matches", "index", "cuts")
 """What a shard holds: rows that stayed, rows that went, records that could not be read; what was measured of rows,
-which rows hold which evaluation items; what a later run needs to know of the kept rows to find their duplicates."""
+which rows hold which evaluation items; what a later run needs to know of the kept rows to find their duplicates; what
+was cut out of texts."""
 
 AGAINST = "against"
 """`use` of a parent manifest whose rows did not come in, but were compared with."""

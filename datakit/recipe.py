@@ -13,13 +13,17 @@ from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
 
 StageName = Literal[
-    "ingest", "normalize", "language", "dedup", "filter", "classify", "perplexity", "tokenizer", "tokenize", "pack"
-]
+    "ingest", "normalize", "language", "dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams", "filter",
+    "classify", "perplexity", "tokenizer", "tokenize", "pack",
+]  # fmt: skip
 STAGES: tuple[StageName, ...] = get_args(StageName)
-"""Every stage, in the order that data usually flows. `tokenizer` trains one on the dataset; `classify` and
-`perplexity` need models; `normalize` changes texts. These four are off by default."""
+"""Every stage, in the order that data usually flows."""
 
-OFF: tuple[StageName, ...] = ("normalize", "classify", "perplexity", "tokenizer")
+OFF: tuple[StageName, ...] = (
+    "normalize", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams", "classify", "perplexity", "tokenizer"
+)  # fmt: skip
+"""Stages that are off until a recipe names them: they change texts, judge by more than the text, need a model or make
+one."""
 
 KINDS = ("auto", "text", "sft", "preference")
 
@@ -28,6 +32,10 @@ CONFIGS: dict[StageName, str] = {
     "normalize": "datakit.filter.normalize:NormalizeConfig",
     "language": "datakit.filter.language:LanguageConfig",
     "dedup": "datakit.dedup.config:DedupConfig",
+    "dedup_urls": "datakit.dedup.levels:UrlsConfig",
+    "dedup_lines": "datakit.dedup.levels:LinesConfig",
+    "dedup_spans": "datakit.dedup.levels:SpansConfig",
+    "dedup_ngrams": "datakit.dedup.levels:NgramsConfig",
     "filter": "datakit.filter.stage:FilterConfig",
     "classify": "datakit.filter.classifier:ClassifyConfig",
     "perplexity": "datakit.filter.perplexity:PerplexityConfig",

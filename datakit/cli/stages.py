@@ -104,6 +104,42 @@ def dedup(inputs: tuple[str, ...], **flags: Any) -> None:
     do("dedup", inputs, **flags)
 
 
+@click.command(cls=StageCommand, context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_urls")
+def dedup_urls(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Drop rows with the URL of an earlier row."""
+    do("dedup_urls", inputs, **flags)
+
+
+@click.command(cls=StageCommand, context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_lines")
+def dedup_lines(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Cut lines or paragraphs of texts that stand in an earlier row; what was cut is recorded in cuts/."""
+    do("dedup_lines", inputs, **flags)
+
+
+@click.command(cls=StageCommand, context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_spans")
+def dedup_spans(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Cut runs of three sentences that stand in an earlier row; what was cut is recorded in cuts/."""
+    do("dedup_spans", inputs, **flags)
+
+
+@click.command(cls=StageCommand, context_settings=CONTEXT)
+@Inputs
+@common
+@stage_flags("dedup_ngrams")
+def dedup_ngrams(inputs: tuple[str, ...], **flags: Any) -> None:
+    """Drop rows, and cut lines of texts, whose n-grams mostly stand in earlier rows (a Bloom filter knows them)."""
+    do("dedup_ngrams", inputs, **flags)
+
+
 @click.command("filter", cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
@@ -133,7 +169,7 @@ def perplexity(inputs: tuple[str, ...], **flags: Any) -> None:
     do("perplexity", inputs, **flags)
 
 
-@click.command(context_settings=CONTEXT)
+@click.command(cls=StageCommand, context_settings=CONTEXT)
 @Inputs
 @common
 @stage_flags("tokenize")

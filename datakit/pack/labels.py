@@ -74,11 +74,10 @@ def label(
     said = [i for i, m in enumerate(messages) if m["role"] == "assistant" and i >= first]
     wanted = [i for i in (said[-1:] if train_on == "last" else said) if messages[i].get("weight") != 0]
     try:
-        given, plain = tracked_messages(messages), plain_messages(messages)
-        whole = tokenizer.render(given, tracked_tools(tools))
+        whole, given, plain = _rendered(tokenizer, messages, tools)
         _check_complete(tokenizer, whole, given, tools)
         structure = tokenizer.structure(whole)
-        turns = _Turns(tokenizer, whole, structure, plain, plain_tools(tools))
+        turns = _Turns(tokenizer, whole, structure, given, plain, plain_tools(tools))
         spans = [turns.span(i) for i in reversed(wanted)][::-1]
         structure.text.encode()
     except RenderError as e:
@@ -87,6 +86,25 @@ def label(
         raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
     placed = structure.place([edge for span in spans for edge in span])
     return Labelled(structure.text, tuple(zip(placed[::2], placed[1::2], strict=True)), len(structure.tokens))
+
+
+def _rendered(
+    tokenizer: ChatTokenizer, messages: Sequence[Message], tools: Any
+) -> tuple[Rendering, list[dict[str, Any]], list[dict[str, Any]]]:
+    """The rendering, and the messages as the template saw them, tagged and plain.
+
+    A template that fails on calls whose arguments are objects may want them as JSON (DeepSeek-V3's does).
+    """
+    for as_text in (False, True):
+        given = tracked_messages(messages, as_text)
+        try:
+            whole = tokenizer.render(given, tracked_tools(tools))
+        except RenderError:
+            if as_text or not any("tool_calls" in m for m in given):
+                raise
+        else:
+            break
+    return whole, given, plain_messages(messages, as_text)
 
 
 def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any) -> None:
@@ -117,10 +135,10 @@ class _Turns:
     """Finds assistant turns in a rendering."""
 
     def __init__(
-        self, tokenizer: ChatTokenizer, whole: Rendering, structure: Structure, messages: list[dict[str, Any]],
-        tools: Any,
+        self, tokenizer: ChatTokenizer, whole: Rendering, structure: Structure, given: list[dict[str, Any]],
+        messages: list[dict[str, Any]], tools: Any,
     ) -> None:  # fmt: skip
-        self.tokenizer, self.whole, self.messages, self.tools = tokenizer, whole, messages, tools
+        self.tokenizer, self.whole, self.given, self.messages, self.tools = tokenizer, whole, given, messages, tools
         self.structure = structure
         ends = set(tokenizer.special.values()) | {tokenizer.eos_id}
         self.ends = [found for found in structure.tokens if found[2] in ends]
@@ -178,7 +196,7 @@ class _Turns:
     def _last_alone(self, i: int, start: int, last: int) -> int:
         """Where the text of turn `i` ends if nothing follows it: the next header may say its text again, as gpt-oss
         names a called function in that of the result."""
-        alone = self.tokenizer.render(tracked_messages(self.messages[: i + 1]), self.tools)
+        alone = self.tokenizer.render(self.given[: i + 1], self.tools)
         found = max((b for _, b, tag in alone.spans if of(tag) == i and b > start), default=start)
         return found if found < last and alone.text[:found] == self.whole.text[:found] else last
 
@@ -252,7 +270,7 @@ class _Turns:
     def _unasked(self, i: int, base: int) -> int:
         """The start where `add_generation_prompt` adds nothing: behind a header, if the turn brings one."""
         probe = [*self.messages[:i], {"role": "assistant", "content": "probe"}]  # a call's marks are no header
-        rendering = self.tokenizer.render(tracked_messages(probe), self.tools)
+        rendering = self.tokenizer.render([*self.given[:i], tracked_messages(probe)[i]], self.tools)
         own = [a for a, _, tag in rendering.spans if of(tag) == i and a >= base]
         lead = rendering.text[base : min(own, default=base)]
         return base + len(lead) if lead.strip() and self.whole.text.startswith(lead, base) else base

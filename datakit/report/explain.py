@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.manifest import Manifest, data_dir
+from datakit.report.cuts import cut_out
 from datakit.report.differences import differences
 from datakit.report.rows import body, shorten
 from datakit.report.side_by_side import side_by_side
@@ -52,6 +53,8 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
         row = found.row
         text = text or body(row)
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
+        if found.role == "kept":
+            lines += cut_out(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
     if lines and text:
@@ -111,12 +114,18 @@ def _survivor(gone: Found, text: str, order: list[tuple[Path, Manifest]], column
         for one in found
         if one.role == "dropped"
     )
-    yield f"          {name} stayed{where}{fate}; similarity {gone.row.get('similarity')}{_shingles(gone, found)}"
+    yield f"          {name} stayed{where}{fate}{_similar(gone, found)}"
     stayed = body(found[0].row)
     beside = side_by_side(text, stayed, gone.row["id"], name, columns - 12)
     if not beside:
         yield "          [-this row-], {+that row+}:"
     yield from (f"            {line}" for line in beside or differences(text, stayed))
+
+
+def _similar(gone: Found, found: list[Found]) -> str:
+    """How similar the two rows are; nothing of a row that went for its URL or its lines."""
+    similarity = gone.row.get("similarity")
+    return "" if similarity is None else f"; similarity {similarity}{_shingles(gone, found)}"
 
 
 def _shingles(gone: Found, found: list[Found]) -> str:

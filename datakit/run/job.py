@@ -188,17 +188,22 @@ def ancestors(path: Path, *, against: bool = False) -> list[tuple[Path, Manifest
 
 
 def duplicate_of_dropped(parents: list[Path], data: Path, made: list[Shard]) -> dict[str, int]:
-    """How many rows were dropped earlier as duplicates of rows that are dropped now: `{"duplicate_of_dropped": n}`."""
+    """What went earlier because rows have it that are dropped now: rows as `duplicate_of_dropped`, pieces cut out of
+    texts as `cut_for_dropped`.
+    """
     dropped = [data / s.path for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
     ids = [b.column("id") for file in dropped for b in read_shard(file, ["id"])]
     if not ids:
         return {}
-    gone, count = pa.chunked_array(ids), 0
+    gone, counts = pa.chunked_array(ids), {"duplicate_of_dropped": 0, "cut_for_dropped": 0}
     for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
-        for shard in tables(manifest, "dropped") if manifest.stage == "dedup" else ():
+        for shard in tables(manifest, "dropped") if manifest.stage.startswith("dedup") else ():
             for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
-                count += pc.sum(pc.is_in(_named_here(batch), gone)).as_py() or 0
-    return {"duplicate_of_dropped": count} if count else {}
+                counts["duplicate_of_dropped"] += pc.sum(pc.is_in(_named_here(batch), gone)).as_py() or 0
+        for shard in tables(manifest, "cuts"):
+            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
+                counts["cut_for_dropped"] += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
+    return {name: count for name, count in counts.items() if count}
 
 
 def _survivor_columns(manifest: Manifest) -> list[str]:

@@ -24,7 +24,7 @@ def normalize(array: pa.Array) -> pa.Array:
     Takes a string array; null becomes "". Equal to `" ".join(unicodedata.normalize("NFC", text).split())`. Rows that
     are NFC already, which a kernel decides, never become Python objects.
     """
-    composed = _compose(array)
+    composed = compose(array)
     data, offsets = string_buffers(composed)
     table = character_table()
     out = np.empty(offsets[-1] - offsets[0] + 1, dtype=np.uint8)
@@ -61,7 +61,8 @@ def hash_values(array: pa.Array) -> npt.NDArray[np.uint64]:
     return hashes
 
 
-def _compose(array: pa.Array) -> pa.Array:
+def compose(array: pa.Array) -> pa.Array:
+    """Each text in NFC; only those that a quick check does not clear become Python objects."""
     data, offsets = string_buffers(array)
     table = character_table()
     suspect = may_not_be_nfc(data, offsets, table.pages, table.entries)

@@ -171,6 +171,22 @@ def test_a_full_cache_changes_nothing(monkeypatch, trained_spec):
     assert fast.tally.misses > 0.5 * fast.tally.pieces
 
 
+def test_a_cache_never_grows(trained_spec):
+    """Whatever was encoded, a thread's cache is what its slots take; and threads one after another share one."""
+    fast = FastBpe.of(trained_spec, Tokenizer.from_str(json.dumps(trained_spec)))
+    rng = np.random.default_rng(0)
+    sizes = []
+    for n in (1, 30_000):
+        words = ["".join(map(chr, rng.integers(0x4E00, 0x9FFF, k))) for k in rng.integers(1, 40, n)]
+        fast.encode(pa.array([" ".join(words)]))
+        assert fast._caches.qsize() == 1
+        cache = fast._caches.get_nowait()
+        sizes.append(sum(a.nbytes for a in cache))
+        fast._caches.put(cache)
+    assert sizes[0] == sizes[1] < 11 << 20
+    assert fast.tally.misses > 30_000
+
+
 def test_ids_are_put_around_rows_with_text_alone(pair):
     fast, library = pair
     (first, last) = expected(library, ["ab", "b"])

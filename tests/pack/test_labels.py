@@ -288,6 +288,16 @@ def test_a_call_that_another_token_ends_is_learnt_up_to_it(with_added, tmp_path)
     assert ours(tokenizer, row) == made.turn("assistant", "b", True).done()
 
 
+@pytest.mark.parametrize("arguments", [{"x": "é"}, '{"x": "é"}'])
+def test_a_template_may_want_the_arguments_of_a_call_as_text(with_added, trained, arguments):
+    """DeepSeek-V3's way: it joins them to its own text."""
+    calls = "{% for c in m.tool_calls or [] %}{{ c.name + ' ' + c.arguments }}{% endfor %}"
+    tokenizer = with_added(HEAD + "{{ m.content }}" + calls + TAIL + ASK)
+    row = [user("q"), says("", tool_calls=json.dumps([{"name": "f", "arguments": arguments}])), user("a"), says("b")]
+    made = ByHand(trained).turn("user", "q").turn("assistant", 'f {"x": "é"}', True).turn("user", "a")
+    assert ours(tokenizer, row) == made.turn("assistant", "b", True).done()
+
+
 def test_a_called_name_in_the_header_of_the_result_is_not_learnt(with_added, tmp_path):
     """gpt-oss's way: <|start|>functions.NAME to=assistant."""
     role = "{{ m.role if m.role != 'tool' else 'tool ' + messages[loop.index0 - 1].tool_calls[0].name }}"

@@ -1,0 +1,62 @@
+"""datatrove's deduplication of lines, of three-sentence spans, or by n-grams in a Bloom filter, over a folder of JSONL.
+
+    python levels_datatrove.py lines|spans|ngrams FOLDER OUTPUT WORKERS      # environment: requirements-datatrove.txt
+
+Its defaults but for: 64-bit hashes of lines and spans; lines of 5 words and more, spans of 10; a row keeps 50 words and
+any number of sentences; a Bloom filter of 2^25 - 1 (its size is a mask of the index: only one less than a power of two
+works).
+"""
+
+import logging
+import sys
+from pathlib import Path
+
+from datatrove.executor import LocalPipelineExecutor
+from datatrove.pipeline.dedup import SentenceDedupFilter, SentenceDedupSignature, SentenceFindDedups, SingleBloomFilter
+from datatrove.pipeline.dedup.bloom_filter import BloomFilterConfig
+from datatrove.pipeline.dedup.sentence_dedup import SentDedupConfig
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.writers import JsonlWriter
+from datatrove.utils.hashing import HashConfig
+from datatrove.utils.logging import logger
+
+
+def sentences(level: str, read: JsonlReader, output: str, files: int) -> list[tuple[list, int]]:
+    config = SentDedupConfig(
+        n_sentences=1 if level == "lines" else 3,
+        split_sentences=level == "spans",
+        only_dedup_in_index=False,
+        min_num_sentences=0,
+        min_words_to_remove_span=5 if level == "lines" else 10,
+        hash_config=HashConfig(precision=64),
+    )
+    signatures, found = f"{output}/signatures", f"{output}/found"
+    return [
+        ([read, SentenceDedupSignature(output_folder=signatures, config=config)], files),
+        ([SentenceFindDedups(data_folder=signatures, output_folder=found, config=config)], 1),
+        ([read, SentenceDedupFilter(data_folder=found, config=config), JsonlWriter(f"{output}/kept")], files),
+    ]
+
+
+def main(level: str, folder: str, output: str, workers: int) -> None:
+    logger.remove()
+    logger.add(sys.stderr, level=logging.WARNING)
+    files = len(list(Path(folder).glob("*.jsonl")))
+    read = JsonlReader(folder, glob_pattern="*.jsonl")
+    if level == "ngrams":
+        config = BloomFilterConfig(m_bytes=(1 << 25) - 1, expected_elements=4_000_000)
+        stages = [([read, SingleBloomFilter(output, config), JsonlWriter(f"{output}/kept")], 1)]
+    else:
+        stages = sentences(level, read, output, files)
+    for number, (pipeline, tasks) in enumerate(stages):
+        LocalPipelineExecutor(
+            pipeline=pipeline,
+            tasks=tasks,
+            workers=min(workers, tasks),
+            logging_dir=f"{output}/log{number}",
+            start_method="fork",  # children that are waited for, so that their processor time counts
+        ).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4], int(sys.argv[4]))

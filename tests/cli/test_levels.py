@@ -1,0 +1,179 @@
+"""Deduplication at every level by the command line: one recipe, killed, continued, verified, explained."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from datakit.manifest import data_dir, load
+from tests.dedup.levels import restored
+from tests.run.corpus import results
+from tests.run.test_bytes import KILLED
+
+LEVELS = ["dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams"]
+RECIPE = f"""
+[dataset]
+kind = "text"
+inputs = ["raw/*.jsonl"]
+stages = {json.dumps(["ingest", *LEVELS])}
+[ingest]
+shard_mb = 1
+[dedup_lines]
+min_words_left = 20
+[dedup_urls]
+field = "meta.url"
+"""
+BANNER = "Sign up for the weekly letter and never miss a thing again."
+
+
+def words(rng: random.Random, count: int) -> str:
+    return " ".join(f"w{rng.randrange(3000)}" for _ in range(count))
+
+
+def write_project(root: Path, rows: int = 900) -> Path:
+    rng = random.Random(2)
+    said = [f"{words(rng, 9)}. {words(rng, 8)}. {words(rng, 9)}." for _ in range(60)]
+    quoted = [words(rng, 40) for _ in range(60)]
+    (root / "raw").mkdir(parents=True)
+    for number in range(3):
+        lines = []
+        for n in range(number, rows, 3):
+            parts = [
+                words(rng, 160),
+                f"{words(rng, 5)}! {rng.choice(said)} {words(rng, 5)}",
+                rng.choice(quoted) + " " + words(rng, 3),
+            ]
+            text = "\n".join([parts[0], *([BANNER] * (n % 5 == 0)), *parts[1:], words(rng, 100)])
+            url = f"https://site.org/{n % 700}"
+            lines.append(json.dumps({"id": f"r{n}", "text": BANNER if n % 97 == 5 else text, "meta": {"url": url}}))
+        (root / f"raw/part-{number}.jsonl").write_text("\n".join(lines) + "\n")
+    (root / "manifests/d").mkdir(parents=True)
+    (root / "manifests/d/recipe.toml").write_text(RECIPE)
+    return root
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = write_project(tmp_path_factory.mktemp("levels"))
+    command = [sys.executable, "-m", "datakit", "run", "--dataset", "d", "--workers", "3", "--json"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return root
+
+
+def rows(root: Path, stage: str, role: str) -> list[dict]:
+    path = root / f"manifests/d/{stage}.json"
+    manifest = load(path)
+    return [row for s in manifest.of_role(role) for row in pq.read_table(data_dir(path, manifest) / s.path).to_pylist()]
+
+
+def test_every_level_has_work_and_every_ledger_balances(reference: Path) -> None:
+    ledgers = {stage: load(reference / f"manifests/d/{stage}.json").ledger for stage in LEVELS}
+    assert len(load(reference / "manifests/d/ingest.json").of_role("kept")) > 1
+    assert ledgers["dedup_urls"].rows.dropped == {"duplicate_url": 200}
+    assert ledgers["dedup_lines"].rows.dropped["duplicate_lines"] >= 1
+    assert ledgers["dedup_lines"].notes["lines_cut"] > 100
+    assert ledgers["dedup_spans"].rows.edited > 100 and ledgers["dedup_spans"].notes["sentences_cut"] > 300
+    assert ledgers["dedup_ngrams"].rows.edited > 100
+    assert all(not list(ledger.problems()) for ledger in ledgers.values())
+
+
+def test_a_killed_run_goes_on_with_one_worker_to_the_same_bytes(reference: Path, tmp_path: Path) -> None:
+    root, rng, killed = write_project(tmp_path), random.Random(11), 0
+    for _ in range(60):
+        moment = str(rng.randint(36, 60)), rng.choice(["before", "after"])
+        done = subprocess.run([sys.executable, "-c", KILLED, *moment], cwd=root, capture_output=True, text=True)
+        assert done.returncode in (0, -signal.SIGKILL), done.stderr
+        killed += done.returncode != 0
+        if done.returncode == 0:
+            break
+    assert killed >= 2
+    assert results(root) == results(reference)
+
+
+def test_with_what_was_cut_put_back_every_text_is_as_it_was(reference: Path) -> None:
+    before = {row["id"]: row["text"] for row in rows(reference, "ingest", "kept")}
+    for stage in ("dedup_ngrams", "dedup_spans", "dedup_lines"):
+        pieces: dict[str, list] = {}
+        for piece in rows(reference, stage, "cuts"):
+            pieces.setdefault(piece["id"], []).append(piece)
+        edited = 0
+        parent = {"dedup_ngrams": "dedup_spans", "dedup_spans": "dedup_lines", "dedup_lines": "dedup"}[stage]
+        texts = {row["id"]: row["text"] for row in rows(reference, parent, "kept")}
+        for row in rows(reference, stage, "kept"):
+            assert restored(row["text"], pieces.get(row["id"], [])) == texts[row["id"]]
+            edited += row["text"] != texts[row["id"]]
+        assert edited == len(pieces.keys() & {row["id"] for row in rows(reference, stage, "kept")})
+        assert edited == load(reference / f"manifests/d/{stage}.json").ledger.rows.edited
+        for row in rows(reference, stage, "dropped"):
+            assert row["text"] == texts[row["id"]] and row["stage"] == stage
+    assert {row["id"] for row in rows(reference, "dedup", "kept")} <= before.keys()
+
+
+def test_the_whole_chain_verifies_and_a_damaged_record_of_cuts_is_found(
+    reference: Path, datakit: Callable, tmp_path: Path
+) -> None:
+    manifest = reference / "manifests/d/dedup_ngrams.json"
+    assert datakit("verify", manifest).code == 0
+    path = reference / "manifests/d/dedup_lines.json"
+    file = data_dir(path, load(path)) / load(path).of_role("cuts")[0].path
+    data = file.read_bytes()
+    file.write_bytes(data[:-9] + b"x" + data[-8:])
+    said = datakit("verify", manifest)
+    file.write_bytes(data)
+    assert said.code == 1 and "cuts/part-00000.parquet" in said.err
+
+
+def test_explain_tells_what_was_cut_and_for_which_row_a_row_went(
+    reference: Path, datakit: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(reference)
+    cut = next(p for p in rows(reference, "dedup_lines", "cuts") if BANNER in p["text"])
+    said = datakit("explain", cut["id"], "--dataset", "d")
+    assert f"cut at byte {cut['start']}, stays in {cut['duplicate_of']}: {BANNER}" in said.out
+    gone = rows(reference, "dedup_lines", "dropped")[0]
+    said = datakit("explain", gone["id"], "--dataset", "d")
+    assert "[duplicate_lines] 1 of its 1 lines stand before it, 0 words are new" in said.out
+    assert f"{gone['duplicate_of']} stayed\n" in said.out
+    gone = rows(reference, "dedup_urls", "dropped")[0]
+    said = datakit("explain", gone["id"], "--dataset", "d")
+    assert f"[duplicate_url] has the URL of {gone['duplicate_of']}: https://site.org/" in said.out
+
+
+def test_what_a_row_stood_for_is_counted_when_the_row_goes_later(datakit: Callable, project: Path) -> None:
+    rng = random.Random(1)
+    texts = [
+        f"{BANNER} {words(rng, 12)}",
+        f"{words(rng, 60)}",
+        f"{words(rng, 60)}\n{BANNER} {words(random.Random(1), 12)}",
+    ]
+    (project / "in.jsonl").write_text(
+        "".join(json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts))
+    )
+    assert datakit("dedup-lines", "in.jsonl", "--output", "lines").code == 0
+    assert load(project / "lines/manifest.json").ledger.rows.edited == 1
+    assert datakit("filter", "lines", "--output", "filtered", "--set", "gopher_quality.min_stop_words=0").code == 0
+    assert load(project / "filtered/manifest.json").ledger.notes["cut_for_dropped"] == 1
+
+
+@pytest.mark.parametrize("command", ["dedup-lines", "dedup-spans"])
+def test_conversations_are_refused_before_any_work(datakit: Callable, project: Path, command: str) -> None:
+    messages = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
+    (project / "in.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+    said = datakit(command, "in.jsonl", "--output", "out")
+    assert said.code == 2 and "these rows are of the kind conversation" in said.err
+    assert datakit("dedup-ngrams", "in.jsonl", "--output", "whole").code == 0
+    assert load(project / "whole/manifest.json").config["remove"] == "document"
+
+
+def test_a_field_without_urls_is_an_error(datakit: Callable, project: Path) -> None:
+    (project / "in.jsonl").write_text('{"text": "a"}\n')
+    said = datakit("dedup-urls", "in.jsonl", "--output", "out")
+    assert said.code == 1 and "none of 1 rows has a URL in the field 'url'" in said.err
+    assert not (project / "out/manifest.json").exists()

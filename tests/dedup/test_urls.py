@@ -1,0 +1,123 @@
+"""One row for each page: which URLs are the same, which rows stay."""
+
+import json
+import random
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datakit.dedup.levels import UrlsConfig
+from datakit.dedup.url_form import page_form
+from datakit.dedup.urls import DedupUrls
+from datakit.errors import ConfigError
+from tests.dedup.levels import Outcome, documents, run
+
+
+def form(url: str | None) -> str | None:
+    found: str | None = page_form(pa.array([url], pa.string()))[0].as_py()
+    return found
+
+
+def urls(found: list[Any], cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
+    field = config.get("field", "url")
+    extra = [None if url is None else json.dumps({field: url}) for url in found]
+    rows = documents(["text"] * len(found), extra=pa.array(extra, pa.string()), source=pa.array(["s"] * len(found)))
+    return run(DedupUrls(UrlsConfig(**config)), rows, cut=cut, workers=workers)
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        ["http://Example.com", "https://example.com/", "HTTPS://EXAMPLE.com:443#top", "example.com", "//example.com/ "],
+        ["https://a.b/x/./y/../z", "https://a.b/x/z/", "http://a.b:80/x/z"],
+        ["https://a.b/?b=2&a=1", "https://a.b?a=1&b=2&utm_source=mail&fbclid=9", "https://a.b/?a=1&&b=2&"],
+        ["https://a.b/%7Eme/%c3%bc%2f", "https://a.b/~me/ü%2F"],
+        ["https://a.b/p;jsessionid=4F2A", "https://a.b/p?PHPSESSID=1&gclid=2"],
+        ["https://bücher.example/x", "https://xn--bcher-kva.example/x"],
+    ],
+)  # fmt: skip
+def test_urls_of_one_page_are_the_same(same: list[str]) -> None:
+    assert len({form(url) for url in same}) == 1
+
+
+def test_urls_of_other_pages_are_not() -> None:
+    others = [
+        "https://a.b/x", "https://a.b/X", "https://www.a.b/x", "https://a.b/x/index.html", "https://a.b/x?page=2",
+        "https://a.b/x?page=3", "https://a.b/x?tag=1&tag=2", "https://a.b/x?tag=2&tag=1", "ftp://a.b/x", "https://a.b:8080/x",
+        "https://a.b/x#!/one", "https://a.b/x#!/two", "https://a.b/x%2Fy", "https://a.b/x/y", "https://a.b//x",
+    ]  # fmt: skip
+    assert len({form(url) for url in others}) == len(others)
+
+
+@given(st.text(alphabet="aB/.%2F?&=;~ü \n\x00#!", max_size=30))
+def test_the_form_of_a_form_is_itself(rest: str) -> None:
+    once = form(f"https://a.b/{rest}")
+    assert form(f"https://{once}") == once
+
+
+@given(
+    st.sampled_from(["http", "https", "ftp"]),
+    st.from_regex(r"[a-z]{1,5}\.[a-z]{2}", fullmatch=True),
+    st.lists(st.from_regex(r"[A-Za-z0-9_~-]{1,4}", fullmatch=True), max_size=3),
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("123")), max_size=4),
+)
+def test_the_form_keeps_what_urllib_finds(
+    scheme: str, host: str, path: list[str], query: list[tuple[str, str]]
+) -> None:
+    url = f"{scheme}://{host}/{'/'.join(path)}" + ("?" + "&".join(f"{k}={v}" for k, v in query) if query else "")
+    found = urlsplit(str(form(url)) if scheme == "ftp" else f"{scheme}://{form(url)}")
+    assert (found.scheme, found.netloc, found.path.strip("/")) == (scheme, host, "/".join(path))
+    assert parse_qsl(found.query) == sorted(query, key=lambda pair: pair[0])
+
+
+def test_the_first_row_of_a_page_stays_and_is_named() -> None:
+    outcome = urls(["https://a.b/x", None, "http://a.b/x/", "", "https://a.b/y", "https://a.b/x#2", 7], cut=2)
+    assert outcome.dropped == {
+        "2": ("duplicate_url", "has the URL of 0: http://a.b/x/", "0"),
+        "5": ("duplicate_url", "has the URL of 0: https://a.b/x#2", "0"),
+    }
+    assert outcome.notes["no_url"] == 3 and outcome.facts["rows_with_url"] == 4
+
+
+def test_exact_urls_differ_in_every_byte() -> None:
+    assert set(urls(["https://a.b/x", "http://a.b/x", "https://a.b/x"], same="exact").dropped) == {"2"}
+
+
+@pytest.mark.parametrize(("field", "extra"), [("meta.url", {"meta": {"url": "a.b"}}), ("link", {"link": "a.b"})])
+def test_a_url_is_found_where_the_field_says(field: str, extra: dict[str, Any]) -> None:
+    rows = documents(["x", "y"], extra=pa.array([json.dumps(extra)] * 2))
+    assert set(run(DedupUrls(UrlsConfig(field=field)), rows).dropped) == {"1"}
+
+
+def test_a_url_is_found_in_a_column() -> None:
+    rows = documents(["x", "y"], url=pa.array(["a.b/1", "a.b/1"]))
+    assert set(run(DedupUrls(), rows).dropped) == {"1"}
+
+
+def test_a_field_that_no_row_has_is_refused() -> None:
+    with pytest.raises(ConfigError, match="none of 2 rows has a URL in the field 'uri'"):
+        run(DedupUrls(UrlsConfig(field="uri")), documents(["x", "y"]))
+    assert run(DedupUrls(), documents([])).kept == {}
+    with pytest.raises(ConfigError, match="field names a column"):
+        UrlsConfig(field="meta..url")
+
+
+def test_workers_shards_and_memory_do_not_change_what_is_decided() -> None:
+    rng = random.Random(1)
+    found = [f"https://site{rng.randrange(40)}.org/{rng.randrange(900)}" for _ in range(20_000)]
+    first = {url: str(row) for row, url in reversed(list(enumerate(found)))}
+    one, other = urls(found, 5000, 1), urls(found, 7777, 3, memory_mb=1)
+    assert (one.dropped, one.facts) == (other.dropped, other.facts)
+    assert {row: of for row, (_, _, of) in one.dropped.items()} == {
+        str(row): first[url] for row, url in enumerate(found) if first[url] != str(row)
+    }
+
+
+def test_many_rows_of_one_url_raise_an_alarm() -> None:
+    alarms = urls(["https://a.b/"] * 5, max_cluster_rows=4).facts["alarms"]
+    assert "5 rows have the URL of '0' and all but it are dropped (max_cluster_rows is 4)" in alarms[0]
+    assert "the source 's' loses 4 of its 5 rows" in alarms[1]
