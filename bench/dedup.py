@@ -1,7 +1,6 @@
-"""Dedup: the signature kernel's speed, recall by similarity beside the theory, and the whole command beside its peers.
+"""Dedup: the signature kernel's speed, and the whole command beside its peers.
 
     python bench/dedup.py kernel  TEXTS... --memory-peer PYTHON
-    python bench/dedup.py recall  TEXTS.jsonl.zst PAIRS.jsonl.zst    # pairs: {"a": id, "b": id, "jaccard_word5": ...}
     python bench/dedup.py command TEXTS... --cut 3000 --first 6668 --peer PYTHON --memory-peer PYTHON
 
 PYTHON is that of an environment with peers/requirements-datatrove.txt or peers/requirements-inmemory.txt. TEXTS are
@@ -20,13 +19,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from datakit.dedup._kernels_sets import shared_values
 from datakit.dedup.config import DedupConfig
-from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
+from datakit.dedup.minhash import shingle_sets, signatures
 from datakit.text.buffers import row_chunks, string_buffers
 from datakit.text.normalize import binary_digest, normalize
 from datakit.text.words import hash_words
@@ -87,35 +84,6 @@ def kernel(inputs: list[Path], repeats: int, memory_peer: Path | None) -> None:
         said = json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
         speed = said["bytes"] / 1e6 / said["cpu"]
         print(f"  {name:<24} {speed:8.1f} MB per CPU second: ours is {size / whole / speed:.1f} times as fast")
-
-
-def recall(texts_path: Path, pairs_path: Path, seeds: int) -> None:
-    """Share of pairs that share a band, by similarity: candidates, before verification."""
-    texts = {row["id"]: row["text"] for row in map(json.loads, lines_of(texts_path))}
-    pairs = [json.loads(line) for line in lines_of(pairs_path)]
-    config, number = DedupConfig(), {name: i for i, name in enumerate(texts)}
-    sets = shingle_sets(normalize(pa.array(texts.values(), pa.string())), config.shingle_words)
-    a, b = (np.array([number[pair[side]] for pair in pairs]) for side in "ab")
-    rows = [sets.hashes[begin:end] for begin, end in zip(sets.starts, sets.starts[1:], strict=False)]
-    shared = np.array([shared_values(rows[i], rows[j], 0) for i, j in zip(a, b, strict=True)])
-    length = np.diff(sets.starts)
-    similarity = shared / (length[a] + length[b] - shared)
-    stated = np.array([pair["jaccard_word5"] for pair in pairs])
-    print(f"{len(pairs)} pairs; our exact similarity differs from the stated by {abs(similarity - stated).max():.5f}")
-    found = np.zeros(len(pairs))
-    for seed in range(seeds):
-        values = signatures(sets, config.num_perm, seed)
-        bands = band_hashes(values, config.num_bands, config.rows_per_band)
-        found += (bands[a] == bands[b]).any(axis=1)
-    found /= seeds
-    theory = np.array([1 - (1 - s**config.rows_per_band) ** config.num_bands for s in similarity])
-    print(f"similarity   pairs   found   theory   off   ({seeds} seeds; theory averaged over the same pairs)")
-    for low in range(0, 100, 5):
-        inside = (similarity >= low / 100) & (similarity < (low + 5) / 100)
-        if inside.any():
-            share, expected = found[inside].mean(), theory[inside].mean()
-            bucket = f"{low / 100:.2f}-{(low + 5) / 100:.2f} {inside.sum():9}"
-            print(f"{bucket} {share:7.3f} {expected:8.3f} {share - expected:+.3f}")
 
 
 def timed(command: list[str], output: Path) -> tuple[float, float, str]:
@@ -186,7 +154,7 @@ def command(inputs: list[Path], args: argparse.Namespace, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["kernel", "recall", "command"])
+    parser.add_argument("what", choices=["kernel", "command"])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--peer", type=Path, help="the python of an environment with datatrove")
     parser.add_argument("--memory-peer", type=Path, help="the python of an environment with datasketch and rensa")
@@ -195,11 +163,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="documents of each file; 0: all")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seeds", type=int, default=20)
     args = parser.parse_args()
-    if args.what == "recall":
-        recall(args.files[0], args.files[1], args.seeds)
-        return
     with tempfile.TemporaryDirectory() as name:
         inputs = write_documents(args.files, args.cut, args.first, Path(name) / "in")
         if args.what == "kernel":

@@ -20,7 +20,7 @@ BOOKS = "web/classic_books_en.parquet"
 ENGLISH = ["web/rust_book_en.jsonl.zst", "web/electron_8_langs.jsonl.zst"]
 COMPARISONS: dict[str, tuple[str, list[str], list[str], dict[str, str]]] = {
     "dedup": ("dedup.py", ["command", *CUT], [*NODEJS, BOOKS], {"--peer": "datatrove", "--memory-peer": "inmemory"}),
-    "recall": ("dedup.py", ["recall"], [NODEJS[1], "neardup/nodejs_versions_pairs.jsonl.zst"], {}),
+    "recall": ("dedup_recall.py", [], [NODEJS[1], "neardup/nodejs_versions_pairs.jsonl.zst"], {}),
     "kernel": ("dedup.py", ["kernel", *CUT], [*NODEJS, BOOKS], {"--memory-peer": "inmemory"}),
     "filters": ("filters.py", [], ENGLISH, {"--peer": "datatrove"}),
     "language": ("language.py", ["speed"], ["web"], {}),

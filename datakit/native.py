@@ -3,8 +3,8 @@
 Importing numba and loading its own cache take half a second, more than all work of a small run. A kernel that is called
 through `Kernels` is compiled once for the types of its arguments; from then on LLVM (llvmlite, which numba brings)
 loads the object file and ctypes calls it, with the interpreter lock released. That goes for kernels that allocate and
-raise nothing: they take contiguous arrays, numbers and named tuples of those, and return numbers. Any other
-is called through numba, as if it were not for this file.
+raise nothing: they take contiguous arrays, numbers and named tuples of those, and return numbers. Any other, and all on
+processors that are not x86-64, are called through numba, as if it were not for this file.
 
 Unlike numba's own cache, this one sees an edit in a kernel file that another one imports.
 """
@@ -29,6 +29,11 @@ from datakit.cached import cached
 
 _IMPORTED = re.compile(rb"^from (datakit\.[\w.]*_kernels\w*) import", re.MULTILINE)
 _LIBC = {"memset", "memcpy", "memmove"}  # all that machine code may ask for from outside
+_INTRINSICS = (
+    *("llvm.assume", "llvm.ctlz.", "llvm.cttz.", "llvm.ctpop.", "llvm.fsh", "llvm.masked.", "llvm.umin.", "llvm.umax."),
+    *("llvm.smin.", "llvm.smax.", "llvm.usub.with.overflow.i64", "llvm.vector.reduce.", "llvm.x86."),
+    *("llvm.memset.", "llvm.memcpy.", "llvm.memmove."),
+)  # become instructions, or one of those: others might call a library that is not there
 _FREE = "NRT_MemInfo_call_dtor"  # numba frees an array's owner so when its last view is gone; here none has an owner
 _RETURNED = {"int64": ctypes.c_int64, "uint64": ctypes.c_uint64, "boolean": ctypes.c_bool, "float64": ctypes.c_double}
 
@@ -70,6 +75,8 @@ class _Kernel:
         return function(*args)
 
     def _function(self, kinds: tuple[Any, ...], args: tuple[Any, ...]) -> Function:
+        if not llvm.get_default_triple().startswith("x86_64"):  # elsewhere nobody has tried it
+            return self._numba()
         source = _source(self._module)
         made_from = [*_sources(self._module), *_compiler(), self._name.encode(), repr(kinds).encode()]
         head, _, code = cached(source, made_from, lambda: self._compile(args)).partition(b"\n")
@@ -97,7 +104,7 @@ class _Kernel:
         made = compiler.compile_extra(*contexts, dispatcher.py_func, types, None, flags, {})
         returned = _names(made.signature.return_type)
         module = made.library._final_module
-        asked = {f.name for f in module.functions if f.is_declaration and not f.name.startswith("llvm.")}
+        asked = {f.name for f in module.functions if f.is_declaration and not f.name.startswith(_INTRINSICS)}
         if asked - _LIBC - {_FREE} or returned is None:
             return b"{}\n"
         module.link_in(llvm.parse_assembly(f"define void @{_FREE}(ptr %owner) {{ ret void }}"))

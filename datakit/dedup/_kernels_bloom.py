@@ -9,8 +9,7 @@ from numba import njit
 
 from datakit.dedup._kernels import hash_shingles
 
-BLOCK_BITS = 512
-_WORDS = 8  # of 64 bits in a block
+_WORDS = 8  # of 64 bits in a block: bloom.BLOCK_BITS, a cache line
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)  # splitmix64's finalizer (Stafford's variant 13 of MurmurHash3's)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -76,24 +75,24 @@ def hash_ngrams(words, word_starts, size, out, out_starts):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def go_through(filter, rules, part_starts, words, hash_starts, hashes, cut, dropped, known):  # type: ignore[no-untyped-def]
+def go_through(filter, rules, rows, is_known, cut, dropped, known):  # type: ignore[no-untyped-def]
     """Decide about the rows of a batch, in order, and make known what stays of each.
 
-    `filter` is (bits, hashes a key). The n-grams of row i are `hashes[hash_starts[i]:hash_starts[i + 1]]`, one for each
-    word that enough words follow; its parts have `words[part_starts[i]:part_starts[i + 1]]`. `rules` is (words in an
-    n-gram, numerator and denominator of the least share, cut parts, drop rows, least words left). Writes which parts
-    are `cut`, which rows `dropped` (1 for its share, 2 for too few words left), and `known` (rows), how many n-grams of
-    the row were; returns how many were made known.
+    `filter` is (bits, hashes a key), `rows` (part_starts, words, hash_starts, hashes): the n-grams of row i are
+    `hashes[hash_starts[i]:hash_starts[i + 1]]`, one for each word that enough words follow; its parts have
+    `words[part_starts[i]:part_starts[i + 1]]`. `rules` is (words in an n-gram, numerator and denominator of the least
+    share, cut parts, drop rows, least words left). Writes which parts are `cut`, which rows `dropped` (1 for its share,
+    2 for too few words left), and `known` (rows), how many n-grams of the row were; returns how many were made known.
 
-    A row is held against the rows before it alone: its own n-grams become known when it is decided.
+    A row is held against the rows before it alone: its own n-grams become known when it is decided. `is_known` is room
+    for the n-grams of one row.
     """
     bits, num_hashes = filter
+    part_starts, words, hash_starts, hashes = rows
     size, numerator, denominator, cuts, drops, min_words_left = rules
-    is_known, inserted = np.empty(0, np.bool_), 0
+    inserted = 0
     for row in range(len(part_starts) - 1):
         ngrams = hashes[hash_starts[row] : hash_starts[row + 1]]
-        if len(ngrams) > len(is_known):
-            is_known = np.empty(len(ngrams), np.bool_)
         known[row] = contains(bits, ngrams, num_hashes, is_known)
         first, stop = part_starts[row], part_starts[row + 1]
         left = np.int64(0)

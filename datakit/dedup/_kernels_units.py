@@ -9,9 +9,10 @@ from numba import njit
 
 from datakit.text._kernels import decode
 
+# As units.py has them: what a unit is, what a character is, and the hash of what is not compared, which no other has.
 LINE, PARAGRAPH, SENTENCE = range(3)
 SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE = (1 << bit for bit in range(6))
-NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # the hash of what is not compared; no other hash is this value
+NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 _BASE = np.uint64(0xA0761D6478BD642F)  # odd: order matters, nothing is lost
 _FINAL_1 = np.uint64(0xFF51AFD7ED558CCD)  # MurmurHash3's 64-bit finalizer (Appleby, 2011)
@@ -137,12 +138,14 @@ def _range_to_cut(data, begin, first, last, end, at_begin, at_end, flags):  # ty
 
 
 @njit(cache=True, nogil=True)
-def cut_units(data, offsets, flags, units, cut, kept, kept_offsets, gone, gone_offsets, places):  # type: ignore[no-untyped-def]
+def cut_units(text, flags, units, cut, kept, kept_offsets, gone, gone_offsets, places):  # type: ignore[no-untyped-def]
     """Copy each row to `kept` without the units that `cut` marks, and these to `gone`, one piece a unit.
 
-    `units` is (starts, ends, row_starts). Both outputs hold as many bytes as the rows together. `places` (cut units)
-    gets the byte of its row at which each piece stood: with the pieces put back there, the row is as it was.
+    `text` is (data, offsets), `units` (starts, ends, row_starts). Both outputs hold as many bytes as the rows together.
+    `places` (cut units) gets the byte of its row at which each piece stood: with the pieces put back there, the row is
+    as it was.
     """
+    data, offsets = text
     starts, ends, row_starts = units
     at, gone_at, piece = 0, 0, 0
     for row in range(len(offsets) - 1):

@@ -12,12 +12,18 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from datakit.dedup import _kernels_bloom as kernels
 from datakit.dedup.memory import Memory
+from datakit.native import Kernels
+
+BLOCK_BITS = 512
+"""As the kernels have it: a cache line."""
 
 MOST_HASHES = 32
 PROBES = 1 << 20
 """Hashes that the rate of false positives is measured with."""
+
+
+_kernels = Kernels("datakit.dedup._kernels_bloom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +36,18 @@ class Bloom:
     def measured_rate(self) -> float:
         """Share of `PROBES` hashes which were never inserted that the filter takes for known."""
         probes = np.empty(PROBES, np.uint64)
-        kernels.fresh_hashes(1, probes)
-        found: int = kernels.contains(self.bits, probes, self.num_hashes, np.empty(PROBES, np.bool_))
+        _kernels.fresh_hashes(1, probes)
+        found: int = _kernels.contains(self.bits, probes, self.num_hashes, np.empty(PROBES, np.bool_))
         return found / PROBES
 
 
 def false_positive_rate(bits_per_key: float, num_hashes: int) -> float:
     """The expected share of new keys that a filter with so many bits for each key takes for known."""
-    mean, total, chance = kernels.BLOCK_BITS / bits_per_key, 0.0, 0.0
+    mean, total, chance = BLOCK_BITS / bits_per_key, 0.0, 0.0
     keys = 0
     while total < 1 - 1e-15 and keys < 10 * mean + 100:
         weight = math.exp(keys * math.log(mean) - mean - math.lgamma(keys + 1))
-        chance += weight * (1 - (1 - 1 / kernels.BLOCK_BITS) ** (num_hashes * keys)) ** num_hashes
+        chance += weight * (1 - (1 - 1 / BLOCK_BITS) ** (num_hashes * keys)) ** num_hashes
         total += weight
         keys += 1
     return chance
@@ -64,7 +70,7 @@ def best_size(rate: float) -> tuple[float, int]:
 
 def filter_bytes(keys: int, rate: float) -> int:
     """Bytes of a filter for so many keys."""
-    return (math.ceil(keys * best_size(rate)[0] / kernels.BLOCK_BITS) + 1) * kernels.BLOCK_BITS // 8
+    return (math.ceil(keys * best_size(rate)[0] / BLOCK_BITS) + 1) * BLOCK_BITS // 8
 
 
 def make(keys: int, rate: float, memory: Memory) -> Bloom:

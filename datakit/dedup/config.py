@@ -42,10 +42,10 @@ class DedupConfig:
         False, "write each row's MinHash values to the column minhash, as datasketch.LeanMinHash serialises them"
     )
     save_index: bool = option(
-        False, "write what a later run --against this one needs to know of its rows; takes 1.3 to 2.7 times their text"
+        False, "write what a later run --against this one needs to know of its rows; takes 1.1 to 2.7 times their text"
     )
     against: str = option(
-        "", "also drop what repeats a row that the dedup of this manifest, run with save_index, kept", result=False
+        "", "also drop what repeats a row that an earlier dedup kept: its manifest, run with save_index", result=False
     )
 
     def __post_init__(self) -> None:

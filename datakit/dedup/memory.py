@@ -47,7 +47,9 @@ class Memory:
             mapped = mmap.mmap(file.fileno(), size)
         self._mapped.add(mapped)
         array = np.frombuffer(mapped, dtype).reshape(shape)
-        array[...] = value
+        if value:  # the file is made of zeros
+            array[...] = value
+            _give_back(mapped)
         return array
 
     def take(self, array: npt.NDArray[Any], at: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -66,8 +68,8 @@ class Memory:
 
     def release(self) -> None:
         """Give back the memory of all that is mapped. What is needed again is read again, mostly from the cache."""
-        for mapped in list(self._mapped) if hasattr(mmap, "MADV_DONTNEED") else ():
-            mapped.madvise(mmap.MADV_DONTNEED)
+        for mapped in list(self._mapped):
+            _give_back(mapped)
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
@@ -83,6 +85,11 @@ class Memory:
         while parts < 1 << 16 and size > parts * max(self.bytes // _SORT_SHARE, 1):
             parts *= 2
         return parts
+
+
+def _give_back(mapped: mmap.mmap) -> None:
+    if hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def in_range(hashes: npt.NDArray[np.uint64], part: int, ranges: int) -> npt.NDArray[np.int64]:

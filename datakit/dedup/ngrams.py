@@ -18,13 +18,12 @@ n-grams there are; the manifest has the rate that was asked for, and the one mea
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datakit.dedup import _kernels_bloom as kernels
 from datakit.dedup import bloom
 from datakit.dedup.bloom import Bloom
 from datakit.dedup.cutting import Cutting, source, text_bytes
@@ -36,9 +35,32 @@ from datakit.dedup.parts import hash_ngrams
 from datakit.dedup.rows import Rows, lists, open_rows, starts, values
 from datakit.dedup.units import Unit
 from datakit.errors import UsageError
+from datakit.native import Kernels
 from datakit.text.view import view
 
+_kernels = Kernels("datakit.dedup._kernels_bloom")
 _WORD_BYTES = 5  # of English text a word, rather too few: one n-gram begins with each
+
+
+class _Filter(NamedTuple):
+    bits: npt.NDArray[np.uint64]
+    num_hashes: int
+
+
+class _Rules(NamedTuple):
+    ngram_words: int
+    numerator: int
+    denominator: int
+    cuts: bool
+    drops: bool
+    min_words_left: int
+
+
+class _Rows(NamedTuple):
+    part_starts: npt.NDArray[np.int64]
+    words: npt.NDArray[np.uint32]
+    hash_starts: npt.NDArray[np.int64]
+    hashes: npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -122,15 +144,16 @@ class DedupNgrams(Cutting):
     def _decide_all(self, rows: Rows, made: Bloom, losses: Losses, counts: dict[str, int]) -> Iterator[pa.RecordBatch]:
         remove, least = self.config.remove, self.config.least
         asked = (remove in ("parts", "both"), remove in ("document", "both"), self.config.min_words_left)
-        rules = (self.config.ngram_words, least.numerator, least.denominator, *asked)
+        rules = _Rules(self.config.ngram_words, least.numerator, least.denominator, *asked)
         for batch in rows.batches:
             parts, words = starts(batch, "words"), values(batch, "words")
-            ngrams = starts(batch, "hashes"), values(batch, "hashes")
+            hash_starts = starts(batch, "hashes")
+            found = _Rows(parts, words, hash_starts, values(batch, "hashes"))
+            is_known = np.empty(np.diff(hash_starts).max(initial=0), np.bool_)
             cut, dropped = np.zeros(len(words), np.bool_), np.zeros(batch.num_rows, np.uint8)
             known = np.zeros(batch.num_rows, np.int64)
-            counts["ngrams_inserted"] += kernels.go_through(
-                (made.bits, made.num_hashes), rules, parts, words, *ngrams, cut, dropped, known
-            )
+            bits = _Filter(made.bits, made.num_hashes)
+            counts["ngrams_inserted"] += _kernels.go_through(bits, rules, found, is_known, cut, dropped, known)
             counts["ngrams_known"] += int(known.sum())
             yield self._decided(batch, parts, words, cut, dropped, known, losses)
 

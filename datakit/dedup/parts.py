@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datakit.dedup import _kernels_bloom as kernels
 from datakit.dedup.units import Unit, Units, find_units, words_of
+from datakit.native import Kernels
 from datakit.text.buffers import row_chunks, string_buffers
 from datakit.text.normalize import compose
 
+_kernels = Kernels("datakit.dedup._kernels_bloom")
 _CHUNK_BYTES = 1 << 20
 
 
@@ -47,7 +48,7 @@ def _parts(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], part: Un
     units = find_units(data, offsets, part) if part else whole
     words, word_starts = words_of(data, offsets, units)
     hashes, hash_starts = np.empty(len(words) + 1, np.uint64), np.empty_like(offsets)
-    kernels.hash_ngrams(words, word_starts[units.row_starts], ngram_words, hashes, hash_starts)
+    _kernels.hash_ngrams(words, word_starts[units.row_starts], ngram_words, hashes, hash_starts)
     return Parts(
         np.diff(word_starts).astype(np.uint32), units.row_starts, hashes[: hash_starts[-1]].copy(), hash_starts
     )

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from datakit.dedup import _kernels_repeats
 from datakit.dedup.memory import Memory, in_range
 from datakit.dedup.rows import Rows, starts, values
 from datakit.dedup.units import NONE
+from datakit.native import Kernels
 
+_kernels = Kernels("datakit.dedup._kernels_repeats")
 _SORT_BYTES = 48  # a span takes while its range is sorted: place, hash, order, both in that order, what is equal
 
 
@@ -52,7 +53,7 @@ def find_repeats(rows: Rows, span: int, min_words_left: int, memory: Memory, wor
     owner = memory.full((count,), -1, _index(len(rows)))
     found = memory.full((begins[-1],), -1, _index(len(rows)))
     dropped = np.zeros(len(rows), np.bool_)
-    _kernels_repeats.choose(row_starts, words, groups, span, min_words_left, owner, found, dropped)
+    _kernels.choose(row_starts, words, groups, span, min_words_left, owner, found, dropped)
     facts = {"units": int(begins[-1]), "spans_compared": compared, "spans_repeated": count}
     return Repeats(row_starts, words, found, dropped, facts)
 

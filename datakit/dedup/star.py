@@ -15,7 +15,7 @@ from datakit.native import Kernels
 _kernels_sets, _kernels_star = Kernels("datakit.dedup._kernels_sets"), Kernels("datakit.dedup._kernels_star")
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
 _MAX_SLOTS = 1 << 24
-_ROWS_AT_ONCE = 1 << 18  # mapped memory that they have touched is given back after so many
+_ROWS_AT_ONCE = 1 << 13  # then mapped memory that they touched is given back: the system maps 64 KiB for each set
 
 CROWD = 64
 """Kept rows in a bucket from which on they are looked up in an index instead of compared one by one."""

@@ -8,24 +8,29 @@ behind them. Thai and Lao mark no sentence's end: there a sentence is a line.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.dedup import _kernels_units as kernels
+from datakit.native import Kernels
 from datakit.text.buffers import row_chunks, string_array, string_buffers
 from datakit.text.marks import BREAKS, QUOTES, TERMINALS
 from datakit.text.normalize import compose
 from datakit.text.words import hash_words_in
 
 Unit = Literal["line", "paragraph", "sentence"]
-NONE: Final = kernels.NONE
+NONE: Final = np.uint64(2**64 - 1)
 """The hash of a span that is not compared."""
 
-_MODES: Final = {"line": kernels.LINE, "paragraph": kernels.PARAGRAPH, "sentence": kernels.SENTENCE}
+SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE = (1 << bit for bit in range(6))
+"""What a character is: white space, the end of a line or of a sentence, what may stand behind the latter, what of that
+may also open the next one, an end that needs no space behind it."""
+
+_kernels = Kernels("datakit.dedup._kernels_units")
+_MODES: Final = {"line": 0, "paragraph": 1, "sentence": 2}
 _BRACKETS: Final = ")]}\u300b\u300d\u300f\u3011\uff09\uff3d"
 _OPENERS: Final = "“‘"  # they close in other languages
 _ALONE: Final = "\u104a\u104b\u17d4\u17d5\u3002\uff01\uff1f\uff61"
@@ -36,13 +41,13 @@ _CHUNK_BYTES: Final = 1 << 20
 def flags() -> npt.NDArray[np.uint8]:
     """uint8[0x110000]: what each code point is to the kernels. Read-only."""
     table = np.zeros(0x110000, np.uint8)
-    table[[c for c in range(0x3001) if chr(c).isspace()]] = kernels.SPACE
+    table[[c for c in range(0x3001) if chr(c).isspace()]] = SPACE
     marks = {
-        kernels.BREAK: BREAKS,
-        kernels.TERMINAL: TERMINALS,
-        kernels.CLOSER: QUOTES + _BRACKETS,
-        kernels.OPENER: _OPENERS,
-        kernels.ALONE: _ALONE,
+        BREAK: BREAKS,
+        TERMINAL: TERMINALS,
+        CLOSER: QUOTES + _BRACKETS,
+        OPENER: _OPENERS,
+        ALONE: _ALONE,
     }
     for flag, chars in marks.items():
         table[[ord(c) for c in chars]] |= np.uint8(flag)
@@ -66,7 +71,7 @@ def find_units(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], unit
     """The units of texts, given as `string_buffers` gives them."""
     most = (offsets[-1] - offsets[0]) // 2 + len(offsets)
     starts, ends, row_starts = np.empty(most, np.int64), np.empty(most, np.int64), np.empty_like(offsets)
-    kernels.find_units(data, offsets, flags(), _MODES[unit], starts, ends, row_starts)
+    _kernels.find_units(data, offsets, flags(), _MODES[unit], starts, ends, row_starts)
     return Units(starts[: row_starts[-1]].copy(), ends[: row_starts[-1]].copy(), row_starts)
 
 
@@ -109,9 +114,9 @@ def _spans_of(
     units = find_units(data, offsets, unit)
     words, word_starts = words_of(data, offsets, units)
     hashes, counts = np.empty(len(units.starts), np.uint64), np.empty(len(units.starts), np.uint32)
-    kernels.hash_units(words, word_starts, hashes, counts)
+    _kernels.hash_units(words, word_starts, hashes, counts)
     spans = np.empty_like(hashes)
-    kernels.hash_spans(hashes, counts, units.row_starts, span, min_words, spans)
+    _kernels.hash_spans(hashes, counts, units.row_starts, span, min_words, spans)
     return Spans(spans, counts, units.row_starts)
 
 
@@ -121,6 +126,17 @@ def words_of(
     """The hashes of the words of all units, and where each unit's begin (units + 1)."""
     # between two units there is white space alone, which has no words
     return hash_words_in(data, np.append(units.starts, offsets[-1]))
+
+
+class _Text(NamedTuple):
+    data: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+
+
+class _Bounds(NamedTuple):
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    row_starts: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +162,7 @@ def cut_units(texts: pa.Array, unit: Unit, rows: npt.NDArray[np.int64], numbers:
     kept, gone = np.empty(size, np.uint8), np.empty(size, np.uint8)
     kept_offsets, gone_offsets = np.empty_like(offsets), np.zeros(len(rows) + 1, np.int64)
     places = np.empty(len(rows), np.int64)
-    found = (units.starts, units.ends, units.row_starts)
-    kernels.cut_units(data, offsets, flags(), found, cut, kept, kept_offsets, gone, gone_offsets, places)
+    found = _Bounds(units.starts, units.ends, units.row_starts)
+    _kernels.cut_units(_Text(data, offsets), flags(), found, cut, kept, kept_offsets, gone, gone_offsets, places)
     made = string_array(kept[: kept_offsets[-1]], kept_offsets)
     return Cut(made, string_array(gone[: gone_offsets[-1]], gone_offsets), places)

@@ -87,38 +87,63 @@ def _grown(keys, distinct, table, size, limit, firsts):
 def ngrams(keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, out):
     """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row; an n-gram is n * step words.
 
-    An n-gram can repeat only where the (n-1)-grams at its place and at the next one do, so the places still worth a
-    look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last word.
+    An n-gram can repeat only where the (n-1)-grams at its place and a step behind it do, so the places still worth a
+    look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last `step` words.
     Fills out: top 2..4-grams, then duplicate 5..10-grams counted as extra copies, then the same counted as all copies.
     """
     number(keys, total_words, table, words, counts, firsts)
-    left = 0
-    for i in range(total_words):  # written whether or not it stays: what stays is no branch that one could guess
-        places[left], numbers[left] = i, words[np.uintp(i)]
-        left += counts[np.uintp(words[np.uintp(i)])] > 1
-    for length in range(2, MAX_DUP * step + 1):
-        total = 0
-        for i in range(left - 1):
-            place, next_place = places[np.uintp(i)], places[np.uintp(i + 1)]
-            last = words[np.uintp(place + length - 1)]
-            keys[np.uintp(total)] = np.uint64(numbers[np.uintp(i)] + 1) << np.uint64(32) | np.uint64(last)
-            places[np.uintp(total)] = place
-            total += next_place == place + 1
+    for i in range(total_words):
+        places[np.uintp(i)] = i
+    numbers[:total_words] = words[:total_words]
+    left = _repeated(places, numbers, counts, total_words)
+    for length in range(2, step + 1):
+        total = _longer(keys, words, places, numbers, left, length - 1, 1)
+        number(keys, total, table, numbers, counts, firsts)
+        left = _repeated(places, numbers, counts, total)
+    for i in range(left):
+        words[np.uintp(places[np.uintp(i)])] = numbers[np.uintp(i)]
+    for n in range(MIN_TOP, MAX_DUP + 1):
+        total = _longer(keys, words, places, numbers, left, (n - 1) * step, step)
         if total < 2:
             return
         distinct = number(keys, total, table, numbers, counts, firsts)
-        n = length // step if length % step == 0 else 0
-        if MIN_TOP <= n <= MAX_TOP:
-            out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, length, chars)
-        left = 0
-        for i in range(total):
-            places[np.uintp(left)] = places[np.uintp(i)]
-            same = numbers[np.uintp(left)] = numbers[np.uintp(i)]
-            left += counts[np.uintp(same)] > 1
+        if n <= MAX_TOP:
+            out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, n * step, chars)
+        left = _repeated(places, numbers, counts, total)
         if n >= MIN_DUP:
             extra = MAX_TOP - MIN_TOP + 1 + n - MIN_DUP
-            out[extra + MAX_DUP - MIN_DUP + 1] = _covered(sizes, places, left, length)
-            out[extra] = _extra(sizes, places, numbers, counts, left, length)
+            out[extra + MAX_DUP - MIN_DUP + 1] = _covered(sizes, places, left, n * step)
+            out[extra] = _extra(sizes, places, numbers, counts, left, n * step)
+
+
+# Both write each element whether or not it stays: what stays is no branch that a processor could guess.
+@njit(nogil=True, cache=True)
+def _repeated(places, numbers, counts, total):
+    """Leave only the places whose number occurs more than once; returns how many."""
+    left = 0
+    for i in range(total):
+        same = numbers[np.uintp(i)]
+        places[np.uintp(left)], numbers[np.uintp(left)] = places[np.uintp(i)], same
+        left += counts[np.uintp(same)] > 1
+    return left
+
+
+@njit(nogil=True, cache=True)
+def _longer(keys, words, places, numbers, left, length, step):
+    """Leave only the places of grams of `length` words that have another one `step` words behind them, and fill keys:
+    the number of the gram and of the `step` words behind it. Returns how many."""
+    total, behind = 0, 0
+    for i in range(left):
+        place = places[np.uintp(i)]
+        while behind < left and places[np.uintp(behind)] < place + step:
+            behind += 1
+        if behind == left:
+            break
+        last = np.uint64(words[np.uintp(place + length)])
+        keys[np.uintp(total)] = np.uint64(numbers[np.uintp(i)] + 1) << np.uint64(32) | last
+        places[np.uintp(total)] = place
+        total += places[np.uintp(behind)] == place + step
+    return total
 
 
 @njit(nogil=True, cache=True)

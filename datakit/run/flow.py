@@ -63,15 +63,18 @@ class Flow:
         return done[stages[-1]]
 
     def _check(self, steps: Sequence[str]) -> None:
-        """Refuse, before any work, values that make no sense and values for a stage that will not run."""
-        for stage in steps:
-            self.config(stage)
+        """Refuse, before any work, values that make no sense, values for a stage that will not run, and, of stages that
+        run for the first time, models, tokenizers and evaluation files that are not there or are none."""
+        configs = {stage: self.config(stage) for stage in steps}
         idle = [s for s in (*self.flags, *self.sets) if s not in steps]
         if idle:
             raise UsageError(
                 f"values are given for {idle[0]}, which does not run in this command (it runs {', '.join(steps)}): "
                 "put them into the recipe and use `datakit run`, or give them to that stage's own command"
             )
+        for stage, config in configs.items():
+            if not self.run.place.manifest(stage).is_file():
+                _try(stage, config)
 
     def stage(self, stage: str, inputs: Sequence[str]) -> Path:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
@@ -160,8 +163,7 @@ class Flow:
 
             extra = [done["tokenizer"]]
             config = replace(config, tokenizer=str(tokenizer_folder(done["tokenizer"])))
-        module, name = STAGE_CLASSES[stage].split(":")
-        made: Stage = getattr(importlib.import_module(module), name)(config=config)
+        made = _made(stage, config)
         against: list[Path] = []
         if stage == "dedup" and config.against:
             made, against = self._against(made, config, parent)
@@ -179,6 +181,21 @@ class Flow:
                 "itself. Give this run another --dataset or --output"
             )
         return replace(stage, earlier=earlier(place, config, load(parent).kind)), [place]
+
+
+def _made(stage: str, config: Any) -> Stage:
+    module, name = STAGE_CLASSES[stage].split(":")
+    made: Stage = getattr(importlib.import_module(module), name)(config=config)
+    return made
+
+
+def _try(stage: str, config: Any) -> None:
+    """Open a stage as its workers will, for what it says of its files; the rows' kind does not change that."""
+    if stage in ("language", "filter", "classify", "perplexity") or (stage == "tokenize" and config.tokenizer):
+        made = _made(stage, config)
+        made = getattr(made, "for_kind", lambda _: made)("document")
+        made.resources()
+        made.open()
 
 
 def manifest_path(given: str) -> Path:

@@ -214,7 +214,7 @@ def test_a_run_killed_again_and_again_leaves_the_same_bytes(datakit: Callable, p
     assert datakit("dedup", "old.jsonl", "--output", "old", "--save-index").code == 0
     write(project / "next.jsonl", NEXT)
     flags = ["dedup", "next.jsonl", "--against", "old", "--save-index", "--json", "--workers", "1"]
-    assert datakit(*flags, "--dataset", "x", "--output", "whole").code == 0
+    assert datakit(*flags, "--dataset", "x", "--output", "whole", "--workers", "3").code == 0
     script = KILLED.replace('["run", "--dataset", "d", "--workers", "1", "--json"]', repr(
         [*flags, "--dataset", "x", "--output", "killed"])
     )  # fmt: skip

@@ -65,6 +65,38 @@ def test_flags_take_underscores_and_dashes(datakit: Callable, project: Path) -> 
     assert load(project / "a/manifest.json").config["shard_mb"] == 2
 
 
+BAD_FILES = {
+    "language": ("--model", "expected a fastText model"),
+    "classify": ("--model", "expected a fastText model"),
+    "filter": ("--eval", "cannot be read as JSON lines or a JSON array of evaluation items"),
+    "tokenize": ("--tokenizer", "expected JSON"),
+}
+
+
+@pytest.mark.parametrize("stage", BAD_FILES)
+def test_a_file_that_is_not_what_a_stage_needs_is_refused_before_any_work(
+    datakit: Callable, project: Path, stage: str
+) -> None:
+    chats(project / "chats.jsonl")
+    (project / "bad.txt").write_text("hello")
+    flag, message = BAD_FILES[stage]
+    for file, said in (("bad.txt", message), ("nothing.txt", "nothing.txt")):
+        done = datakit(stage, "chats.jsonl", flag, file, "--output", "out")
+        assert done.code == 1 and said in done.err and "Traceback" not in done.err
+        assert not (project / "out").exists()
+
+
+def test_eval_items_are_dropped_and_told(datakit: Callable, project: Path) -> None:
+    item = "How many apples does Ann have left when she gives three of her twelve apples to each of her two sisters?"
+    prose = "It was the best of days and the worst of days, and nobody could tell which of them would come next. " * 6
+    rows = [prose, f"{prose} {item} {prose}", prose.replace("days", "nights")]
+    (project / "rows.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in rows))
+    (project / "eval.jsonl").write_text(json.dumps({"question": item, "answer": "6"}) + "\n")
+    done = datakit("filter", "rows.jsonl", "--eval", "eval.jsonl", "--rules", "contamination", "--output", "out")
+    assert done.code == 0, done.err
+    assert load(project / "out/manifest.json").ledger.rows.dropped == {"contamination.max_prompt_overlap_ratio": 1}
+
+
 def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, project: Path) -> None:
     chats(project / "chats.jsonl")
     assert "wrote manifests/mine/recipe.toml" in datakit("init", "mine", "--kind", "sft", "chats.jsonl").out

@@ -162,6 +162,20 @@ def test_what_a_row_stood_for_is_counted_when_the_row_goes_later(datakit: Callab
     assert load(project / "filtered/manifest.json").ledger.notes["cut_for_dropped"] == 1
 
 
+def test_texts_that_are_equal_once_their_lines_are_cut_are_exact_duplicates(datakit: Callable, project: Path) -> None:
+    """The document level takes the digest that ingest and every edit leave in content_hash."""
+    rng = random.Random(1)
+    poem = "\n".join(words(rng, 4) for _ in range(20))
+    texts = [f"{BANNER}\n{words(rng, 60)}", poem, f"{BANNER}\n{poem}"]
+    (project / "in.jsonl").write_text(
+        "".join(json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts))
+    )
+    assert datakit("dedup-lines", "in.jsonl", "--output", "lines").code == 0
+    assert datakit("dedup", "lines", "--output", "unique").code == 0
+    assert load(project / "unique/manifest.json").ledger.rows.dropped == {"exact_duplicate": 1}
+    assert datakit("verify", "unique").code == 0
+
+
 @pytest.mark.parametrize("command", ["dedup-lines", "dedup-spans"])
 def test_conversations_are_refused_before_any_work(datakit: Callable, project: Path, command: str) -> None:
     messages = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]

@@ -9,7 +9,9 @@ import datasketch
 import pyarrow.parquet as pq
 import pytest
 
+from datakit.dedup.explain import compare
 from datakit.manifest import load
+from datakit.text.view import view
 
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -125,3 +127,39 @@ def test_two_columns_stand_side_by_side_where_there_is_room(datakit: Callable, d
         assert any("{+word" in line.split("│")[2] for line in wide)
     assert "of 151 runs of 5 words both have 141" in datakit("explain", "near", "--manifest", "out").out
     assert "the texts that were compared are equal" in datakit("explain", "same", "--manifest", "out").out
+
+
+TOOL_CALLS, TURNS = "sft/llamafactory/glaive_toolcall_en_demo.json", "sft/sharegpt_zh_1k.jsonl"
+PAIRS = "preference/hh_rlhf_harmless_test.jsonl.gz"
+
+
+@pytest.mark.parametrize(
+    ("name", "on"),
+    [(TOOL_CALLS, "prompt"), (TOOL_CALLS, "answer"), (TOOL_CALLS, "all"), (TURNS, "prompt"), (PAIRS, "all")],
+)
+def test_every_drop_among_real_conversations_is_true(
+    datakit: Callable, project: Path, shared: Path, name: str, on: str
+) -> None:
+    """Counted again, in plain Python, on the side of the rows that was compared."""
+    said = datakit("dedup", shared / "corpora" / name, "--output", "out", "--on", on, "--threshold", "0.4")
+    assert said.code == 0, said.err
+    manifest = load(project / "out/manifest.json")
+    kept, dropped = (
+        [
+            batch
+            for shard in manifest.of_role(role)
+            for batch in pq.ParquetFile(project / "out" / shard.path).iter_batches()
+        ]
+        for role in ("kept", "dropped")
+    )
+    texts = {
+        name: text
+        for batch in (*kept, *dropped)
+        for name, text in zip(batch["id"].to_pylist(), view(batch, on, include_calls=True).to_pylist(), strict=True)  # type: ignore[arg-type]
+    }
+    rows = [row for batch in dropped for row in batch.to_pylist()]
+    assert rows
+    for row in rows:
+        found = compare(texts[row["id"]], texts[row["duplicate_of"]], 5)
+        assert found.similarity == row["similarity"] >= 0.4
+        assert found.equal == (row["reason"] == "exact_duplicate")

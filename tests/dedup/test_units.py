@@ -9,6 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from datakit.dedup import _kernels_units as kernels
+from datakit.dedup import units
 from datakit.dedup.units import NONE, Unit, cut_units, find_units, flags, hash_spans
 from datakit.text.buffers import string_buffers
 from datakit.text.marks import QUOTES, TERMINALS
@@ -58,8 +60,8 @@ def test_units_are_those_of_plain_python(unit: Unit, text: str) -> None:
 def test_what_was_cut_can_be_put_back_and_the_rest_stays_as_it_was(
     unit: Unit, rows: list[str], data: st.DataObject
 ) -> None:
-    units = [units_of(row, unit) for row in rows]
-    flags = [[data.draw(st.booleans()) for _ in row] for row in units]
+    found = [units_of(row, unit) for row in rows]
+    flags = [[data.draw(st.booleans()) for _ in row] for row in found]
     places = [(r, u) for r, row in enumerate(flags) for u, cut in enumerate(row) if cut]
     made = cut_units(
         pa.array(rows, pa.string()),
@@ -69,11 +71,11 @@ def test_what_was_cut_can_be_put_back_and_the_rest_stays_as_it_was(
     )
     back = [text.encode() for text in made.texts.to_pylist()]
     for (row, number), piece, start in zip(places, made.pieces.to_pylist(), made.places.tolist(), strict=True):
-        assert piece.strip() == units[row][number]
+        assert piece.strip() == found[row][number]
         back[row] = back[row][:start] + piece.encode() + back[row][start:]
     assert [b.decode() for b in back] == rows
     for row, text in enumerate(made.texts.to_pylist()):
-        kept = [u for u, cut in zip(units[row], flags[row], strict=True) if not cut]
+        kept = [u for u, cut in zip(found[row], flags[row], strict=True) if not cut]
         assert units_of(text, unit) == kept
 
 
@@ -131,6 +133,12 @@ def test_spans_are_equal_exactly_where_their_words_are(rows: list[str], span: in
             if compared:
                 assert seen.setdefault(own, found) == found
     assert len(set(seen.values())) == len(seen)
+
+
+def test_kernels_have_the_numbers_that_tables_are_made_with() -> None:
+    for name in ("SPACE", "BREAK", "TERMINAL", "CLOSER", "OPENER", "ALONE", "NONE"):
+        assert getattr(kernels, name) == getattr(units, name)
+    assert [units._MODES[unit] for unit in UNITS] == [kernels.LINE, kernels.PARAGRAPH, kernels.SENTENCE]
 
 
 def test_digits_count_as_zero_where_asked() -> None:
