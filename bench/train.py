@@ -155,8 +155,10 @@ def main() -> None:
                 found = contender(a, name, file.name)
                 rounds[name].append(found)
                 print(json.dumps({"name": name} | found), file=sys.stderr, flush=True)
-    print("| | all tok/s | real tok/s | label tok/s | peak MiB | loss: first, last |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| | all tok/s | real tok/s | label tok/s | peak MiB | loss: first, last |\n"
+        "| --- | --- | --- | --- | --- | --- |"
+    )
     for name, turns in rounds.items():
         best = max(turns, key=lambda t: t["rates"][2])
         every, real, label = (f"{r:,.0f}" for r in best["rates"])

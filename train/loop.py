@@ -174,10 +174,10 @@ class Trainer:
     average: WeightAverage | None = None
     loss_scale: LossScale | None = None
     """Of fp16."""
+    ranks: Ranks = field(default_factory=Ranks)
     watch: Watch | None = None
     """Evaluations on the way."""
     track: TrackConfig = field(default_factory=TrackConfig)
-    ranks: Ranks = field(default_factory=Ranks)
     untie_step: int = 0
     """The step that begins with a head of its own; 0: none."""
     interrupt: Interrupt = field(default_factory=Interrupt)
@@ -211,21 +211,21 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        steps = self.stream.packets()
-        log = Log(
-            self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile,
-            first=self.ranks.first,
-        )  # fmt: skip
-        with self.interrupt.watching(), self.ranks.talking(), contextlib.closing(log):
+        steps, log = self.stream.packets(), self._log()
+        closing = contextlib.closing(log) if log else contextlib.nullcontext()
+        with self.interrupt.watching(), self.ranks.talking(), closing:
             while self.state.step < self.total_steps:
                 report = self._step(steps)
-                log.write(report.step, report.record())
+                if log:
+                    log.write(report.step, report.record())
                 done = self._done(report.step)
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
-                if self.watch and self.watch.due(report.step, done) and (self.ranks.first or self.sharded):
+                if self.watch and self.watch.due(report.step, done):
                     with self.averaged():
-                        log.evaluated(report.step, self.watch.look(self.model, report.step))
+                        seen = self.watch.look(self.model, report.step)  # on every rank, so that none waits for another
+                    if log:
+                        log.evaluated(report.step, seen)
                 if report.step % self.loop.save_every == 0 or done:
                     self._save()
                 if done:

@@ -69,34 +69,22 @@ class Log:
     """All that is told of a run's steps: metrics.jsonl, the trackers, and a profile if one is wanted."""
 
     def __init__(
-        self,
-        out: Path,
-        config: TrackConfig,
-        values: Mapping[str, Any],
-        steps: int,
-        first_step: int,
-        profile: int = 0,
-        first: bool = True,
+        self, out: Path, config: TrackConfig, values: Mapping[str, Any], steps: int, first_step: int, profile: int
     ) -> None:
-        """`values` is the run's configuration; of several ranks the `first` alone tells anything."""
-        self.metrics, self.evaluations = (
-            Records(out / f"{name}.jsonl", first_step) if first else None for name in ("metrics", "eval")
-        )
-        self.trackers = trackers(config, out, values, steps, first_step) if first else []
-        self.profile = Profile(profile, out) if profile and first else None
+        self.metrics, self.evaluations = (Records(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
+        self.trackers = trackers(config, out, values, steps, first_step)
+        self.profile = Profile(profile, out) if profile else None
 
     def write(self, step: int, record: Mapping[str, Any]) -> None:
         """A step was taken."""
-        if self.metrics:
-            self.metrics.write(record)
+        self.metrics.write(record)
         self._tell(step, record)
         if self.profile:
             self.profile.step()
 
     def evaluated(self, step: int, record: Mapping[str, Any]) -> None:
         """The model was evaluated after that step; eval.jsonl has its sources and samples."""
-        if self.evaluations:
-            self.evaluations.write(record)
+        self.evaluations.write(record)
         self._tell(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
 
     def _tell(self, step: int, values: Mapping[str, Any]) -> None:
