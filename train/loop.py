@@ -233,6 +233,10 @@ class Trainer:
                 time.sleep(self.loop.step_sleep_ms / 1e3)
         return 128 + self.interrupt.signal if self.interrupt.signal else 0
 
+    def _log(self) -> Log | None:
+        log = (self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile)
+        return Log(*log) if self.ranks.first else None
+
     def _done(self, step: int) -> bool:
         if self.stopping and self.interrupt.signal is None:
             self.interrupt.signal = signal.SIGTERM  # another rank's
