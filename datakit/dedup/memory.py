@@ -15,7 +15,7 @@ ARRAY_SHARE = (
     64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
 )
 _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
-_MAPPED_SHARE = 2  # what is mapped may stay in memory while all of it is no more than this part
+_READ_SHARE = 4  # files mapped for reading are given back once this part of the memory holds mapped files
 _PART_ROWS = 1 << 19
 
 
@@ -28,7 +28,8 @@ class Memory:
 
     bytes: int
     folder: Path
-    _mapped: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
+    _arrays: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
+    _read: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
 
     def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
         """An array filled with a value; a large one lies in a file that has no name, and so cannot be left behind.
@@ -46,7 +47,7 @@ class Memory:
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(self.folder)) from None
             mapped = mmap.mmap(file.fileno(), size)
-        self._mapped.add(mapped)
+        self._arrays.add(mapped)
         array = np.frombuffer(mapped, dtype).reshape(shape)
         if value:  # the file is made of zeros
             array[...] = value
@@ -64,15 +65,18 @@ class Memory:
         """The bytes of a file where they lie, for reading."""
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._mapped.add(mapped)
+        self._read.add(mapped)
         return mapped
 
     def release(self) -> None:
-        """Give back the memory of all that is mapped, if that may be much; it is read again, mostly from the cache."""
-        mappings = list(self._mapped)
-        if sum(map(len, mappings)) > self.bytes // _MAPPED_SHARE:
-            for mapped in mappings:
-                _give_back(mapped)
+        """Give back the memory of what is mapped, once it is much; it is read again, mostly from the cache.
+
+        Files mapped for reading go first: what is read of them is rarely read again, of arrays all the time.
+        """
+        for mappings, most in ((self._read, self.bytes // _READ_SHARE), (self._arrays, self.bytes)):
+            if _resident_files() > most:
+                for mapped in list(mappings):
+                    _give_back(mapped)
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
@@ -93,6 +97,15 @@ class Memory:
 def _give_back(mapped: mmap.mmap) -> None:
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def _resident_files() -> int:
+    """Bytes of files, mapped arrays among them, that lie in this process's memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return 0
 
 
 def in_range(hashes: npt.NDArray[np.uint64], part: int, ranges: int) -> npt.NDArray[np.int64]:
