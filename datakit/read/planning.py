@@ -20,6 +20,7 @@ from datakit.schema import KINDS
 
 HEAD_RECORDS = 100
 HEAD_BYTES = 4 << 20
+FIRST_BYTES = 1 << 19
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -143,7 +144,11 @@ def _json_head(head: bytes, form: str) -> list[Fields]:
 
 
 def _lines(head: bytes) -> list[bytes]:
-    starts, stops, _ = lines(head)
+    """The first lines that are not blank; most often they stand at the very beginning of some megabytes."""
+    begin = head[: head.rfind(b"\n", 0, FIRST_BYTES) + 1]
+    starts, stops, _ = lines(begin)
+    if len(starts) < HEAD_RECORDS:
+        starts, stops, _ = lines(head)
     return [head[a:b] for a, b in zip(starts[:HEAD_RECORDS].tolist(), stops[:HEAD_RECORDS].tolist(), strict=True)]
 
 

@@ -10,6 +10,7 @@ from datakit.read.files import SourceFile
 from datakit.read.streams import BrokenStreamError, blocks
 
 BOM: Final = b"\xef\xbb\xbf"
+_PIECE: Final = 1 << 18
 Spans = np.ndarray[Any, Any]
 
 
@@ -150,5 +151,6 @@ def _with_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, s
 
 
 def count_newlines(data: bytes | bytearray | memoryview) -> int:
-    """New lines in some bytes."""
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == 10))
+    """New lines in some bytes, by pieces, whose comparisons stay in the processor's cache."""
+    array = np.frombuffer(data, np.uint8)
+    return sum(int(np.count_nonzero(array[i : i + _PIECE] == 10)) for i in range(0, len(array), _PIECE))
