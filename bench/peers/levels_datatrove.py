@@ -7,21 +7,18 @@ any number of sentences; a Bloom filter of 2^25 - 1 (its size is a mask of the i
 works).
 """
 
-import logging
 import sys
-from pathlib import Path
 
-from datatrove.executor import LocalPipelineExecutor
 from datatrove.pipeline.dedup import SentenceDedupFilter, SentenceDedupSignature, SentenceFindDedups, SingleBloomFilter
 from datatrove.pipeline.dedup.bloom_filter import BloomFilterConfig
 from datatrove.pipeline.dedup.sentence_dedup import SentDedupConfig
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.writers import JsonlWriter
 from datatrove.utils.hashing import HashConfig
-from datatrove.utils.logging import logger
+from datatrove_stages import Stage, files_of, run
 
 
-def sentences(level: str, read: JsonlReader, output: str, files: int) -> list[tuple[list, int]]:
+def sentences(level: str, read: JsonlReader, output: str, files: int) -> list[Stage]:
     config = SentDedupConfig(
         n_sentences=1 if level == "lines" else 3,
         split_sentences=level == "spans",
@@ -39,23 +36,13 @@ def sentences(level: str, read: JsonlReader, output: str, files: int) -> list[tu
 
 
 def main(level: str, folder: str, output: str, workers: int) -> None:
-    logger.remove()
-    logger.add(sys.stderr, level=logging.WARNING)
-    files = len(list(Path(folder).glob("*.jsonl")))
     read = JsonlReader(folder, glob_pattern="*.jsonl")
     if level == "ngrams":
         config = BloomFilterConfig(m_bytes=(1 << 25) - 1, expected_elements=4_000_000)
         stages = [([read, SingleBloomFilter(output, config), JsonlWriter(f"{output}/kept")], 1)]
     else:
-        stages = sentences(level, read, output, files)
-    for number, (pipeline, tasks) in enumerate(stages):
-        LocalPipelineExecutor(
-            pipeline=pipeline,
-            tasks=tasks,
-            workers=min(workers, tasks),
-            logging_dir=f"{output}/log{number}",
-            start_method="fork",  # children that are waited for, so that their processor time counts
-        ).run()
+        stages = sentences(level, read, output, files_of(folder))
+    run(stages, f"{output}/logs", workers)
 
 
 if __name__ == "__main__":

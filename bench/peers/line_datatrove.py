@@ -9,19 +9,8 @@ form of packing is the one long row of ids that the tokenizer stage writes.
 """
 
 import json
-import logging
 import sys
-import time
-from pathlib import Path
 
-from datatrove.executor import LocalPipelineExecutor
-from datatrove.pipeline.dedup import (
-    MinhashDedupBuckets,
-    MinhashDedupCluster,
-    MinhashDedupFilter,
-    MinhashDedupSignature,
-)
-from datatrove.pipeline.dedup.minhash import MinhashConfig
 from datatrove.pipeline.filters import (
     C4QualityFilter,
     FineWebQualityFilter,
@@ -32,9 +21,8 @@ from datatrove.pipeline.filters import (
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.tokens import DocumentTokenizer
 from datatrove.pipeline.writers import JsonlWriter
-from datatrove.utils.hashing import HashConfig
 from datatrove.utils.lid import FT176LID
-from datatrove.utils.logging import logger
+from datatrove_stages import Stage, files_of, minhash, run
 
 
 class LocalModel(FT176LID):
@@ -54,40 +42,19 @@ class LocalModel(FT176LID):
 
 
 def main(folder: str, output: str, workers: int, tokenizer: str, lid_model: str) -> None:
-    logger.remove()
-    logger.add(sys.stderr, level=logging.WARNING)
-    files = len(list(Path(folder).glob("*.jsonl")))
-    config = MinhashConfig(hash_config=HashConfig(precision=64), num_buckets=14, hashes_per_bucket=8)
+    files = files_of(folder)
     language = LanguageFilter(language_threshold=0.65)
     language.model = LocalModel(lid_model)
-    at = {name: f"{output}/{name}" for name in ("language", "signatures", "buckets", "remove", "dedup", "filter")}
-    first, second, third = (
-        JsonlReader(folder, glob_pattern="*.jsonl"),
-        JsonlReader(at["language"]),
-        JsonlReader(at["dedup"]),
-    )
+    at = {name: f"{output}/{name}" for name in ("language", "dedup", "filter")}
+    read = JsonlReader(folder, glob_pattern="*.jsonl")
     rules = [GopherRepetitionFilter(), GopherQualityFilter(), C4QualityFilter(), FineWebQualityFilter()]
-    stages = [
-        ("language", [first, language, JsonlWriter(at["language"])], files),
-        ("dedup", [second, MinhashDedupSignature(output_folder=at["signatures"], config=config)], files),
-        ("dedup", [MinhashDedupBuckets(at["signatures"], output_folder=at["buckets"], config=config)], 14),
-        ("dedup", [MinhashDedupCluster(input_folder=at["buckets"], output_folder=at["remove"], config=config)], 1),
-        ("dedup", [second, MinhashDedupFilter(input_folder=at["remove"]), JsonlWriter(at["dedup"])], files),
-        ("filter", [third, *rules, JsonlWriter(at["filter"])], files),
-        ("tokenize", [JsonlReader(at["filter"]), DocumentTokenizer(f"{output}/tokens", tokenizer)], files),
-    ]
-    seconds: dict[str, float] = {}
-    for number, (name, pipeline, tasks) in enumerate(stages):
-        start = time.perf_counter()
-        LocalPipelineExecutor(
-            pipeline=pipeline,
-            tasks=tasks,
-            workers=min(workers, tasks),
-            logging_dir=f"{output}/log{number}",
-            start_method="fork",  # children that are waited for, so that their processor time counts
-        ).run()
-        seconds[name] = seconds.get(name, 0) + time.perf_counter() - start
-    print(json.dumps(seconds))
+    stages: dict[str, list[Stage]] = {
+        "language": [([read, language, JsonlWriter(at["language"])], files)],
+        "dedup": minhash(JsonlReader(at["language"]), at["dedup"], output, files),
+        "filter": [([JsonlReader(at["dedup"]), *rules, JsonlWriter(at["filter"])], files)],
+        "tokenize": [([JsonlReader(at["filter"]), DocumentTokenizer(f"{output}/tokens", tokenizer)], files)],
+    }
+    print(json.dumps({name: run(steps, f"{output}/logs/{name}", workers) for name, steps in stages.items()}))
 
 
 if __name__ == "__main__":
