@@ -351,13 +351,13 @@ class Trainer:
     ) -> StepReport:
         real = sum(b.real_tokens for b in batches)
         context = sum(s * w * w for b in batches for s, w in b.segments.groups) / (2 * max(1, real))
-        flops, per_epoch = self.model.flops_per_token(context) * real, self.stream.plan.steps_per_epoch
+        flops, plan = self.model.flops_per_token(context) * real, self.stream.plan
         tokens = sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches)
         *counts, flops = self.ranks.sums([*tokens, flops])
         all_tokens, real, labels = map(int, counts)
         return StepReport(
-            step=self.state.step, epoch=(self.state.step - 1) // per_epoch + 1,
-            epochs=-(-self.total_steps // per_epoch), loss=loss, lr=lr, grad_norm=grad_norm,
+            step=self.state.step, epoch=plan.epoch_of(self.state.step - 1) + 1,
+            epochs=plan.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
             all_tokens=all_tokens, real_tokens=real, label_tokens=labels, seconds=seconds, data_seconds=data_seconds,
             flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,
         )  # fmt: skip

@@ -74,9 +74,17 @@ class Memory:
         Files mapped for reading go first: what is read of them is rarely read again, of arrays all the time.
         """
         for mappings, most in ((self._read, self.bytes // _READ_SHARE), (self._arrays, self.bytes)):
-            if _resident_files() > most:
+            if self._resident() > most:
                 for mapped in list(mappings):
                     _give_back(mapped)
+
+    def _resident(self) -> int:
+        """Bytes of files that lie in this process's memory; where the system does not tell, all that is mapped."""
+        try:
+            with open("/proc/self/statm", "rb") as file:
+                return int(file.read().split()[2]) * mmap.PAGESIZE
+        except OSError:
+            return sum(map(len, [*self._read, *self._arrays]))
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
@@ -97,15 +105,6 @@ class Memory:
 def _give_back(mapped: mmap.mmap) -> None:
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
-
-
-def _resident_files() -> int:
-    """Bytes of files, mapped arrays among them, that lie in this process's memory; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[2]) * mmap.PAGESIZE
-    except OSError:
-        return 0
 
 
 def in_range(hashes: npt.NDArray[np.uint64], part: int, ranges: int) -> npt.NDArray[np.int64]:
