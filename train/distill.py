@@ -28,7 +28,7 @@ from train.data import Batch, Mixture
 from train.loop import LossSum
 from train.loss import gathered
 from train.model import CausalLM
-from train.start import RunConfig, check_fits, configured, make_model, open_data, prepare
+from train.start import RunConfig, check_fits, configured, make_model, open_data, prepare, usable_device
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +123,7 @@ class DistillLoss:
         """Sums over the batch's labels."""
         everywhere = bool(self.config.hidden_weight)
         with torch.no_grad():
-            taught_LD, taught_ND = self._hidden(self.teacher.to(batch.ids_BT.device), batch, everywhere)
+            taught_LD, taught_ND = self._hidden(self.teacher, batch, everywhere)
         hidden_LD, hidden_ND = self._hidden(model, batch, everywhere)
         loss_sum, sums = self._labels(model, hidden_LD, taught_LD, batch.counted[1])
         logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
@@ -198,6 +198,7 @@ def main(argv: Sequence[str]) -> int:
     teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
     if config.distill.hidden_weight:
         student = with_projection(student, teacher, config.loop.seed)
+    teacher = teacher.to(usable_device(config.loop.device))
     return prepare(config, DistillLoss(config.distill, teacher), data, student).run()
 
 
