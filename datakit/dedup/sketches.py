@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
 from datakit.dedup.memory import Memory, in_range
-from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
-from datakit.text.normalize import binary_digest, normalize, stated_digest
-from datakit.text.view import view
+from datakit.dedup.minhash import band_hashes, signatures
+from datakit.dedup.sides import compared, sets_of, whole
+from datakit.text.normalize import binary_digest, stated_digest
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
@@ -30,10 +30,11 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     `shingles` is the sorted set of 64-bit shingle hashes; it is null where the row has fewer words than a shingle, and
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
     """
-    texts = normalize(view(batch, config.on, config.include_system, include_calls=True))
+    sides = compared(batch, config)
+    texts = whole(sides)
     digests = _digests(batch, texts)
     fresh = _first_occurrences(digests)
-    sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
+    sets = sets_of(sides if fresh.all() else [side.filter(pa.array(fresh)) for side in sides], config.shingle_words)
     bands = band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
     lengths = np.zeros(len(texts), dtype=np.int64)
     lengths[fresh] = np.diff(sets.starts)
