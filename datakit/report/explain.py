@@ -57,6 +57,8 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
             lines += cut_out(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
+        elif found.role == "dropped" and manifest.stage == "dedup_ngrams":
+            lines.append("          no row is named: a Bloom filter knows that it has seen an n-gram, not in which row")
     if lines and text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
     return lines
