@@ -17,6 +17,7 @@ from datakit.dedup.index import Earlier, fingerprint, index_rows
 from datakit.dedup.memory import ARRAY_SHARE, Memory
 from datakit.dedup.reduce import Verdict, decide_all
 from datakit.dedup.saved import BYTE_ORDER, COLUMN, saved_signatures
+from datakit.dedup.sides import has_sides
 from datakit.dedup.sketches import sketch
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION, character_table
@@ -44,14 +45,20 @@ class Dedup:
     Reasons are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. `decisions` is the file that
     `reduce` wrote, in the stage that `bind` returns. `earlier` are datasets whose rows are compared with too, oldest
     first; `duplicate_in` is then the version of the dedup run that kept the survivor, null where it was this one.
+    `sided` is set for preference pairs (`sides`).
     """
 
     config: DedupConfig
     decisions: Path | None = None
     earlier: tuple[Earlier, ...] = ()
+    sided: bool = False
 
     name: ClassVar[str] = "dedup"
     holds_gil: ClassVar[bool] = False
+
+    def for_kind(self, kind: str) -> Self:
+        """The stage for rows of a kind: the answers of preference pairs are compared by themselves too."""
+        return replace(self, sided=has_sides(kind, self.config.on))
 
     def resources(self) -> dict[str, Any]:
         """The Unicode version that words and normal forms follow, which is the interpreter's; the earlier datasets."""
@@ -96,7 +103,7 @@ class Dedup:
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the dropped rows, by row_key, to `out`; returns the LSH parameters, counts of pairs and alarms."""
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        verdict = decide_all(sketches, self.config, memory, workers, self.earlier)
+        verdict = decide_all(sketches, self.config, memory, workers, self.earlier, self.sided)
         aside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
         with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
             writer.write_table(_dropped(verdict, self.earlier))

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from datakit.manifest import Count, Ledger, Shard, data_dir, load
 from datakit.recent import Recent
 from datakit.run.aside import Beside, earlier
 from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
-from datakit.run.work import Result, Work, crc32
+from datakit.run.work import Result, Work, crc32, insist
 from datakit.stage import ReduceStage, Stage, split
 from datakit.write import Split, read_shard, settle, take_over
 
@@ -42,16 +43,16 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), 
     shards, folder = tables(source, "kept"), data_dir(parent, source)
     with job.work() as work:
         facts: dict[str, Any] = {}
-        saved = None
+        sketches, saved = list[Result](), None
         if wants := getattr(stage, "saves", lambda: None)():
             facts["saved"] = wants
             if found := earlier(job.manifest, job.data, source.version, wants):
                 run.progress.line(f"{stage.name}: deciding from what {found[0].version} measured")
                 saved = found[1] / wants["role"]
         if hasattr(stage, "reduce"):
-            stage, reduced = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
+            stage, reduced, sketches = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
             facts |= reduced
-        index = _index(work, stage, len(shards)) if getattr(stage, "saves_index", False) else []
+        index = _index(work, stage, sketches) if getattr(stage, "saves_index", False) else []
         results = work.phase(
             "split",
             partial(split_unit, stage, folder, job.data, saved, run.recent),
@@ -80,12 +81,13 @@ def _measured(run: Run, stage: Stage, results: Sequence[Result]) -> dict[str, An
 
 def _reduce(
     run: Run, work: Work, stage: ReduceStage, folder: Path, shards: Sequence[Shard]
-) -> tuple[ReduceStage, dict[str, Any]]:
+) -> tuple[ReduceStage, dict[str, Any], list[Result]]:
+    """(the stage with its decisions, facts about them, what the units of the sketch phase wrote)."""
     sketches = work.folder / "sketches"
     sketches.mkdir(exist_ok=True)
     if hasattr(stage, "forecast"):
         run.progress.line(f"{stage.name}: {stage.forecast([folder / s.path for s in shards])}")
-    work.phase(
+    sketched = work.phase(
         "sketch",
         partial(sketch_unit, stage, folder, sketches, run.recent),
         enumerate(s.path for s in shards),
@@ -96,36 +98,40 @@ def _reduce(
     out = work.folder / "decisions.arrow"
 
     def reduce(_: int, __: Any) -> Result:
+        with ThreadPoolExecutor(run.executor.workers) as pool:
+            list(pool.map(partial(insist, work.data), (entry for unit in sketched for entry in unit["files"])))
         files = [sketches / f"{i:05d}.arrow" for i in range(len(shards))]
         facts = stage.reduce(files, out, workers=run.executor.workers)
         return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, crc32(out)]]}
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
+    insist(work.data, *result["files"])
     for alarm in result["facts"].get("alarms", []):
         run.progress.line(f"ALARM {stage.name}: {alarm}")
         if run.strict:
             raise DatakitError(f"{stage.name}: {alarm}. With --strict nothing is written; change the stage's config.")
-    return stage.bind(out), result["facts"]
+    return stage.bind(out), result["facts"], sketched
 
 
-def _index(work: Work, stage: Any, shards: int) -> list[Shard]:
+def _index(work: Work, stage: Any, sketches: Sequence[Result]) -> list[Shard]:
     """Write what a later run needs to know of the kept rows."""
     results = work.phase(
         "index",
-        partial(index_unit, stage, work.folder / "sketches", work.data),
-        ((i, None) for i in range(shards)),
+        partial(index_unit, stage, work.data),
+        enumerate(unit["files"][0] for unit in sketches),
         title=f"{stage.name}: index",
-        units=shards,
+        units=len(sketches),
     )
     return [Shard(**result["shard"]) for result in results]
 
 
-def index_unit(stage: Any, sketches: Path, data: Path, index: int, _: None) -> Result:
-    """Write the index of the rows of one shard that stay, from their sketches."""
+def index_unit(stage: Any, data: Path, index: int, sketches: Sequence[Any]) -> Result:
+    """Write the index of the rows of one shard that stay, from the file of their sketches."""
+    insist(data, sketches)
     path, rows = f"index/part-{index:05d}.arrow", 0
     (data / "index").mkdir(exist_ok=True)
     aside = data / "index" / f".{index:05d}.{os.getpid()}.tmp"
-    with pa.memory_map(str(sketches / f"{index:05d}.arrow")) as source, pa.OSFile(str(aside), "wb") as file:
+    with pa.memory_map(str(data / sketches[0])) as source, pa.OSFile(str(aside), "wb") as file:
         reader = pa.ipc.open_file(source)
         batches = (stage.index(reader.get_batch(i)) for i in range(reader.num_record_batches))
         first = next(batches)
