@@ -44,7 +44,7 @@ class RunConfig:
     )
     quick: QuickConfig = section(QuickConfig)
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
-    init: str = option("", "Hugging Face folder or checkpoint whose weights to start from instead of a preset")
+    init: str = option("", "Hugging Face folder, checkpoint or run whose weights to start from instead of a preset")
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
@@ -92,7 +92,8 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     loop = values.get("loop", {})
     if loop.get("resume"):
         values = flags.merged(earlier_values(Path(loop.get("out", "out/run"))), values)
-    return flags.built(config, values)
+    built = flags.built(config, values)
+    return replace(built, init=str(checkpoint.newest_of_run(Path(built.init)))) if built.init else built
 
 
 def earlier_values(out: Path) -> dict[str, Any]:
