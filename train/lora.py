@@ -75,7 +75,7 @@ def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> N
     """Freeze a model and give its targets adapters, in place; its outputs are unchanged until they are trained."""
     model.requires_grad_(False)
     for parent, name, layer in _projections(model):
-        if name.removesuffix("_proj") in config.lora_targets:
+        if name in {f"{target}_proj" for target in config.lora_targets}:  # and not `gate`, a router
             adapted = LoraLinear(layer, config.lora_rank, config.scale)
             nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
             setattr(parent, name, adapted)
