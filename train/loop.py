@@ -30,7 +30,7 @@ from train import checkpoint
 from train.average import WeightAverage
 from train.balance import Balance
 from train.data import Batch, Packet, StepStream
-from train.distributed import GradientSum, Ranks, put_together
+from train.distributed import GradientSum, Ranks
 from train.lora import Adapters
 from train.model import CausalLM
 from train.optim import OptimConfig
@@ -39,6 +39,7 @@ from train.precision import AUTOCAST, LossScale
 from train.profile import mark
 from train.report import StepReport, peak_flops
 from train.schedule import learning_rate
+from train.sharded import put_together, take_apart
 from train.trackers import Log, TrackConfig
 from train.untie import untie
 from train.watch import Watch
@@ -330,9 +331,13 @@ class Trainer:
             self.loss_scale.update(overflowed=not finite)
         self.state = self.state.moved(step)
 
-    def averaged(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
         """Within, the model has its averaged weights, where the run keeps them."""
-        return self.average.inside() if self.average else contextlib.nullcontext()
+        with self.average.inside() if self.average else contextlib.nullcontext():
+            take_apart(self.model)
+            yield
+        take_apart(self.model)
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
@@ -365,11 +370,13 @@ class Trainer:
     def _save(self) -> None:
         parts = {"loss_scale": self.loss_scale, "balance": self.balance}
         kept = {name: part.state() for name, part in parts.items() if part}
-        with put_together(self.model, self.optimizer) as optimizer:
-            if self.ranks.first:
-                place = checkpoint.save(
-                    self.checkpoints, replace(self.state, loop=kept), self.model, optimizer,
-                    self.stream.data.tokenizer_files, self.adapters, self.average,
-                )  # fmt: skip
-                checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-                print(f"[train] saved {place}", flush=True)
+        model, optimizer, average = put_together(self.model, self.optimizer, self.average)
+        tokenizer_files = self.stream.data.tokenizer_files
+
+        def write() -> None:
+            args = self.checkpoints, replace(self.state, loop=kept), model, optimizer, tokenizer_files
+            place = checkpoint.save(*args, self.adapters, average)
+            checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+            print(f"[train] saved {place}", flush=True)
+
+        self.ranks.by_first(write)
