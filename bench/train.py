@@ -66,7 +66,7 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
         config = SftConfig(manifest=a.manifest, preset=a.preset, data=data, optim=optim, loop=loop, labels=labels)
         loss = getattr(selfcheck, values["objective"]) if "objective" in values else objective(config)
         trainer = prepare(config, loss)
-        batches, reports, cpu = trainer.stream.packets(), [], []
+        batches, reports, cpu = trainer.stream.on(trainer.device), [], []
         for _ in range(a.warmup + a.steps):
             before = time.process_time()
             reports.append(trainer._step(batches))

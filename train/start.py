@@ -157,7 +157,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda"
     )
     watch = _watch(config, data, model, precision(config.loop.dtype, device))
-    steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
+    steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)
     untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
         raise ConfigError("head_lr_ratio: the output head is the embedding matrix here; it moves by embed_lr_ratio")
@@ -356,7 +356,7 @@ def _opening(config: RunConfig, trainer: Trainer) -> str:
 
 
 def _processes(trainer: Trainer) -> str:
-    ranks, split = trainer.ranks.size, trainer.stream.split
+    ranks, split = trainer.ranks.size, trainer.stream.split(trainer.state.step)
     if ranks == 1:
         return ""
     each = split.grad_accum * split.pieces // ranks

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from train.order import MicroBatch, Mixed, Split, StepPlan, permuted, windowed_permutation
+from train.order import MicroBatch, Mixed, permuted, windowed_permutation
+from train.steps import Split, StepPlan
 
 ORDERS = st.sampled_from(["shuffle_buffer", "permutation", "sequential"])
 
