@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, TypeVar
@@ -135,7 +135,7 @@ class StepStream(IterableDataset[list[Batch]]):
         steps, workers = self.packets(), self.config.num_workers
         if device.type != "cpu" or not workers:
             return ([packet.to(device) for packet in step] for step in steps)
-        return _ahead(workers, _unfolded, steps, workers * self.config.prefetch_steps)
+        return _Ahead(workers, _unfolded, steps, workers * self.config.prefetch_steps)
 
     def packets(self) -> Iterator[list[Packet]]:
         """The same on their way to a device."""
@@ -143,7 +143,7 @@ class StepStream(IterableDataset[list[Batch]]):
         if not workers:
             return (step for block in blocks for step in self._tried(block))
         many = next(self._blocks())[1]
-        made = _ahead(workers, self._tried, blocks, workers * -(-self.config.prefetch_steps // many))
+        made = _Ahead(workers, self._tried, blocks, workers * -(-self.config.prefetch_steps // many))
         return (step for block in made for step in block)
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
@@ -177,21 +177,32 @@ def _unfolded(step: Sequence[Packet]) -> list[Batch]:
     return [packet.to("cpu") for packet in step]
 
 
-def _ahead(workers: int, make: Callable[[J], R], jobs: Iterator[J], many: int) -> Iterator[R]:
-    """What threads make of `jobs`, in order, `many` ahead of who takes it; the first are begun at once."""
-    pool = ThreadPoolExecutor(workers, "batches")
-    first = deque(pool.submit(make, job) for job in islice(jobs, many))
-    return _taken(pool, first, make, jobs)
+class _Ahead(Iterator[R]):
+    """What threads make of `jobs`, in order, `many` ahead of who takes it; the first are begun at once.
 
+    An error, of a job or of making one, comes when what was before it has been taken.
+    """
 
-def _taken(pool: Executor, ahead: deque[Future[R]], make: Callable[[J], R], jobs: Iterator[J]) -> Iterator[R]:
-    try:
-        for job in jobs:
-            found = ahead.popleft().result()
-            ahead.append(pool.submit(make, job))
-            yield found
-    finally:
-        pool.shutdown(cancel_futures=True)
+    def __init__(self, workers: int, make: Callable[[J], R], jobs: Iterator[J], many: int) -> None:
+        self._make, self._jobs, self._many = make, jobs, many
+        self._pool = ThreadPoolExecutor(workers, "batches")
+        self._made: deque[Future[R]] = deque()
+        self._ended: Exception | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        while len(self._made) < self._many and self._ended is None:
+            try:
+                self._made.append(self._pool.submit(self._make, next(self._jobs)))
+            except Exception as e:  # the jobs' end among them
+                self._ended = e
+
+    def __next__(self) -> R:
+        if not self._made and self._ended:
+            raise self._ended
+        found = self._made.popleft().result()
+        self._begin()
+        return found
 
 
 def step_plan(data: Mixture, config: DataConfig, seed: int) -> StepPlan:
