@@ -17,7 +17,7 @@ from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
 from datakit.dedup.memory import Memory, in_range
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
-from datakit.text.normalize import binary_digest, normalize, stated_digest
+from datakit.text.normalize import binary_digest, compose, normalize, stated_digest
 from datakit.text.view import view
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
@@ -30,7 +30,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     `shingles` is the sorted set of 64-bit shingle hashes; it is null where the row has fewer words than a shingle, and
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
     """
-    texts = normalize(view(batch, config.on, config.include_system, include_calls=True))
+    texts = compose(view(batch, config.on, config.include_system, include_calls=True))  # white space is in no word
     digests = _digests(batch, texts)
     fresh = _first_occurrences(digests)
     sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
@@ -61,7 +61,7 @@ def _digests(batch: pa.RecordBatch, texts: pa.Array) -> pa.Array:
     """16 bytes a row; a document's are in its `content_hash`, which is made from the same text."""
     if {"text", "content_hash"} <= set(batch.schema.names) and batch.column("content_hash").null_count == 0:
         return stated_digest(batch.column("content_hash"))
-    return binary_digest(texts)
+    return binary_digest(normalize(texts))
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -76,7 +76,7 @@ def _first_occurrences(digests: pa.Array) -> npt.NDArray[np.bool_]:
 def _rank(batch: pa.RecordBatch, texts: pa.Array, config: DedupConfig) -> pa.Array:
     """float64 per row; among duplicates the highest stays, and null counts as lowest."""
     if config.policy == "longest":
-        return pc.utf8_length(texts).cast(pa.float64())
+        return pc.utf8_length(normalize(texts)).cast(pa.float64())
     if not config.score_column:
         return pa.nulls(len(texts), pa.float64())
     if config.score_column in batch.schema.names:
