@@ -2,13 +2,17 @@
 
     datakit pack ../shared/corpora/sft/gpteacher/{codegen,roleplay}*.json --tokenizer ../shared/tokenizers/minimind \\
         --seq-len 512 --output /tmp/gpteacher
-    python bench/train.py --manifest /tmp/gpteacher/manifest.json --of each
+    datakit pack ... --packing pad --output /tmp/gpteacher_padded
+    python bench/train.py --manifest /tmp/gpteacher/manifest.json --padded /tmp/gpteacher_padded/manifest.json \\
+        --of each --steps 3 --warmup 1 --rounds 2 --turns /tmp/turns.jsonl
     python bench/train.py --manifest /tmp/gpteacher/manifest.json --of ours,compiled,packed,longest,fixed \\
         --trl PYTHON --peer ../shared/peers/trl_sft.py --rounds 2
 
 Contenders take turns, each in a process of its own, `--rounds` times; the table has the best round of each (what the
 machine can do), its steps' medians, and the peak of its resident memory. Rates count tokens three ways: all, real,
-label. `PYTHON` is an interpreter of an environment with trl (bench/peers/requirements-trl.txt).
+label. A setting of ours is also compared with the first one of the same round, by the wall and by seconds of processor
+time. `PYTHON` is an interpreter of an environment with trl (bench/peers/requirements-trl.txt). `--turns FILE` keeps the
+turns of earlier parts for the table; `--part 1/3` is every third contender, beside the first.
 """
 
 import argparse
@@ -26,15 +30,22 @@ from typing import Any
 
 OURS: dict[str, dict[str, Any]] = {
     "ours": {},
-    "compiled": {"compile": True},
-    "rows of 2 x 4": {"batch_rows": 2, "grad_accum": 4},
-    "rows of 1 x 8": {"batch_rows": 1, "grad_accum": 8},
-    "compiled, 2 x 4": {"compile": True, "batch_rows": 2, "grad_accum": 4},
-    "fp32": {"dtype": "fp32"},
-    "every position in the last layer": {"label_only": False},
+    "compiled": {"loop.compile": True},
+    "rows of 4 x 2": {"data.batch_rows": 4, "data.grad_accum": 2},
+    "rows of 2 x 4": {"data.batch_rows": 2, "data.grad_accum": 4},
+    "rows of 1 x 8": {"data.batch_rows": 1, "data.grad_accum": 8},
+    "compiled, 2 x 4": {"loop.compile": True, "data.batch_rows": 2, "data.grad_accum": 4},
+    "one sequence a row": {"padded": True},
+    "one sequence a row, widths of 64, 128, ...": {"padded": True, "data.bucket_sizes": (64, 128, 256, 384, 512)},
+    "fp32": {"loop.dtype": "fp32"},
+    "every position in the last layer": {"labels.label_only": False},
     "every logit": {"objective": "grouped_dense"},
+    "masked attention": {"labels.attention": "masked"},
     "every logit, masked attention": {"objective": "plainest"},
-    "chunks of 512 labels": {"loss_chunk": 512},
+    "chunks of 512 labels": {"labels.loss_chunk": 512},
+    "AdamW not fused": {"fused": False},
+    "no batches ahead": {"data.num_workers": 0},
+    "all activations computed again": {"loop.checkpoint_every": 1},
 }
 """Settings of train.sft by name; the first is its default, the others change one thing."""
 TRL: dict[str, list[str]] = {
@@ -55,18 +66,22 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     from train.sft import LabelConfig, SftConfig, objective
     from train.start import prepare
 
-    data = DataConfig(batch_rows=values.get("batch_rows", 8), grad_accum=values.get("grad_accum", 1))
-    labels = LabelConfig(label_only=values.get("label_only", True), loss_chunk=values.get("loss_chunk", 0))
+    def given(section: str) -> dict[str, Any]:
+        return {k.split(".")[1]: v for k, v in values.items() if k.startswith(f"{section}.")}
+
     with tempfile.TemporaryDirectory() as out:
-        loop = LoopConfig(
-            out=out, steps=a.warmup + a.steps, compile=values.get("compile", False), threads=a.threads,
-            dtype=values.get("dtype", "auto"),
+        config = SftConfig(
+            manifest=a.padded if values.get("padded") else a.manifest, preset=a.preset,
+            data=DataConfig(**{"batch_rows": 8} | given("data")), labels=LabelConfig(**given("labels")),
+            loop=LoopConfig(out=out, steps=a.warmup + a.steps, threads=a.threads, **given("loop")),
+            optim=OptimConfig(lr=5e-4, warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0),
         )  # fmt: skip
-        optim = OptimConfig(lr=5e-4, warmup_steps=0, min_lr_ratio=1.0, weight_decay=0.0)
-        config = SftConfig(manifest=a.manifest, preset=a.preset, data=data, optim=optim, loop=loop, labels=labels)
         loss = getattr(selfcheck, values["objective"]) if "objective" in values else objective(config)
         trainer = prepare(config, loss)
-        batches, reports, cpu = trainer.stream.packets(), [], []
+        if not values.get("fused", True):
+            for group in trainer.optimizer.param_groups:
+                group |= {"fused": False, "foreach": True}
+        batches, reports, cpu = trainer.stream.on(trainer.device), [], []
         for _ in range(a.warmup + a.steps):
             before = time.process_time()
             reports.append(trainer._step(batches))
@@ -118,7 +133,7 @@ def timed(command: list[str], threads: int) -> dict[str, Any]:
 def contender(a: argparse.Namespace, name: str, data: str) -> dict[str, Any]:
     """One turn of a contender."""
     if name in OURS:
-        given = ["--manifest", a.manifest, "--preset", a.preset, "--threads", str(a.threads)]
+        given = ["--manifest", a.manifest, "--padded", a.padded, "--preset", a.preset, "--threads", str(a.threads)]
         given += ["--steps", str(a.steps), "--warmup", str(a.warmup), "--one", name]
         return timed([sys.executable, __file__, *given], a.threads)
     given = ["--data", data, "--tokenizer", str(Path(a.manifest).parent / "kept" / "tokenizer"), "--seq-len", "512"]
@@ -127,43 +142,78 @@ def contender(a: argparse.Namespace, name: str, data: str) -> dict[str, Any]:
     return theirs(found) | {k: found[k] for k in ("peak_mib", "cpu_s")}
 
 
-def main() -> None:
+def table(turns: list[dict[str, Any]]) -> str:
+    """The best round of each contender, beside the first setting of ours: the median of the ratios of their rounds."""
+    head = ["", "all tok/s", "real tok/s", "label tok/s", "by the wall", "label tok/CPU s", "by CPU", "peak MiB"]
+    head.append("loss: first, last")
+    lines = [f"| {' | '.join(head)} |", "| --- " * len(head) + "|"]
+    firsts = {t["round"]: t for t in turns if t["name"] == next(iter(OURS))}
+    for name in dict.fromkeys(t["name"] for t in turns):
+        mine = [t for t in turns if t["name"] == name]
+        best = max(mine, key=lambda t: t["rates"][2])
+        pairs = [(t, firsts[t["round"]]) for t in mine if t["round"] in firsts]
+        wall = statistics.median(t["rates"][2] / f["rates"][2] for t, f in pairs) if pairs else float("nan")
+        cells = [f"{r:,.0f}" for r in best["rates"]] + [f"{wall:.2f}"]
+        if "label_per_cpu_s" in best:
+            each = [t["label_per_cpu_s"] / f["label_per_cpu_s"] for t, f in pairs]
+            cells += [
+                f"{max(t['label_per_cpu_s'] for t in mine):,.0f}",
+                f"{statistics.median(each):.2f}" if each else "",
+            ]
+        else:
+            cells += ["", ""]
+        cells += [f"{min(t['peak_mib'] for t in mine):,}", f"{best['losses'][0]:.2f}, {best['losses'][-1]:.2f}"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--manifest", required=True)
+    p.add_argument("--padded", default="", help="the same sequences packed with --packing pad")
     p.add_argument("--of", default="ours,compiled", help=f"`each`, or some of {', '.join([*OURS, *TRL])}")
+    p.add_argument("--part", default="1/1", help="of the contenders, such as 2/3")
     p.add_argument("--one", choices=list(OURS), help=argparse.SUPPRESS)
     p.add_argument("--preset", default="26m")
     p.add_argument("--steps", type=int, default=8)
     p.add_argument("--warmup", type=int, default=3)
     p.add_argument("--rounds", type=int, default=1)
     p.add_argument("--threads", type=int, default=0)
+    p.add_argument("--turns", help="JSONL file of all turns, to which this command's are added")
     p.add_argument("--trl", help="interpreter of an environment with trl")
     p.add_argument("--peer", default="../shared/peers/trl_sft.py")
-    a = p.parse_args()
+    return p
+
+
+def chosen(a: argparse.Namespace) -> list[str]:
+    """The contenders that take turns."""
+    # names of settings hold commas, so they are found in what was asked for
+    names = list(OURS) if a.of == "each" else [n for n in [*OURS, *TRL] if n in a.of.split(",") or n == a.of]
+    names = [n for n in names if a.padded or not OURS.get(n, {}).get("padded")]
+    part, parts = map(int, a.part.split("/"))
+    return names if parts == 1 else [names[0], *names[1:][part - 1 :: parts]]
+
+
+def main() -> None:
+    a = parser().parse_args()
     if a.one:
         print(json.dumps(ours(a, OURS[a.one])))
         return
-    # names of settings hold commas, so they are found in what was asked for
-    names = list(OURS) if a.of == "each" else [n for n in [*OURS, *TRL] if n in a.of.split(",") or n == a.of]
-    rounds: dict[str, list[dict[str, Any]]] = {n: [] for n in names}
+    names, kept = chosen(a), Path(a.turns or tempfile.mkstemp(suffix=".jsonl")[1])
+    turns = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    first = 1 + max((t["round"] for t in turns), default=0)
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         if set(names) & set(TRL):
             command = [sys.executable, "-c", "import sys, runpy; runpy.run_path(sys.argv[1])['dump'](*sys.argv[2:])"]
             subprocess.run([*command, __file__, a.manifest, file.name], check=True)
-        for _ in range(a.rounds):
+        for number in range(first, first + a.rounds):
             for name in names:
-                found = contender(a, name, file.name)
-                rounds[name].append(found)
-                print(json.dumps({"name": name} | found), file=sys.stderr, flush=True)
-    print(
-        "| | all tok/s | real tok/s | label tok/s | peak MiB | loss: first, last |\n"
-        "| --- | --- | --- | --- | --- | --- |"
-    )
-    for name, turns in rounds.items():
-        best = max(turns, key=lambda t: t["rates"][2])
-        every, real, label = (f"{r:,.0f}" for r in best["rates"])
-        losses = f"{best['losses'][0]:.2f}, {best['losses'][-1]:.2f}"
-        print(f"| {name} | {every} | {real} | {label} | {min(t['peak_mib'] for t in turns):,} | {losses} |")
+                turns.append({"name": name, "round": number} | contender(a, name, file.name))
+                print(json.dumps(turns[-1]), file=sys.stderr, flush=True)
+                with kept.open("a") as told:
+                    told.write(json.dumps(turns[-1]) + "\n")
+    print(table(turns))
 
 
 def dump(manifest: str, path: str) -> None:

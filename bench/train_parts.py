@@ -1,4 +1,4 @@
-"""What the trainer's parts cost, each in a process of its own: optimizers a step, activation checkpointing a pass.
+"""What the trainer's parts cost, each in a process of its own: optimizers a step; checkpointing and experts a pass.
 
     python bench/train_parts.py --manifest /tmp/gpteacher/manifest.json
 
@@ -13,18 +13,21 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be another file
 from train.data import Batch, PackedSet, collate  # noqa: E402
+from train.mlp import MLP, MoE, MoeConfig  # noqa: E402
 from train.model import PRESETS, CausalLM  # noqa: E402
 from train.optim import OptimConfig, make_optimizer  # noqa: E402
 from train.order import MicroBatch  # noqa: E402
 from train.sft import LabelConfig, label_loss  # noqa: E402
 
 OPTIMIZERS = ["adamw:fp32", "adamw:bf16", "muon:fp32", "adafactor:fp32", "lion:fp32", "lion:bf16"]
+EXPERTS = ["experts:4x1", "experts:8x2", "experts:32x4", "experts:64x8"]
 CHECKPOINTS = ["checkpoint:0", "checkpoint:2", "checkpoint:1"]
 
 
@@ -37,8 +40,40 @@ def seconds(part: Callable[[], object], times: int) -> float:
     return min(found)
 
 
+def experts(sizes: str) -> str:
+    """A layer of the preset's width whose active experts have its MLP's size together, on 2,048 tokens in bf16."""
+    number, active = map(int, sizes.split("x"))
+    layer = MoE(512, 1408 // active, MoeConfig(num_experts=number, experts_per_token=active), MLP)
+    x_ND = torch.randn(2048, 512, dtype=torch.bfloat16, requires_grad=True)
+
+    def once(way: str) -> None:
+        layer._can_group = lambda x_MD: way == "one product"  # type: ignore[method-assign]
+        with torch.autocast("cpu", torch.bfloat16):
+            out_ND = one_by_one(layer, x_ND) if way == "one by one" else layer(x_ND)
+        out_ND.float().square().mean().backward()
+
+    found: dict[str, list[float]] = {"one by one": [], "segments": [], "one product": []}
+    for _ in range(7):
+        for way, costs in found.items():
+            costs.append(seconds(partial(once, way), 1))
+    return ", ".join(f"{way} {min(costs):.3f}" for way, costs in found.items()) + " s a pass"
+
+
+def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
+    """The plain way: each expert gathers its tokens and adds what it makes of them."""
+    weights_NA, chosen_NA = layer.gate(x_ND).float().softmax(-1).topk(layer.config.experts_per_token, -1)
+    weights_NA = weights_NA / weights_NA.sum(-1, keepdim=True)
+    out_ND = torch.zeros_like(x_ND)
+    for number, expert in enumerate(layer.experts):
+        token, place = (chosen_NA == number).nonzero(as_tuple=True)
+        out_ND = out_ND.index_add(0, token, expert(x_ND[token]) * weights_NA[token, place, None].to(x_ND.dtype))
+    return out_ND
+
+
 def measure(what: str, batch: Batch) -> str:
     torch.set_num_threads(1)
+    if what in EXPERTS:
+        return experts(what.split(":")[1])
     model = CausalLM(replace(PRESETS["26m"], vocab_size=6400))
     model.init_weights(torch.Generator().manual_seed(0))
     objective, (name, value) = label_loss(LabelConfig()), what.split(":")
@@ -63,14 +98,15 @@ def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--manifest", required=True)
     p.add_argument("--batch-rows", type=int, default=4)
+    p.add_argument("--of", default="", help="the parts that have this in their name, such as `adamw` or 8x2")
     p.add_argument("--part", help="one part alone, in this process")
     a = p.parse_args()
     if a.part:
         data = PackedSet.open(Path(a.manifest))
         micro = MicroBatch(torch.arange(a.batch_rows).numpy(), data.packed.header.seq_len)
-        print(f"{a.part:<16} {measure(a.part, collate(data, micro, a.batch_rows))}", flush=True)
+        print(f"{a.part:<18} {measure(a.part, collate(data, micro, a.batch_rows))}", flush=True)
         return
-    for part in (*OPTIMIZERS, *CHECKPOINTS):
+    for part in (p for p in (*OPTIMIZERS, *CHECKPOINTS, *EXPERTS) if a.of in p):
         command = [
             sys.executable,
             __file__,

@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from datakit.errors import ModelError
+from train.slices import fill, local
 
 FILE = "ema.safetensors"
 
@@ -25,7 +26,7 @@ class WeightAverage:
     def update(self, step: int) -> None:
         """Take in the weights after step 1, 2, ...; early averages forget sooner, so that first weights do not stay."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(list(self.values.values()), list(self._parameters.values()), 1 - decay)
+        torch._foreach_lerp_(local(self.values.values()), local(self._parameters.values()), 1 - decay)
 
     def add(self, name: str, parameter: Tensor, like: str) -> None:
         """Take in a parameter that begins as a copy of another."""
@@ -69,4 +70,4 @@ class WeightAverage:
         """Put a checkpoint's averages back; one without any begins with its weights."""
         found = load_file(folder / FILE) if (folder / FILE).is_file() else self._parameters
         for name, value in self.values.items():
-            value.copy_(found[name].detach())
+            fill(value, found[name].detach())

@@ -27,10 +27,11 @@ from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from train import lora
 from train.average import WeightAverage
-from train.hf import BESIDE, copy_files, write_model
+from train.hf import BESIDE, Weights, copy_files, write_model
 from train.lora import Adapters, trained
 from train.model import CausalLM
 from train.optimizers import Optimizers
+from train.slices import fill, like
 
 FORMAT = "train.checkpoint"
 FORMAT_VERSION = 1
@@ -68,7 +69,7 @@ class State:
 def save(
     folder: Path,
     state: State,
-    model: CausalLM,
+    model: Weights,
     optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None = None,
@@ -97,7 +98,7 @@ def save(
 def _write(
     aside: Path,
     state: State,
-    model: CausalLM,
+    model: Weights,
     optimizer: Optimizers,
     tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None,
@@ -138,7 +139,7 @@ def _flush(path: Path) -> None:
         os.close(handle)
 
 
-def _optimizer_tensors(model: CausalLM, optimizer: Optimizers) -> dict[str, torch.Tensor]:
+def _optimizer_tensors(model: Weights, optimizer: Optimizers) -> dict[str, torch.Tensor]:
     return {
         f"{name}/{key}": value.detach().cpu().contiguous()
         for name, parameter in trained(model).items()
@@ -171,13 +172,13 @@ def restore(place: Path, model: CausalLM, optimizer: Optimizers) -> None:
             f"{place}: tensor {name!r} has shape {_shape(weights, name)} in the checkpoint and "
             f"{_shape(parameters, name)} in this run's model; resume with the model that it was started with"
         )
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            parameter.copy_(weights[name])
+    for name, parameter in parameters.items():
+        fill(parameter, weights[name])
     for key, value in load_file(place / "optimizer.safetensors").items():
         name, _, part = key.rpartition("/")
         parameter = parameters[name]
-        optimizer.state[parameter][part] = value if part == "step" and value.ndim == 0 else value.to(parameter.device)
+        alone = part == "step" and value.ndim == 0
+        optimizer.state[parameter][part] = value if alone else like(parameter, value.to(parameter.device))
     rng = load_file(place / "rng.safetensors")
     torch.set_rng_state(rng["cpu"])
     if "cuda" in rng and torch.cuda.is_available():

@@ -2,8 +2,8 @@
 
 Every rank has the whole plan of steps, takes its pieces of each, and the sums of all make the step, so that more ranks
 change nothing but speed. Data parallelism (Li et al., 2020): each rank has the whole model, and gradients are summed
-while the last backward pass still runs. Fully sharded (ZeRO: Rajbhandari et al., 2020; FSDP: Zhao et al., 2023): each
-has a slice of the weights, gradients and optimizer's state, and layers are put together as they are needed.
+while the last backward pass still runs. With `--fsdp` each has a slice of weights, gradients and optimizer's state, and
+layers are put together as they are needed (`sharded`).
 
 Rank 0 alone prints and writes; checkpoints are whole, and do not know how many ranks there were.
 """
@@ -15,21 +15,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
-from torch.distributed.tensor import DTensor, distribute_tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
 from train.lora import trained
-from train.model import CausalLM
-from train.optimizers import Optimizers
 
 T = TypeVar("T")
 BUCKET_BYTES = 25 << 20
@@ -40,7 +34,9 @@ BUCKET_BYTES = 25 << 20
 class RanksConfig:
     """How the processes of a run share it."""
 
-    fsdp: bool = option(False, "slice weights, gradients and AdamW's state over the ranks of torchrun", result=False)
+    fsdp: bool = option(
+        False, "slice weights, gradients and the optimizer's state over the ranks of torchrun", result=False
+    )
     rank_timeout_s: int = option(600, "how long ranks wait for each other, the slowest step included", result=False)
 
     def __post_init__(self) -> None:
@@ -230,53 +226,3 @@ def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
         found[-1].append(p)
         room -= p.nbytes
     return found
-
-
-def shard(ranks: Ranks, model: CausalLM, optimizer: Optimizers) -> None:
-    """Leave each rank a slice of every weight and of the optimizer's state, in place; what they hold is kept."""
-    mesh = init_device_mesh(ranks.device.type, (ranks.size,))
-    whole = dict(model.named_parameters())
-    for module, method in [*((block, "at") for block in model.model.layers), (model, "hidden_at")]:
-        fully_shard(module, mesh=mesh)
-        register_fsdp_forward_method(module, method)
-    for part in _sharded(model):
-        part.set_gradient_divide_factor(1.0)
-        part.set_force_sum_reduction_for_comms(True)
-        part.set_reduce_scatter_unused_params(True)  # a rank's rows may have no label at the end of an epoch
-    sliced: dict[Tensor, Tensor] = {whole[name]: p for name, p in model.named_parameters()}
-    for group in optimizer.param_groups:
-        group["params"] = [sliced[p] for p in group["params"]]
-    states: dict[Tensor, dict[str, Any]] = {
-        sliced[p]: {k: _like(sliced[p], v) for k, v in s.items()} for p, s in optimizer.state.items()
-    }
-    optimizer.state.clear()
-    optimizer.state.update(states)
-
-
-def _like(parameter: Any, value: Any) -> Any:
-    same = isinstance(parameter, DTensor) and value.shape == parameter.shape
-    return distribute_tensor(value, parameter.device_mesh, parameter.placements) if same else value
-
-
-def _sharded(model: nn.Module) -> Iterator[FSDPModule]:
-    return (m for m in model.modules() if isinstance(m, FSDPModule))
-
-
-@contextlib.contextmanager
-def put_together(model: nn.Module, optimizer: Optimizers) -> Iterator[Any]:
-    """Within, a sharded model has its whole weights, and the yielded stand-in for the optimizer has whole state.
-
-    All ranks take part.
-    """
-    if not isinstance(model, FSDPModule):
-        yield optimizer
-        return
-    states = {
-        name: {k: v.full_tensor() if isinstance(v, DTensor) else v for k, v in optimizer.state[p].items()}
-        for name, p in trained(model).items()
-    }
-    for module in _sharded(model):
-        module.unshard()
-    yield SimpleNamespace(state={p: states[name] for name, p in trained(model).items()})
-    for module in _sharded(model):
-        module.reshard()

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, UsageError
-from train import flags
+from train import checkpoint, flags
 from train.attention import grouped_attention
 from train.data import Batch
 from train.loop import LossSum
@@ -104,7 +104,7 @@ class DpoLoss:
 def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, "train.dpo", __doc__, argv)
-    data, place = open_data(config), Path(config.pairs.reference or config.init)
+    data, place = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
     reference = stored(place, data) if place.is_file() else frozen(place, data)
     return prepare(config, DpoLoss(config.pairs, reference), data).run()
 

@@ -1,6 +1,7 @@
 """Command-line flags from config dataclasses: a nested section's fields are flags beside the others."""
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, get_args, get_origin
@@ -124,3 +125,22 @@ def guarded(run: Callable[[Sequence[str]], int]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except (MemoryError, RuntimeError) as e:
+        if (wanted := _memory_wanted(e)) is None:
+            raise
+        print(
+            f"error: out of memory: {wanted} do not fit into what the machine, or --memory-limit, leaves. Training "
+            f"needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and more "
+            f"--grad-accum. What was saved is whole: go on with --resume",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _memory_wanted(error: Exception) -> str | None:
+    """What an allocation that failed asked for; None of another error."""
+    said, words = str(error), ("can't allocate memory", "out of memory", "can't start new thread")
+    if not isinstance(error, MemoryError) and not any(word in said for word in words):
+        return None
+    found = re.search(r"allocate ([\d.]+ \w+)", said)
+    return found[1] if found else "further tensors"

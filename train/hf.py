@@ -8,15 +8,15 @@ reader takes it for one of theirs.
 
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from datakit.config import build, digest, sha256_file
 from datakit.errors import ConfigError, ModelError
@@ -304,9 +304,22 @@ def _read_weights(folder: Path) -> Iterable[tuple[str, Tensor]]:
         raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
 
 
+class Weights(Protocol):
+    """What is saved of a model."""
+
+    @property
+    def config(self) -> ModelConfig:
+        """Its shape."""
+        ...
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """As a module's."""
+        ...
+
+
 def write_model(
     folder: Path,
-    model: CausalLM,
+    model: Weights,
     tokenizer_files: Iterable[Path],
     special_ids: dict[str, int | None],
     stop_ids: Sequence[int] = (),

@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from train.slices import local
+
 
 class Lion(torch.optim.Optimizer):
     """Steps by lr * sign(beta1 * m + (1 - beta1) * g), where m is the mean gradient of decay beta2; decoupled decay."""
@@ -28,6 +30,7 @@ class Lion(torch.optim.Optimizer):
             if "exp_avg" not in self.state[p]:
                 self.state[p]["exp_avg"] = torch.zeros_like(p)
         grads, means = [p.grad for p in params if p.grad is not None], [self.state[p]["exp_avg"] for p in params]
+        params, grads, means = local(params), local(grads), local(means)
         signs = torch._foreach_lerp(means, grads, 1 - betas[0])
         torch._foreach_sign_(signs)
         torch._foreach_mul_(params, 1 - lr * weight_decay)

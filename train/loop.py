@@ -29,8 +29,8 @@ from datakit.manifest import write_whole
 from train import checkpoint
 from train.average import WeightAverage
 from train.balance import Balance
-from train.data import Batch, Packet, StepStream
-from train.distributed import GradientSum, Ranks, put_together
+from train.data import Batch, StepStream
+from train.distributed import GradientSum, Ranks
 from train.lora import Adapters
 from train.model import CausalLM
 from train.optim import OptimConfig
@@ -39,6 +39,7 @@ from train.precision import AUTOCAST, LossScale
 from train.profile import mark
 from train.report import StepReport, peak_flops
 from train.schedule import learning_rate
+from train.sharded import put_together, take_apart
 from train.trackers import Log, TrackConfig
 from train.untie import untie
 from train.watch import Watch
@@ -211,7 +212,7 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        steps, log = self.stream.packets(), self._log()
+        steps, log = self.stream.on(self.device), self._log()
         closing = contextlib.closing(log) if log else contextlib.nullcontext()
         with self.interrupt.watching(), self.ranks.talking(), closing:
             while self.state.step < self.total_steps:
@@ -243,7 +244,7 @@ class Trainer:
         stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
         return step in (self.total_steps, self.loop.stop_at) or stopping
 
-    def _step(self, steps: Iterator[list[Packet]]) -> StepReport:
+    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
         if step == self.untie_step and self.model.config.tied_embeddings:
@@ -252,7 +253,7 @@ class Trainer:
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         with mark("data", self.device):
-            batches = [batch.to(self.device) for batch in next(steps)]
+            batches = next(steps)
         data_seconds = time.perf_counter() - begin
         count, sums = self._backward(batches)
         grad_norm = self._scale_gradients(count)
@@ -330,9 +331,13 @@ class Trainer:
             self.loss_scale.update(overflowed=not finite)
         self.state = self.state.moved(step)
 
-    def averaged(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
         """Within, the model has its averaged weights, where the run keeps them."""
-        return self.average.inside() if self.average else contextlib.nullcontext()
+        with self.average.inside() if self.average else contextlib.nullcontext():
+            take_apart(self.model)
+            yield
+        take_apart(self.model)
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
@@ -365,11 +370,13 @@ class Trainer:
     def _save(self) -> None:
         parts = {"loss_scale": self.loss_scale, "balance": self.balance}
         kept = {name: part.state() for name, part in parts.items() if part}
-        with put_together(self.model, self.optimizer) as optimizer:
-            if self.ranks.first:
-                place = checkpoint.save(
-                    self.checkpoints, replace(self.state, loop=kept), self.model, optimizer,
-                    self.stream.data.tokenizer_files, self.adapters, self.average,
-                )  # fmt: skip
-                checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-                print(f"[train] saved {place}", flush=True)
+        model, optimizer, average = put_together(self.model, self.optimizer, self.average)
+        tokenizer_files = self.stream.data.tokenizer_files
+
+        def write() -> None:
+            args = self.checkpoints, replace(self.state, loop=kept), model, optimizer, tokenizer_files
+            place = checkpoint.save(*args, self.adapters, average)
+            checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+            print(f"[train] saved {place}", flush=True)
+
+        self.ranks.by_first(write)

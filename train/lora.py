@@ -20,7 +20,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, ModelError
 from train import hf
 from train.average import WeightAverage
-from train.model import CausalLM
+from train.model import CausalLM, ModelConfig
 
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 """Projections that can have an adapter; the modules are called `<target>_proj`."""
@@ -75,7 +75,7 @@ def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> N
     """Freeze a model and give its targets adapters, in place; its outputs are unchanged until they are trained."""
     model.requires_grad_(False)
     for parent, name, layer in _projections(model):
-        if name.removesuffix("_proj") in config.lora_targets:
+        if name in {f"{target}_proj" for target in config.lora_targets}:  # and not `gate`, a router
             adapted = LoraLinear(layer, config.lora_rank, config.scale)
             nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
             setattr(parent, name, adapted)
@@ -105,7 +105,7 @@ class Adapters:
     base: Path
     base_sha256: str
 
-    def write(self, folder: Path, model: CausalLM) -> None:
+    def write(self, folder: Path, model: hf.Weights) -> None:
         """Write an adapter folder's two files."""
         settings = {
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(self.base.resolve()),
@@ -118,7 +118,7 @@ class Adapters:
         save_file(found, folder / WEIGHTS, metadata={"format": "pt", "base_sha256": self.base_sha256})
 
 
-def trained(model: nn.Module) -> dict[str, nn.Parameter]:
+def trained(model: nn.Module | hf.Weights) -> dict[str, nn.Parameter]:
     """The parameters that training changes, by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
@@ -172,6 +172,16 @@ def read(folder: Path, base: Path | None = None, averaged: bool = False) -> Caus
         WeightAverage.load(folder, own)
     merge(model)
     return model.requires_grad_(True)
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """The shape of the model that `read` gives.
+
+    Raises:
+        ModelError: no readable configuration.
+    """
+    adapted = (folder / CONFIG).is_file()
+    return hf.read_config(Path(_settings(folder)["base_model_name_or_path"]) if adapted else folder)
 
 
 def _settings(folder: Path) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """What a layer adds to the stream beside attention: SwiGLU, a squared ReLU, or a mixture of experts.
 
-Shapes: N tokens, D hidden, X experts, A active experts of a token.
+Shapes: N tokens, D hidden, X experts, A active experts of a token, M = N*A pairs of a token and one of its experts.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -11,6 +13,10 @@ from torch import Tensor, nn
 
 from datakit.config import option
 from datakit.errors import ConfigError
+from train.attention import move_rows
+
+Project = Callable[[Tensor], Tensor]
+"""(..., I) -> (..., O)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,30 +51,42 @@ class MoeConfig:
 class MLP(nn.Module):
     """SwiGLU (Shazeer, 2020)."""
 
+    matrices = ("gate_proj", "up_proj", "down_proj")
+
     def __init__(self, hidden_size: int, inner_size: int) -> None:
         super().__init__()
         self.gate_proj = nn.Linear(hidden_size, inner_size, bias=False)
         self.up_proj = nn.Linear(hidden_size, inner_size, bias=False)
         self.down_proj = nn.Linear(inner_size, hidden_size, bias=False)
 
+    @staticmethod
+    def through(x: Tensor, gate: Project, up: Project, down: Project) -> Tensor:
+        """What its matrices, in any form, make of x."""
+        return down(F.silu(gate(x)) * up(x))
+
     def forward(self, x_BTD: Tensor) -> Tensor:
         """What the layer adds to the stream, (B, T, D)."""
-        added: Tensor = self.down_proj(F.silu(self.gate_proj(x_BTD)) * self.up_proj(x_BTD))
-        return added
+        return self.through(x_BTD, self.gate_proj, self.up_proj, self.down_proj)
 
 
 class SquaredReLU(nn.Module):
     """Two matrices and no gate: down(relu(up(x))^2) (Primer: So et al., 2021)."""
+
+    matrices = ("up_proj", "down_proj")
 
     def __init__(self, hidden_size: int, inner_size: int) -> None:
         super().__init__()
         self.up_proj = nn.Linear(hidden_size, inner_size, bias=False)
         self.down_proj = nn.Linear(inner_size, hidden_size, bias=False)
 
+    @staticmethod
+    def through(x: Tensor, up: Project, down: Project) -> Tensor:
+        """What its matrices, in any form, make of x."""
+        return down(F.relu(up(x)).square())
+
     def forward(self, x_BTD: Tensor) -> Tensor:
         """What the layer adds to the stream, (B, T, D)."""
-        added: Tensor = self.down_proj(F.relu(self.up_proj(x_BTD)).square())
-        return added
+        return self.through(x_BTD, self.up_proj, self.down_proj)
 
 
 class MoE(nn.Module):
@@ -76,9 +94,9 @@ class MoE(nn.Module):
     that a token's result depends on no other token.
     """
 
-    def __init__(self, hidden_size: int, inner_size: int, moe: MoeConfig, mlp: type[nn.Module]) -> None:
+    def __init__(self, hidden_size: int, inner_size: int, moe: MoeConfig, mlp: type[MLP | SquaredReLU]) -> None:
         super().__init__()
-        self.config = moe
+        self.config, self.kind = moe, mlp
         self.gate = nn.Linear(hidden_size, moe.num_experts, bias=False)
         self.experts = nn.ModuleList(mlp(hidden_size, inner_size) for _ in range(moe.num_experts))
         self.shared = mlp(hidden_size, moe.shared_expert_size) if moe.shared_expert_size else None
@@ -93,12 +111,60 @@ class MoE(nn.Module):
         if self.config.norm_topk:
             weights_NA = weights_NA / weights_NA.sum(-1, keepdim=True)
         self.routed = probs_NX, chosen_NA
-        out_ND = self.shared(x_ND) if self.shared else torch.zeros_like(x_ND)
-        for number, expert in enumerate(self.experts):
-            token_M, place_M = (chosen_NA == number).nonzero(as_tuple=True)
-            share_M1 = weights_NA[token_M, place_M, None].to(x_ND.dtype)
-            out_ND = out_ND.index_add(0, token_M, expert(x_ND[token_M]) * share_M1)
-        return out_ND.view_as(x_BTD)
+        out_ND = (self._chosen(x_ND, chosen_NA) * weights_NA[..., None].to(x_ND.dtype)).sum(1)
+        if self.shared:
+            out_ND = out_ND + self.shared(x_ND)
+        out: Tensor = out_ND.view_as(x_BTD)
+        return out
+
+    def _chosen(self, x_ND: Tensor, chosen_NA: Tensor) -> Tensor:
+        """What each token's experts make of it, (N, A, D).
+
+        Pairs of a token and an expert are sorted by expert, so that each expert has one segment.
+        """
+        flat_M = chosen_NA.flatten()
+        pairs_M, places_M = flat_M.argsort(stable=True), torch.arange(len(flat_M), device=flat_M.device)
+        x_MD = x_ND[:, None].expand(*chosen_NA.shape, x_ND.shape[-1]).flatten(0, 1)
+        x_MD = move_rows(x_MD, pairs_M, places_M, len(flat_M))
+        counts_X = torch.bincount(flat_M, minlength=len(self.experts))
+        made_MD = self.grouped(x_MD, counts_X) if self._can_group(x_MD) else self.segmented(x_MD, counts_X)
+        return move_rows(made_MD, places_M, pairs_M, len(flat_M)).view(*chosen_NA.shape, -1)
+
+    def segmented(self, x_MD: Tensor, counts_X: Tensor) -> Tensor:
+        """Each expert on its segment, one after another."""
+        pieces = zip(self.experts, torch.split(x_MD, counts_X.tolist()), strict=True)
+        # in training an expert without tokens has a gradient too, of zeros, so that ranks and accumulation agree
+        found = [expert(piece) for expert, piece in pieces if len(piece) or torch.is_grad_enabled()]
+        return torch.cat(found) if found else x_MD
+
+    def grouped(self, x_MD: Tensor, counts_X: Tensor) -> Tensor:
+        """All experts in one product a matrix; nothing waits for how many tokens each has."""
+        ends_X = counts_X.cumsum(0).to(torch.int32)
+
+        def product(name: str) -> Project:
+            matrices = [expert.get_parameter(f"{name}.weight").to(x_MD.dtype) for expert in self.experts]
+            weight_XOI = torch.stack(matrices)
+            return partial(F.grouped_mm, mat_b=weight_XOI.transpose(1, 2), offs=ends_X)
+
+        return self.kind.through(x_MD, *map(product, self.kind.matrices))
+
+    def _can_group(self, x_MD: Tensor) -> bool:
+        if not (x_MD.is_cuda and x_MD.dtype == torch.bfloat16):
+            return False
+        matrices = [m for expert in self.experts for m in expert.children()]
+        plain = all(type(m) is nn.Linear and m.in_features % 8 == m.out_features % 8 == 0 for m in matrices)
+        return plain and _has_grouped_product(x_MD.device)  # adapters stand beside a matrix, and rows must be aligned
+
+
+@cache
+def _has_grouped_product(device: torch.device) -> bool:
+    """Whether a GPU multiplies groups in one kernel: tried, since this depends on its generation and on torch."""
+    x, weight = (torch.ones(shape, dtype=torch.bfloat16, device=device) for shape in ((16, 16), (2, 16, 16)))
+    try:
+        found = F.grouped_mm(x, weight.transpose(1, 2), offs=torch.tensor([8, 16], dtype=torch.int32, device=device))
+    except (RuntimeError, AttributeError):
+        return False
+    return bool((found == 16).all())
 
 
 def mlp_of(hidden_size: int, inner_size: int, layer: int, moe: MoeConfig, relu2: bool) -> nn.Module:

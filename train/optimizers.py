@@ -1,11 +1,18 @@
 """Several optimizers as one, each with parameters of its own; their state in fp32 or, between steps, in bf16."""
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+from train.slices import fill, like, whole_of
+
+NEED_WHOLE = (torch.optim.Muon, torch.optim.Adafactor)
+"""Optimizers that look at a matrix as such; the others go element by element, so that slices of it will do."""
 
 
 class Optimizers:
@@ -32,23 +39,43 @@ class Optimizers:
         self.state[p] = {k: v.clone() for k, v in self.state[like].items()}
 
     def step(self) -> None:
-        """Move every parameter that has a gradient."""
+        """Move every parameter that has a gradient; of slices all ranks take part."""
         for part in self.parts:
-            if self.state_dtype is None:
+            if self.state_dtype is None and not (isinstance(part, NEED_WHOLE) and self._sliced()):
                 part.step()
             else:
-                self._step_one_by_one(part, self.state_dtype)
+                self._step_one_by_one(part)
 
-    def _step_one_by_one(self, part: torch.optim.Optimizer, dtype: torch.dtype) -> None:
-        """Widen the state of one parameter at a time, so that the arithmetic is fp32 and the memory is not."""
+    def _sliced(self) -> bool:
+        return any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"])
+
+    def _step_one_by_one(self, part: torch.optim.Optimizer) -> None:
+        """Widen the state of one parameter at a time, so that the arithmetic is fp32 and the memory is not; or put one
+        matrix at a time together.
+        """
         groups = part.param_groups
         for group in groups:
             for p in (p for p in group["params"] if p.grad is not None):
                 self._cast(p, torch.float32)
-                part.param_groups = [group | {"params": [p]}]
-                part.step()
-                self._cast(p, dtype)
+                with self._whole(p) if isinstance(part, NEED_WHOLE) else contextlib.nullcontext(p) as found:
+                    part.param_groups = [group | {"params": [found]}]
+                    part.step()
+                self._cast(p, self.state_dtype or torch.float32)
         part.param_groups = groups
+
+    @contextlib.contextmanager
+    def _whole(self, p: Tensor) -> Iterator[Tensor]:
+        """Within, all of a sliced parameter, its gradient and its state stand in for it, on every rank."""
+        if not isinstance(p, DTensor):
+            yield p
+            return
+        assert p.grad is not None
+        whole = whole_of(p.detach())
+        whole.grad = whole_of(p.grad)
+        self.state[whole] = {k: whole_of(v) for k, v in self.state[p].items()}
+        yield whole
+        fill(p, whole)
+        self.state[p] = {k: like(p, v) for k, v in self.state.pop(whole).items()}
 
     def _cast(self, p: Tensor, dtype: torch.dtype) -> None:
         state = self.state[p]

@@ -22,7 +22,7 @@ from torch import Tensor
 from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save
-from train import flags, hf, lora
+from train import checkpoint, flags, hf, lora
 from train.attention import grouped_attention
 from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream
 from train.loss import row_log_probs
@@ -105,7 +105,7 @@ def write(config: ReferenceConfig) -> Path:
     device = usable_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    data, folder = PackedSet.open(Path(config.manifest)), Path(config.model)
+    data, folder = PackedSet.open(Path(config.manifest)), checkpoint.newest_of_run(Path(config.model))
     if data.packed.header.rows_per_unit != 2:
         raise ManifestError(f"{data.manifest}: expected preference pairs, found task {data.packed.header.task!r}")
     model = lora.read(folder).to(device)

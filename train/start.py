@@ -15,16 +15,17 @@ from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora, untie
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.distributed import Ranks, RanksConfig, local_device, shard
+from train.distributed import Ranks, RanksConfig, local_device
 from train.loop import LoopConfig, Loss, Trainer, precision
 from train.lora import Adapters, LoraConfig
 from train.mlp import MoeConfig
-from train.model import PRESETS, CausalLM
+from train.model import PRESETS, CausalLM, ModelConfig
 from train.optim import OptimConfig, make_optimizer, peak_rate
 from train.optimizers import Optimizers
 from train.options import ModelOptions
 from train.precision import allow_tf32
 from train.quick import QuickConfig, packed
+from train.sharded import shard
 from train.trackers import TrackConfig
 from train.watch import Watch, WatchConfig
 
@@ -43,7 +44,7 @@ class RunConfig:
     )
     quick: QuickConfig = section(QuickConfig)
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
-    init: str = option("", "Hugging Face folder or checkpoint whose weights to start from instead of a preset")
+    init: str = option("", "Hugging Face folder, checkpoint or run whose weights to start from instead of a preset")
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
@@ -56,11 +57,10 @@ class RunConfig:
     ranks: RanksConfig = section(RanksConfig)
 
     def __post_init__(self) -> None:
-        if self.ranks.fsdp and (
-            self.lora.lora_rank or self.optim.ema_decay or self.options.untie_at or self.optim.optimizer != "adamw"
-        ):
+        if self.ranks.fsdp and self.options.untie_at:
             raise ConfigError(
-                "fsdp slices weights that AdamW moves: not with adapters, averages, late untying or other optimizers"
+                "untie_at: with fsdp the head and the embeddings are sliced as one matrix, which cannot become two "
+                "during a run; leave one of both options"
             )
         if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
             raise UsageError(
@@ -92,7 +92,8 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     loop = values.get("loop", {})
     if loop.get("resume"):
         values = flags.merged(earlier_values(Path(loop.get("out", "out/run"))), values)
-    return flags.built(config, values)
+    built = flags.built(config, values)
+    return replace(built, init=str(checkpoint.newest_of_run(Path(built.init)))) if built.init else built
 
 
 def earlier_values(out: Path) -> dict[str, Any]:
@@ -145,9 +146,9 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         allow_tf32(device)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
-    model = model or make_model(config, data)
+    model = model or _dealt(config, data, ranks)
     adapters = _adapters(config, model)
-    model = model.to(device)
+    model = _placed(config, model, ranks)
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
     lr = peak_rate(config.optim, model.config.hidden_size, rate if config.init else None)
     config = replace(config, optim=replace(config.optim, lr=lr))
@@ -157,7 +158,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda"
     )
     watch = _watch(config, data, model, precision(config.loop.dtype, device))
-    steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
+    steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)
     untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
         raise ConfigError("head_lr_ratio: the output head is the embedding matrix here; it moves by embed_lr_ratio")
@@ -168,9 +169,6 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     )  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
     state = _resume(config, ranks, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
-    ranks.share(model)
-    if config.ranks.fsdp:
-        shard(ranks, model, optimizer)
     if ranks.first:
         run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
         write_whole(out / "run.json", canonical(run) + b"\n")
@@ -206,26 +204,52 @@ def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
     return Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
 
 
+def _dealt(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
+    """The model to start from, on the CPU; if it is to be sliced, rank 0's alone has weights."""
+    if not config.ranks.fsdp:
+        return make_model(config, data)
+    made: list[CausalLM] = []
+    ranks.by_first(lambda: made.append(make_model(config, data)))
+    if made:
+        return made[0]
+    with torch.device("meta"):
+        return CausalLM(_size(config, data))
+
+
+def _placed(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
+    """The model on the rank's device, with rank 0's weights, or slices of them."""
+    if config.ranks.fsdp:
+        shard(ranks, model)
+        return model
+    model = model.to(ranks.device)
+    ranks.share(model)
+    return model
+
+
 def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
     """The model to start from, on the CPU.
 
     Raises:
         ModelError: an `init` folder whose tokenizer, vocabulary or length does not fit the data.
     """
-    header = data.header
     if config.init:
         folder = Path(config.init)
         model = lora.read(folder)
         check_fits(folder, model, data)
         return model
-    preset = PRESETS[config.preset]
-    size = replace(
+    model = CausalLM(_size(config, data))
+    model.init_weights(torch.Generator().manual_seed(config.loop.seed))
+    return model
+
+
+def _size(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
+    if config.init:
+        return lora.read_config(Path(config.init))
+    preset, header = PRESETS[config.preset], data.header
+    return replace(
         preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len),
         qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe, options=config.options,
     )  # fmt: skip
-    model = CausalLM(size)
-    model.init_weights(torch.Generator().manual_seed(config.loop.seed))
-    return model
 
 
 def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
@@ -299,7 +323,8 @@ def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> No
     """Refuse to go on with anything that changes which rows make which step, or what their ids mean."""
     pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
-    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
+    order = DataConfig().deciding() | old.order  # an option younger than the checkpoint had its default
+    pairs += [(k, order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
     pairs += [("the optimizer", *(s.config.get("optim", {}).get("optimizer", "adamw") for s in (old, new)))]
     for name, was, now in pairs:
@@ -350,13 +375,14 @@ def _opening(config: RunConfig, trainer: Trainer) -> str:
     return (
         f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
-        f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
+        f"{trainer.stream.plan.steps_per_epoch:,} steps {'in the first' if config.data.batch_size_schedule else 'an'} "
+        f"epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{_processes(trainer)}"
     )
 
 
 def _processes(trainer: Trainer) -> str:
-    ranks, split = trainer.ranks.size, trainer.stream.split
+    ranks, split = trainer.ranks.size, trainer.stream.split(trainer.state.step)
     if ranks == 1:
         return ""
     each = split.grad_accum * split.pieces // ranks

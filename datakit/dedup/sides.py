@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.minhash import ShingleSets, shingle_sets
-from datakit.text.normalize import hash_values, normalize
+from datakit.text.normalize import compose, hash_values, normalize
 from datakit.text.view import sides
 
 _SIDE_SHIFT = np.uint64(62)  # the two highest bits of a hash are the number of its side
@@ -25,13 +25,15 @@ def has_sides(kind: str, on: str) -> bool:
 
 
 def compared(batch: pa.RecordBatch, config: DedupConfig) -> list[pa.Array]:
-    """The normalised text of each row; of preference pairs the prompts, the chosen answers and the rejected ones."""
-    return [normalize(s) for s in sides(batch, config.on, config.include_system, include_calls=True)]
+    """The text of each row in NFC; of preference pairs the prompts, the chosen answers and the rejected ones, each in
+    its normal form, by which the short ones are compared. (White space is in no word, so a text may keep its own.)"""
+    texts = sides(batch, config.on, config.include_system, include_calls=True)
+    return [compose(texts[0])] if len(texts) == 1 else [normalize(t) for t in texts]
 
 
 def whole(texts: Sequence[pa.Array]) -> pa.Array:
-    """One text a row, equal for rows that are equal on every side: no normalised text has a line break."""
-    return texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\n")
+    """One normalised text a row, equal for rows that are equal on every side: none has a line break of its own."""
+    return normalize(texts[0]) if len(texts) == 1 else pc.binary_join_element_wise(*texts, "\n")
 
 
 def sets_of(texts: Sequence[pa.Array], shingle_words: int) -> ShingleSets:

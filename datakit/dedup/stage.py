@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -122,11 +123,18 @@ class Dedup:
         """What a later run needs to know of the kept rows of a batch of sketches."""
         return index_rows(sketches, self._found(sketches).column("reason").is_null().to_numpy())
 
-    def _found(self, batch: pa.RecordBatch) -> pa.Table:
-        """The decision about each row, by row_key; null where it stays."""
+    def leaves(self, keys: npt.NDArray[np.uint64]) -> bool:
+        """Whether rows with these keys, ascending, all stay, and as they are."""
+        return not self.config.save_signatures and not np.isin(keys, self._decisions().column("row_key")).any()
+
+    def _decisions(self) -> pa.Table:
         assert self.decisions is not None, "decide needs the decisions of reduce: call bind first"
         with pa.memory_map(str(self.decisions)) as file:
-            table = pa.ipc.open_file(file).read_all()
+            return pa.ipc.open_file(file).read_all()
+
+    def _found(self, batch: pa.RecordBatch) -> pa.Table:
+        """The decision about each row, by row_key; null where it stays."""
+        table = self._decisions()
         keys = table.column("row_key").to_numpy()
         wanted = batch.column("row_key").to_numpy()
         at = np.searchsorted(keys, wanted)

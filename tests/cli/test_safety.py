@@ -190,7 +190,7 @@ def test_what_was_harmed_between_two_phases_is_made_again(
 
     shutil.rmtree(project / "data/x/dedup")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dedup, "reduce" if phase == "sketches" else "decide", stop)
+        patch.setattr(Dedup, "reduce" if phase == "sketches" else "leaves", stop)
         assert datakit("dedup", "--dataset", "x").code == 130
     (file,) = project.glob(f"data/x/dedup/*/.work/{'sketches/*' if phase == 'sketches' else 'decisions'}.arrow")
     data = bytearray(file.read_bytes())

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo  # once for all ranks, of which each would import it for itself
+from safetensors.torch import load_file
 
 from train import distributed, flags, sft
 
@@ -94,6 +96,10 @@ def losses(out: Path) -> dict[int, float]:
     return {r["step"]: r["loss"] for r in map(json.loads, (out / "metrics.jsonl").read_text().splitlines())}
 
 
+def looks(out: Path) -> dict[int, float]:
+    return {r["step"]: r["loss"] for r in map(json.loads, (out / "eval.jsonl").read_text().splitlines())}
+
+
 @pytest.fixture(scope="module")
 def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], dict[int, float]]:
     """The losses of one process with `grad_accum` micro-batches a step."""
@@ -164,6 +170,21 @@ def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
     assert losses(out) == pytest.approx({s: loss for s, loss in whole(1).items() if s <= 13}, abs=1e-5)
     rows = [int(line) for file in seen.iterdir() for line in file.read_text().split()]
     assert sorted(rows) == list(range(50)), "an epoch has every row exactly once"
+
+
+def test_a_run_goes_on_with_other_ranks_amid_a_batch_size_schedule(argv: list[str], tmp_path: Path) -> None:
+    """Steps of 4, 12 and 8 rows: the losses and rows of one uninterrupted process."""
+    argv = [*argv, "--batch-size-schedule", "2:12,5:8", "--epochs", "2", "--steps", "0"]
+    whole = Run(tmp_path / "whole", 1, argv)
+    assert whole.wait() == [0], whole.said()
+    assert len(losses(tmp_path / "whole")) == 6 + 7, "13 micro-batches an epoch: 1 + 1 + 3 x 3 + 2, then 6 x 2 + 1"
+    for number, (ranks, stop) in enumerate([(1, 1), (2, 4), (3, 7), (2, 0)]):
+        more = ["--num-workers", str(number), "--stop-at", str(stop)] + (["--resume"] if number else [])
+        run = Run(tmp_path / "run", ranks, [*argv, *more])
+        assert run.wait() == [0] * ranks, run.said()
+    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "whole"), abs=1e-5)
+    other = Run(tmp_path / "run", 1, [*argv, "--resume", "--batch-size-schedule", "9:8"])
+    assert other.wait() != [0] and "batch_size_schedule" in other.said()
 
 
 def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
@@ -256,7 +277,66 @@ def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) ->
     assert losses(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
 
 
-def test_slices_need_ranks_and_adamw(argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    for more, said in ((["--fsdp"], "--fsdp needs ranks"), (["--fsdp", "--optimizer", "muon"], "AdamW")):
+SLICED = {
+    "adapters and their average": ["--lora-rank", "4", "--lr", "0.01", "--ema-decay", "0.9"],
+    "experts": [
+        "--num-experts", "3", "--experts-per-token", "2", "--balance-weight", "1", "--mtp-depth", "1", "--smear",
+        "--state-dtype", "bf16", "--checkpoint-every", "1", "--ema-decay", "0.9",
+    ],
+    "lion": ["--optimizer", "lion", "--lr", "1e-4"],
+    "adafactor": ["--optimizer", "adafactor", "--lr", "0.01"],
+    "muon": ["--optimizer", "muon"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
+    argv: list[str], tmp_path: Path, name: str
+) -> None:
+    """2 slices -> 1 process -> 2 slices, beside one process: losses, evaluations, averages and what else is saved."""
+    argv = [*argv, "--steps", "6", "--grad-accum", "2", "--eval-every", "2", "--eval-manifest", argv[1], *SLICED[name]]
+    if "--lora-rank" in argv:
+        base = ["--out", str(tmp_path / "base"), "--steps", "1", "--lora-rank", "0"]
+        assert Run(tmp_path / "base", 1, [*argv, *base]).wait() == [0]
+        argv += ["--init", str(tmp_path / "base" / "checkpoints" / "step_00000001")]
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    one = Run(whole, 1, argv)
+    assert one.wait() == [0], one.said()
+    for ranks, more in ((2, ["--fsdp", "--stop-at", "2"]), (1, ["--stop-at", "4"]), (2, ["--fsdp"])):
+        run = Run(out, ranks, [*argv, *more, *(["--resume"] if out.exists() else [])])
+        assert run.wait() == [0] * ranks, run.said()
+    exact = 1e-4 if name == "muon" else 1e-5  # its products are in bf16, where the order of summing shows
+    assert losses(out) == pytest.approx(losses(whole), abs=exact)
+    assert looks(out) == pytest.approx(looks(whole), abs=exact) and len(looks(out)) == 3
+    ends = [folder / "checkpoints" / "step_00000006" for folder in (whole, out)]
+    files = [sorted(f.name for f in end.iterdir()) for end in ends]
+    assert files[0] == files[1] and ("ema.safetensors" in files[0]) == ("--ema-decay" in argv)
+    for file in (f for f in files[0] if f.endswith(".safetensors") and f != "rng.safetensors"):
+        expected, found = (load_file(end / file) for end in ends)
+        assert expected.keys() == found.keys()
+        for key, value in expected.items():
+            torch.testing.assert_close(found[key], value, atol=1e-4, rtol=1e-2, msg=f"{file} {key}")
+
+
+def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str], tmp_path: Path) -> None:
+    (tmp_path / "prompts.txt").write_text("hello\nthe cat sat on\n")
+    argv = [*argv, "--steps", "3", "--grad-accum", "2", "--eval-every", "2", "--eval-manifest", argv[1]]
+    argv += ["--eval-rows", "12", "--sample-prompts", str(tmp_path / "prompts.txt"), "--sample-tokens", "8"]
+    told = []
+    for ranks, more in ((1, []), (2, []), (2, ["--fsdp"])):
+        out = tmp_path / f"{ranks}{''.join(more)}"
+        run = Run(out, ranks, [*argv, *more])
+        assert run.wait() == [0] * ranks, run.said()
+        assert run.said(0).count("[sample] step=2") == 2 and run.said().count("[eval] step=3 source=all") == 1
+        told.append([json.loads(line) for line in (out / "eval.jsonl").read_text().splitlines()])
+    for found in told[1:]:
+        for mine, expected in zip(found, told[0], strict=True):
+            assert mine["samples"] == expected["samples"] and mine["label_tokens"] == expected["label_tokens"]
+            assert mine["loss"] == pytest.approx(expected["loss"], abs=1e-5)
+    assert all(len(s["completion"]) > 0 for s in told[0][-1]["samples"])
+
+
+def test_slices_need_ranks_and_one_matrix_for_head_and_embeddings(argv: list[str], tmp_path: Path) -> None:
+    for more, said in ((["--fsdp"], "--fsdp needs ranks"), (["--fsdp", "--untie-at", "0.5"], "untie_at: with fsdp")):
         with pytest.raises(distributed.ConfigError, match=said):
             sft.main([*argv, "--out", str(tmp_path / "run"), *more])

@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import DatakitError, ManifestError, ModelError
-from train import distill, generate, sft
+from train import checkpoint, distill, generate, sft
 from train import eval as evaluation
 
 STEPS = 6
@@ -36,38 +36,69 @@ def whole(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+def assert_same(out: Path, expected: Path) -> None:
+    """Losses, and every tensor and number of the last checkpoint."""
+    assert losses(out) == losses(expected)
+    mine, theirs = (o / "checkpoints" / f"step_{STEPS:08d}" for o in (out, expected))
+    assert sorted(f.name for f in mine.iterdir()) == sorted(f.name for f in theirs.iterdir())
+    assert all((mine / f.name).read_bytes() == f.read_bytes() for f in theirs.glob("*.safetensors"))
+    assert (
+        json.loads((mine / "state.json").read_text())["loop"] == json.loads((theirs / "state.json").read_text())["loop"]
+    )
+
+
+HALF = ["--ema-decay", "0.9", "--dtype", "fp16"]
+"""More to save: averages, and the scale of the loss."""
+
+
+@pytest.fixture(scope="module")
+def whole_half(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("half") / "run"
+    assert sft.main([*options(manifest, out), *HALF]) == 0
+    return out
+
+
 KILL = """
 import os, signal, sys
-from train import checkpoint, sft
-calls, whole = [], checkpoint.{function}
+from train import average, checkpoint, sft
+calls, whole = [], {module}.{function}
 def killing(*args):
     calls.append(args)
     if len(calls) == {call}:
         os.kill(os.getpid(), signal.SIGKILL)
     return whole(*args)
-checkpoint.{function} = killing
+{module}.{function} = killing
 sys.exit(sft.main(sys.argv[1:]))
 """
 
 
 @pytest.mark.parametrize(
-    ("function", "call"),
+    ("module", "function", "call", "more"),
     [
-        ("save_file", 4),  # the second checkpoint's model is written, its optimizer is not
-        ("_flush", 19),  # all its files are written, some are on the disk
+        ("checkpoint", "save_file", 4, []),  # the second checkpoint's model is written, its generators are not
+        ("checkpoint", "_flush", 19, []),  # all its files are written, some are on the disk
+        ("average", "save_file", 2, HALF),  # its optimizer is written, its average is not
     ],
 )
 def test_killed_while_saving_the_checkpoint_before_is_used(
-    whole: Path, manifest: Path, tmp_path: Path, function: str, call: int
+    whole: Path,
+    whole_half: Path,
+    manifest: Path,
+    tmp_path: Path,
+    module: str,
+    function: str,
+    call: int,
+    more: list[str],
 ) -> None:
-    out, program = tmp_path / "run", KILL.format(function=function, call=call)
-    done = subprocess.run([sys.executable, "-c", program, *options(manifest, out)], capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL
+    out, program = tmp_path / "run", KILL.format(module=module, function=function, call=call)
+    command = [sys.executable, "-c", program, *options(manifest, out), *more]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
     names = sorted(p.name.split(".")[1] if p.name.startswith(".") else p.name for p in (out / "checkpoints").iterdir())
     assert names == ["step_00000002", "step_00000004"]  # the second is under a name that begins with a dot
     assert not (out / "checkpoints" / "step_00000004").exists()
     assert sft.main(["--resume", "--out", str(out)]) == 0
-    assert losses(out) == losses(whole)
+    assert_same(out, whole_half if more else whole)
     assert not list((out / "checkpoints").glob(".*"))
 
 
@@ -90,6 +121,65 @@ def test_a_disk_that_is_full_stops_the_run_with_its_reason_and_costs_no_checkpoi
     assert len(names) == 1 and names[0] in ("step_00000002", "step_00000004")
     assert sft.main(["--resume", "--out", str(out)]) == 0
     assert losses(out) == losses(whole)
+
+
+FILL = """
+import subprocess, sys
+from pathlib import Path
+from train import flags, sft
+def mount(*options):
+    subprocess.run(["mount", *options, "tmpfs", "full"], check=True)
+Path("full").mkdir()
+mount("-t", "tmpfs", "-o", "size=20m")
+sys.argv[1:] = [*sys.argv[1:], "--out", "full/run"]
+assert flags.guarded(sft.main) == 1
+print("now with room", [p.name for p in Path("full/run/checkpoints").iterdir()], file=sys.stderr)
+mount("-o", "remount,size=1g")
+sys.argv.append("--resume")
+assert flags.guarded(sft.main) == 0
+subprocess.run(["cp", "-r", "full/run", "."], check=True)
+subprocess.run(["umount", "full"], check=True)
+"""
+
+
+def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_goes_on_after(
+    whole_half: Path, manifest: Path, tmp_path: Path
+) -> None:
+    """A real one in memory, with room for one checkpoint and the half of another."""
+    own = ["unshare", "--map-root-user", "--mount"]
+    (tmp_path / "try").mkdir()
+    tried = subprocess.run([*own, "mount", "-t", "tmpfs", "tmpfs", tmp_path / "try"], capture_output=True)
+    if tried.returncode:
+        pytest.skip("a file system cannot be mounted here")
+    command = [*own, sys.executable, "-c", FILL, *options(manifest, tmp_path)[:2], *options(manifest, tmp_path)[4:]]
+    done = subprocess.run([*command, *HALF], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "step_00000004: cannot write the checkpoint (" in done.stderr and "make room" in done.stderr
+    assert "now with room ['step_00000002']" in done.stderr and "Traceback" not in done.stderr
+    assert_same(tmp_path / "run", whole_half)
+
+
+def test_a_run_that_may_not_take_the_memory_it_needs_says_so_and_goes_on_with_less(
+    manifest: Path, tmp_path: Path
+) -> None:
+    """The system refuses memory in the middle of the run, as --memory-limit lets it."""
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "train.sft", *options(manifest, out)]
+    limited = subprocess.run([*command, "--memory-limit", "0.05"], capture_output=True, text=True)
+    assert limited.returncode == 1, limited.stderr
+    assert limited.stderr.startswith("error: out of memory: ") and limited.stderr.count("\n") == 1
+    assert not out.exists() or not (out / "checkpoints").exists()
+    process = subprocess.Popen([*command, "--steps", "200"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if "saved" in line:
+            break
+    now = int(Path(f"/proc/{process.pid}/statm").read_text().split()[5]) * resource.getpagesize()
+    resource.prlimit(process.pid, resource.RLIMIT_DATA, (now // 2, now // 2))
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1 and "error: out of memory: " in said and "Traceback" not in said, said
+    saved = checkpoint.steps(out / "checkpoints")
+    assert saved and checkpoint.check(saved[0]).step < 200
+    assert sft.main(["--resume", "--out", str(out), "--stop-at", str(checkpoint.check(saved[0]).step + 1)]) == 0
 
 
 def cut(file: Path) -> None:

@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,8 @@ from train.attention import grouped_attention
 from train.balance import Balance
 from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.loop import LoopConfig, Trainer
-from train.mlp import MLP, MoE, MoeConfig
+from train.lora import LoraConfig, attach
+from train.mlp import MLP, MoE, MoeConfig, SquaredReLU
 from train.model import PRESETS, CausalLM
 from train.optim import OptimConfig
 from train.sft import LabelConfig, SftConfig, label_loss
@@ -48,6 +50,45 @@ def test_a_token_is_the_weighted_sum_of_its_experts(shared: int, norm_topk: bool
             expected = sum(probs[e] / total * layer.experts[e](x[row, t]) for e in best)
             expected = expected + (layer.shared(x[row, t]) if shared else 0)
             torch.testing.assert_close(out[row, t], expected, atol=1e-5, rtol=1e-4)
+
+
+def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
+    """Each expert gathers its tokens and adds what it makes of them: the plainest way over whole tensors."""
+    weights_NA, chosen_NA = layer.gate(x_ND).softmax(-1).topk(layer.config.experts_per_token, -1)
+    out_ND = torch.zeros_like(x_ND)
+    for number, expert in enumerate(layer.experts):
+        token, place = (chosen_NA == number).nonzero(as_tuple=True)
+        share = (weights_NA / weights_NA.sum(-1, keepdim=True))[token, place, None]
+        out_ND = out_ND.index_add(0, token, expert(x_ND[token]) * share)
+    return out_ND
+
+
+@pytest.mark.parametrize("mlp", [MLP, SquaredReLU])
+@pytest.mark.parametrize("tokens", [1, 50])  # with one token most experts have none
+def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(mlp: type, tokens: int) -> None:
+    """Value and all gradients; the product for all is what CUDA takes."""
+    layer = MoE(16, 24, MoeConfig(num_experts=5, experts_per_token=2), mlp)
+    found = []
+    for way in (one_by_one, "segmented", "grouped"):
+        x_ND = torch.randn(tokens, 16, generator=torch.Generator().manual_seed(1), requires_grad=True)
+        layer.zero_grad()
+        layer._can_group = lambda x_MD, way=way: way == "grouped"
+        out_ND = one_by_one(layer, x_ND) if way is one_by_one else layer(x_ND)
+        out_ND.square().sum().backward()
+        found.append([out_ND, x_ND.grad, *(p.grad.clone() for p in layer.parameters())])
+    for other in found[1:]:
+        for mine, expected in zip(other, found[0], strict=True):
+            torch.testing.assert_close(mine, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_adapters_of_experts_are_not_passed_by() -> None:
+    model = CausalLM(replace(SMALL, moe=MoeConfig(num_experts=4, expert_size=16)))
+    layer = model.model.layers[0].mlp
+    on_gpu = SimpleNamespace(is_cuda=True, dtype=torch.bfloat16, device=torch.device("cpu"))
+    assert layer._can_group(on_gpu)
+    attach(model, LoraConfig(lora_rank=2), torch.Generator())
+    assert not layer._can_group(on_gpu)
+    assert type(layer.gate) is torch.nn.Linear, "the router has none, as PEFT understands `gate_proj`"
 
 
 def test_one_expert_that_all_tokens_take_is_the_plain_layer() -> None:
