@@ -58,7 +58,7 @@ class Memory:
             _give_back(mapped)
         return array
 
-    def take(self, array: npt.NDArray[Any], at: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def take(self, array: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """`array[at]`, made in parts; a large one lies in a file."""
         taken = self.full(at.shape, 0, array.dtype)
         for part in parts(len(at)):

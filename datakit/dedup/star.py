@@ -144,9 +144,8 @@ def star(
         for block in _ranges(range(len(length)), block_rows):
             counts += sum(pool.map(look_back, _ranges(block, _ROWS_AT_ONCE)))
             decided = rows, settled, Block(block.start, int(index.used[0])), crowd, lists, index, survivor, shared
-            for part in _ranges(block, _ROWS_AT_ONCE):
-                _kernels_star.settle(*decided, part.start, part.stop, rooms[0], counts)
-                memory.release()
+            _kernels_star.settle(*decided, block.start, block.stop, rooms[0], counts)
+            memory.release()
     compared, visited = counts.tolist()
     return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
 
