@@ -19,9 +19,9 @@ from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, lora
+from train.device import usable_device
 from train.model import CausalLM
 from train.sample import SampleConfig, TextStream, generate
-from train.start import usable_device
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,11 +23,12 @@ from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save
 from train import checkpoint, flags, hf, lora
-from train.attention import grouped_attention
 from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream
+from train.device import usable_device
+from train.labels import ChunkedConfig, label_states
 from train.loss import row_log_probs
 from train.model import CausalLM
-from train.start import check_fits, usable_device
+from train.start import check_fits
 
 SHARD = "kept/log_probs.npy"
 
@@ -50,26 +51,27 @@ class ReferenceConfig:
             raise ConfigError("batch_rows must be even and at least 2, threads 0 or more")
 
 
-def frozen(folder: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
+def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None = None) -> Callable[[Batch], Tensor]:
     """The model in `folder` as reference: (2P,) log-probabilities of a batch's real rows, computed each time.
 
     Raises:
         ModelError: it cannot be read, or does not fit the data.
     """
-    model = lora.read(folder).requires_grad_(False)
+    model, how = lora.read(folder).requires_grad_(False), labels or ChunkedConfig()
     check_fits(folder, model, data)
 
     def reference(batch: Batch) -> Tensor:
         with torch.no_grad():
-            return log_probs(model.to(batch.ids_BT.device), batch)
+            return log_probs(model.to(batch.ids_BT.device), batch, how)[0][: len(batch.rows)]
 
     return reference
 
 
-def log_probs(model: CausalLM, batch: Batch) -> Tensor:
-    """Log-probabilities of the labels of each real row."""
-    hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return row_log_probs(hidden_BTD, model.lm_head, *batch.counted)[0][: len(batch.rows)]
+def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of the labels of each row, (B,), and how many they are."""
+    hidden_LD, _ = label_states(model, batch, labels, labels.attend(batch))
+    (rows, width), (label_pos_L, targets_L) = batch.ids_BT.shape, batch.counted
+    return row_log_probs(hidden_LD, model.lm_head, targets_L, label_pos_L // width, rows, labels.loss_chunk)
 
 
 def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
@@ -115,7 +117,8 @@ def write(config: ReferenceConfig) -> Path:
     steps = iter(stream)
     for _ in range(stream.plan.steps_per_epoch):
         for batch in next(steps):
-            found[batch.rows] = log_probs(model, batch.to(device)).float().cpu().numpy()
+            probs_B = log_probs(model, batch.to(device), ChunkedConfig())[0]
+            found[batch.rows] = probs_B[: len(batch.rows)].float().cpu().numpy()
     if not np.isfinite(found).all():
         raise IntegrityError(
             f"{folder}: log-probability of packed row {int(np.isfinite(found).argmin())} is not finite"

@@ -14,6 +14,7 @@ from train import dpo, flags, hf, reference, sft
 from train.attention import masked_attention
 from train.data import DataConfig, PackedSet, StepStream
 from train.dpo import DpoLoss, PairConfig, pair_losses
+from train.loss import row_log_probs
 from train.model import CausalLM
 
 BETA = 0.3
@@ -157,6 +158,49 @@ def test_accumulation_over_pairs_changes_nothing(pair_manifest: Path, start: Pat
         assert a["reward_margin"] == pytest.approx(b["reward_margin"], abs=1e-4)
 
 
+def test_how_hidden_states_and_logits_are_computed_changes_nothing(
+    pair_manifest: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the policy and of the reference; and the options do reach the model."""
+    plain = run(pair_manifest, start, tmp_path / "plain", "--steps", "4", "--no-label-only", "--attention", "masked")
+    seen: list[int] = []
+    whole = CausalLM.hidden_at
+    monkeypatch.setattr(CausalLM, "hidden_at", lambda model, *a: seen.append(len(a[-1])) or whole(model, *a))
+    lean = run(pair_manifest, start, tmp_path / "lean", "--steps", "4", "--loss-chunk", "5")
+    assert len(seen) == 8, "policy and reference, at each step"
+    for name in ("loss", "reward_margin", "grad_norm"):
+        assert [r[name] for r in lean] == pytest.approx(
+            [r[name] for r in plain], abs=1e-4 if name == "grad_norm" else 1e-5
+        )
+
+
+def test_the_logits_of_a_chunk_alone_are_there_at_a_time() -> None:
+    head, rows = torch.nn.Linear(8, 20, bias=False), torch.tensor([0, 0, 0, 1, 1, 3, 3])
+    hidden, targets, seen = torch.randn(7, 8, requires_grad=True), torch.arange(7), []
+    head.register_forward_hook(lambda m, x, y: seen.append(len(y)))
+    found = []
+    for chunk in (0, 3):
+        hidden.grad, head.weight.grad = None, None
+        log_probs, counts = row_log_probs(hidden, head, targets, rows, 4, chunk)
+        (log_probs * torch.tensor([1.0, -2.0, 5.0, 0.5])).sum().backward()  # rows that weigh unlike
+        found.append([log_probs, counts, hidden.grad, head.weight.grad])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    assert seen[0] == 7 and max(seen[1:]) == 3 and found[0][1].tolist() == [3, 2, 0, 2]
+
+
+def test_layers_for_tokens_ahead_are_left_out_and_told(
+    manifest: Path, pair_manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    made = ["--preset", "tiny", "--steps", "1", "--mtp-depth", "1", "--out", str(tmp_path / "base")]
+    assert sft.main(["--manifest", str(manifest), *made]) == 0
+    run(pair_manifest, tmp_path / "base", tmp_path / "run", "--steps", "2")
+    assert "no loss for tokens ahead; the layers for them are left out" in capsys.readouterr().out
+    model = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000002")
+    assert len(model.ahead) == 0 and not hf.foreign(model.config)
+    assert dpo.main(["--resume", "--out", str(tmp_path / "run"), "--steps", "3"]) == 0
+
+
 def test_a_stored_reference_is_verified_and_names_its_model(stored: Path, start: Path) -> None:
     assert json.loads(stored.read_text())["facts"]["model_sha256"] == hf.fingerprint(start)
     problems = [(name, p) for name, p in verify(stored) if p and "kept 0 rows" not in p]  # the fixture counts no rows
@@ -183,6 +227,7 @@ def test_what_does_not_fit_is_refused(
     assert "train.pretrain" in said("--init", start, data=manifest)
     assert "multiple" in said("--init", start, "--batch-rows", "3")
     assert "beta must be positive" in said("--init", start, "--beta", "0")
+    assert "--attention flex is a kernel for CUDA" in said("--init", start, "--attention", "flex")
     assert "expected the manifest of train.reference" in said("--init", start, "--reference", pair_manifest)
     other = pack(pairs(5, 64, seed=1), seq_len=64, rows_per_unit=2)
     versions = [json.loads(p.read_text())["version"] for p in (pair_manifest, other)]
