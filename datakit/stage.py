@@ -9,6 +9,8 @@ A stage may have more than the protocols below ask for; `run.stages` looks for e
     facts()               what the manifest says besides
     saves()               what the table that `Decision.aside` carries depends on (`run.aside`); then `decide_again`
     decide_again(batch, saved)   the decision from such a table of an earlier run
+    leaves(keys)          whether the rows with these keys (uint64, ascending) all stay as they are: their shard is then
+                          taken over as it is
     measured()            {name: count}: how the work went in this process since it was asked last; may hang on workers
     told(counts)          what those came to, as a line for people; the counts themselves go into the run file
     forecast(shards)      of a `ReduceStage`: a line on the disk that the comparison needs, said beforehand

@@ -2,9 +2,10 @@
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ import pyarrow.parquet as pq
 from datakit.config import canonical, sha256_file
 from datakit.errors import InputError
 from datakit.manifest import Shard
+
+if TYPE_CHECKING:
+    from datakit.recent import Recent
 
 ROW_GROUP_BYTES = 16 << 20
 ROW_GROUP_ROWS = 1 << 16
@@ -29,6 +33,8 @@ class ContentHash:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = [(f.name, _kind(f.type)) for f in schema]
         self._nodes: dict[str, Any] = {}
+        self.bytes = 0
+        """How much has been hashed: the size of the values, the same wherever they come from."""
 
     def update(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch; its columns are those of the schema, in that order."""
@@ -41,6 +47,7 @@ class ContentHash:
         return hashlib.sha256(canonical({"schema": self._schema, "nodes": nodes})).hexdigest()
 
     def _feed(self, path: str, data: Any) -> None:
+        self.bytes += memoryview(data).nbytes
         self._nodes.setdefault(path, hashlib.sha256()).update(data)
 
     def _add(self, path: str, array: pa.Array) -> None:
@@ -78,18 +85,31 @@ def _kind(kind: pa.DataType) -> str:
     return str(kind)
 
 
-class ShardWriter:
-    """Writes one shard. Row groups are cut by data: after the batch that reaches 16 MiB or 65,536 rows."""
+def stored(kind: pa.DataType) -> pa.DataType:
+    """The type as Parquet gives it back: a list's child is called `element` there."""
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_name("element").with_type(stored(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(stored(f.type)) for f in kind])
+    return kind
 
-    def __init__(self, folder: Path, path: str, schema: pa.Schema) -> None:
+
+class ShardWriter:
+    """Writes one shard. Row groups are cut by data: after the batch that reaches 16 MiB of values or 65,536 rows.
+
+    `recent` is told of the row groups of a shard that is complete.
+    """
+
+    def __init__(self, folder: Path, path: str, schema: pa.Schema, recent: "Recent | None" = None) -> None:
         self._path, self._target, self.rows = path, folder / path, 0
         self._target.parent.mkdir(parents=True, exist_ok=True)
         self._aside = self._target.with_name(f".{self._target.name}.{os.getpid()}.tmp")
-        self._schema = schema.remove_metadata()
+        self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
         self._hash = ContentHash(self._schema)
         self._writer = pq.ParquetWriter(self._aside, self._schema, compression="zstd")
         self._pending: list[pa.RecordBatch] = []
-        self._pending_rows = self._pending_bytes = 0
+        self._pending_rows = self._flushed = 0
+        self._recent, self._groups = recent, list[pa.RecordBatch]()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; the batch's columns are taken by name and cast to the shard's schema."""
@@ -101,20 +121,25 @@ class ShardWriter:
         self.rows += batch.num_rows
         self._pending.append(batch)
         self._pending_rows += batch.num_rows
-        self._pending_bytes += batch.nbytes
-        if self._pending_rows >= ROW_GROUP_ROWS or self._pending_bytes >= ROW_GROUP_BYTES:
+        if self._pending_rows >= ROW_GROUP_ROWS or self._hash.bytes - self._flushed >= ROW_GROUP_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         if self._pending:
-            self._writer.write_table(pa.Table.from_batches(self._pending), row_group_size=max(1, self._pending_rows))
-        self._pending, self._pending_rows, self._pending_bytes = [], 0, 0
+            group = pa.Table.from_batches(self._pending)
+            self._writer.write_table(group, row_group_size=max(1, self._pending_rows))
+            if self._recent:
+                self._groups += group.combine_chunks().to_batches()
+        self._pending, self._pending_rows, self._flushed = [], 0, self._hash.bytes
 
     def close(self) -> Shard:
         """Finish the shard under its name and return its entry."""
         self._flush()
         self._writer.close()
-        return settle(self._aside, self._target, self._path, self.rows, self._hash.hexdigest())
+        shard = settle(self._aside, self._target, self._path, self.rows, self._hash.hexdigest())
+        if self._recent and self._groups:
+            self._recent.keep(self._target, self._groups)
+        return shard
 
     def abandon(self) -> None:
         """Remove what was written."""
@@ -142,18 +167,33 @@ def put(aside: Path, target: Path) -> None:
     aside.rename(target)
 
 
+def take_over(source: Path, target: Path) -> None:
+    """Give a finished file a second place, where the file system can without a copy."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:  # a file system without hard links
+        aside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        shutil.copyfile(source, aside)
+        put(aside, target)
+
+
 class Split:
     """The shards of one work unit: kept rows always, dropped and quarantined rows where there are any."""
 
-    def __init__(self, folder: Path, index: int) -> None:
+    def __init__(self, folder: Path, index: int, recent: "Recent | None" = None) -> None:
         self._folder, self._name, self._writers = folder, f"part-{index:05d}.parquet", dict[str, ShardWriter]()
+        self._recent = recent
 
     def write(self, role: str, batch: pa.RecordBatch) -> None:
         """Append rows to the shard of a role; only `kept` is made for no rows."""
         if batch.num_rows == 0 and role != "kept":
             return
         if role not in self._writers:
-            self._writers[role] = ShardWriter(self._folder, f"{role}/{self._name}", batch.schema)
+            self._writers[role] = ShardWriter(
+                self._folder, f"{role}/{self._name}", batch.schema, self._recent if role == "kept" else None
+            )
         self._writers[role].write(batch)
 
     def rows(self, role: str) -> int:

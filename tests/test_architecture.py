@@ -13,7 +13,7 @@ LEVELS = [
     {"progress", "report"},
     {"run", "recipe"},
     {"execute", "read", "layouts", *ROOMS},
-    {"text", "stage", "schema", "write"},
+    {"text", "stage", "schema", "write", "recent"},
     {"manifest", "config", "errors", "native", "cached", "__init__"},
 ]
 """From the top down: a module imports from its own level or from lower ones."""

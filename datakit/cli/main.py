@@ -94,10 +94,10 @@ def main(args: list[str] | None = None) -> None:
     except OSError as e:
         _say(f"{e.filename or 'file system'}: {e.strerror or e}. Finished work is kept: mend the cause and run again.")
         sys.exit(1)
-    except MemoryError:
-        _say("out of memory. Finished work is kept: run again with fewer --workers, or on a smaller shard_mb.")
-        sys.exit(1)
     except Exception as e:
+        if isinstance(e, MemoryError) or "can't start new thread" in str(e):  # no room for the thread's stack
+            _say("out of memory. Finished work is kept: run again with fewer --workers, smaller shard_mb or memory_mb.")
+            sys.exit(1)
         if os.environ.get("DATAKIT_TRACEBACK"):
             raise
         _say(

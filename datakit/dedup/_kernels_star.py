@@ -15,6 +15,9 @@ from datakit.dedup._kernels_sets import least_shared, set_at, shared_values
 
 _COUNTER_BITS = 22  # shingles are counted by that many bits of their hash: enough to tell rare from common
 _CLASS_BITS = 7  # sizes of sets are told apart to 1 part in 2 ** (bits - 1)
+_ANSWERS = np.uint64(
+    1 << 62
+)  # where pairs have sides, `sides` puts the prompts' shingles below, those of answers above
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -169,6 +172,26 @@ def _ascending(found):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def _answers(values):  # type: ignore[no-untyped-def]
+    """The values that are no prompt's: the last of the set."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < _ANSWERS:
+            low = middle + 1
+        else:
+            high = middle
+    return values[low:]
+
+
+@njit(cache=True, nogil=True)
+def answers_alike(a, b, numerator, denominator):  # type: ignore[no-untyped-def]
+    """Whether the answers of two preference pairs are similar enough by themselves."""
+    one, other = _answers(a), _answers(b)
+    return shared_values(one, other, least_shared(len(one), len(other), numerator, denominator)) >= 0
+
+
+@njit(cache=True, nogil=True)
 def _first_similar(row, rows, candidates):  # type: ignore[no-untyped-def]
     """(the first candidate that is similar enough or -1, the values shared with it, sets compared)."""
     size, compared = rows.length[row], 0
@@ -179,8 +202,9 @@ def _first_similar(row, rows, candidates):  # type: ignore[no-untyped-def]
         if min(size, length) < least:
             continue
         compared += 1
-        shared = shared_values(values, set_at(rows.address[other], length), least)
-        if shared >= 0:
+        others = set_at(rows.address[other], length)
+        shared = shared_values(values, others, least)
+        if shared >= 0 and (rows.sided == 0 or answers_alike(values, others, rows.numerator, rows.denominator)):
             return other, shared, compared
     return -1, 0, compared
 

@@ -46,10 +46,15 @@ def index_rows(sketches: pa.RecordBatch, kept: npt.NDArray[np.bool_]) -> pa.Reco
 def fingerprint(config: DedupConfig) -> str:
     """Changes when what rows are compared by does: the words, shingles, permutations and digests that code makes."""
     keys = pa.array(range(len(_PROBES)), pa.uint64())
-    said = [[{"role": "user", "content": text}, {"role": "assistant", "content": text[::-1]}] for text in _PROBES]
+    asked = [[{"role": "user", "content": text}] for text in _PROBES]
+    said = [[{"role": "assistant", "content": text[::-1]}] for text in _PROBES]
+    talks = [one + other for one, other in zip(asked, said, strict=True)]
+    pair = {"prompt": asked, "chosen": said, "rejected": said[::-1]}
+    kinds = {"text": pa.array(_PROBES)}, {"messages": talks}, pair
     total = hashlib.sha256()
-    for name, values in (("text", pa.array(_PROBES)), ("messages", pa.array(said, MESSAGES))):
-        made = sketch(pa.record_batch({"row_key": keys, "id": [str(k) for k in keys], name: values}), config)
+    for columns in kinds:
+        typed = {n: pa.array(v, MESSAGES) if isinstance(v, list) else v for n, v in columns.items()}
+        made = sketch(pa.record_batch({"row_key": keys, "id": [str(k) for k in keys]} | typed), config)
         total.update(repr(made.drop_columns(_NOT_NEEDED).to_pydict()).encode())
     return total.hexdigest()[:16]
 

@@ -10,6 +10,7 @@ the rest known. Ours does the same, with these differences:
   short lines by the few long ones.
 - words are dedup's (`text.words`): CJK, Thai and others have no spaces to split at.
 - what has fewer words than an n-gram is not compared.
+- the n-grams of prompt, chosen and rejected are told apart: a pair whose answers changed places is new.
 
 A filter knows that it has seen an n-gram, not where: what goes names no row. The filter's size is computed from the
 n-grams there are; the manifest has the rate that was asked for, and the one measured at the end.
@@ -31,12 +32,12 @@ from datakit.dedup.decisions import decided, write
 from datakit.dedup.levels import NgramsConfig
 from datakit.dedup.losses import Losses
 from datakit.dedup.memory import Memory
-from datakit.dedup.parts import hash_ngrams
+from datakit.dedup.parts import hash_ngrams, hash_sides
 from datakit.dedup.rows import Rows, lists, open_rows, starts, values
 from datakit.dedup.units import Unit
 from datakit.errors import UsageError
 from datakit.native import Kernels
-from datakit.text.view import view
+from datakit.text.view import sides
 
 _kernels = Kernels("datakit.dedup._kernels_bloom")
 _WORD_BYTES = 5  # of English text a word, rather too few: one n-gram begins with each
@@ -104,9 +105,12 @@ class DedupNgrams(Cutting):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, `source`; the `hashes` of the n-grams of each row, and the `words` of its parts."""
-        whole = self.config.remove == "document"
-        texts = view(batch, self.config.on, include_calls=True)
-        parts = hash_ngrams(texts, None if whole else self.config.part, self.config.ngram_words)
+        config, texts = self.config, sides(batch, self.config.on, include_calls=True)
+        parts = (
+            hash_sides(texts, config.ngram_words)
+            if config.remove == "document"
+            else hash_ngrams(texts[0], config.part, config.ngram_words)
+        )
         return pa.record_batch(
             {
                 "row_key": batch.column("row_key"),

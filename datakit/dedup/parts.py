@@ -1,5 +1,6 @@
 """Texts as the n-grams of their words, and how many words each of their parts has."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from datakit.text.normalize import compose
 
 _kernels = Kernels("datakit.dedup._kernels_bloom")
 _CHUNK_BYTES = 1 << 20
+_SALTS = np.arange(3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,21 @@ def hash_ngrams(texts: pa.Array, part: Unit | None, ngram_words: int) -> Parts:
         _joined([c.part_starts for c in chunks]),
         np.concatenate([np.empty(0, np.uint64), *(c.hashes for c in chunks)]),
         _joined([c.hash_starts for c in chunks]),
+    )
+
+
+def hash_sides(sides: Sequence[pa.Array], ngram_words: int) -> Parts:
+    """The n-grams of each side of a row by itself, told apart by the side; a row is one part (`text.view.sides`)."""
+    found = [hash_ngrams(texts, None, ngram_words) for texts in sides]
+    if len(found) == 1:
+        return found[0]
+    rows = [np.repeat(np.arange(len(one.words)), np.diff(one.hash_starts)) for one in found]
+    hashes = np.concatenate([one.hashes ^ salt for one, salt in zip(found, _SALTS, strict=True)])
+    return Parts(
+        words=np.sum([one.words for one in found], axis=0, dtype=np.uint32),
+        part_starts=found[0].part_starts,
+        hashes=hashes[np.argsort(np.concatenate(rows), kind="stable")],
+        hash_starts=np.sum([one.hash_starts for one in found], axis=0, dtype=np.int64),
     )
 
 

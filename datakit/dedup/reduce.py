@@ -37,9 +37,16 @@ class Verdict:
 
 
 def decide_all(
-    paths: Sequence[Path], config: DedupConfig, memory: Memory, workers: int, earlier: tuple[Earlier, ...] = ()
+    paths: Sequence[Path],
+    config: DedupConfig,
+    memory: Memory,
+    workers: int,
+    earlier: tuple[Earlier, ...] = (),
+    sided: bool = False,
 ) -> Verdict:
     """Compare all rows of the sketch files, with each other and with the rows of earlier runs.
+
+    `sided`: the rows are preference pairs, whose answers must be similar too (`sides`).
 
     Rows with equal text form a group, which its first row in the policy's order stands for. Those first rows are
     compared by `star` or `components`. Where the first row of a group is dropped, its copies are near duplicates of the
@@ -55,7 +62,7 @@ def decide_all(
     old = live_rows(sketches, earlier)
     order = memory.keep(np.concatenate([old, _policy_order(sketches, config, sum(one.rows for one in earlier))]))
     first = _first_of_equals(sketches, order, memory)
-    stands_for, clusters, buckets = _near(sketches, order, len(old), first, config, memory, workers)
+    stands_for, clusters, buckets = _near(sketches, order, len(old), first, config, memory, workers, sided)
     survivor, similarity, exact = _carried_over(sketches, order, first, stands_for, clusters, memory)
     cluster_rows = np.bincount(survivor[survivor >= 0], minlength=1)
     facts = _facts(config, buckets, clusters) | {
@@ -129,6 +136,7 @@ def _near(
     config: DedupConfig,
     memory: Memory,
     workers: int,
+    sided: bool,
 ) -> tuple[npt.NDArray[np.int64], Clusters, Buckets]:
     """(the first rows of groups that have shingles, numbered in the policy's order; what became of them; buckets).
 
@@ -147,7 +155,7 @@ def _near(
     if config.cluster == "star":
         settled = int(np.searchsorted(groups, old))
         buckets.leave_settled(settled)
-        return groups, star(buckets, address, length, config.least, memory, settled=settled), buckets
+        return groups, star(buckets, address, length, config.least, memory, settled=settled, sided=sided), buckets
     return groups, components(buckets, address, length, memory), buckets
 
 

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.dedup.config import DedupConfig
-from datakit.dedup.minhash import shingle_sets, signatures
-from datakit.text.normalize import normalize
-from datakit.text.view import view
+from datakit.dedup.minhash import signatures
+from datakit.dedup.sides import compared, sets_of
 
 COLUMN = "minhash"
 BYTE_ORDER = "<"
@@ -24,8 +23,7 @@ def saved_signatures(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:
 
     `datasketch.LeanMinHash.deserialize(value, "<")` makes an object of one, with the scheme `affine32` and the seed.
     """
-    texts = normalize(view(batch, config.on, config.include_system, include_calls=True))
-    sets = shingle_sets(texts, config.shingle_words)
+    sets = sets_of(compared(batch, config), config.shingle_words)
     made = serialised(signatures(sets, config.num_perm, config.seed), config.seed)
     return pc.if_else(pa.array(np.diff(sets.starts) > 0), made, pa.scalar(None, pa.binary()))
 

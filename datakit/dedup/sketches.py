@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.exact import first_of_equals
 from datakit.dedup.memory import Memory, in_range
-from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
-from datakit.text.normalize import binary_digest, normalize, stated_digest
-from datakit.text.view import view
+from datakit.dedup.minhash import band_hashes, signatures
+from datakit.dedup.sides import compared, sets_of, whole
+from datakit.text.normalize import binary_digest, stated_digest
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
@@ -30,14 +30,14 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     `shingles` is the sorted set of 64-bit shingle hashes; it is null where the row has fewer words than a shingle, and
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
     """
-    texts = normalize(view(batch, config.on, config.include_system, include_calls=True))
-    digests = _digests(batch, texts)
+    sides = compared(batch, config)
+    digests = _digests(batch, sides)
     fresh = _first_occurrences(digests)
-    sets = shingle_sets(texts if fresh.all() else texts.filter(pa.array(fresh)), config.shingle_words)
+    sets = sets_of(sides if fresh.all() else [side.filter(pa.array(fresh)) for side in sides], config.shingle_words)
     bands = band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
-    lengths = np.zeros(len(texts), dtype=np.int64)
+    lengths = np.zeros(len(batch), dtype=np.int64)
     lengths[fresh] = np.diff(sets.starts)
-    every_band = np.zeros((config.num_bands, len(texts)), dtype=np.uint64)
+    every_band = np.zeros((config.num_bands, len(batch)), dtype=np.uint64)
     every_band[:, fresh] = bands.T
     starts = np.concatenate(([0], np.cumsum(lengths)))
     has_set = pa.array(lengths > 0)
@@ -48,7 +48,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
             "source": _column(batch, "source"),
             "lang": _column(batch, "lang"),
             "digest": digests,
-            "rank": _rank(batch, texts, config),
+            "rank": _rank(batch, sides, config),
             **{f"band{n}": pa.array(band) for n, band in enumerate(every_band)},
             "shingles": pa.LargeListArray.from_arrays(
                 pa.array(starts), pa.array(sets.hashes), type=SHINGLES, mask=pc.invert(has_set)
@@ -57,11 +57,11 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     )
 
 
-def _digests(batch: pa.RecordBatch, texts: pa.Array) -> pa.Array:
+def _digests(batch: pa.RecordBatch, sides: Sequence[pa.Array]) -> pa.Array:
     """16 bytes a row; a document's are in its `content_hash`, which is made from the same text."""
     if {"text", "content_hash"} <= set(batch.schema.names) and batch.column("content_hash").null_count == 0:
         return stated_digest(batch.column("content_hash"))
-    return binary_digest(texts)
+    return binary_digest(whole(sides))
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -73,16 +73,16 @@ def _first_occurrences(digests: pa.Array) -> npt.NDArray[np.bool_]:
     return np.equal(first_of_equals(halves), np.arange(len(digests)))
 
 
-def _rank(batch: pa.RecordBatch, texts: pa.Array, config: DedupConfig) -> pa.Array:
+def _rank(batch: pa.RecordBatch, sides: Sequence[pa.Array], config: DedupConfig) -> pa.Array:
     """float64 per row; among duplicates the highest stays, and null counts as lowest."""
     if config.policy == "longest":
-        return pc.utf8_length(texts).cast(pa.float64())
+        return pc.utf8_length(whole(sides)).cast(pa.float64())
     if not config.score_column:
-        return pa.nulls(len(texts), pa.float64())
+        return pa.nulls(len(batch), pa.float64())
     if config.score_column in batch.schema.names:
         return batch.column(config.score_column).cast(pa.float64())
     if "extra" not in batch.schema.names:
-        return pa.nulls(len(texts), pa.float64())
+        return pa.nulls(len(batch), pa.float64())
     return pa.array([_number(extra, config.score_column) for extra in batch.column("extra").to_pylist()], pa.float64())
 
 

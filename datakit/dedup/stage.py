@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ from datakit.dedup.index import Earlier, fingerprint, index_rows
 from datakit.dedup.memory import ARRAY_SHARE, Memory
 from datakit.dedup.reduce import Verdict, decide_all
 from datakit.dedup.saved import BYTE_ORDER, COLUMN, saved_signatures
+from datakit.dedup.sides import has_sides
 from datakit.dedup.sketches import sketch
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION, character_table
@@ -43,14 +45,20 @@ class Dedup:
     Reasons are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. `decisions` is the file that
     `reduce` wrote, in the stage that `bind` returns. `earlier` are datasets whose rows are compared with too, oldest
     first; `duplicate_in` is then the version of the dedup run that kept the survivor, null where it was this one.
+    `sided` is set for preference pairs (`sides`).
     """
 
     config: DedupConfig
     decisions: Path | None = None
     earlier: tuple[Earlier, ...] = ()
+    sided: bool = False
 
     name: ClassVar[str] = "dedup"
     holds_gil: ClassVar[bool] = False
+
+    def for_kind(self, kind: str) -> Self:
+        """The stage for rows of a kind: the answers of preference pairs are compared by themselves too."""
+        return replace(self, sided=has_sides(kind, self.config.on))
 
     def resources(self) -> dict[str, Any]:
         """The Unicode version that words and normal forms follow, which is the interpreter's; the earlier datasets."""
@@ -95,7 +103,7 @@ class Dedup:
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the dropped rows, by row_key, to `out`; returns the LSH parameters, counts of pairs and alarms."""
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        verdict = decide_all(sketches, self.config, memory, workers, self.earlier)
+        verdict = decide_all(sketches, self.config, memory, workers, self.earlier, self.sided)
         aside = out.with_name(f".{out.name}.{os.getpid()}.tmp")
         with pa.OSFile(str(aside), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
             writer.write_table(_dropped(verdict, self.earlier))
@@ -115,11 +123,18 @@ class Dedup:
         """What a later run needs to know of the kept rows of a batch of sketches."""
         return index_rows(sketches, self._found(sketches).column("reason").is_null().to_numpy())
 
-    def _found(self, batch: pa.RecordBatch) -> pa.Table:
-        """The decision about each row, by row_key; null where it stays."""
+    def leaves(self, keys: npt.NDArray[np.uint64]) -> bool:
+        """Whether rows with these keys, ascending, all stay, and as they are."""
+        return not self.config.save_signatures and not np.isin(keys, self._decisions().column("row_key")).any()
+
+    def _decisions(self) -> pa.Table:
         assert self.decisions is not None, "decide needs the decisions of reduce: call bind first"
         with pa.memory_map(str(self.decisions)) as file:
-            table = pa.ipc.open_file(file).read_all()
+            return pa.ipc.open_file(file).read_all()
+
+    def _found(self, batch: pa.RecordBatch) -> pa.Table:
+        """The decision about each row, by row_key; null where it stays."""
+        table = self._decisions()
         keys = table.column("row_key").to_numpy()
         wanted = batch.column("row_key").to_numpy()
         at = np.searchsorted(keys, wanted)

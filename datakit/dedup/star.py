@@ -25,6 +25,7 @@ class Rows(NamedTuple):
     """The rows to decide about, in the policy's order, and the similarity that makes duplicates, as a ratio.
 
     of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
+    sided: 1 where the answers have to be similar enough too (`sides`).
     """
 
     of_row: Any
@@ -32,6 +33,7 @@ class Rows(NamedTuple):
     length: Any
     numerator: int
     denominator: int
+    sided: int
 
 
 class Lists(NamedTuple):
@@ -97,14 +99,16 @@ def star(
     memory: Memory,
     crowd: int = CROWD,
     settled: int = 0,
+    sided: bool = False,
 ) -> Clusters:
     """A row is dropped exactly if an earlier kept row shares a band and their Jaccard similarity is at least `least`.
 
     Of several such rows the first is named. The first `settled` rows are kept without a comparison: an earlier run did.
     Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies (`_kernels_sets`).
-    The similarity is compared as a ratio of counts, without rounding.
+    The similarity is compared as a ratio of counts, without rounding. Where rows are preference pairs with their sides
+    apart (`sided`), their answers must be as similar too.
     """
-    rows = Rows(buckets.of_row, address, length, least.numerator, least.denominator)
+    rows = Rows(buckets.of_row, address, length, least.numerator, least.denominator, int(sided))
     head, tail, kept = (memory.full(buckets.sizes.shape, value, np.int32) for value in (-1, -1, 0))
     lists = Lists(head, tail, kept, memory.full(buckets.of_row.shape, -1, np.int32))
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))

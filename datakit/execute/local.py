@@ -34,8 +34,9 @@ class Local:
             tasks = list(tasks)
             random.Random(self.order_seed).shuffle(tasks)
         iterator = iter(tasks)
-        first = list(islice(iterator, 2))
-        if self.workers == 1 or len(first) < 2:
+        few = 2 if processes else 1  # a process is not worth its start for one task; making a task takes time as well
+        first = list(islice(iterator, few))
+        if self.workers == 1 or len(first) < few:
             yield from (work(task) for task in (*first, *iterator))
             return
         pool = self._pool(processes)

@@ -8,6 +8,7 @@ _VALUE, _FIRST_VALUE, _KEY, _FIRST_KEY, _COLON, _AFTER = 0, 1, 2, 3, 4, 5
 _QUOTE, _BACKSLASH, _NEWLINE = 34, 92, 10
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
 _COMMA, _COLON_BYTE = 44, 58
+_BLOCK = 64  # bytes looked at together: LLVM turns such loops into vector instructions
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -19,6 +20,14 @@ def _is_space(c):  # type: ignore[no-untyped-def]
 def _is_literal(c):  # type: ignore[no-untyped-def]
     letter = (65 <= c <= 90) or (97 <= c <= 122)
     return letter or (48 <= c <= 57) or c == 43 or c == 45 or c == 46
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _has_newline(block):  # type: ignore[no-untyped-def]
+    found = False
+    for k in range(_BLOCK):
+        found |= block[k] == _NEWLINE
+    return found
 
 
 @njit(cache=True, nogil=True)
@@ -46,6 +55,8 @@ def lines(data, skip_blank, starts, stops, numbers):  # type: ignore[no-untyped-
     found, start, end = 0, 0, len(data)
     for number in range(len(starts)):
         stop = start
+        while stop + _BLOCK <= end and not _has_newline(data[stop : stop + _BLOCK]):
+            stop += _BLOCK
         while stop < end and data[stop] != _NEWLINE:
             stop += 1
         first, last = start, stop

@@ -1,5 +1,6 @@
 """Deciding how each input file is read: its format from its first bytes, its layout from its first records."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,6 +23,7 @@ HEAD_RECORDS = 100
 HEAD_BYTES = 4 << 20
 FIRST_BYTES = 1 << 19
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
+_ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -84,20 +86,30 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
 
 
 def _head(file: SourceFile) -> bytes:
-    """The first bytes, uncompressed: some megabytes, and at least one whole record if there is one."""
-    head, wanted = bytearray(), HEAD_BYTES
+    """The first bytes, uncompressed: some megabytes, and at least one whole record if there is one.
+
+    Where they are records, a line each, those that are looked at are enough.
+    """
+    head, wanted = bytearray(), FIRST_BYTES
     with suppress(BrokenStreamError):
-        for block in blocks(file):
+        for block in blocks(file, FIRST_BYTES):
             head += block
             if len(head) >= wanted:
-                if _holds_a_record(head):
+                if wanted < HEAD_BYTES and _begins_with_lines(head):
+                    break
+                if wanted >= HEAD_BYTES and _holds_a_record(head):
                     break
                 wanted *= 2
     return bytes(head)
 
 
+def _begins_with_lines(head: bytearray) -> bool:
+    rows = _lines(bytes(head[:FIRST_BYTES]))
+    return len(rows) >= HEAD_RECORDS and type(_value(rows[0].removeprefix(BOM))) is dict
+
+
 def _holds_a_record(head: bytearray) -> bool:
-    if head.removeprefix(BOM).lstrip().startswith(b"["):
+    if _ARRAY.match(head):
         return bool(_json_head(bytes(head), "json"))
     return b"\n" in head
 

@@ -39,8 +39,9 @@ def compression_of(head: bytes) -> str:
     return next((name for magic, name in MAGIC.items() if head.startswith(magic)), "")
 
 
-def blocks(file: SourceFile) -> Iterator[bytes]:
-    """The uncompressed bytes of a file. Streams of several members or frames are one.
+def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
+    """The uncompressed bytes of a file, those of a plain one `size` at a time. Streams of several members or frames
+    are one.
 
     Raises:
         BrokenStreamError: after the last good byte.
@@ -49,7 +50,7 @@ def blocks(file: SourceFile) -> Iterator[bytes]:
     with open_binary(file.path) as raw:
         try:
             if not file.compression:
-                while block := raw.read(BLOCK):
+                while block := raw.read(size):
                     yield block
             elif file.compression in _MAKERS:
                 yield from _members(raw, _MAKERS[file.compression], file)

@@ -14,7 +14,7 @@ from datakit.report.differences import differences
 from datakit.report.rows import body, shorten
 from datakit.report.side_by_side import side_by_side
 from datakit.run.job import ancestors, tables
-from datakit.text.view import view
+from datakit.text.view import sides
 from datakit.write import read_shard
 
 _MOST_CHARACTERS = 10_000_000
@@ -57,6 +57,8 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
             lines += cut_out(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
+        elif found.role == "dropped" and manifest.stage == "dedup_ngrams":
+            lines.append("          no row is named: a Bloom filter knows that it has seen an n-gram, not in which row")
     if lines and text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
     return lines
@@ -130,19 +132,21 @@ def _similar(gone: Found, found: list[Found]) -> str:
 
 def _shingles(gone: Found, found: list[Found]) -> str:
     """How many shingles the two rows share, counted again from the texts that were compared."""
-    from datakit.dedup.explain import compare  # brings the kernels: half a second that only a duplicate has to pay
+    from datakit.dedup.explain import (
+        compare_sides,
+    )  # brings the kernels: half a second that only a duplicate has to pay
 
     stayed = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
     config = gone.manifest.config
     if stayed is None:
         return ""
     one, other = (
-        view(side.batch, config["on"], config["include_system"], include_calls=True)[0].as_py()
-        for side in (gone, stayed)
+        [side[0].as_py() for side in sides(row.batch, config["on"], config["include_system"], include_calls=True)]
+        for row in (gone, stayed)
     )
-    if len(one) + len(other) > _MOST_CHARACTERS:
+    if sum(map(len, [*one, *other])) > _MOST_CHARACTERS:
         return ""
-    compared = compare(one, other, config["shingle_words"])
+    compared = compare_sides(one, other, config["shingle_words"])
     if compared.equal:
         return ": the texts that were compared are equal"
     total = len(compared.shared) + len(compared.only_first) + len(compared.only_second)

@@ -1,7 +1,6 @@
 """Runs ingest: work units cut from the raw files are parsed, clashing ids are told apart, rows get their shards."""
 
 import hashlib
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -19,12 +18,13 @@ from datakit.manifest import Count, Ledger, Shard
 from datakit.read.files import open_binary
 from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
 from datakit.read.units import Unit
+from datakit.recent import Recent
 from datakit.run.job import Job, Run, way
 from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
 from datakit.stage import with_column
 from datakit.text.normalize import hash_values
-from datakit.write import Split, read_shard
+from datakit.write import Split, read_shard, take_over
 
 FEW_BYTES = 256 << 20
 HASHES_AT_ONCE = 1 << 22
@@ -55,7 +55,7 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
         staged = work.folder / "staged"
         parsed = work.phase(
             "parse",
-            partial(parse_unit, planned, staged, run.strict),
+            partial(parse_unit, planned, staged, run.strict, run.recent),
             ((u.index, u) for u in units(planned)),
             title="ingest",
             processes=_needs_processes(planned),
@@ -70,7 +70,7 @@ def ingest(run: Run, inputs: Sequence[str], config: IngestConfig) -> Path:
                 run.progress.line(f"ingest: {count} {NOTES[name]}")
         finished = work.phase(
             "place",
-            partial(place_unit, staged, job.data),
+            partial(place_unit, staged, job.data, run.recent),
             ((i, (r["shards"], renames.get(i, {}))) for i, r in enumerate(parsed)),
             title="ingest: place",
             units=len(parsed),
@@ -122,14 +122,14 @@ def _remote_hash(url: str) -> str:
     return total.hexdigest()
 
 
-def parse_unit(planned: Plan, staged: Path, strict: bool, index: int, unit: Unit) -> Result:
+def parse_unit(planned: Plan, staged: Path, strict: bool, recent: Recent, index: int, unit: Unit) -> Result:
     """Parse one unit into staged shards; beside them the 64-bit hashes of its ids.
 
     Raises:
         InputError: with `strict`, at the first record that cannot be read.
     """
     count, size, hashes, notes = Count(), 0, list[npt.NDArray[np.uint64]](), Counter[str]()
-    with Split(staged, index) as out:
+    with Split(staged, index, recent) as out:
         for batch in read_unit(unit, planned):
             if strict and batch.quarantined.num_rows:
                 raise InputError(_complaint(batch.quarantined.slice(0, 1).to_pylist()[0]))
@@ -208,28 +208,27 @@ def _free(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: 
             return new
 
 
-def place_unit(staged: Path, data: Path, index: int, payload: tuple[list[dict[str, Any]], dict[int, str]]) -> Result:
+def place_unit(
+    staged: Path, data: Path, recent: Recent, index: int, payload: tuple[list[dict[str, Any]], dict[int, str]]
+) -> Result:
     """Give a unit's staged shards their place: as they are, or written again with new ids."""
     shards, renames = payload
     made = []
     for shard in shards:
         if renames and shard["path"].startswith("kept/"):
-            made.append(_renamed(staged, data, index, shard["path"], renames))
+            made.append(_renamed(staged, data, recent, index, shard["path"], renames))
             continue
-        target = data / shard["path"]
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        try:
-            target.hardlink_to(staged / shard["path"])
-        except OSError:  # a file system without hard links
-            shutil.copyfile(staged / shard["path"], target)
+        take_over(staged / shard["path"], data / shard["path"])
+        recent.rename(staged / shard["path"], data / shard["path"])
         made.append(shard)
     return {"shards": made, "files": [[s["path"], s["bytes"]] for s in made]}
 
 
-def _renamed(staged: Path, data: Path, index: int, path: str, renames: dict[int, str]) -> dict[str, Any]:
-    with Split(data, index) as out:
-        for batch in read_shard(staged / path):
+def _renamed(
+    staged: Path, data: Path, recent: Recent, index: int, path: str, renames: dict[int, str]
+) -> dict[str, Any]:
+    with Split(data, index, recent) as out:
+        for batch in recent.read(staged / path):
             keys, ids = batch.column("row_key").to_pylist(), batch.column("id").to_pylist()
             new = pa.array([renames.get(k, i) for k, i in zip(keys, ids, strict=True)], pa.string())
             out.write("kept", with_column(batch, "id", new))

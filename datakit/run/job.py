@@ -17,10 +17,13 @@ from datakit.config import resolved
 from datakit.errors import DatakitError, UsageError
 from datakit.execute.local import Local
 from datakit.manifest import AGAINST, Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
+from datakit.recent import Recent
 from datakit.run.lineage import code_hash, current, key_of, parent_entry
 from datakit.run.place import Place
 from datakit.run.work import Progress, Work
 from datakit.write import entry, read_shard
+
+RECENT_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ class Run:
     progress: Progress
     strict: bool = False
     """Stop with an error, before the manifest, where something would only be counted or warned about."""
+    recent: Recent = field(default_factory=lambda: Recent(RECENT_BYTES))
+    """What one stage wrote for the next one to read."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,21 +3,25 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.errors import DatakitError
+from datakit.config import sha256_file
+from datakit.errors import DatakitError, InputError
 from datakit.manifest import Count, Ledger, Shard, data_dir, load
+from datakit.recent import Recent
 from datakit.run.aside import Beside, earlier
 from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
-from datakit.run.work import Result, Work, crc32
+from datakit.run.work import Result, Work, crc32, insist
 from datakit.stage import ReduceStage, Stage, split
-from datakit.write import Split, read_shard, settle
+from datakit.write import Split, read_shard, settle, take_over
 
 
 def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), against: Sequence[Path] = ()) -> Path:
@@ -39,20 +43,20 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), 
     shards, folder = tables(source, "kept"), data_dir(parent, source)
     with job.work() as work:
         facts: dict[str, Any] = {}
-        saved = None
+        sketches, saved = list[Result](), None
         if wants := getattr(stage, "saves", lambda: None)():
             facts["saved"] = wants
             if found := earlier(job.manifest, job.data, source.version, wants):
                 run.progress.line(f"{stage.name}: deciding from what {found[0].version} measured")
                 saved = found[1] / wants["role"]
         if hasattr(stage, "reduce"):
-            stage, reduced = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
+            stage, reduced, sketches = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
             facts |= reduced
-        index = _index(work, stage, len(shards)) if getattr(stage, "saves_index", False) else []
+        index = _index(work, stage, sketches) if getattr(stage, "saves_index", False) else []
         results = work.phase(
             "split",
-            partial(split_unit, stage, folder, job.data, saved),
-            enumerate(s.path for s in shards),
+            partial(split_unit, stage, folder, job.data, saved, run.recent),
+            enumerate(shards),
             title=stage.name,
             units=len(shards),
             processes=stage.holds_gil,
@@ -77,14 +81,15 @@ def _measured(run: Run, stage: Stage, results: Sequence[Result]) -> dict[str, An
 
 def _reduce(
     run: Run, work: Work, stage: ReduceStage, folder: Path, shards: Sequence[Shard]
-) -> tuple[ReduceStage, dict[str, Any]]:
+) -> tuple[ReduceStage, dict[str, Any], list[Result]]:
+    """(the stage with its decisions, facts about them, what the units of the sketch phase wrote)."""
     sketches = work.folder / "sketches"
     sketches.mkdir(exist_ok=True)
     if hasattr(stage, "forecast"):
         run.progress.line(f"{stage.name}: {stage.forecast([folder / s.path for s in shards])}")
-    work.phase(
+    sketched = work.phase(
         "sketch",
-        partial(sketch_unit, stage, folder, sketches),
+        partial(sketch_unit, stage, folder, sketches, run.recent),
         enumerate(s.path for s in shards),
         title=f"{stage.name}: sketch",
         units=len(shards),
@@ -93,36 +98,40 @@ def _reduce(
     out = work.folder / "decisions.arrow"
 
     def reduce(_: int, __: Any) -> Result:
+        with ThreadPoolExecutor(run.executor.workers) as pool:
+            list(pool.map(partial(insist, work.data), (entry for unit in sketched for entry in unit["files"])))
         files = [sketches / f"{i:05d}.arrow" for i in range(len(shards))]
         facts = stage.reduce(files, out, workers=run.executor.workers)
         return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, crc32(out)]]}
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
+    insist(work.data, *result["files"])
     for alarm in result["facts"].get("alarms", []):
         run.progress.line(f"ALARM {stage.name}: {alarm}")
         if run.strict:
             raise DatakitError(f"{stage.name}: {alarm}. With --strict nothing is written; change the stage's config.")
-    return stage.bind(out), result["facts"]
+    return stage.bind(out), result["facts"], sketched
 
 
-def _index(work: Work, stage: Any, shards: int) -> list[Shard]:
+def _index(work: Work, stage: Any, sketches: Sequence[Result]) -> list[Shard]:
     """Write what a later run needs to know of the kept rows."""
     results = work.phase(
         "index",
-        partial(index_unit, stage, work.folder / "sketches", work.data),
-        ((i, None) for i in range(shards)),
+        partial(index_unit, stage, work.data),
+        enumerate(unit["files"][0] for unit in sketches),
         title=f"{stage.name}: index",
-        units=shards,
+        units=len(sketches),
     )
     return [Shard(**result["shard"]) for result in results]
 
 
-def index_unit(stage: Any, sketches: Path, data: Path, index: int, _: None) -> Result:
-    """Write the index of the rows of one shard that stay, from their sketches."""
+def index_unit(stage: Any, data: Path, index: int, sketches: Sequence[Any]) -> Result:
+    """Write the index of the rows of one shard that stay, from the file of their sketches."""
+    insist(data, sketches)
     path, rows = f"index/part-{index:05d}.arrow", 0
     (data / "index").mkdir(exist_ok=True)
     aside = data / "index" / f".{index:05d}.{os.getpid()}.tmp"
-    with pa.memory_map(str(sketches / f"{index:05d}.arrow")) as source, pa.OSFile(str(aside), "wb") as file:
+    with pa.memory_map(str(data / sketches[0])) as source, pa.OSFile(str(aside), "wb") as file:
         reader = pa.ipc.open_file(source)
         batches = (stage.index(reader.get_batch(i)) for i in range(reader.num_record_batches))
         first = next(batches)
@@ -134,14 +143,14 @@ def index_unit(stage: Any, sketches: Path, data: Path, index: int, _: None) -> R
     return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes]]}
 
 
-def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, index: int, path: str) -> Result:
+def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, recent: Recent, index: int, path: str) -> Result:
     """Sketch the rows of one shard into an Arrow IPC file."""
     stage.open()
     rows = size = 0
     aside = sketches / f".{index:05d}.{os.getpid()}.tmp"
     writer = None
     with pa.OSFile(str(aside), "wb") as file:
-        for batch in read_shard(folder / path):
+        for batch in recent.read(folder / path):
             sketch = stage.sketch(batch)
             writer = writer or pa.ipc.new_file(file, sketch.schema)
             writer.write_batch(sketch)
@@ -153,16 +162,20 @@ def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, index: int, pa
     return {"rows": rows, "bytes": size, "files": [[f".work/sketches/{index:05d}.arrow", *written]]}
 
 
-def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: int, path: str) -> Result:
+def split_unit(
+    stage: Any, folder: Path, data: Path, saved: Path | None, recent: Recent, index: int, source: Shard
+) -> Result:
     """Decide about the rows of one shard and write its kept and dropped rows, and what the stage saves beside them.
 
     `saved` is the folder with what an earlier run of the stage saved.
     """
     stage.open()
+    if _stays(stage, folder / source.path, source):
+        return _left(folder, data, recent, index, source)
     beside = Beside(saved / f"part-{index:05d}.parquet") if saved else None
     count, tokens, size, notes = Count(), None, 0, Counter[str]()
-    with Split(data, index) as out:
-        for batch in read_shard(folder / path):
+    with Split(data, index, recent) as out:
+        for batch in recent.read(folder / source.path):
             known = beside.take(batch.num_rows) if beside else None
             decision = stage.decide(batch) if known is None else stage.decide_again(batch, known)
             kept, dropped = split(batch, decision, stage.name)
@@ -188,6 +201,37 @@ def split_unit(stage: Any, folder: Path, data: Path, saved: Path | None, index: 
         "tokens": None if tokens is None else tokens.to_json(),
         "notes": dict(notes),
     } | ({"measured": stage.measured()} if hasattr(stage, "measured") else {})
+
+
+def _stays(stage: Any, file: Path, source: Shard) -> bool:
+    """Whether no row of a shard is dropped or changed: then it need not be written again, if it is whole.
+
+    Raises:
+        InputError: it is not what its manifest says.
+    """
+    if not hasattr(stage, "leaves"):
+        return False
+    keys = [batch.column("row_key").to_numpy() for batch in read_shard(file, ["row_key"])]
+    if not stage.leaves(np.concatenate(keys)):
+        return False
+    if sha256_file(file) != source.sha256:
+        raise InputError(f"{file}: it is not as it was written; `datakit verify` tells more. Run its stage again")
+    return True
+
+
+def _left(folder: Path, data: Path, recent: Recent, index: int, source: Shard) -> Result:
+    """The shard of rows that all stay as they are, in its new place."""
+    shard = replace(source, path=f"kept/part-{index:05d}.parquet")
+    take_over(folder / source.path, data / shard.path)
+    recent.rename(folder / source.path, data / shard.path)
+    return {
+        "files": [[shard.path, shard.bytes]],
+        "shards": [asdict(shard)],
+        "rows": shard.rows,
+        "bytes": shard.bytes,
+        "count": Count(into=shard.rows, kept=shard.rows).to_json(),
+        "notes": {},
+    }
 
 
 def _count(batch: pa.RecordBatch, kept: pa.RecordBatch, dropped: pa.RecordBatch, edited: pa.Array | None) -> Count:

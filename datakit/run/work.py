@@ -10,13 +10,13 @@ import json
 import os
 import shutil
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from datakit.errors import DatakitError, UsageError
+from datakit.errors import DatakitError, IntegrityError, UsageError
 from datakit.execute.local import Local
 from datakit.manifest import ROLES, write_whole
 
@@ -135,11 +135,27 @@ class Work:
             result: Result = json.loads((self.folder / name / f"{index:05d}.json").read_text())
         except (OSError, ValueError):
             return None
-        for path, size, *checksum in result.get("files", []):
-            file = self.data / path
-            if not file.is_file() or file.stat().st_size != size or checksum not in ([], [crc32(file)]):
-                return None
-        return result
+        return None if any(harmed(self.data, entry) for entry in result.get("files", [])) else result
+
+
+def harmed(data: Path, entry: Sequence[Any]) -> bool:
+    """Whether a file is not as a unit's record has it: [path, bytes] or [path, bytes, CRC-32]."""
+    path, size, *checksum = entry
+    file = data / path
+    return not file.is_file() or file.stat().st_size != size or checksum not in ([], [crc32(file)])
+
+
+def insist(data: Path, entry: Sequence[Any]) -> None:
+    """Read a file again that a unit wrote, before another phase believes it.
+
+    Raises:
+        IntegrityError: it is not what was written. The next run makes it again.
+    """
+    if harmed(data, entry):
+        raise IntegrityError(
+            f"{data / entry[0]}: is not what was written there a moment ago: the disk, the memory or another program "
+            "changed it. Run the same command again, which makes it anew; if this comes back, look after the machine"
+        )
 
 
 def crc32(file: Path) -> int:

@@ -27,9 +27,27 @@ def view(
     Raises:
         KeyError: the batch has none of the columns that hold text.
     """
+    return _joined(_parts(batch, on, include_system, include_calls))
+
+
+def sides(
+    batch: pa.RecordBatch, on: On = "all", include_system: bool = False, *, include_calls: bool = False
+) -> list[pa.Array]:
+    """What is compared with its like: [what stands before the answers, chosen, rejected] of preference pairs, unless
+    `on` is "prompt"; of all other rows their `view` alone.
+    """
+    parts = _parts(batch, on, include_system, include_calls)
+    if on == "prompt" or {"text", "messages"} & set(batch.schema.names):
+        return [_joined(parts)]
+    before = parts[:-2] or [pa.array([""] * batch.num_rows, pa.string())]
+    return [_joined(before), *(_joined([answer]) for answer in parts[-2:])]
+
+
+def _parts(batch: pa.RecordBatch, on: On, include_system: bool, include_calls: bool) -> list[pa.Array]:
+    """The texts that a row's view is joined of; both answers of a preference pair come last."""
     names = batch.schema.names
     if "text" in names:
-        return pc.fill_null(batch.column("text"), "").cast(pa.string())
+        return [batch.column("text").cast(pa.string())]
     if "messages" in names:
         parts = [_turns(batch.column("messages"), on, include_system, include_calls)]
     elif "chosen" in names:
@@ -40,7 +58,7 @@ def view(
         raise KeyError(f"rows with the columns {', '.join(names)} have no text to look at")
     if include_system and "tools" in names:
         parts.insert(0, batch.column("tools"))
-    return _joined(parts)
+    return parts
 
 
 def _turns(messages: pa.Array, on: On, include_system: bool, include_calls: bool) -> pa.Array:

@@ -1,6 +1,7 @@
 """The command line, as a user meets it: every way in, and what it says when something is wrong."""
 
 import json
+import random
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from datakit.cli.main import COMMANDS
 from datakit.manifest import load
 from datakit.recipe import OFF, STAGES, config_class, options
-from tests.run.corpus import write_corpus, write_project
+from tests.run.corpus import WORDS, write_corpus, write_project
 
 ANSWERS = [
     "A shard is one file of a larger set, so that each worker can take its own part without asking any other one.",
@@ -167,6 +168,28 @@ def test_a_manifest_is_an_input_too(datakit: Callable, project: Path) -> None:
     assert datakit("dedup", "rows/manifest.json", "--output", "unique").code == 0
     assert load(project / "unique/manifest.json").parents[0]["manifest"] == "ingest"
     assert datakit("verify", "unique").code == 0
+
+
+def test_a_shard_without_duplicates_is_taken_over_and_a_damaged_one_is_not(datakit: Callable, project: Path) -> None:
+    for name, numbers in {"a": range(9000), "b": [1, *range(9000, 9020), 9001]}.items():
+        texts = [" ".join(random.Random(n).choices(WORDS, k=20)) for n in numbers]
+        lines = [json.dumps({"id": f"{name}{i}", "text": text}) for i, text in enumerate(texts)]
+        (project / f"{name}.jsonl").write_text("\n".join(lines))
+    assert datakit("ingest", "a.jsonl", "b.jsonl", "--shard-mb", "1", "--output", "rows").code == 0
+    assert datakit("dedup", "rows", "--output", "unique").code == 0
+    rows, unique = load(project / "rows/manifest.json"), load(project / "unique/manifest.json")
+    assert unique.ledger.rows.dropped == {"exact_duplicate": 2}
+    assert unique.ledger.rows.into == rows.ledger.rows.kept == 9022
+    same = [(project / "rows" / s.path).samefile(project / "unique" / s.path) for s in rows.of_role("kept")]
+    assert same == [True, False]
+    assert unique.of_role("kept")[0] == rows.of_role("kept")[0]
+    assert datakit("verify", "unique").code == 0
+    shard = project / "rows" / rows.of_role("kept")[0].path
+    shard.write_bytes(shard.read_bytes().replace(b"parquet-cpp", b"PARQUET-CPP"))  # its rows can still be read
+    said = datakit("dedup", "rows", "--output", "again")
+    assert said.code == 1
+    assert shard.name in said.err
+    assert not (project / "again/manifest.json").exists()
 
 
 def test_json_prints_a_summary_and_nothing_else(datakit: Callable, project: Path) -> None:

@@ -70,3 +70,45 @@ def test_a_row_longer_than_all_others_together(deduplicated: Callable[..., Manif
     made = deduplicated([small, long, long[:-30] + " changed at the end", small, long + "\n"])
     assert made.ledger.rows.kept == 2
     assert made.ledger.rows.dropped == {"exact_duplicate": 2, "near_duplicate": 1}
+
+
+BASE = [f"b{n}" for n in range(100)]
+
+
+def lines_of(words: list[str]) -> str:
+    return "\n".join(" ".join(words[n : n + 25]) + "." for n in range(0, 100, 25))
+
+
+@pytest.mark.parametrize("level", ["urls", "lines", "spans", "ngrams"])
+@pytest.mark.parametrize(
+    "texts", [[], ["", ""], ["one"], [lines_of(BASE)] * 3000], ids=["none", "blank", "one", "equal"]
+)
+def test_every_level_takes_no_row_one_row_and_equal_rows(
+    datakit: Callable, project: Path, level: str, texts: list[str]
+) -> None:
+    rows = (json.dumps({"text": text, "url": "https://a.org/"}) + "\n" for text in texts)
+    (project / "in.jsonl").write_text("".join(rows))
+    said = datakit(f"dedup-{level}", "in.jsonl", "--output", "out", "--kind", "text")
+    assert said.code == 0, said.err
+    assert datakit("verify", "out").code == 0
+    rows_of = load(project / "out/manifest.json").ledger.rows
+    same = len(texts) if level == "urls" or len(texts) > 2 else 0
+    assert (rows_of.into, rows_of.kept) == (len(texts), 1 if same else len(texts))
+
+
+@pytest.mark.parametrize("level", ["lines", "spans", "ngrams"])
+def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_the_rows(
+    datakit: Callable, project: Path, level: str
+) -> None:
+    """Each unit is sorted once, each n-gram asked for once, and what is known already is not made known again."""
+    rows = 10_000
+    put(project / "in.jsonl", (lines_of([*BASE[:12], f"x{n}", *BASE[13:]]) for n in range(rows)))
+    said = datakit(f"dedup-{level}", "in.jsonl", "--output", "out", "--kind", "text")
+    assert said.code == 0, said.err
+    made = load(project / "out/manifest.json")
+    assert made.ledger.rows.kept == 1
+    if level == "ngrams":
+        assert (made.facts["ngrams_inserted"], made.facts["ngrams_known"]) == (88, 75 * (rows - 1))
+    else:
+        compared, repeated = {"lines": (4, 3), "spans": (2, 1)}[level]
+        assert (made.facts["spans_compared"], made.facts["spans_repeated"]) == (compared * rows, repeated)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from datakit.dedup.explain import compare
 from datakit.manifest import data_dir, load
 from tests.dedup.levels import restored
 from tests.run.corpus import results
@@ -144,6 +145,38 @@ def test_explain_tells_what_was_cut_and_for_which_row_a_row_went(
     gone = rows(reference, "dedup_urls", "dropped")[0]
     said = datakit("explain", gone["id"], "--dataset", "d")
     assert f"[duplicate_url] has the URL of {gone['duplicate_of']}: https://site.org/" in said.out
+
+
+def test_pairs_shows_the_drops_of_every_level_the_least_similar_first(reference: Path, datakit: Callable) -> None:
+    texts = {row["id"]: row["text"] for row in rows(reference, "ingest", "kept")}
+    last, gone = (
+        reference / "manifests/d/dedup_ngrams.json",
+        {stage: rows(reference, stage, "dropped") for stage in LEVELS},
+    )
+    found = json.loads(datakit("pairs", last, "--stage", "dedup_urls", "--lowest", 1000, "--json").out)
+    assert found["stage"] == "dedup_urls" and len(found["pairs"]) == sum(found["near"].values()) == 200
+    assert {(p["dropped"]["id"], p["stays"]["id"]) for p in found["pairs"]} == {
+        (row["id"], row["duplicate_of"]) for row in gone["dedup_urls"]
+    }
+    for pair in found["pairs"]:
+        one, other = (texts[pair[side]["id"]] for side in ("dropped", "stays"))
+        assert pair["similarity"] == compare(one, other, 5).similarity
+    assert [p["similarity"] for p in found["pairs"]] == sorted(p["similarity"] for p in found["pairs"])
+    assert found["others"] == {stage: len(gone[stage]) for stage in LEVELS if stage != "dedup_urls"}
+    said = datakit("pairs", reference / "manifests/d/dedup_urls.json", "--lowest", 1).out.splitlines()
+    assert said[0] == "200 rows were dropped for the URL of another row"
+    assert said[1].startswith("by the similarity of the texts: 0.00: ")
+    assert datakit("pairs", last, "--stage", "dedup").out.startswith("0 near and 6 exact")
+    own = datakit("pairs", last).out
+    assert f"{len(gone['dedup_ngrams'])} rows were dropped for n-grams" in own and "not in which row" in own
+    assert f"dedup_urls 200, dedup 6, dedup_lines {len(gone['dedup_lines'])}" in own
+    lines = json.loads(datakit("pairs", last, "--stage", "dedup_lines", "--json").out)
+    assert len(lines["pairs"]) + lines["unnamed"] == len(gone["dedup_lines"])
+    assert {p["dropped"]["id"]: p["stays"]["id"] for p in lines["pairs"]} == {
+        row["id"]: row["duplicate_of"] for row in gone["dedup_lines"] if row["duplicate_of"]
+    }
+    missing = datakit("pairs", reference / "manifests/d/dedup_urls.json", "--stage", "dedup_spans")
+    assert missing.code == 1 and "expected the manifest of a dedup_spans stage" in missing.err
 
 
 def test_what_a_row_stood_for_is_counted_when_the_row_goes_later(datakit: Callable, project: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,7 +190,7 @@ def test_what_was_harmed_between_two_phases_is_made_again(
 
     shutil.rmtree(project / "data/x/dedup")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dedup, "reduce" if phase == "sketches" else "decide", stop)
+        patch.setattr(Dedup, "reduce" if phase == "sketches" else "leaves", stop)
         assert datakit("dedup", "--dataset", "x").code == 130
     (file,) = project.glob(f"data/x/dedup/*/.work/{'sketches/*' if phase == 'sketches' else 'decisions'}.arrow")
     data = bytearray(file.read_bytes())
@@ -200,6 +201,16 @@ def test_what_was_harmed_between_two_phases_is_made_again(
     assert datakit("dedup", "--dataset", "x").code == 0
     assert (project / "manifests/x/dedup.json").read_bytes() == whole
     assert datakit("verify", "manifests/x/dedup.json").code == 0
+
+
+def test_no_room_for_a_thread_is_out_of_memory_and_no_mistake_of_ours(datakit: Callable, project: Path) -> None:
+    texts(project / "a.jsonl")
+    before = threading.stack_size(1 << 46)  # more than there are addresses
+    try:
+        said = datakit("dedup", "a.jsonl", "--output", "o", "--workers", "2")
+    finally:
+        threading.stack_size(before)
+    assert said.code == 1 and "out of memory. Finished work is kept" in said.err
 
 
 def test_ids_without_text_are_told_which_stages_they_need(datakit: Callable, project: Path) -> None:

@@ -27,7 +27,7 @@ def run_dedup(tmp_path: Path) -> Callable[..., Outcome]:
 
     def run(rows: pa.RecordBatch | Sequence[str], *, cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
         batch = rows if isinstance(rows, pa.RecordBatch) else documents(rows)
-        stage = Dedup(DedupConfig(**config))
+        stage = Dedup(DedupConfig(**config)).for_kind("preference" if "chosen" in batch.schema.names else "document")
         stage.open()
         shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
         files = [write(stage.sketch(shard), tmp_path / f"{i}.arrow") for i, shard in enumerate(shards)]

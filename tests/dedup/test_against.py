@@ -50,7 +50,10 @@ class Runs:
         files = [write(stage.sketch(shard), data / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
         stage.reduce(files, data / "decisions.arrow", workers=2)
         bound = stage.bind(data / "decisions.arrow")
-        index = tuple(Shard(**index_unit(bound, data, data, i, None)["shard"]) for i in range(len(files)))
+        index = tuple(
+            Shard(**index_unit(bound, data, i, [files[i].name, files[i].stat().st_size])["shard"])
+            for i in range(len(files))
+        )
         self.done += (Earlier(f"run {len(self.done)}", f"v{len(self.done)}", data, index, Removed()),)
         found = {}
         for shard in shards:

@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from datakit.dedup import bloom
 from datakit.dedup.levels import NgramsConfig
 from datakit.dedup.memory import Memory
 from datakit.dedup.ngrams import DedupNgrams
+from datakit.dedup.parts import hash_ngrams, hash_sides
 from datakit.errors import ConfigError, UsageError
 from datakit.schema import MESSAGES
 from datakit.text.words import split_words
@@ -167,3 +169,15 @@ def test_the_rate_is_that_of_an_independent_sum() -> None:
 def test_values_that_make_no_sense_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(values))):
         NgramsConfig(**values)
+
+
+def test_the_ngrams_of_the_sides_of_a_pair_are_told_apart() -> None:
+    ask, good, bad = (" ".join(f"{side}{n}" for n in range(20)) for side in "abc")
+    sides = [pa.array(texts) for texts in ([ask, ask, ""], [good, bad, ask], [bad, good, "short"])]
+    made = hash_sides(sides, 13)
+    rows = [set(made.hashes[begin:end].tolist()) for begin, end in pairwise(made.hash_starts)]
+    assert [len(row) for row in rows] == [24, 24, 8]
+    assert rows[0] & rows[1] == set(hash_ngrams(pa.array([ask]), None, 13).hashes.tolist())
+    assert rows[0] & rows[2] == set()
+    assert made.words.tolist() == [60, 60, 21]
+    assert made.part_starts.tolist() == [0, 1, 2, 3]

@@ -1,11 +1,12 @@
 """The share of similar pairs that become candidates follows the probability curve, on real pairs."""
 
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench.dedup_recall import Recall, measure
+from bench.dedup_recall import Recall, chance_of_a_band, measure
 
 SEEDS = 200
 
@@ -27,6 +28,29 @@ def test_candidates_follow_the_curve_within_a_hundredth(recall: Recall) -> None:
     assert len(recall.bins()) == 20
     for found in recall.bins():
         assert abs(found.share - found.expected) <= 0.01, found
+
+
+def test_twenty_seeds_are_within_a_hundredth_where_each_signature_counts_for_all_its_groupings(recall: Recall) -> None:
+    for found in recall.bins(20, regrouped=True):
+        assert abs(found.share - found.expected) <= 0.01, found
+
+
+@pytest.mark.parametrize(("num_bands", "rows_per_band"), [(1, 1), (3, 1), (1, 3), (2, 2), (3, 2), (2, 3)])
+def test_the_mean_over_all_groupings_is_that_of_trying_each(num_bands: int, rows_per_band: int) -> None:
+    values = num_bands * rows_per_band
+    chance = chance_of_a_band(num_bands, rows_per_band)
+    for equal in range(values + 1):
+        tried = [
+            any(set(order[b : b + rows_per_band]) <= set(range(equal)) for b in range(0, values, rows_per_band))
+            for order in permutations(range(values))
+        ]
+        assert chance[equal] == pytest.approx(sum(tried) / len(tried), abs=1e-12)
+
+
+def test_the_mean_over_groupings_is_near_that_of_the_bands_that_are_used(recall: Recall) -> None:
+    for plain, regrouped in zip(recall.bins(), recall.bins(regrouped=True), strict=True):
+        assert abs(plain.share - regrouped.share) <= max(3.5 * plain.standard_error, 0.002)
+        assert regrouped.standard_error <= max(plain.standard_error, 1e-6)
 
 
 def test_twenty_seeds_are_off_by_no_more_than_chance(recall: Recall) -> None:

@@ -1,16 +1,21 @@
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import datasketch
+import numpy as np
 import orjson
 import pyarrow as pa
 import pytest
 
 from datakit.config import resolved
-from datakit.dedup.explain import compare
+from datakit.dedup.explain import compare, compare_sides
 from datakit.dedup.memory import Memory
+from datakit.dedup.minhash import signatures
+from datakit.dedup.sides import sets_of
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import ConfigError
 from datakit.schema import MESSAGES
@@ -23,6 +28,16 @@ WORDS = [f"word{i}" for i in range(3000)]
 
 def prose(seed: int, words: int = 120) -> list[str]:
     return random.Random(seed).choices(WORDS, k=words)
+
+
+def preferences(rows: Sequence[tuple[str, str, str]]) -> pa.RecordBatch:
+    """Preference pairs: prompt, chosen, rejected."""
+    columns = {
+        name: pa.array([[{"role": role, "content": row[n]}] for row in rows], MESSAGES)
+        for n, (name, role) in enumerate([("prompt", "user"), ("chosen", "assistant"), ("rejected", "assistant")])
+    }
+    keys = {"row_key": pa.array(range(len(rows)), pa.uint64()), "id": [str(i) for i in range(len(rows))]}
+    return pa.record_batch(keys | columns)
 
 
 def edited(words: list[str], changes: int, seed: int) -> str:
@@ -209,10 +224,6 @@ def test_answers_that_call_different_tools_are_different(run_dedup: RunDedup) ->
 
 def test_a_preference_pair_is_one_row(run_dedup: RunDedup) -> None:
     ask, good, bad = (" ".join(prose(seed, 40)) for seed in (1, 2, 3))
-
-    def side(role: str, text: str) -> list[dict[str, str]]:
-        return [{"role": role, "content": text}]
-
     rows = [
         (ask, good, bad),
         (ask, good, bad),
@@ -220,19 +231,47 @@ def test_a_preference_pair_is_one_row(run_dedup: RunDedup) -> None:
         (edited(prose(1, 40), 1, 0), good, "No."),
         ("Why?", good, bad),
     ]
-    batch = pa.record_batch(
-        {
-            "row_key": pa.array(range(len(rows)), pa.uint64()),
-            "id": [str(i) for i in range(len(rows))],
-            "prompt": pa.array([side("user", row[0]) for row in rows], MESSAGES),
-            "chosen": pa.array([side("assistant", row[1]) for row in rows], MESSAGES),
-            "rejected": pa.array([side("assistant", row[2]) for row in rows], MESSAGES),
-        }
-    )
+    batch = preferences(rows)
     assert run_dedup(batch, on="prompt").kept == ["0", "4"]
-    assert run_dedup(batch, on="answer").kept == ["0", "3"], "sets of shingles know no order"
-    assert run_dedup(batch).rows["1"] == ("exact_duplicate", "0", 1.0)
-    assert run_dedup(batch).rows["2"][:2] == ("near_duplicate", "0")
+    assert run_dedup(batch, on="answer").kept == ["0", "2", "3"]
+    assert run_dedup(batch).rows == {"1": ("exact_duplicate", "0", 1.0)}
+
+
+def test_a_pair_whose_answers_changed_places_is_no_duplicate_however_long_the_prompt(run_dedup: RunDedup) -> None:
+    ask, good, bad = " ".join(prose(1, 900)), " ".join(prose(2, 40)), " ".join(prose(3, 40))
+    rows = [
+        (ask, good, bad),
+        (ask, bad, good),
+        (ask, "Yes.", "No."),
+        (ask, "No.", "Yes."),
+        (edited(prose(1, 900), 2, 0), "Yes!", "No!"),  # its answers have no runs of five words: they count as written
+        (edited(prose(1, 900), 2, 0), good, bad),
+        (edited(prose(1, 900), 3, 0), bad, good),
+        (edited(prose(1, 900), 4, 0), good, good),
+        ("a b", "c", "d e"),
+        ("a", "b c", "d e"),
+    ]
+    found = run_dedup(preferences(rows), num_bands=100, rows_per_band=1)
+    assert {name: fate[:2] for name, fate in found.rows.items()} == {
+        "5": ("near_duplicate", "0"), "6": ("near_duplicate", "1")
+    }  # fmt: skip
+    for name, (_, of, similarity) in found.rows.items():
+        assert compare_sides(rows[int(name)], rows[int(of)], 5).similarity == similarity
+    assert compare_sides(rows[0], rows[1], 5).only_first[0].startswith("chosen: ")
+    assert compare_sides(rows[2], rows[3], 5).only_second == ("chosen: No.", "rejected: Yes.")
+
+
+def test_the_sides_of_pairs_have_the_signatures_of_datasketch_too() -> None:
+    pairs = [(" ".join(prose(n, 40)), " ".join(prose(n + 9, 30)), "short" * (n % 2)) for n in range(6)]
+    made = sets_of([pa.array(side) for side in zip(*pairs, strict=True)], 5)
+    values = signatures(made, 16, 1)
+    for row, (begin, end) in enumerate(pairwise(made.starts)):
+        hashes = made.hashes[begin:end]
+        assert (hashes[1:] > hashes[:-1]).all()
+        assert [int((hashes >> np.uint64(62) == n).sum()) for n in range(4)] == [36, 26, row % 2, 0]
+        theirs = datasketch.MinHash(num_perm=16, seed=1, hashfunc=int, scheme="affine32")
+        theirs.update_batch((hashes & np.uint64(0xFFFFFFFF)).tolist())
+        assert values[row].tolist() == theirs.hashvalues.tolist()
 
 
 def test_rows_of_a_flood_are_compared_once_each(run_dedup: RunDedup) -> None:

@@ -18,10 +18,10 @@ where.mkdir()
 
 def dedup():
     said, code = io.StringIO(), 0
-    flags = ["--dataset", "d", "--kind", "text", "--output", "full/out", "--save-index", "--memory-mb", "1"]
+    flags = ["--dataset", "d", "--kind", "text", "--output", "full/out", "--memory-mb", "1"]
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
         try:
-            main(["dedup", "raw/part-0.jsonl", "--workers", "2", *flags])
+            main([*sys.argv[2].split(), "raw/part-0.jsonl", "--workers", "2", *flags])
         except SystemExit as e:
             code = e.code
     return code, said.getvalue()
@@ -59,7 +59,7 @@ assert dedup()[0] == 0
 whole = made()
 leave()
 stopped = set()
-for size in map(int, sys.argv[2:]):
+for size in map(int, sys.argv[3:]):
     scarce(size)
     code, said = dedup()
     more_room()
@@ -84,14 +84,24 @@ def driven(folder: Path, *args: object, prefix: tuple[str, ...] = ()) -> list[st
     return done.stdout.splitlines()
 
 
-def test_a_full_disk_is_a_clear_error_at_every_phase_and_the_run_goes_on_after(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "sizes", "phases"),
+    [
+        ("dedup --save-index", (200, 900, 2450, 3500), {"parse", "sketch", "index"}),
+        ("dedup-lines", (550, 850, 1100), {"sketch", ".work", "split"}),
+        ("dedup-ngrams", (1500, 2600), {"sketch", "split"}),
+    ],
+)
+def test_a_full_disk_is_a_clear_error_at_every_phase_and_the_run_goes_on_after(
+    tmp_path: Path, command: str, sizes: tuple[int, ...], phases: set[str]
+) -> None:
     own = ("unshare", "--map-root-user", "--mount")
     tried = subprocess.run([*own, "mount", "-t", "tmpfs", "tmpfs", tmp_path], capture_output=True)
     if tried.returncode:
         pytest.skip("a file system cannot be mounted here")
-    stopped = driven(tmp_path, "tmpfs", 200, 900, 2450, 3500, prefix=own)
-    assert {Path(place).name for place in stopped} >= {"parse", "sketch", "index"}
+    stopped = driven(tmp_path, "tmpfs", command, *sizes, prefix=own)
+    assert {Path(place).name for place in stopped} >= phases
 
 
 def test_a_file_that_may_not_grow_is_a_clear_error_too(tmp_path: Path) -> None:
-    assert driven(tmp_path, "limit", 40, 1000)
+    assert driven(tmp_path, "limit", "dedup", 40, 1000)
