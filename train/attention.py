@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,9 +62,9 @@ class Segments:
         return cls.unfolded(*arranged(starts_S, lengths_S, width), rows, width)
 
     @classmethod
-    def unfolded(cls, sequences_4S: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
-        """Segments of what `arranged` gives, token by token, on the device where `sequences_4S` is."""
-        starts, lengths, slots, number = sequences_4S
+    def unfolded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
+        """Segments of what `arranged` gives, token by token, on the device where `sequences_S4` is."""
+        starts, lengths, slots, number = sequences_S4.unbind(1)
         before = lengths.cumsum(0) - lengths
         offset = torch.arange(tokens, device=starts.device) - repeated(before, lengths, tokens)
         tokens_N = offset + repeated(starts, lengths, tokens)
@@ -92,18 +93,43 @@ class Segments:
 
 
 def arranged(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Groups, int]:
-    """Sequences in the order of their groups: (start, length, first slot, number in its row), the groups, all tokens.
+    """Sequences in the order of their groups: rows (start, length, first slot, number in its row); groups, all tokens.
 
     `starts_S` are flat positions in rows of `width`, ascending.
     """
-    order = np.argsort(-(-lengths_S // GROUP_WIDTH), kind="stable")
-    lengths = lengths_S[order]
-    widths = -(-lengths // GROUP_WIDTH) * GROUP_WIDTH
     row = starts_S // width
-    number = np.arange(1, len(row) + 1) - np.searchsorted(row, row)
-    kinds, counts = np.unique(widths, return_counts=True)
-    table = np.stack([starts_S[order], lengths, np.cumsum(widths) - widths, number[order]])
-    return torch.from_numpy(table), tuple(zip(counts.tolist(), kinds.tolist(), strict=True)), int(lengths.sum())
+    numbers = np.arange(1, len(row) + 1) - np.searchsorted(row, row)
+    table, _, (groups,), (tokens,) = arranged_each(starts_S, lengths_S, numbers, np.zeros_like(row), 1)
+    return torch.from_numpy(table), groups, tokens
+
+
+def arranged_each(
+    starts_S: Int64, lengths_S: Int64, numbers_S: Int64, batch_S: Int64, batches: int
+) -> tuple[Int64, Int64, list[Groups], list[int]]:
+    """`arranged` of several batches at once: one table, the cuts between their parts, groups and tokens of each.
+
+    `batch_S`, the batch of each sequence, ascends; `starts_S` are flat positions in the batch.
+    """
+    widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
+    order = np.lexsort((widths_S, batch_S))
+    widths = widths_S[order]
+    before = from_zero(widths)
+    cuts = np.searchsorted(batch_S, np.arange(batches + 1))
+    slots = before[:-1] - before[cuts[:-1]][batch_S]
+    table = np.stack([starts_S[order], lengths_S[order], slots, numbers_S[order]], 1)
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (widths[1:] != widths[:-1]) | (batch_S[1:] != batch_S[:-1])
+    begins = np.flatnonzero(new)
+    kinds = list(zip(np.diff(begins, append=len(order)).tolist(), widths[begins].tolist(), strict=True))
+    groups = [tuple(kinds[a:b]) for a, b in pairwise(np.searchsorted(begins, cuts).tolist())]
+    return table, cuts, groups, np.diff(from_zero(lengths_S)[cuts]).tolist()
+
+
+def from_zero(counts: Int64) -> Int64:
+    """0, and the sums of the first, of the first two, ... of all counts."""
+    found = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=found[1:])
+    return found
 
 
 def repeated(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:

@@ -29,7 +29,7 @@ from datakit.manifest import write_whole
 from train import checkpoint
 from train.average import WeightAverage
 from train.balance import Balance
-from train.data import Batch, Packet, StepStream
+from train.data import Batch, StepStream
 from train.distributed import GradientSum, Ranks
 from train.lora import Adapters
 from train.model import CausalLM
@@ -212,7 +212,7 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        steps, log = self.stream.packets(), self._log()
+        steps, log = self.stream.on(self.device), self._log()
         closing = contextlib.closing(log) if log else contextlib.nullcontext()
         with self.interrupt.watching(), self.ranks.talking(), closing:
             while self.state.step < self.total_steps:
@@ -244,7 +244,7 @@ class Trainer:
         stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
         return step in (self.total_steps, self.loop.stop_at) or stopping
 
-    def _step(self, steps: Iterator[list[Packet]]) -> StepReport:
+    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
         if step == self.untie_step and self.model.config.tied_embeddings:
@@ -253,7 +253,7 @@ class Trainer:
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         with mark("data", self.device):
-            batches = [batch.to(self.device) for batch in next(steps)]
+            batches = next(steps)
         data_seconds = time.perf_counter() - begin
         count, sums = self._backward(batches)
         grad_norm = self._scale_gradients(count)

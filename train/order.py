@@ -1,13 +1,9 @@
-"""The order of training: which rows make which optimizer step, as a pure function of lengths, weights, seed and epoch.
+"""The order of training: which rows make which micro-batch, as a pure function of lengths, weights, seed and epoch.
 
-A step's rows depend on nothing that ran before, nor on how many ranks and workers there are, so the index of the step
-is all the state that a resumed run needs.
-
-Rows move in units of `rows_per_unit` neighbours. Units of like width make a micro-batch, `grad_accum` of these a step.
+Rows move in units of `rows_per_unit` neighbours; here a row is such a unit. Units of like width make a micro-batch.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -72,20 +68,45 @@ class MicroBatch:
     width: int
 
 
-def micro_batches(order: Int64, widths: Int64, batch_rows: int) -> list[MicroBatch]:
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Micro-batches in the order of training, as arrays: a list of them would be ten times as large."""
+
+    rows: Int64
+    """Of all micro-batches."""
+    begins: Int64
+    sizes: Int64
+    """Where each micro-batch's rows lie."""
+    widths: Int64
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def of(self, first: int, last: int) -> list[MicroBatch]:
+        """Micro-batches `first` to `last`."""
+        parts = (values[first:last].tolist() for values in (self.begins, self.sizes, self.widths))
+        return [MicroBatch(self.rows[begin : begin + size], width) for begin, size, width in zip(*parts, strict=True)]
+
+    def __iter__(self) -> Iterator[MicroBatch]:
+        return iter(self.of(0, len(self)))
+
+
+def micro_batches(order: Int64, widths: Int64, batch_rows: int) -> Listing:
     """Rows in `order`, gathered by width into micro-batches of `batch_rows`, each emitted when it is full.
 
     `widths` is the bucket of every row. What is left at the end comes last, in smaller micro-batches: every row
     is in exactly one.
     """
-    found: list[tuple[int, MicroBatch]] = []
-    for width in np.unique(widths[order]):
-        places = np.flatnonzero(widths[order] == width)
-        for i in range(0, len(places), batch_rows):
-            here = places[i : i + batch_rows]
-            full = len(here) == batch_rows
-            found.append((int(here[-1]) if full else len(order), MicroBatch(order[here], int(width))))
-    return [batch for _, batch in sorted(found, key=lambda f: (f[0], f[1].width))]
+    places = np.argsort(widths[order], kind="stable")
+    kinds, counts = np.unique(widths[order], return_counts=True)
+    batches = -(-counts // batch_rows)
+    ends = np.repeat(np.cumsum(counts), batches)
+    number = np.arange(batches.sum()) - np.repeat(np.cumsum(batches) - batches, batches)
+    begins = np.repeat(np.cumsum(counts) - counts, batches) + number * batch_rows
+    sizes, found = np.minimum(batch_rows, ends - begins), np.repeat(kinds, batches)
+    full = np.where(sizes == batch_rows, places[begins + sizes - 1] if len(places) else 0, len(order))
+    emitted = np.lexsort((found, full))
+    return Listing(order[places], begins[emitted], sizes[emitted], found[emitted])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,15 +158,18 @@ class Dealt:
     def of(self, epoch: int, first: int, last: int) -> list[MicroBatch]:
         """Micro-batches `first` to `last` of an epoch."""
         numbers = permuted(np.arange(first, min(last, self.batches)), self.batches, (*self.key, epoch, 0))
-        return [self._batch(epoch, int(number)) for number in numbers]
-
-    def _batch(self, epoch: int, number: int) -> MicroBatch:
-        kind = int(np.searchsorted(self.ends, number, side="right"))
-        units = int(self.units[kind])
-        begin = (number - int(self.ends[kind - 1] if kind else 0)) * self.batch_units
-        places = np.arange(begin, min(begin + self.batch_units, units))
-        drawn = permuted(places, units, (*self.key, epoch, 1 + kind)) + self.units[:kind].sum()
-        return MicroBatch(self.by_width[drawn], int(self.kinds[kind]))
+        kinds = np.searchsorted(self.ends, numbers, side="right")
+        begins = (numbers - np.r_[0, self.ends][kinds]) * self.batch_units
+        sizes = np.minimum(self.units[kinds] - begins, self.batch_units)
+        found: dict[int, MicroBatch] = {}
+        for kind in np.unique(kinds).tolist():
+            here = np.flatnonzero(kinds == kind)
+            ends = np.cumsum(sizes[here])
+            places = np.arange(ends[-1]) + np.repeat(begins[here] - (ends - sizes[here]), sizes[here])
+            units = permuted(places, int(self.units[kind]), (*self.key, epoch, 1 + kind)) + self.units[:kind].sum()
+            parts = np.split(self.by_width[units], ends[:-1])
+            found |= {i: MicroBatch(p, int(self.kinds[kind])) for i, p in zip(here.tolist(), parts, strict=True)}
+        return [found[i] for i in range(len(numbers))]
 
 
 class Listed:
@@ -154,7 +178,7 @@ class Listed:
     def __init__(self, widths: Int64, batch_units: int, shuffle: Shuffle, key: Key) -> None:
         self.widths, self.batch_units, self.shuffle, self.key = widths, batch_units, shuffle, key
         self.batches = int((-(-np.unique(widths, return_counts=True)[1] // batch_units)).sum())
-        self._epoch: tuple[int, list[MicroBatch]] | None = None
+        self._epoch: tuple[int, Listing] | None = None
 
     def of(self, epoch: int, first: int, last: int) -> list[MicroBatch]:
         """Micro-batches `first` to `last` of an epoch."""
@@ -162,7 +186,7 @@ class Listed:
             units = len(self.widths)
             order = self.shuffle.at(epoch * units + np.arange(units), units, self.key)
             self._epoch = epoch, micro_batches(order, self.widths, self.batch_units)
-        return self._epoch[1][first:last]
+        return self._epoch[1].of(first, last)
 
 
 class Mixed:
@@ -218,90 +242,3 @@ class Mixed:
             here = source == i
             found[here] = first + self.shuffle.at(place[here], int(self.units[i]), (*self.key, i))
         return found, drawn + np.bincount(source, minlength=len(drawn))
-
-
-class StepPlan:
-    """The steps of a data set: `step(i)` for any i, in any order."""
-
-    def __init__(
-        self,
-        widths: Int64,
-        *,
-        batch_rows: int,
-        grad_accum: int,
-        seed: Key,
-        order: Order = "shuffle_buffer",
-        shuffle_buffer: int = 0,
-        rows_per_unit: int = 1,
-        source_rows: Sequence[int] = (),
-        shares: Sequence[float] = (),
-    ) -> None:
-        """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows.
-
-        With `shares` it is a mix of sources that have `source_rows` rows each, one after another, and a source's share
-        is of the rows drawn.
-        """
-        self.rows_per_unit, self.batch_units, self.grad_accum = rows_per_unit, batch_rows // rows_per_unit, grad_accum
-        shuffle = Shuffle(order=order, window=shuffle_buffer // rows_per_unit)
-        units = widths.reshape(-1, rows_per_unit).max(1)
-        self.epochs: Epochs
-        if shares:
-            sizes = np.array(source_rows) // rows_per_unit
-            self.epochs = Mixed(units, sizes, np.array(shares), self.batch_units, shuffle, seed)
-        elif order == "permutation":
-            self.epochs = Dealt(units, self.batch_units, seed)
-        else:
-            self.epochs = Listed(units, self.batch_units, shuffle, seed)
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """The same in every epoch."""
-        return -(-self.epochs.batches // self.grad_accum)
-
-    def epoch_of(self, step: int) -> int:
-        """The epoch, from 0, that a step (from 0) belongs to."""
-        return step // self.steps_per_epoch
-
-    def step(self, step: int) -> list[MicroBatch]:
-        """The micro-batches of a step; the last step of an epoch may have fewer."""
-        epoch, within = divmod(step, self.steps_per_epoch)
-        units = self.epochs.of(epoch, within * self.grad_accum, (within + 1) * self.grad_accum)
-        return [MicroBatch(self._rows(unit.rows), unit.width) for unit in units]
-
-    def _rows(self, units: Int64) -> Int64:
-        rows: Int64 = (units[:, None] * self.rows_per_unit + np.arange(self.rows_per_unit)).ravel()
-        return rows
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Split:
-    """How ranks share a step of `grad_accum` micro-batches of `batch_units` units: rank `rank` of `ranks`.
-
-    Micro-batches are cut by rows just as far as it takes for each rank to have equally many pieces.
-    """
-
-    rank: int = 0
-    ranks: int = 1
-    grad_accum: int = 1
-    batch_rows: int = 1
-    rows_per_unit: int = 1
-
-    @property
-    def pieces(self) -> int:
-        """That a micro-batch is cut into."""
-        return self.ranks // math.gcd(self.ranks, self.grad_accum)
-
-    @property
-    def piece_rows(self) -> int:
-        """Rows of a piece."""
-        return -(-self.batch_rows // self.rows_per_unit // self.pieces) * self.rows_per_unit
-
-    def of(self, step: list[MicroBatch]) -> list[MicroBatch]:
-        """This rank's pieces of a step: as many as every other rank has, empty ones where the step is a short one."""
-        rows = self.piece_rows
-        found = [MicroBatch(m.rows[i : i + rows], m.width) for m in step for i in range(0, len(m.rows), rows)]
-        if self.ranks > 1:
-            found.sort(key=lambda m: -m.width)  # so that ranks are busy for equally long
-        each = -(-len(found) // self.ranks)
-        own = found[self.rank :: self.ranks]
-        return own + [MicroBatch(found[-1].rows[:0], found[-1].width)] * (each - len(own))

@@ -168,7 +168,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda"
     )
     watch = _watch(config, data, model, precision(config.loop.dtype, device))
-    steps = config.loop.steps or config.loop.epochs * stream.plan.steps_per_epoch
+    steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)
     untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
         raise ConfigError("head_lr_ratio: the output head is the embedding matrix here; it moves by embed_lr_ratio")
@@ -333,7 +333,8 @@ def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> No
     """Refuse to go on with anything that changes which rows make which step, or what their ids mean."""
     pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
-    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
+    order = DataConfig().deciding() | old.order  # an option younger than the checkpoint had its default
+    pairs += [(k, order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
     pairs += [("the optimizer", *(s.config.get("optim", {}).get("optimizer", "adamw") for s in (old, new)))]
     for name, was, now in pairs:
@@ -350,13 +351,14 @@ def _opening(config: RunConfig, trainer: Trainer) -> str:
     return (
         f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
-        f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
+        f"{trainer.stream.plan.steps_per_epoch:,} steps {'in the first' if config.data.batch_size_schedule else 'an'} "
+        f"epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{_processes(trainer)}"
     )
 
 
 def _processes(trainer: Trainer) -> str:
-    ranks, split = trainer.ranks.size, trainer.stream.split
+    ranks, split = trainer.ranks.size, trainer.stream.split(trainer.state.step)
     if ranks == 1:
         return ""
     each = split.grad_accum * split.pieces // ranks

@@ -109,6 +109,26 @@ def test_senseless_values_are_refused(values: dict) -> None:
         DataConfig(**values)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        (("1000",), "expected STEP:ROWS such as 1000:16, found '1000'"),
+        (("3:0",), "expected STEP:ROWS"),
+        (("-1:8",), "expected STEP:ROWS"),
+        (("100:12",), "100:12 is no multiple of batch_rows 8"),
+        (("100:16", "100:24"), "steps must ascend, found 100:16,100:24"),
+    ],
+)
+def test_a_batch_size_schedule_that_makes_no_sense_is_refused(schedule: tuple[str, ...], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        DataConfig(batch_size_schedule=schedule)
+
+
+def test_before_its_first_step_a_schedule_leaves_steps_as_they_are() -> None:
+    assert DataConfig(grad_accum=2, batch_size_schedule=("5:32",)).schedule() == [(0, 2), (5, 4)]
+    assert DataConfig(grad_accum=2, batch_size_schedule=("0:8", "5:32")).schedule() == [(0, 1), (5, 4)]
+
+
 def plainly(data: PackedSet, rows: list[int], width: int) -> tuple[list, list, list, list]:
     """Ids, labels as (position, target), positions and sequence numbers of rows, token by token."""
     ids, labels, positions, numbers = [], [], [], []
@@ -229,6 +249,46 @@ def test_workers_and_memory_change_nothing(manifest: Path, config: dict) -> None
     assert not isinstance(data.packed.ids, np.memmap)
     stream = StepStream(data, DataConfig(grad_accum=2), seed=1)
     assert tensors([b for s in range(stream.plan.steps_per_epoch) for b in stream.batches(s)]) == expected
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("labelled", [True, False])
+def test_steps_made_together_are_those_made_one_by_one(
+    pack: Callable, random_rows: Callable, labelled: bool, ranks: int
+) -> None:
+    """Blocks of any size, across epochs, buckets, and a change of the steps' size."""
+    data = Mixture.open([pack(random_rows(40, 48, seed=s), seq_len=48, labelled=labelled) for s in (1, 2)])
+    config = DataConfig(batch_rows=3, grad_accum=2, batch_size_schedule=("7:9", "19:3"), num_workers=2)
+    stream = StepStream(data, config, seed=3, rank=ranks - 1, ranks=ranks)
+    steps, total = iter(stream), 3 * stream.plan.steps_per_epoch
+    assert next(stream._blocks()) == (0, 7)
+    assert [tensors(next(steps)) for _ in range(total)] == [tensors(stream.batches(s)) for s in range(total)]
+
+
+def test_the_error_of_a_row_comes_with_its_step(pack: Callable) -> None:
+    rows = [[([5, 6, 400 if i == 4 else 7], [0])] for i in range(6)]
+    for workers in (0, 1):
+        config = DataConfig(batch_rows=1, order="sequential", num_workers=workers)
+        steps = iter(StepStream(PackedSet.open(pack(rows, seq_len=16)), config, seed=0))
+        assert [b.rows.tolist() for _ in range(4) for b in next(steps)] == [[0], [1], [2], [3]]
+        with pytest.raises(IntegrityError, match="packed row 4 lies outside the vocabulary of 300"):
+            next(steps)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "said"),
+    [
+        ([([5, 6, 7, 8], [2, 1])], "twice, or labels that do not ascend"),
+        ([([5, 6, 7, 8], [1, 1])], "twice, or labels that do not ascend"),
+        ([([5, 6, 7, 8], [-1, 1])], "on padding or across two sequences"),
+        ([([5, 6, 7, 8], [3])], "on padding or across two sequences"),
+        ([([5, 6, 7, 8], [1]), ([5, 6], [0, 12])], "on padding or across two sequences"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused_by_row(pack: Callable, pieces: list, said: str) -> None:
+    good = [([5, 6, 7, 8], [1, 2])]
+    with pytest.raises(IntegrityError, match=f"packed row 1 has a label {said}"):
+        epoch(pack([good, pieces, good], seq_len=16))
 
 
 def test_a_workers_error_reaches_the_loop(pack: Callable) -> None:
