@@ -36,7 +36,7 @@ class PairConfig:
     dpo_loss: Literal["sigmoid", "sigmoid_norm"] = option(
         "sigmoid", "sigmoid_norm: log-probabilities a label token, so that long answers do not weigh more"
     )
-    reference: str = option("", "a model's folder or a manifest of train.reference; none: the model of --init")
+    reference: str = option("", "a model's folder, or what train.reference wrote; none: the model of --init")
 
     def __post_init__(self) -> None:
         if self.beta <= 0:
@@ -106,6 +106,8 @@ def main(argv: Sequence[str]) -> int:
     config = configured(DpoConfig, "train.dpo", __doc__, argv)
     data, place = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
     labels = usable(config.labels, config.loop)
+    if (place / "manifest.json").is_file() and not (place / "config.json").is_file():
+        place = place / "manifest.json"
     reference = stored(place, data) if place.is_file() else frozen(place, data, labels)
     return prepare(config, DpoLoss(config.pairs, reference, labels), data).run()
 

@@ -21,7 +21,7 @@ from train.model import CausalLM
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatesConfig:
-    """How they are computed; no value changes what they are."""
+    """How the loss is computed; no value changes what it is."""
 
     label_only: bool = option(
         True, "the last layer computes label positions alone; not with --compile, experts or tokens ahead"
@@ -37,7 +37,7 @@ class StatesConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChunkedConfig(StatesConfig):
-    """And how many logits there are at a time."""
+    """How the loss is computed; no value changes what it is."""
 
     loss_chunk: int = option(0, "labels whose logits are held at once, to save memory; 0: all of a micro-batch")
 

@@ -55,7 +55,8 @@ def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def stored(pair_manifest: Path, start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reference")
-    assert reference.main(["--manifest", str(pair_manifest), "--model", str(start), "--output", str(out)]) == 0
+    what = ["--manifest", str(pair_manifest), "--model", str(start), "--dtype", "fp32"]
+    assert reference.main([*what, "--output", str(out)]) == 0
     return out / "manifest.json"
 
 
@@ -138,6 +139,16 @@ def test_a_stored_reference_trains_as_one_in_memory(
     kept = run(pair_manifest, start, tmp_path / "kept", "--reference", str(stored), "--steps", "5")
     live = run(pair_manifest, start, tmp_path / "live", "--steps", "5")
     assert [r["loss"] for r in kept] == pytest.approx([r["loss"] for r in live], abs=1e-5)
+
+
+def test_a_stored_reference_is_in_the_trainings_precision(pair_manifest: Path, start: Path, tmp_path: Path) -> None:
+    """So the first step, of a model that is the reference, has no margin also in half precision."""
+    what = ["--manifest", str(pair_manifest), "--model", str(start), "--output", str(tmp_path / "ref")]
+    assert reference.main([*what, "--dtype", "bf16"]) == 0
+    for place in (tmp_path / "ref", tmp_path / "ref" / "manifest.json"):
+        out = tmp_path / f"run {place.name}"
+        records = run(pair_manifest, start, out, "--reference", str(place), "--steps", "1", "--dtype", "bf16")
+        assert records[0]["reward_margin"] == pytest.approx(0, abs=1e-6)
 
 
 def test_a_preference_run_resumes_exactly(pair_manifest: Path, start: Path, stored: Path, tmp_path: Path) -> None:
