@@ -7,14 +7,13 @@ The loss of a label is alpha * CE + (1 - alpha) * T^2 * KL(teacher || student), 
 are compared too, MSE + (1 - cosine), through a projection where the widths differ; it is trained and saved beside the
 student, and is no part of it.
 
-Shapes: N flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
+Shapes: B rows, T positions, N real tokens, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -23,12 +22,13 @@ from torch import Tensor, nn
 from datakit.config import option, section
 from datakit.errors import ConfigError, ModelError, UsageError
 from train import checkpoint, flags, lora
-from train.attention import grouped_attention
 from train.data import Batch, Mixture
+from train.device import usable_device
+from train.labels import StatesConfig, label_states, usable
 from train.loop import LossSum
-from train.loss import gathered
+from train.loss import chunked_sum
 from train.model import CausalLM
-from train.start import RunConfig, check_fits, configured, make_model, open_data, prepare, usable_device
+from train.start import RunConfig, check_fits, configured, make_model, open_data, prepare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,7 +39,6 @@ class TeacherConfig:
     alpha: float = option(0.5, "weight of the labels' cross-entropy; the rest is the divergence from the teacher")
     temperature: float = option(1.5, "both distributions are flattened by this before they are compared")
     hidden_weight: float = option(0.0, "weight of the hidden states' distance, at every real token; 0: not compared")
-    label_only: bool = option(True, "the last layer computes label positions alone; not with --hidden-weight")
     loss_chunk: int = option(512, "labels whose logits, the student's and the teacher's, are held at once")
 
     def __post_init__(self) -> None:
@@ -54,6 +53,7 @@ class DistillConfig(RunConfig):
     """A training run with a teacher."""
 
     distill: TeacherConfig = section(TeacherConfig)
+    labels: StatesConfig = section(StatesConfig)
 
     def __post_init__(self) -> None:
         RunConfig.__post_init__(self)
@@ -78,40 +78,11 @@ def hidden_distance(student_ND: Tensor, teacher_ND: Tensor) -> Tensor:
     return (a_ND - b_ND).square().mean(-1).sum() + (1 - F.cosine_similarity(a_ND, b_ND, dim=-1)).sum()
 
 
-ChunkLoss = Callable[[Tensor, Tensor, slice], tuple[Tensor, Tensor]]
-"""Hidden states (C, D), the head's weight and the chunk's place among the labels -> a loss, and sums to log."""
-
-
-class _Chunked(torch.autograd.Function):
-    """A sum over labels, each chunk's gradients taken while its logits are there (Liger: Hsu et al., 2024)."""
-
-    @staticmethod
-    def forward(ctx: Any, hidden_LD: Tensor, weight_VD: Tensor, loss: ChunkLoss, chunk: int) -> tuple[Tensor, Tensor]:
-        grad_LD, grad_VD = torch.empty_like(hidden_LD), torch.zeros_like(weight_VD, dtype=torch.float32)
-        total, logged = hidden_LD.new_zeros((), dtype=torch.float32), hidden_LD.new_zeros(2, dtype=torch.float32)
-        for begin in range(0, len(hidden_LD), chunk):
-            part = slice(begin, begin + chunk)
-            with torch.enable_grad():
-                hidden_CD, weight = (x.detach().requires_grad_() for x in (hidden_LD[part], weight_VD))
-                value, sums = loss(hidden_CD, weight, part)
-            grad_LD[part], grad = torch.autograd.grad(value, (hidden_CD, weight))
-            grad_VD += grad
-            total, logged = total + value.detach(), logged + sums.detach()
-        ctx.save_for_backward(grad_LD, grad_VD.to(weight_VD.dtype))
-        ctx.mark_non_differentiable(logged)
-        return total, logged
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        grad_LD, grad_VD = (g * grads[0].to(g.dtype) for g in ctx.saved_tensors)
-        return grad_LD, grad_VD, None, None
-
-
 class DistillLoss:
     """The objective: (loss_sum, label tokens), with cross-entropy, divergence and hidden distance a label token."""
 
-    def __init__(self, config: TeacherConfig, teacher: CausalLM) -> None:
-        self.config, self.teacher = config, teacher
+    def __init__(self, config: TeacherConfig, teacher: CausalLM, states: StatesConfig | None = None) -> None:
+        self.config, self.teacher, self.states = config, teacher, states or StatesConfig()
         self.labels_per_token = 1.0
         """Of the whole step: what makes a sum over tokens, divided by labels, a mean over tokens."""
 
@@ -121,42 +92,32 @@ class DistillLoss:
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the batch's labels."""
-        everywhere = bool(self.config.hidden_weight)
+        everywhere, attend = bool(self.config.hidden_weight), self.states.attend(batch)
         with torch.no_grad():
-            taught_LD, taught_ND = self._hidden(self.teacher, batch, everywhere)
-        hidden_LD, hidden_ND = self._hidden(model, batch, everywhere)
+            taught_LD, taught_BTD = label_states(self.teacher, batch, self.states, attend, everywhere)
+        hidden_LD, hidden_BTD = label_states(model, batch, self.states, attend, everywhere)
         loss_sum, sums = self._labels(model, hidden_LD, taught_LD, batch.counted[1])
         logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
-        if hidden_ND is not None and taught_ND is not None:
-            distance = hidden_distance(_projected(model, hidden_ND), taught_ND) * self.labels_per_token
+        if everywhere and hidden_BTD is not None and taught_BTD is not None:
+            student_ND, teacher_ND = (x.flatten(0, 1)[batch.segments.tokens_N] for x in (hidden_BTD, taught_BTD))
+            distance = hidden_distance(_projected(model, student_ND), teacher_ND) * self.labels_per_token
             loss_sum, logged["hidden"] = loss_sum + self.config.hidden_weight * distance, distance.detach()
         return LossSum(loss_sum, batch.labels, logged)
-
-    def _hidden(self, model: CausalLM, batch: Batch, everywhere: bool) -> tuple[Tensor, Tensor | None]:
-        """Hidden states at the labels, and with `everywhere` at the real tokens."""
-        attend, where = grouped_attention(batch.segments), (batch.ids_BT, batch.segments.positions_BT)
-        if self.config.label_only and not everywhere:
-            return model.hidden_at(*where, attend, batch.label_pos_L)[: batch.labels], None
-        hidden_BTD = model(*where, attend)
-        hidden_ND = hidden_BTD.flatten(0, 1)[batch.segments.tokens_N] if everywhere else None
-        return gathered(hidden_BTD, batch.counted[0]), hidden_ND
 
     def _labels(
         self, model: CausalLM, hidden_LD: Tensor, taught_LD: Tensor, targets_L: Tensor
     ) -> tuple[Tensor, Tensor]:
         alpha, head = self.config.alpha, self.teacher.lm_head
 
-        def chunk_loss(hidden_CD: Tensor, weight_VD: Tensor, part: slice) -> tuple[Tensor, Tensor]:
+        def both(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
             teacher_CV = head(taught_LD[part]).float()
-            logits_CV = torch.func.functional_call(model.lm_head, {"weight": weight_VD}, (hidden_CD,)).float()
-            ce, kl = label_losses(logits_CV, teacher_CV, targets_L[part], self.config)
-            return alpha * ce + (1 - alpha) * kl, torch.stack((ce, kl))
+            with torch.enable_grad():
+                ce, kl = label_losses(logits_CV.requires_grad_(), teacher_CV, targets_L[part], self.config)
+                loss = alpha * ce + (1 - alpha) * kl
+            (slope_CV,) = torch.autograd.grad(loss, logits_CV)
+            return loss.detach(), torch.stack((ce, kl)).detach(), slope_CV
 
-        weight_VD = model.lm_head.weight.to(hidden_LD.dtype)
-        found: tuple[Tensor, Tensor] = _Chunked.apply(  # type: ignore[no-untyped-call]
-            hidden_LD, weight_VD, chunk_loss, self.config.loss_chunk
-        )
-        return found
+        return chunked_sum(hidden_LD, model.lm_head, self.config.loss_chunk, both)
 
 
 def _projected(model: CausalLM, hidden_ND: Tensor) -> Tensor:
@@ -193,13 +154,13 @@ def with_projection(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM
 def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
     config = configured(DistillConfig, "train.distill", __doc__, argv)
-    data = open_data(config)
+    states, data = usable(config.labels, config.loop), open_data(config)
     student = make_model(config, data)
     teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
     if config.distill.hidden_weight:
         student = with_projection(student, teacher, config.loop.seed)
     teacher = teacher.to(usable_device(config.loop.device))
-    return prepare(config, DistillLoss(config.distill, teacher), data, student).run()
+    return prepare(config, DistillLoss(config.distill, teacher, states), data, student).run()
 
 
 if __name__ == "__main__":

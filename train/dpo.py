@@ -10,7 +10,7 @@ Shapes: B rows, P = B/2 pairs, L labels.
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -20,12 +20,11 @@ from torch import Tensor
 from datakit.config import option, section
 from datakit.errors import ConfigError, UsageError
 from train import checkpoint, flags
-from train.attention import grouped_attention
 from train.data import Batch
+from train.labels import ChunkedConfig, usable
 from train.loop import LossSum
-from train.loss import row_log_probs
 from train.model import CausalLM
-from train.reference import frozen, stored
+from train.reference import frozen, log_probs, stored
 from train.start import RunConfig, configured, open_data, prepare
 
 
@@ -37,7 +36,7 @@ class PairConfig:
     dpo_loss: Literal["sigmoid", "sigmoid_norm"] = option(
         "sigmoid", "sigmoid_norm: log-probabilities a label token, so that long answers do not weigh more"
     )
-    reference: str = option("", "a model's folder or a manifest of train.reference; none: the model of --init")
+    reference: str = option("", "a model's folder, or what train.reference wrote; none: the model of --init")
 
     def __post_init__(self) -> None:
         if self.beta <= 0:
@@ -52,6 +51,7 @@ class DpoConfig(RunConfig):
     trained_rate: ClassVar[float] = 1e-6
     """Pairs are soon told apart, and fluency is soon lost: a tenth of fine-tuning's."""
     pairs: PairConfig = section(PairConfig)
+    labels: ChunkedConfig = section(ChunkedConfig)
 
     def __post_init__(self) -> None:
         RunConfig.__post_init__(self)
@@ -84,12 +84,12 @@ class DpoLoss:
 
     config: PairConfig
     reference: Reference
+    labels: ChunkedConfig = field(default_factory=ChunkedConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the batch's pairs."""
         rows = len(batch.rows)
-        hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-        policy_B, labels_B = row_log_probs(hidden_BTD, model.lm_head, *batch.counted)
+        policy_B, labels_B = log_probs(model, batch, self.labels)
         losses_P, rewards_P2 = pair_losses(policy_B[:rows], self.reference(batch), labels_B[:rows], self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {
@@ -105,8 +105,11 @@ def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, "train.dpo", __doc__, argv)
     data, place = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
-    reference = stored(place, data) if place.is_file() else frozen(place, data)
-    return prepare(config, DpoLoss(config.pairs, reference), data).run()
+    labels = usable(config.labels, config.loop)
+    if (place / "manifest.json").is_file() and not (place / "config.json").is_file():
+        place = place / "manifest.json"
+    reference = stored(place, data) if place.is_file() else frozen(place, data, labels)
+    return prepare(config, DpoLoss(config.pairs, reference, labels), data).run()
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train import checkpoint, flags, lora
 from train.data import DataConfig, PackedSet
+from train.device import usable_device
 from train.loop import precision
 from train.scores import Score, evaluate, total
-from train.start import check_fits, usable_device
+from train.start import check_fits
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ def given(config: type, prog: str, about: str, argv: Sequence[str]) -> dict[str,
 
     Exits with 2 and a message for an unknown flag or a value of the wrong type, and with 0 after `--help`.
     """
-    parser = argparse.ArgumentParser(prog=prog, description=about, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False)
     places: dict[str, tuple[str, ...]] = {}
     _add(parser, config, (), places)
     values = vars(parser.parse_args([_dashed(a) for a in argv]))
@@ -52,6 +52,9 @@ def _dashed(argument: str) -> str:
 def _add(
     parser: argparse.ArgumentParser, config: type, section: tuple[str, ...], places: dict[str, tuple[str, ...]]
 ) -> None:
+    """Add a flag for each field; those of a section stand under its docstring's first line."""
+    title = (config.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
+    group = parser.add_argument_group(title) if section else parser
     for o in options(config):
         if o.nested:
             _add(parser, o.nested, (*section, o.name), places)
@@ -60,12 +63,19 @@ def _add(
         places[o.name] = (*section, o.name)
         flag, about = f"--{o.name.replace('_', '-')}", f"{o.help} [{_shown(o.default)}]".replace("%", "%%")
         if o.type is bool:
-            parser.add_argument(flag, help=about, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
+            group.add_argument(flag, help=about, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
         else:
-            metavar = "|".join(o.choices) or o.name.upper()
-            action = _Joined if _many(o.type) else "store"
-            kind = _parser(o, flag)
-            parser.add_argument(flag, help=about, metavar=metavar, type=kind, default=argparse.SUPPRESS, action=action)
+            action, kind = _Joined if _many(o.type) else "store", _parser(o, flag)
+            shown = "|".join(o.choices) or _kind(o.type)
+            group.add_argument(flag, help=about, metavar=shown, type=kind, default=argparse.SUPPRESS, action=action)
+
+
+def _kind(value: Any) -> str:
+    """What a flag's value is, as `--help` shows it."""
+    parts = [_kind(part) for part in get_args(value) if part is not Ellipsis]
+    if get_origin(value) is tuple:
+        return f"{parts[0]},..."
+    return {int: "N", float: "X"}.get(value, "TEXT") if not parts else parts[-1]
 
 
 def _many(kind: Any) -> bool:

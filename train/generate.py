@@ -19,9 +19,9 @@ from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, lora
+from train.device import usable_device
 from train.model import CausalLM
 from train.sample import SampleConfig, TextStream, generate
-from train.start import usable_device
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,6 +29,7 @@ class GenerateConfig:
     """What to say, to whom."""
 
     checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
+    tokenizer: str = option("", "tokenizer.json or a folder with one, if it does not lie with the model")
     prompt: str = option("", "what the user says; of a model of plain text, how the text begins")
     chat: bool = option(False, "talk in the terminal; /reset forgets what was said, /quit ends")
     input: str = option("", 'JSONL of many prompts, a line each: {"prompt": ...} or {"messages": [...]}')
@@ -74,7 +75,7 @@ class Speaker:
         device = usable_device(config.device)
         if config.threads:
             torch.set_num_threads(config.threads)
-        model, tokenizer, state = load(Path(config.checkpoint))
+        model, tokenizer, state = load(Path(config.checkpoint), Path(config.tokenizer or config.checkpoint))
         plain = config.plain or state.get("task") == "pretrain"
         if plain and config.chat:
             raise UsageError(f"{config.checkpoint}: a model of plain text has no turns to take; use --prompt")
@@ -134,14 +135,16 @@ class Speaker:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
-def load(folder: Path) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
+def load(folder: Path, tokenizer_place: Path | None = None) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
     """Model, tokenizer and state.json (empty if there is none) of a folder, checked against each other.
 
     Raises:
         ModelError: no model there, or tokenizer files that are not those of the training.
     """
-    folder = checkpoint.newest_of_run(folder)
-    tokenizer = ChatTokenizer.load(folder)
+    if not folder.is_dir():
+        raise ModelError(f"{folder}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
+    folder, tokenizer_place = (checkpoint.newest_of_run(place) for place in (folder, tokenizer_place or folder))
+    tokenizer = ChatTokenizer.load(tokenizer_place)
     try:
         state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -150,8 +153,8 @@ def load(folder: Path) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
     for name, found in (("sha256", tokenizer.sha256), ("chat_template_sha256", tokenizer.template_sha256)):
         if trained.get(name, found) != found:
             raise ModelError(
-                f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files there give {found}; "
-                f"put back tokenizer.json and tokenizer_config.json as they were in training"
+                f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files in {tokenizer_place} "
+                f"give {found}; put back tokenizer.json and tokenizer_config.json as they were in training"
             )
     model = lora.read(folder).eval()
     if tokenizer.vocab_size > model.config.vocab_size:
@@ -196,15 +199,17 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
 def chat(speaker: Speaker) -> None:
     """A conversation with whoever types, until the end of what they have to say."""
     messages: list[dict[str, Any]] = []
+    sign = "> " if sys.stdin.isatty() else ""
     with contextlib.suppress(EOFError, KeyboardInterrupt):
-        while (said := input("> ").strip()) != "/quit":
+        while (said := input(sign).strip()) != "/quit":
             if said == "/reset":
                 messages = []
                 continue
             if said:
                 messages.append({"role": "user", "content": said})
                 messages.append({"role": "assistant", "content": _said(speaker, messages)})
-    print()
+    if sign:
+        print()
 
 
 def _said(speaker: Speaker, messages: list[dict[str, Any]]) -> str:

@@ -3,11 +3,13 @@
 Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from train.attention import move_rows
 
@@ -29,46 +31,59 @@ def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Te
 
 
 def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int) -> tuple[Tensor, int]:
-    """`head_loss` with the logits of `chunk` labels at a time, never of all.
+    """`head_loss` with the logits of `chunk` labels at a time, never of all."""
+
+    def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
+        logp_CV, targets_C1 = logits_CV.log_softmax(-1), targets_L[part, None]
+        loss = -logp_CV.gather(1, targets_C1).sum()
+        minus_one_C1 = -torch.ones_like(targets_C1, dtype=torch.float32)
+        return loss, loss, logp_CV.exp_().scatter_add_(1, targets_C1, minus_one_C1)
+
+    return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0], len(targets_L)
+
+
+Slopes = Callable[[Tensor, slice], tuple[Tensor, Tensor, Tensor]]
+"""Logits (C, V) in fp32 and their place among the labels -> a summed loss, what to log, the loss's gradient (C, V)."""
+
+
+def chunked_sum(hidden_LD: Tensor, head: nn.Linear, chunk: int, slopes: Slopes) -> tuple[Tensor, Tensor]:
+    """A loss summed over labels, and what it logs, with the logits of `chunk` labels at a time.
 
     Each chunk's gradients are taken while its logits are there, so nothing is computed twice (Liger: Hsu et al.,
     2024); the head has no bias, but its logits may have a soft cap.
     """
     weight_VD, softcap = head.weight.to(hidden_LD.dtype), float(getattr(head, "softcap", 0.0))
-    total: Tensor = _Chunked.apply(hidden_LD, weight_VD, targets_L, chunk, softcap)  # type: ignore[no-untyped-call]
-    return total, len(targets_L)
+    found: tuple[Tensor, Tensor] = _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
+    return found
 
 
 class _Chunked(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, chunk: int, softcap: float
-    ) -> Tensor:
+        ctx: Any, hidden_LD: Tensor, weight_VD: Tensor, softcap: float, chunk: int, slopes: Slopes
+    ) -> tuple[Tensor, Tensor]:
         needs_hidden, needs_weight = ctx.needs_input_grad[:2]
         grad_LD = torch.empty_like(hidden_LD) if needs_hidden else None
         grad_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_weight else None
-        total = hidden_LD.new_zeros((), dtype=torch.float32)
+        total, logged = hidden_LD.new_zeros((), dtype=torch.float32), torch.zeros((), device=hidden_LD.device)
         with torch.autocast(hidden_LD.device.type, enabled=False):
-            for begin in range(0, len(targets_L), chunk):
+            for begin in range(0, len(hidden_LD), chunk):
                 part = slice(begin, begin + chunk)
-                hidden_CD, targets_C1 = hidden_LD[part], targets_L[part, None]
-                logits_CV = (hidden_CD @ weight_VD.T).float()
+                logits_CV = (hidden_LD[part] @ weight_VD.T).float()
                 if softcap:
                     logits_CV = logits_CV.div_(softcap).tanh_().mul_(softcap)
-                logp_CV = logits_CV.log_softmax(-1)
-                total -= logp_CV.gather(1, targets_C1).sum()
-                if not (needs_hidden or needs_weight):
-                    continue
-                slope_CV = logp_CV.exp_().scatter_add_(1, targets_C1, -torch.ones_like(targets_C1, dtype=torch.float32))
+                loss, sums, slope_CV = slopes(logits_CV, part)
+                total, logged = total + loss, logged + sums
                 if softcap:
                     slope_CV *= 1 - (logits_CV / softcap).square_()
                 slope_CV = slope_CV.to(hidden_LD.dtype)
                 if grad_LD is not None:
                     torch.mm(slope_CV, weight_VD, out=grad_LD[part])
                 if grad_VD is not None:
-                    grad_VD += slope_CV.T @ hidden_CD
+                    grad_VD += slope_CV.T @ hidden_LD[part]
         ctx.save_for_backward(grad_LD, None if grad_VD is None else grad_VD.to(weight_VD.dtype))
-        return total
+        ctx.mark_non_differentiable(logged)
+        return total, logged
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
@@ -83,15 +98,24 @@ def gathered(hidden_BTD: Tensor, label_pos_L: Tensor) -> Tensor:
     return move_rows(hidden_BTD.flatten(0, 1), label_pos_L, rows_L, labels)
 
 
-def row_log_probs(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, Tensor]:
+def row_log_probs(
+    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
+) -> tuple[Tensor, Tensor]:
     """Of each row, the log-probability of its labels given what comes before (fp32), and how many they are (int64).
 
-    The arguments are those of `sparse_loss`; both results are (B,), zero for a row without labels.
+    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. With `chunk`, the logits
+    of so many labels are there at a time, and are computed again for the gradients, which hang on the whole rows.
     """
-    rows_B, row_L = hidden_BTD.shape[0], label_pos_L // hidden_BTD.shape[1]
-    logits_LV = head(gathered(hidden_BTD, label_pos_L))
-    losses_L = F.cross_entropy(logits_LV.float(), targets_L, reduction="none")
-    return losses_L.new_zeros(rows_B).index_add(0, row_L, -losses_L), torch.bincount(row_L, minlength=rows_B)
+
+    def losses(hidden_CD: Tensor, targets_C: Tensor) -> Tensor:
+        return F.cross_entropy(head(hidden_CD).float(), targets_C, reduction="none")
+
+    if chunk and len(targets_L):
+        parts = zip(torch.split(hidden_LD, chunk), torch.split(targets_L, chunk), strict=True)
+        losses_L = torch.cat([checkpoint(losses, *part, use_reentrant=False) for part in parts])
+    else:
+        losses_L = losses(hidden_LD, targets_L)
+    return losses_L.new_zeros(rows).index_add(0, row_L, -losses_L), torch.bincount(row_L, minlength=rows)
 
 
 def dense_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:

@@ -300,6 +300,11 @@ class CausalLM(nn.Module):
         self.config = replace(self.config, tied_embeddings=False)
         return weight
 
+    def leave_out_ahead(self) -> None:
+        """Go on without the layers for tokens ahead."""
+        self.ahead = nn.ModuleList()
+        self.config = replace(self.config, options=replace(self.config.options, mtp_depth=0))
+
     def num_parameters(self) -> int:
         """Parameters, a tied matrix counted once."""
         return sum(p.numel() for p in self.parameters())

@@ -97,6 +97,7 @@ def draw(runs: Sequence[Path], places: Sequence[Path]) -> None:
     speed.set_ylim(bottom=0)
     speed.set_xlabel("step")
     for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(place, dpi=130)
 
 
@@ -107,7 +108,6 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--output", type=Path, help="where the pictures go, without the suffix [plot in the first run]")
     options = parser.parse_args(argv)
     target = options.output or options.runs[0] / "plot"
-    target.parent.mkdir(parents=True, exist_ok=True)
     places = [target.with_name(f"{target.name}.{kind}") for kind in ("png", "svg")]
     draw(options.runs, places)
     print("\n".join(map(str, places)))

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,11 +24,14 @@ from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save
 from train import checkpoint, flags, hf, lora
-from train.attention import grouped_attention
 from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream
+from train.device import usable_device
+from train.labels import ChunkedConfig, label_states
+from train.loop import precision
 from train.loss import row_log_probs
 from train.model import CausalLM
-from train.start import check_fits, usable_device
+from train.precision import AUTOCAST
+from train.start import check_fits
 
 SHARD = "kept/log_probs.npy"
 
@@ -40,6 +44,7 @@ class ReferenceConfig:
     model: str = option("", "Hugging Face folder or checkpoint of the reference")
     output: str = option("", "folder for the result")
     batch_rows: int = option(8, "packed rows that pass through the model at once, an even number")
+    dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic, best the training's; auto: bf16 where fast")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
 
@@ -50,26 +55,27 @@ class ReferenceConfig:
             raise ConfigError("batch_rows must be even and at least 2, threads 0 or more")
 
 
-def frozen(folder: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
+def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None = None) -> Callable[[Batch], Tensor]:
     """The model in `folder` as reference: (2P,) log-probabilities of a batch's real rows, computed each time.
 
     Raises:
         ModelError: it cannot be read, or does not fit the data.
     """
-    model = lora.read(folder).requires_grad_(False)
+    model, how = lora.read(folder).requires_grad_(False), labels or ChunkedConfig()
     check_fits(folder, model, data)
 
     def reference(batch: Batch) -> Tensor:
         with torch.no_grad():
-            return log_probs(model.to(batch.ids_BT.device), batch)
+            return log_probs(model.to(batch.ids_BT.device), batch, how)[0][: len(batch.rows)]
 
     return reference
 
 
-def log_probs(model: CausalLM, batch: Batch) -> Tensor:
-    """Log-probabilities of the labels of each real row."""
-    hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return row_log_probs(hidden_BTD, model.lm_head, *batch.counted)[0][: len(batch.rows)]
+def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of the labels of each row, (B,), and how many they are."""
+    hidden_LD, _ = label_states(model, batch, labels, labels.attend(batch))
+    (rows, width), (label_pos_L, targets_L) = batch.ids_BT.shape, batch.counted
+    return row_log_probs(hidden_LD, model.lm_head, targets_L, label_pos_L // width, rows, labels.loss_chunk)
 
 
 def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
@@ -91,7 +97,8 @@ def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tenso
     if not file.is_file() or sha256_file(file) != shard.sha256:
         raise IntegrityError(f"{file}: missing or damaged; expected sha256 {shard.sha256}. Run train.reference again")
     known = torch.from_numpy(np.load(file)).flatten()
-    print(f"[train] reference: model {found.facts['model_sha256'][:12]}, by {manifest}", flush=True)
+    model, dtype = found.facts["model_sha256"][:12], found.config["dtype"]
+    print(f"[train] reference: model {model} in {dtype}, by {manifest}", flush=True)
     return lambda batch: known[torch.from_numpy(batch.rows)].to(batch.ids_BT.device)
 
 
@@ -105,6 +112,7 @@ def write(config: ReferenceConfig) -> Path:
     device = usable_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
+    half = precision(config.dtype, device)
     data, folder = PackedSet.open(Path(config.manifest)), checkpoint.newest_of_run(Path(config.model))
     if data.packed.header.rows_per_unit != 2:
         raise ManifestError(f"{data.manifest}: expected preference pairs, found task {data.packed.header.task!r}")
@@ -115,25 +123,28 @@ def write(config: ReferenceConfig) -> Path:
     steps = iter(stream)
     for _ in range(stream.plan.steps_per_epoch):
         for batch in next(steps):
-            found[batch.rows] = log_probs(model, batch.to(device)).float().cpu().numpy()
+            with torch.autocast(device.type, AUTOCAST.get(half), enabled=half in AUTOCAST):
+                probs_B = log_probs(model, batch.to(device), ChunkedConfig())[0]
+            found[batch.rows] = probs_B[: len(batch.rows)].float().cpu().numpy()
     if not np.isfinite(found).all():
         raise IntegrityError(
             f"{folder}: log-probability of packed row {int(np.isfinite(found).argmin())} is not finite"
         )
-    return _saved(config, data, hf.fingerprint(folder), found.reshape(-1, 2))
+    return _saved(config, data, half, hf.fingerprint(folder), found.reshape(-1, 2))
 
 
-def _saved(config: ReferenceConfig, data: PackedSet, model_sha256: str, found_P2: np.ndarray) -> Path:
+def _saved(config: ReferenceConfig, data: PackedSet, dtype: str, model_sha256: str, found_P2: np.ndarray) -> Path:
     out = Path(config.output)
     (out / SHARD).parent.mkdir(parents=True, exist_ok=True)
     np.save(out / SHARD, found_P2)
     parent = {"manifest": "pack", "version": data.version, "sha256": sha256_file(data.manifest)}
-    values = {"model_sha256": model_sha256, "pairs": data.version, "batch_rows": config.batch_rows}
+    made = {"batch_rows": config.batch_rows, "dtype": dtype}
+    values = {"model_sha256": model_sha256, "pairs": data.version} | made
     shard = Shard(SHARD, len(found_P2), (out / SHARD).stat().st_size, sha256_file(out / SHARD))
     before = load(data.manifest)
     manifest = Manifest(
         dataset=before.dataset, kind="log_probs", stage="reference", key=digest(values), parents=(parent,),
-        config={"batch_rows": config.batch_rows}, code=before.code, shards=(shard,),
+        config=made, code=before.code, shards=(shard,),
         ledger=Ledger(Count(into=len(found_P2), kept=len(found_P2))), facts={"model_sha256": model_sha256},
     )  # fmt: skip
     lay = os.path.relpath(data.manifest.resolve(), out.resolve())

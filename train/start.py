@@ -15,7 +15,8 @@ from datakit.pack.chat import ChatTokenizer
 from train import checkpoint, flags, hf, lora, untie
 from train.average import WeightAverage
 from train.data import DataConfig, Mixture, PackedSet, StepStream
-from train.distributed import Ranks, RanksConfig, local_device
+from train.device import limit_memory, usable_device
+from train.distributed import Ranks, RanksConfig
 from train.loop import LoopConfig, Loss, Trainer, precision
 from train.lora import Adapters, LoraConfig
 from train.mlp import MoeConfig
@@ -38,6 +39,8 @@ class RunConfig:
     """Neighbouring rows that the objective needs together."""
     trained_rate: ClassVar[float] = 1e-5
     """Peak learning rate for trained weights where the user named none; minimind's for fine-tuning."""
+    trains_ahead: ClassVar[bool] = False
+    """Whether the objective has a loss for the tokens ahead of the next."""
 
     manifest: str | tuple[str, ...] = option(
         "", "the pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
@@ -65,6 +68,10 @@ class RunConfig:
         if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
             raise UsageError(
                 "options of the model are for random weights: the one of --init has its own in config.json"
+            )
+        if self.options.mtp_depth and not self.trains_ahead:
+            raise ConfigError(
+                "mtp_depth: this objective has no loss for tokens ahead; train.pretrain and train.sft have"
             )
         if self.lora.lora_rank and not self.init:
             raise UsageError("name the model that adapters are trained for with --init: random weights need training")
@@ -147,6 +154,9 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
     model = model or _dealt(config, data, ranks)
+    if model.ahead and not config.trains_ahead:
+        print("[train] note: this objective has no loss for tokens ahead; the layers for them are left out", flush=True)
+        model.leave_out_ahead()
     adapters = _adapters(config, model)
     model = _placed(config, model, ranks)
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
@@ -333,40 +343,6 @@ def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> No
                 f"{place} was trained with {name} {was!r}, and this run has {now!r}: resume with the same, or start "
                 f"another run from its weights with --init {place} and another --out"
             )
-
-
-def usable_device(name: str) -> torch.device:
-    """The device of a name; `auto` is cuda where there is one.
-
-    Raises:
-        ConfigError: there is no such device here.
-    """
-    try:
-        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
-        device = local_device(device)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as e:
-        raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
-    return device
-
-
-def limit_memory(device: torch.device, gib: float) -> None:
-    """Let allocations beyond a limit fail with a message, before the machine or its other users run out.
-
-    Raises:
-        ConfigError: this system has no such limit.
-    """
-    limit = int(gib * (1 << 30))
-    if device.type == "cuda":
-        total = torch.cuda.get_device_properties(device).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), device)
-        return
-    try:
-        import resource  # not on every system
-
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    except (ImportError, ValueError, OSError) as e:
-        raise ConfigError(f"--memory-limit {gib}: cannot be set here ({e})") from None
 
 
 def _opening(config: RunConfig, trainer: Trainer) -> str:

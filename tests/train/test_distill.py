@@ -10,12 +10,14 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from safetensors.torch import load_file
 
-from datakit.errors import ModelError, UsageError
+from datakit.errors import ConfigError, ModelError, UsageError
 from train import distill, sft
 from train.attention import masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream
 from train.distill import DistillLoss, TeacherConfig, with_projection
+from train.labels import StatesConfig
 from train.model import PRESETS, CausalLM
+from train.options import ModelOptions
 
 SMALL = replace(PRESETS["tiny"], vocab_size=300, hidden_size=32, num_layers=2, head_dim=8, intermediate_size=48)
 
@@ -63,17 +65,18 @@ def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
     "values",
     [
         {"loss_chunk": 7},
-        {"label_only": False, "temperature": 3.0, "alpha": 0.2},
+        {"temperature": 3.0, "alpha": 0.2},
         {"alpha": 0.0},
         {"hidden_weight": 0.3},
     ],
 )
-def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict) -> None:
+@pytest.mark.parametrize("states", [StatesConfig(), StatesConfig(label_only=False, attention="masked")])
+def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict, states: StatesConfig) -> None:
     config = TeacherConfig(teacher="-", **values)
     student, teacher = made(0), made(1, hidden_size=48, head_dim=12).requires_grad_(False)
     student = with_projection(student, teacher, 0) if config.hidden_weight else student
     expected = dense(student, teacher, batch, config)
-    objective = DistillLoss(config, teacher)
+    objective = DistillLoss(config, teacher, states)
     objective.begin(len(batch.targets_L), batch.real_tokens)
     found, count, logged = objective(student, batch)
     assert count == len(batch.targets_L)
@@ -90,6 +93,14 @@ def test_a_teacher_that_is_the_student_has_nothing_to_teach(batch: Batch) -> Non
     loss_sum, _, logged = objective(student, batch)
     assert float(loss_sum.detach()) == pytest.approx(0, abs=1e-3)
     assert float(logged["hidden"]) == pytest.approx(0, abs=1e-3)
+
+
+def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None:
+    config = TeacherConfig(teacher="-", loss_chunk=16)
+    student, teacher = made(0, options=ModelOptions(logit_softcap=2.0)), made(1).requires_grad_(False)
+    ours = gradients(student, DistillLoss(config, teacher)(student, batch).loss_sum)
+    for name, grad in gradients(student, dense(student, teacher, batch, config)).items():
+        torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-4, msg=name)
 
 
 def test_never_more_than_a_chunk_of_logits_is_held(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,3 +181,8 @@ def test_a_teacher_of_another_vocabulary_or_tokenizer_is_refused(
         distill.main([*options, "--teacher", str(larger)])
     with pytest.raises(UsageError, match="--teacher"):
         distill.main(options)
+    plain = [*options[:2], "--out", str(tmp_path / "out"), "--preset", "tiny", "--teacher", str(narrow)]
+    with pytest.raises(ConfigError, match="mtp_depth: this objective has no loss for tokens ahead"):
+        distill.main([*plain, "--mtp-depth", "1"])
+    with pytest.raises(ConfigError, match="--attention varlen is a kernel for CUDA"):
+        distill.main([*plain, "--attention", "varlen"])

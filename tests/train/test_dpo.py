@@ -14,6 +14,7 @@ from train import dpo, flags, hf, reference, sft
 from train.attention import masked_attention
 from train.data import DataConfig, PackedSet, StepStream
 from train.dpo import DpoLoss, PairConfig, pair_losses
+from train.loss import row_log_probs
 from train.model import CausalLM
 
 BETA = 0.3
@@ -54,7 +55,8 @@ def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def stored(pair_manifest: Path, start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("reference")
-    assert reference.main(["--manifest", str(pair_manifest), "--model", str(start), "--output", str(out)]) == 0
+    what = ["--manifest", str(pair_manifest), "--model", str(start), "--dtype", "fp32"]
+    assert reference.main([*what, "--output", str(out)]) == 0
     return out / "manifest.json"
 
 
@@ -139,6 +141,16 @@ def test_a_stored_reference_trains_as_one_in_memory(
     assert [r["loss"] for r in kept] == pytest.approx([r["loss"] for r in live], abs=1e-5)
 
 
+def test_a_stored_reference_is_in_the_trainings_precision(pair_manifest: Path, start: Path, tmp_path: Path) -> None:
+    """So the first step, of a model that is the reference, has no margin also in half precision."""
+    what = ["--manifest", str(pair_manifest), "--model", str(start), "--output", str(tmp_path / "ref")]
+    assert reference.main([*what, "--dtype", "bf16"]) == 0
+    for place in (tmp_path / "ref", tmp_path / "ref" / "manifest.json"):
+        out = tmp_path / f"run {place.name}"
+        records = run(pair_manifest, start, out, "--reference", str(place), "--steps", "1", "--dtype", "bf16")
+        assert records[0]["reward_margin"] == pytest.approx(0, abs=1e-6)
+
+
 def test_a_preference_run_resumes_exactly(pair_manifest: Path, start: Path, stored: Path, tmp_path: Path) -> None:
     whole = run(pair_manifest, start, tmp_path / "whole", "--reference", str(stored), "--steps", "6")
     out = tmp_path / "cut"
@@ -155,6 +167,49 @@ def test_accumulation_over_pairs_changes_nothing(pair_manifest: Path, start: Pat
     for a, b in zip(whole, split, strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
         assert a["reward_margin"] == pytest.approx(b["reward_margin"], abs=1e-4)
+
+
+def test_how_hidden_states_and_logits_are_computed_changes_nothing(
+    pair_manifest: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the policy and of the reference; and the options do reach the model."""
+    plain = run(pair_manifest, start, tmp_path / "plain", "--steps", "4", "--no-label-only", "--attention", "masked")
+    seen: list[int] = []
+    whole = CausalLM.hidden_at
+    monkeypatch.setattr(CausalLM, "hidden_at", lambda model, *a: seen.append(len(a[-1])) or whole(model, *a))
+    lean = run(pair_manifest, start, tmp_path / "lean", "--steps", "4", "--loss-chunk", "5")
+    assert len(seen) == 8, "policy and reference, at each step"
+    for name in ("loss", "reward_margin", "grad_norm"):
+        assert [r[name] for r in lean] == pytest.approx(
+            [r[name] for r in plain], abs=1e-4 if name == "grad_norm" else 1e-5
+        )
+
+
+def test_the_logits_of_a_chunk_alone_are_there_at_a_time() -> None:
+    head, rows = torch.nn.Linear(8, 20, bias=False), torch.tensor([0, 0, 0, 1, 1, 3, 3])
+    hidden, targets, seen = torch.randn(7, 8, requires_grad=True), torch.arange(7), []
+    head.register_forward_hook(lambda m, x, y: seen.append(len(y)))
+    found = []
+    for chunk in (0, 3):
+        hidden.grad, head.weight.grad = None, None
+        log_probs, counts = row_log_probs(hidden, head, targets, rows, 4, chunk)
+        (log_probs * torch.tensor([1.0, -2.0, 5.0, 0.5])).sum().backward()  # rows that weigh unlike
+        found.append([log_probs, counts, hidden.grad, head.weight.grad])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+    assert seen[0] == 7 and max(seen[1:]) == 3 and found[0][1].tolist() == [3, 2, 0, 2]
+
+
+def test_layers_for_tokens_ahead_are_left_out_and_told(
+    manifest: Path, pair_manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    made = ["--preset", "tiny", "--steps", "1", "--mtp-depth", "1", "--out", str(tmp_path / "base")]
+    assert sft.main(["--manifest", str(manifest), *made]) == 0
+    run(pair_manifest, tmp_path / "base", tmp_path / "run", "--steps", "2")
+    assert "no loss for tokens ahead; the layers for them are left out" in capsys.readouterr().out
+    model = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000002")
+    assert len(model.ahead) == 0 and not hf.foreign(model.config)
+    assert dpo.main(["--resume", "--out", str(tmp_path / "run"), "--steps", "3"]) == 0
 
 
 def test_a_stored_reference_is_verified_and_names_its_model(stored: Path, start: Path) -> None:
@@ -183,6 +238,7 @@ def test_what_does_not_fit_is_refused(
     assert "train.pretrain" in said("--init", start, data=manifest)
     assert "multiple" in said("--init", start, "--batch-rows", "3")
     assert "beta must be positive" in said("--init", start, "--beta", "0")
+    assert "--attention flex is a kernel for CUDA" in said("--init", start, "--attention", "flex")
     assert "expected the manifest of train.reference" in said("--init", start, "--reference", pair_manifest)
     other = pack(pairs(5, 64, seed=1), seq_len=64, rows_per_unit=2)
     versions = [json.loads(p.read_text())["version"] for p in (pair_manifest, other)]

@@ -53,6 +53,7 @@ def test_what_is_no_run_is_refused(run: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(InputError, match=r"nowhere/metrics\.jsonl: cannot read it"):
         plot.main([str(tmp_path / "nowhere")])
+    assert not (tmp_path / "nowhere").exists()
     (run / "metrics.jsonl").write_text("")
     with pytest.raises(InputError, match="no step yet"):
         plot.main([str(run)])
