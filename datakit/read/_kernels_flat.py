@@ -6,7 +6,8 @@ What is taken here is what a parser would take, and nothing that parsers differ 
 import numpy as np
 from numba import njit
 
-from datakit.read._kernels import _has_equal
+from datakit.read._kernels import has_equal
+from datakit.text._kernels_words import encode
 
 _WORD = 8  # bytes looked at together
 _ONES, _HIGH, _SPACES = (np.uint64(0x0101010101010101 * n) for n in (1, 0x80, 0x20))
@@ -86,23 +87,6 @@ def _character(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _encode(code, out, at):  # type: ignore[no-untyped-def]
-    """Write a code point as UTF-8; returns one past it."""
-    if code < 0x80:
-        out[at] = code
-        return at + 1
-    if code < 0x800:
-        out[at], out[at + 1] = 0xC0 | code >> 6, 0x80 | code & 0x3F
-        return at + 2
-    if code < 0x10000:
-        out[at], out[at + 1], out[at + 2] = 0xE0 | code >> 12, 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
-        return at + 3
-    out[at], out[at + 1] = 0xF0 | code >> 18, 0x80 | code >> 12 & 0x3F
-    out[at + 2], out[at + 3] = 0x80 | code >> 6 & 0x3F, 0x80 | code & 0x3F
-    return at + 4
-
-
-@njit(cache=True, nogil=True)
 def _escape(data, i, end, out, at):  # type: ignore[no-untyped-def]
     """Write what the escape at i stands for; returns (one past it, one past what was written), -1 if it is none."""
     c = data[i + 1] if i + 1 < end else np.uint8(0)
@@ -121,7 +105,7 @@ def _escape(data, i, end, out, at):  # type: ignore[no-untyped-def]
         code = np.int64(-1)
     if code < 0:
         return np.int64(-1), at
-    return i + size, _encode(code, out, at)
+    return i + size, encode(code, out, at)
 
 
 @njit(cache=True, nogil=True)
@@ -292,7 +276,7 @@ def flat_records(data, starts, stops, names, outs, ends, hashes):  # type: ignor
             if data[i] != _COMMA:
                 return r
             i += 1
-        if i != end or seen != 1 or _has_equal(hashes[:members]):
+        if i != end or seen != 1 or has_equal(hashes[:members]):
             return r
         if at_other > ends[2, r]:
             others[at_other] = _CLOSE_BRACE
