@@ -16,7 +16,8 @@ ARRAY_SHARE = (
     64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
 )
 _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
-_READ_SHARE = 4  # files mapped for reading are given back once they take this part of the memory
+_READ_SHARE = 4  # files mapped for reading are given back once they take this part of the memory,
+_MAPPED_SHARE = 2  # or once all that is mapped takes this part
 _PART_ROWS = 1 << 19
 
 
@@ -77,12 +78,13 @@ class Memory:
         """Give back the memory of what is mapped, once it is much; it is read again, mostly from the cache.
 
         Files mapped for reading go first: what is read of them is rarely read again, of arrays all the time. So they
-        have their share beside the arrays and what was mapped before, within the whole.
+        have their share beside the arrays and what was mapped before, within half of the whole: between two looks much
+        may be mapped.
         """
         with self._lock:
             read, arrays = list(self._read), list(self._arrays)
         beside = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
-        for mappings, most in ((read, min(beside, self.bytes)), (arrays, self.bytes)):
+        for mappings, most in ((read, min(beside, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
             resident = _mapped_here()
             if (sum(map(len, [*read, *arrays])) if resident is None else resident) > most:
                 for mapped in mappings:

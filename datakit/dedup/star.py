@@ -18,7 +18,7 @@ _kernels_sets, _kernels_star = Kernels("datakit.dedup._kernels_sets"), Kernels("
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
 _MAX_SLOTS = 1 << 24
 _ROOM_BYTES, _ROOM_SHARE = 8, 4  # a row takes in each thread's room; rooms take no more than this part of the memory
-_ROWS_AT_ONCE = 1 << 10  # then mapped memory is given back: for each set looked at the system may map 2 MiB
+_ROWS_AT_ONCE = 1 << 10  # of all threads; then mapped memory is given back: for each set the system may map 2 MiB
 
 BLOCK_ROWS = 1 << 14
 """Rows that are held against what was kept before them at one time. It is the same however many threads there are, and
@@ -142,10 +142,11 @@ def star(
 
     with ThreadPoolExecutor(len(rooms)) as pool:
         for block in _ranges(range(len(length)), block_rows):
-            counts += sum(pool.map(look_back, _ranges(block, _ROWS_AT_ONCE)))
+            counts += sum(pool.map(look_back, _ranges(block, max(_ROWS_AT_ONCE // len(rooms), 1))))
             decided = rows, settled, Block(block.start, int(index.used[0])), crowd, lists, index, survivor, shared
-            _kernels_star.settle(*decided, block.start, block.stop, rooms[0], counts)
-            memory.release()
+            for part in _ranges(block, 2 * _ROWS_AT_ONCE):  # few of them are compared here
+                _kernels_star.settle(*decided, part.start, part.stop, rooms[0], counts)
+                memory.release()
     compared, visited = counts.tolist()
     return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
 
