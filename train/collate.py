@@ -36,12 +36,14 @@ def packets(
     micros: Sequence[MicroBatch],
     batch_rows: int,
     label_sizes: Sequence[int] = (),
+    label_fill: int = 0,
     pin: bool = False,
 ) -> list[Packet]:
     """Micro-batches of `batch_rows` rows; missing ones are padding, so a bucket has one shape.
 
-    `label_sizes` are counts that labels are filled up to; beyond the largest they are filled to every position. With
-    `pin` all lies in memory that a GPU copies from by itself.
+    `label_sizes` are counts that labels are filled up to; beyond the largest they are filled to every position. Without
+    them, `label_fill` 16 fills labels up to the next sixteenth of the positions. With `pin` all lies in memory that a
+    GPU copies from by itself.
 
     Raises:
         IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
@@ -50,7 +52,9 @@ def packets(
     for width in sorted({m.width for m in micros}):
         here = [i for i, m in enumerate(micros) if m.width == width]
         block = _Block(mixture(data), [micros[i] for i in here], batch_rows, width, pin)
-        found |= dict(zip(here, block.packets(label_sizes), strict=True))
+        part = -(-block.places // label_fill) if label_fill else 0
+        sizes = label_sizes or (range(part, block.places + part, part) if part else ())
+        found |= dict(zip(here, block.packets(sizes), strict=True))
     return [found[i] for i in range(len(micros))]
 
 

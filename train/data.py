@@ -40,7 +40,9 @@ class DataConfig:
     )
     weights: tuple[float, ...] = option((), "share of each manifest in the tokens trained on; none: every row once")
     bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; a quarter, half and all of seq_len by default")
-    label_bucket_sizes: tuple[int, ...] = option((), "label counts to pad a micro-batch to; none: as many as it has")
+    label_bucket_sizes: tuple[int, ...] = option(
+        (), "label counts to pad a micro-batch to; none: sixteenths of its positions"
+    )
     order: Order = option("shuffle_buffer", "of rows; permutation shuffles all, and holds no list of them")
     shuffle_buffer: int = option(65536, "rows that are shuffled together; 0 keeps the file's order")
     num_workers: int = option(1, "threads that make batches ahead; 0: made when they are needed", result=False)
@@ -104,9 +106,12 @@ class StepStream(IterableDataset[list[Batch]]):
         rank: int = 0,
         ranks: int = 1,
         pin: bool = False,
+        label_fill: int = 0,
     ) -> None:
+        """`label_fill`: as `collate.packets` has it."""
         super().__init__()
-        self.data, self.config, self.first_step, self.pin = mixture(data), config, first_step, pin
+        self.data, self.config, self.first_step = mixture(data), config, first_step
+        self.pin, self.label_fill = pin, label_fill
         unit = self.data.header.rows_per_unit
         if config.batch_rows % unit:
             raise ConfigError(
@@ -169,7 +174,9 @@ class StepStream(IterableDataset[list[Batch]]):
         split = self.split(first)
         shares = [split.of(micros) for micros in self.plan.steps(first, many)]
         micros = [micro for share in shares for micro in share]
-        made = iter(packets(self.data, micros, split.piece_rows, self.config.label_bucket_sizes, self.pin))
+        made = iter(
+            packets(self.data, micros, split.piece_rows, self.config.label_bucket_sizes, self.label_fill, self.pin)
+        )
         return [list(islice(made, len(share))) for share in shares]
 
 

@@ -62,14 +62,21 @@ def usable(config: C, loop: LoopConfig) -> C:
 
 
 def label_states(
-    model: CausalLM, batch: Batch, config: StatesConfig, attend: SegmentAttention, everywhere: bool = False
+    model: CausalLM,
+    batch: Batch,
+    config: StatesConfig,
+    attend: SegmentAttention,
+    everywhere: bool = False,
+    filled: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
     """Hidden states at the labels, (L, D), and those of all positions, (B, T, D), where they were computed.
 
-    They are if `everywhere` asks for them, or the model's own losses do.
+    They are if `everywhere` asks for them, or the model's own losses do. With `filled`, L counts the filling of
+    `label_pos_L` too.
     """
     where = batch.ids_BT, batch.segments.positions_BT
     if config.label_only and not everywhere and not model.config.reads_everything:
-        return model.hidden_at(*where, attend, batch.label_pos_L)[: batch.labels], None
+        hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
+        return hidden_LD if filled else hidden_LD[: batch.labels], None
     hidden_BTD = model(*where, attend)
-    return gathered(hidden_BTD, batch.counted[0]), hidden_BTD
+    return gathered(hidden_BTD, batch.label_pos_L if filled else batch.counted[0]), hidden_BTD

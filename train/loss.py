@@ -26,7 +26,7 @@ def sparse_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, target
 
 
 def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Tensor, int]:
-    """(loss_sum, count) of hidden states that each have a target."""
+    """(loss_sum, count) of hidden states that each have a target; where that is -100, the loss is 0."""
     return F.cross_entropy(head(hidden_LD).float(), targets_L, reduction="sum"), len(targets_L)
 
 

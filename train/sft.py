@@ -60,7 +60,7 @@ def label_loss(config: LabelConfig) -> Loss:
 
     def lean(model: CausalLM, batch: Batch) -> LossSum | tuple[Tensor, int]:
         attend = config.attend(batch)
-        hidden_LD, hidden_BTD = label_states(model, batch, config, attend)
+        hidden_LD, hidden_BTD = label_states(model, batch, config, attend, filled=True)
         found = summed(hidden_LD, model, batch)
         if hidden_BTD is None or not model.ahead:
             return found
@@ -69,10 +69,11 @@ def label_loss(config: LabelConfig) -> Loss:
 
     def summed(hidden_LD: Tensor, model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
         if config.loss_chunk:
-            return chunked_loss(hidden_LD, model.lm_head, batch.counted[1], config.loss_chunk)
+            return chunked_loss(hidden_LD[: batch.labels], model.lm_head, batch.counted[1], config.loss_chunk)
         if config.head_loss != "plain":
-            return fused_loss(config.head_loss, hidden_LD.device)(hidden_LD, model.lm_head, batch.counted[1])
-        return head_loss(hidden_LD, model.lm_head, batch.counted[1])
+            fused = fused_loss(config.head_loss, hidden_LD.device)
+            return fused(hidden_LD[: batch.labels], model.lm_head, batch.counted[1])
+        return head_loss(hidden_LD, model.lm_head, batch.targets_L)[0], batch.labels  # the filling is ignored
 
     return lean
 

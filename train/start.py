@@ -87,6 +87,9 @@ class RunConfig:
 
 
 C = TypeVar("C", bound=RunConfig)
+LABEL_FILL = 16
+"""Labels are filled up to sixteenths of the positions. Each number of them would need kernels of its own, which oneDNN
+keeps: half a megabyte each."""
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
@@ -165,7 +168,13 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     optimizer = make_optimizer(model, config.optim)
     average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
     stream = StepStream(
-        data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda"
+        data,
+        config.data,
+        config.loop.seed,
+        rank=ranks.rank,
+        ranks=ranks.size,
+        pin=device.type == "cuda",
+        label_fill=LABEL_FILL,
     )
     watch = _watch(config, data, model, precision(config.loop.dtype, device))
     steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)

@@ -237,6 +237,16 @@ def test_labels_are_filled_up_to_a_bucket_and_the_filling_does_not_count(manifes
         assert len(set(two.label_pos_L.tolist())) == len(two.label_pos_L)
 
 
+def test_labels_are_filled_up_to_shares_of_the_positions(manifest: Path) -> None:
+    data = PackedSet.open(manifest)
+    plain, filled = (StepStream(data, DataConfig(), seed=1, label_fill=fill) for fill in (0, 16))
+    for step in range(plain.plan.steps_per_epoch):
+        for one, two in zip(plain.batches(step), filled.batches(step), strict=True):
+            share = one.ids_BT.numel() // 16
+            assert len(two.targets_L) == -(-one.labels // share) * share
+            assert all(a.equal(b) for a, b in zip(one.counted, two.counted, strict=True))
+
+
 def tensors(batches: list) -> list[list]:
     return [[b.ids_BT.tolist(), b.label_pos_L.tolist(), b.targets_L.tolist(), b.rows.tolist()] for b in batches]
 

@@ -109,23 +109,27 @@ def test_short_rows_lose_nothing_in_a_small_bucket(model: CausalLM, pack: Callab
 def test_label_only_last_layer_and_chunked_head_are_the_dense_reference(
     manifest: Path, chunk: int, qk_norm: bool
 ) -> None:
-    config = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, qk_norm=qk_norm, qkv_bias=True, output_bias=True)
-    model = CausalLM(config)
+    size = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, qk_norm=qk_norm, qkv_bias=True, output_bias=True)
+    model = CausalLM(size)
     model.init_weights(torch.Generator().manual_seed(0))
     lean = label_loss(LabelConfig(label_only=True, loss_chunk=chunk))
-    batches = first_batch(manifest, grad_accum=2)
+    batches, config = first_batch(manifest, grad_accum=2), DataConfig(grad_accum=2)
+    filled = StepStream(PackedSet.open(manifest), config, seed=0, label_fill=16).batches(0)
 
-    def found(objective: Callable) -> tuple[float, int, list[Tensor]]:
+    def found(objective: Callable, of: list[Batch] = batches) -> tuple[float, int, list[Tensor]]:
         model.zero_grad()
         total, count = 0.0, 0
-        for batch in batches:
+        for batch in of:
             loss_sum, labels = objective(model, batch)
             loss_sum.backward()
             total, count = total + loss_sum.item(), count + labels
         return total, count, [p.grad.clone() for p in model.parameters()]
 
+    full = label_loss(LabelConfig(label_only=False, loss_chunk=chunk))
     agree(found(lean), losses(model, batches, attention=masked_attention, loss=dense_loss))
-    agree(found(label_loss(LabelConfig(label_only=False, loss_chunk=chunk))), losses(model, batches, loss=dense_loss))
+    agree(found(full), losses(model, batches, loss=dense_loss))
+    for objective in (lean, full):
+        agree(found(objective, filled), losses(model, batches, loss=dense_loss))
 
 
 def test_the_last_layer_computes_labels_alone(model: CausalLM, manifest: Path) -> None:
