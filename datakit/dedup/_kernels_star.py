@@ -1,6 +1,8 @@
 """Star clustering: each row against the kept rows before it that share a band. Arrays only.
 
-Rows are numbered in the policy's order. A bucket is walked while few of its rows are kept. From `crowd` kept rows on,
+Rows are numbered in the policy's order, and decided about block by block: first all rows of a block are held against
+what was kept before it (`look_back`, parts of it at one time), then one after another against what is kept of it
+(`settle`). A bucket is walked while few of its rows are kept. From `crowd` kept rows on,
 when walking would grow with the square of the bucket, its kept rows are found through an index of prefixes instead
 (prefix filtering: Chaudhuri, Ganti and Kaushik, 2006; Bayardo, Ma and Srikant, 2007): of two sets that must share
 k values, the rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in common, whatever the order that
@@ -18,6 +20,7 @@ _CLASS_BITS = 7  # sizes of sets are told apart to 1 part in 2 ** (bits - 1)
 _ANSWERS = np.uint64(
     1 << 62
 )  # where pairs have sides, `sides` puts the prompts' shingles below, those of answers above
+_HEAD, _TAIL, _FRESH, _KEPT = range(4)  # of `Lists.ends`
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -110,8 +113,10 @@ def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _probe(row, rows, index, room, count):  # type: ignore[no-untyped-def]
-    """Add indexed rows that share a bucket and may be similar enough to those found: (their number, nodes visited)."""
+def _probe(row, rows, index, room, count, block):  # type: ignore[no-untyped-def]
+    """Add indexed rows of the block that share a bucket and may be similar enough to those found: (their number, nodes
+    visited). Chains go from new nodes to old ones.
+    """
     size, visited, mark = rows.length[row], 0, room.mark
     smallest = (rows.numerator * size + rows.denominator - 1) // rows.denominator
     largest = rows.denominator * size // rows.numerator
@@ -124,10 +129,10 @@ def _probe(row, rows, index, room, count):  # type: ignore[no-untyped-def]
         for value in ordered[: max(prefix, 0)]:
             key = _key(value, number)
             node = index.heads[np.int64(key & np.uint64(len(index.heads) - 1))]
-            while node >= 0:
+            while node >= block.oldest:
                 visited += 1
                 other = index.owners[node]
-                if index.keys[node] == key and mark[other] != row:
+                if index.keys[node] == key and other >= block.since and mark[other] != row:
                     mark[other] = row
                     if _share_bucket(rows.of_row, row, other):
                         room.found[count] = other
@@ -137,19 +142,21 @@ def _probe(row, rows, index, room, count):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _walk(row, rows, lists, crowd, room):  # type: ignore[no-untyped-def]
-    """Write the kept rows of the row's buckets to `room.found`: (how many, entries visited, a bucket is crowded)."""
+def _walk(row, rows, lists, crowd, room, since):  # type: ignore[no-untyped-def]
+    """Write the kept rows of the row's buckets from `since` on, which is 0 or where this block of rows began, to
+    `room.found`: (how many, entries visited, a bucket is crowded).
+    """
     count, visited, crowded = 0, 0, False
     mark, found = room.mark, room.found
     for band in range(rows.of_row.shape[0]):
         bucket = rows.of_row[band, row]
         if bucket < 0:
             continue
-        if lists.kept[bucket] > crowd:
+        if lists.ends[bucket, _KEPT] > crowd:
             crowded = True
             continue
-        other = lists.head[bucket]
-        while other >= 0:
+        other = lists.ends[bucket, _HEAD] if since == 0 else lists.ends[bucket, _FRESH]
+        while other >= since:
             visited += 1
             if mark[other] != row:
                 mark[other] = row
@@ -210,51 +217,71 @@ def _first_similar(row, rows, candidates):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _keep(row, band, bucket, lists):  # type: ignore[no-untyped-def]
-    """Append a kept row to the list of a bucket."""
-    if lists.head[bucket] < 0:
-        lists.head[bucket] = row
+def _keep(row, band, bucket, lists, begin):  # type: ignore[no-untyped-def]
+    """Append a kept row, of the block of rows that began at `begin`, to the list of a bucket."""
+    if lists.ends[bucket, _FRESH] < begin:
+        lists.ends[bucket, _FRESH] = row
+    if lists.ends[bucket, _HEAD] < 0:
+        lists.ends[bucket, _HEAD] = row
     else:
-        lists.after[band, lists.tail[bucket]] = row
-    lists.tail[bucket] = row
-    lists.kept[bucket] += 1
+        lists.after[band, lists.ends[bucket, _TAIL]] = row
+    lists.ends[bucket, _TAIL] = row
+    lists.ends[bucket, _KEPT] += 1
 
 
 @njit(cache=True, nogil=True)
-def star(rows, settled, begin, end, bucket_sizes, crowd, lists, index, survivor, shared, room):  # type: ignore[no-untyped-def]
-    """Decide about the rows from `begin` to `end`, those before them being decided: (pairs compared, list entries and
-    nodes visited).
-
-    The first `settled` rows are kept, whatever they resemble. `survivor` int64 (rows,) is the first kept row that
-    shares a bucket with the row and is similar enough, -1 where the row is kept; `shared` int64 (rows,) is how many
-    shingles they share. The tuples are those of `star.py`.
+def _first_kept(row, rows, block, crowd, lists, index, room):  # type: ignore[no-untyped-def]
+    """(the first kept row of the block that shares a bucket with the row and is similar enough or -1, the values
+    shared with it, sets compared, entries and nodes visited).
     """
-    bands = rows.of_row.shape[0]
-    compared, visited = 0, 0
+    candidates, visited, crowded = _walk(row, rows, lists, crowd, room, block.since)
+    if crowded:
+        candidates, steps = _probe(row, rows, index, room, candidates, block)
+        visited += steps
+    survivor, shared, compared = _first_similar(row, rows, _ascending(room.found[:candidates]))
+    return survivor, shared, compared, visited
+
+
+@njit(cache=True, nogil=True)
+def look_back(rows, settled, block, crowd, lists, index, survivor, shared, begin, end, room, counts):  # type: ignore[no-untyped-def]
+    """Compare the rows from `begin` to `end` with all that was kept before their block, and change nothing but
+    `survivor`, `shared` and `counts`: parts of a block can be worked on at one time, each with a room of its own.
+
+    The first `settled` rows are kept, whatever they resemble. `survivor` int64 (rows,) becomes the first kept row that
+    shares a bucket with the row and is similar enough, -1 where there is none; `shared` int64 (rows,) how many shingles
+    they share. `counts` int64 (2,): sets compared, list entries and nodes visited. The tuples are those of `star.py`.
+    """
     for row in range(begin, end):
         survivor[row] = -1
         if row >= settled:
-            candidates, steps, crowded = _walk(row, rows, lists, crowd, room)
-            visited += steps
-            if crowded:
-                candidates, steps = _probe(row, rows, index, room, candidates)
-                visited += steps
-            survivor[row], shared[row], tried = _first_similar(row, rows, _ascending(room.found[:candidates]))
-            compared += tried
+            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, crowd, lists, index, room)
+            counts[0] += tried
+            counts[1] += steps
+
+
+@njit(cache=True, nogil=True)
+def settle(rows, settled, block, crowd, lists, index, survivor, shared, begin, end, room, counts):  # type: ignore[no-untyped-def]
+    """Decide about the rows from `begin` to `end` of a block that has been looked back from: a row that is like nothing
+    before the block is compared with what was kept of the block. The other arguments are those of `look_back`.
+    """
+    for row in range(begin, end):
+        if survivor[row] < 0 and row >= settled:
+            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, crowd, lists, index, room)
+            counts[0] += tried
+            counts[1] += steps
         if survivor[row] >= 0:
             continue
-        for band in range(bands):
+        for band in range(rows.of_row.shape[0]):
             bucket = rows.of_row[band, row]
             if bucket < 0:
                 continue
-            _keep(row, band, bucket, lists)
-            if lists.kept[bucket] <= crowd:
+            _keep(row, band, bucket, lists, block.since)
+            if lists.ends[bucket, _KEPT] <= crowd:
                 continue
             # the whole list when the bucket has just become crowded, else the new row alone
-            other = lists.head[bucket] if lists.kept[bucket] == crowd + 1 else row
+            other = lists.ends[bucket, _HEAD] if lists.ends[bucket, _KEPT] == crowd + 1 else row
             while other >= 0:
                 if index.indexed[other] == 0:
                     index.indexed[other] = 1
                     _insert(other, rows, index, room)
                 other = lists.after[band, other]
-    return compared, visited

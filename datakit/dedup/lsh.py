@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.dedup.memory import Memory, in_range
+from datakit.native import Kernels
 
+_kernels = Kernels("datakit.dedup._kernels_lsh")
+_SLOTS_A_ROW = 8  # at least: one row in eight is taken for one that shares its hash, or fewer
 _SORT_BYTES = 64  # a row takes while its band is sorted: the order, the hashes in it, where buckets begin, ...
 
 
@@ -51,7 +54,7 @@ def find_buckets(
     ranges = memory.ranges(rows * workers * _SORT_BYTES)
 
     def one(number: int) -> npt.NDArray[np.int64]:
-        sizes = _one_band(band(number), of_row[number], ranges)
+        sizes = _one_band(band(number), of_row[number], ranges, memory)
         memory.release()
         return sizes
 
@@ -64,14 +67,18 @@ def find_buckets(
     return Buckets(of_row, memory.keep(np.concatenate(sizes) if sizes else np.empty(0, np.int64)))
 
 
-def _one_band(hashes: npt.NDArray[np.uint64], of_row: npt.NDArray[np.int32], ranges: int) -> npt.NDArray[np.int64]:
+def _one_band(
+    hashes: npt.NDArray[np.uint64], of_row: npt.NDArray[np.int32], ranges: int, memory: Memory
+) -> npt.NDArray[np.int64]:
     """Write each row's bucket, numbered by hash within the band, to `of_row`; returns the buckets' sizes."""
     found, first = [np.empty(0, np.int64)], 0
+    repeated = repeated_hashes(hashes, memory)
+    chosen = memory.take(hashes, repeated)
     for part in range(ranges):
-        rows = in_range(hashes, part, ranges)
-        order = np.argsort(hashes[rows])
-        rows = rows[order]
-        ordered = hashes[rows]
+        places = in_range(chosen, part, ranges)
+        order = np.argsort(chosen[places])
+        places = places[order]
+        rows, ordered = repeated[places], chosen[places]
         begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(rows) else order
         sizes = np.diff(begins, append=len(rows))
         shared = sizes > 1
@@ -80,6 +87,19 @@ def _one_band(hashes: npt.NDArray[np.uint64], of_row: npt.NDArray[np.int32], ran
         found.append(sizes[shared])
         first += int(shared.sum())
     return np.concatenate(found)
+
+
+def repeated_hashes(hashes: npt.NDArray[np.uint64], memory: Memory) -> npt.NDArray[np.int32]:
+    """The rows that may share their hash, in order: all that do and few others.
+
+    Most rows are alone, and not worth a sort.
+    """
+    words = 1
+    while 64 * words < _SLOTS_A_ROW * len(hashes):
+        words *= 2
+    seen, twice, out = (memory.full((n,), 0, kind) for n, kind in
+                        ((words, np.uint64), (words, np.uint64), (len(hashes), np.int32)))  # fmt: skip
+    return out[: _kernels.repeated(hashes, seen, twice, out)]
 
 
 def candidate_probability(similarity: float, num_bands: int, rows_per_band: int) -> float:

@@ -3,6 +3,7 @@
 import mmap
 import os
 import tempfile
+import threading
 import weakref
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ ARRAY_SHARE = (
     64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
 )
 _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
-_READ_SHARE = 4  # files mapped for reading are given back once this part of the memory holds mapped files
+_READ_SHARE = 4  # files mapped for reading are given back once they take this part of the memory
 _PART_ROWS = 1 << 19
 
 
@@ -30,6 +31,8 @@ class Memory:
     folder: Path
     _arrays: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
     _read: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _before: int = field(default_factory=lambda: _mapped_here() or 0, repr=False, compare=False)
 
     def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
         """An array filled with a value; a large one lies in a file that has no name, and so cannot be left behind.
@@ -47,14 +50,15 @@ class Memory:
             except OSError as e:
                 raise OSError(e.errno, e.strerror, str(self.folder)) from None
             mapped = mmap.mmap(file.fileno(), size)
-        self._arrays.add(mapped)
+        with self._lock:
+            self._arrays.add(mapped)
         array = np.frombuffer(mapped, dtype).reshape(shape)
         if value:  # the file is made of zeros
             array[...] = value
             _give_back(mapped)
         return array
 
-    def take(self, array: npt.NDArray[Any], at: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    def take(self, array: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """`array[at]`, made in parts; a large one lies in a file."""
         taken = self.full(at.shape, 0, array.dtype)
         for part in parts(len(at)):
@@ -65,26 +69,24 @@ class Memory:
         """The bytes of a file where they lie, for reading."""
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        self._read.add(mapped)
+        with self._lock:
+            self._read.add(mapped)
         return mapped
 
     def release(self) -> None:
         """Give back the memory of what is mapped, once it is much; it is read again, mostly from the cache.
 
-        Files mapped for reading go first: what is read of them is rarely read again, of arrays all the time.
+        Files mapped for reading go first: what is read of them is rarely read again, of arrays all the time. So they
+        have their share beside the arrays and what was mapped before, within the whole.
         """
-        for mappings, most in ((self._read, self.bytes // _READ_SHARE), (self._arrays, self.bytes)):
-            if self._resident() > most:
-                for mapped in list(mappings):
+        with self._lock:
+            read, arrays = list(self._read), list(self._arrays)
+        beside = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
+        for mappings, most in ((read, min(beside, self.bytes)), (arrays, self.bytes)):
+            resident = _mapped_here()
+            if (sum(map(len, [*read, *arrays])) if resident is None else resident) > most:
+                for mapped in mappings:
                     _give_back(mapped)
-
-    def _resident(self) -> int:
-        """Bytes of files that lie in this process's memory; where the system does not tell, all that is mapped."""
-        try:
-            with open("/proc/self/statm", "rb") as file:
-                return int(file.read().split()[2]) * mmap.PAGESIZE
-        except OSError:
-            return sum(map(len, [*self._read, *self._arrays]))
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
@@ -100,6 +102,15 @@ class Memory:
         while parts < 1 << 16 and size > parts * max(self.bytes // _SORT_SHARE, 1):
             parts *= 2
         return parts
+
+
+def _mapped_here() -> int | None:
+    """Bytes of files that lie in this process's memory; None where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return None
 
 
 def _give_back(mapped: mmap.mmap) -> None:

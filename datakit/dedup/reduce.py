@@ -155,7 +155,11 @@ def _near(
     if config.cluster == "star":
         settled = int(np.searchsorted(groups, old))
         buckets.leave_settled(settled)
-        return groups, star(buckets, address, length, config.least, memory, settled=settled, sided=sided), buckets
+        return (
+            groups,
+            star(buckets, address, length, config.least, memory, settled=settled, sided=sided, workers=workers),
+            buckets,
+        )
     return groups, components(buckets, address, length, memory), buckets
 
 

@@ -1,5 +1,7 @@
 """Who stays: each near-duplicate row is dropped for a kept row that it truly resembles."""
 
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -15,7 +17,12 @@ from datakit.native import Kernels
 _kernels_sets, _kernels_star = Kernels("datakit.dedup._kernels_sets"), Kernels("datakit.dedup._kernels_star")
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
 _MAX_SLOTS = 1 << 24
+_ROOM_BYTES, _ROOM_SHARE = 8, 4  # a row takes in each thread's room; rooms take no more than this part of the memory
 _ROWS_AT_ONCE = 1 << 10  # then mapped memory is given back: for each set looked at the system may map 2 MiB
+
+BLOCK_ROWS = 1 << 14
+"""Rows that are held against what was kept before them at one time. It is the same however many threads there are, and
+so are the counts of what was done."""
 
 CROWD = 64
 """Kept rows in a bucket from which on they are looked up in an index instead of compared one by one."""
@@ -37,14 +44,14 @@ class Rows(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The kept rows of each bucket in order, int32: head, tail (-1) and kept (0) (buckets,), after (-1) (bands, rows).
+    """The kept rows of each bucket in order.
 
-    The numbers -1 and 0 are what stands there at first.
+    ends int32 (buckets, 4): the first, the last, the first of the last block of rows that one was kept of, each -1
+    at first; how many there are. Side by side, since they are looked up at random. after int32 (bands, rows), -1 at
+    first: the next one.
     """
 
-    head: Any
-    tail: Any
-    kept: Any
+    ends: Any
     after: Any
 
 
@@ -64,6 +71,13 @@ class Index(NamedTuple):
     per_class: Any
     used: Any
     indexed: Any
+
+
+class Block(NamedTuple):
+    """What a row is compared with: kept rows from `since` on, which have nodes of the index from `oldest` on."""
+
+    since: int
+    oldest: int
 
 
 class Room(NamedTuple):
@@ -100,6 +114,8 @@ def star(
     crowd: int = CROWD,
     settled: int = 0,
     sided: bool = False,
+    workers: int = 1,
+    block_rows: int = BLOCK_ROWS,
 ) -> Clusters:
     """A row is dropped exactly if an earlier kept row shares a band and their Jaccard similarity is at least `least`.
 
@@ -109,19 +125,38 @@ def star(
     apart (`sided`), their answers must be as similar too.
     """
     rows = Rows(buckets.of_row, address, length, least.numerator, least.denominator, int(sided))
-    head, tail, kept = (memory.full(buckets.sizes.shape, value, np.int32) for value in (-1, -1, 0))
-    lists = Lists(head, tail, kept, memory.full(buckets.of_row.shape, -1, np.int32))
+    lists = Lists(*(memory.full(shape, -1, np.int32) for shape in ((len(buckets.sizes), 4), buckets.of_row.shape)))
+    lists.ends[:, 3] = 0
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
-    index, room = _index(rows, buckets.sizes, crowd, memory), _room(length, memory)
-    compared = visited = 0
-    for begin in range(0, len(length), _ROWS_AT_ONCE):
-        end = min(begin + _ROWS_AT_ONCE, len(length))
-        tried, steps = _kernels_star.star(
-            rows, settled, begin, end, buckets.sizes, crowd, lists, index, survivor, shared, room
-        )
-        compared, visited = compared + tried, visited + steps
+    index = _index(rows, buckets.sizes, crowd, memory)
+    rooms = [_room(length, memory) for _ in range(_threads(workers, len(length), memory))]
+    free, counts = deque(rooms), np.zeros(2, np.int64)
+
+    def look_back(part: range) -> npt.NDArray[np.int64]:
+        room, tried = free.popleft(), np.zeros(2, np.int64)  # there are as many as threads
+        before = rows, settled, Block(0, 0), crowd, lists, index, survivor, shared
+        _kernels_star.look_back(*before, part.start, part.stop, room, tried)
         memory.release()
+        free.append(room)
+        return tried
+
+    with ThreadPoolExecutor(len(rooms)) as pool:
+        for block in _ranges(range(len(length)), block_rows):
+            counts += sum(pool.map(look_back, _ranges(block, _ROWS_AT_ONCE)))
+            decided = rows, settled, Block(block.start, int(index.used[0])), crowd, lists, index, survivor, shared
+            _kernels_star.settle(*decided, block.start, block.stop, rooms[0], counts)
+            memory.release()
+    compared, visited = counts.tolist()
     return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
+
+
+def _ranges(rows: range, size: int) -> list[range]:
+    return [range(begin, min(begin + size, rows.stop)) for begin in range(rows.start, rows.stop, size)]
+
+
+def _threads(workers: int, rows: int, memory: Memory) -> int:
+    """As many as have room to work in."""
+    return max(1, min(workers, memory.bytes // _ROOM_SHARE // max(_ROOM_BYTES * rows, 1)))
 
 
 def _index(rows: Rows, bucket_sizes: npt.NDArray[np.int64], crowd: int, memory: Memory) -> Index:

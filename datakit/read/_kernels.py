@@ -111,11 +111,11 @@ def members(data, starts, stops, first, repeated, spans, hashes):  # type: ignor
                 i = stop
                 n += 1
         first[r + 1] = n
-        repeated[r] = _has_equal(hashes[begin:n])
+        repeated[r] = has_equal(hashes[begin:n])
 
 
 @njit(cache=True, nogil=True)
-def _has_equal(hashes):  # type: ignore[no-untyped-def]
+def has_equal(hashes):  # type: ignore[no-untyped-def]
     """Whether two of the hashes are equal; pairwise where there are few, by sorting (in place) where that is slow."""
     if len(hashes) > 32:
         _heap_sort(hashes)

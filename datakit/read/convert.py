@@ -1,12 +1,20 @@
 """One parsed record into the sink: as a row of its file's layout, or into quarantine with what is wrong with it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from datakit import schema
 from datakit.layouts.recognise import BY_NAME, Choice
 from datakit.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json
-from datakit.read.sink import Sink
+from datakit.read.flat import flat_records
+from datakit.read.sink import MAX_RECORD_BYTES, Sink
+from datakit.text.buffers import Bytes
 
 
 class Original(Protocol):
@@ -80,6 +88,27 @@ class Converter:
                 self.sink.note("repeated_keys")
         name = self.source.name
         self.sink.row(self.first_key + record, given or f"{name}:{record}", name, extra, content, size)
+
+    def add_flat(
+        self, array: Bytes, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], records: Sequence[int]
+    ) -> int:
+        """Add the first records of a block, as far as they are documents that need no parser; returns how many.
+
+        They become the rows that `add` makes of them.
+        """
+        other = self.convert is not None or not self.text_field or self.text_field == self.id_field
+        if other or int((stops - starts).max()) > MAX_RECORD_BYTES:
+            return 0
+        found = flat_records(array, starts, stops, self.text_field, self.id_field)
+        rows, name, ids = len(found.texts), self.source.name, found.ids
+        if rows == 0:
+            return 0
+        if ids.null_count:
+            ids = pc.coalesce(ids, pa.array([f"{name}:{record}" for record in records[:rows]]))
+        keys = np.asarray(records[:rows], np.uint64) + np.uint64(self.first_key)
+        size = int((stops[:rows] - starts[:rows]).sum())
+        self.sink.documents(keys, ids, name, found.extras, found.texts, size)
+        return rows
 
     def _content(self, fields: Fields, original: Original) -> tuple[Any, tuple[str, ...], str]:
         """The row's content, the fields that it took, and what is left inside them as JSON members."""

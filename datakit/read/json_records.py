@@ -17,6 +17,8 @@ from datakit.read.scan import members as member_spans
 from datakit.read.sink import MAX_RECORD_BYTES, Place
 
 BLOCK: Final = 1 << 20
+MANY: Final = 64
+"""Records read without a parser after which one that needs it is taken for an exception, not for the rule."""
 
 
 def parse(raw: bytes | memoryview) -> Any:
@@ -76,6 +78,9 @@ def read(
     while begin < len(starts):
         yield
         end = max(begin + 1, int(np.searchsorted(stops, starts[begin] + BLOCK)))
+        flat = converter.add_flat(array, starts[begin:end], stops[begin:end], records[begin:end])
+        begin += flat
+        end = min(end, begin + (1 if flat >= MANY else MANY * MANY))  # and is tried again
         bad = _read_block(data, array, starts[begin:end], stops[begin:end], records[begin:end], converter)
         for i, why in bad:
             raw = data[int(starts[begin + i]) : int(stops[begin + i])]

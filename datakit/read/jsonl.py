@@ -7,12 +7,12 @@ from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
 from datakit.read.scan import lines
 from datakit.read.sink import Place
-from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
+from datakit.read.units import Cut, Room, Segment, count_newlines, cut_lines
 
 
 def cut(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
     """Cut at line ends."""
-    return cut_stream(file, index, room, line_end)
+    return cut_lines(file, index, room, line_end)
 
 
 def line_end(data: bytearray, room: int, at_end: bool) -> Cut | None:

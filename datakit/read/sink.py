@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from datakit import schema
@@ -57,6 +58,8 @@ class Sink:
 
     def _begin(self) -> None:
         self.rows: list[tuple[int, str, str, str | None, Any]] = []
+        self.batches: list[pa.RecordBatch] = []
+        self.taken = 0
         self.bad: list[tuple[str, int, int | None, str, str, bytes]] = []
         self.notes: dict[str, int] = {}
         self.bytes = 0
@@ -64,11 +67,26 @@ class Sink:
     @property
     def full(self) -> bool:
         """Whether it is time to take a batch: decided by the records alone."""
-        return self.bytes >= BATCH_BYTES or len(self.rows) + len(self.bad) >= BATCH_ROWS
+        return self.bytes >= BATCH_BYTES or self.taken + len(self.rows) + len(self.bad) >= BATCH_ROWS
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to take."""
+        return not (self.batches or self.rows or self.bad)
 
     def row(self, key: int, id: str, source: str, extra: str | None, content: Any, size: int) -> None:
         """Add a row; `content` is a text, `Conversation`, `Preference` or `Tokens` by the sink's kind."""
         self.rows.append((key, id, source, extra, content))
+        self.bytes += size
+
+    def documents(
+        self, keys: npt.NDArray[np.uint64], ids: pa.Array, source: str, extras: pa.Array, texts: pa.Array, size: int
+    ) -> None:
+        """Add rows of documents as columns, of `size` bytes in all."""
+        self._end_run()
+        sources = pa.repeat(pa.scalar(source), len(keys))
+        self.batches.append(self._batch(pa.array(keys), ids, sources, extras, _hashed(texts)))
+        self.taken += len(keys)
         self.bytes += size
 
     def quarantine(self, name: str, place: Place, why: MisfitError, raw: bytes) -> None:
@@ -91,25 +109,42 @@ class Sink:
 
     def take(self) -> Batch:
         """Everything collected since the last call."""
-        made = Batch(self._rows(), self._quarantined(), self.notes)
+        self._end_run()
+        made = Batch(self._together(), self._quarantined(), self.notes)
         self._begin()
         return made
 
-    def _rows(self) -> pa.RecordBatch:
-        n = len(self.rows)
-        keys, ids, sources, extras, contents = zip(*self.rows, strict=True) if n else [[]] * 5
+    def _together(self) -> pa.RecordBatch:
+        if len(self.batches) < 2:
+            return self.batches[0] if self.batches else self._run([])
+        (rows,) = pa.Table.from_batches(self.batches).combine_chunks().to_batches()
+        return rows
+
+    def _end_run(self) -> None:
+        """Make a batch of the rows that came one by one."""
+        if self.rows:
+            self.batches.append(self._run(self.rows))
+            self.taken, self.rows = self.taken + len(self.rows), []
+
+    def _run(self, rows: list[tuple[int, str, str, str | None, Any]]) -> pa.RecordBatch:
+        n = len(rows)
+        keys, ids, sources, extras, contents = zip(*rows, strict=True) if n else [[]] * 5
         columns = _BY_KIND[self.kind](contents)
-        hashes = columns.pop("content_hash")
         if self.kind.startswith("tokens"):
             columns["segment_source"] = pa.array([self.segment_source] * n, pa.string())
-        columns |= {
-            "row_key": pa.array(np.asarray(keys, np.uint64)),
-            "id": pa.array(ids, pa.string()),
-            "content_hash": hashes,
-            "source": pa.array(sources, pa.string()),
-            "lang": pa.nulls(n, pa.string()),
-            "lang_score": pa.nulls(n, pa.float32()),
-            "extra": pa.array(extras, pa.string()),
+        ids, sources, extras = (pa.array(values, pa.string()) for values in (ids, sources, extras))
+        return self._batch(pa.array(np.asarray(keys, np.uint64)), ids, sources, extras, columns)
+
+    def _batch(
+        self, keys: pa.Array, ids: pa.Array, sources: pa.Array, extras: pa.Array, content: dict[str, pa.Array]
+    ) -> pa.RecordBatch:
+        columns = content | {
+            "row_key": keys,
+            "id": ids,
+            "source": sources,
+            "lang": pa.nulls(len(keys), pa.string()),
+            "lang_score": pa.nulls(len(keys), pa.float32()),
+            "extra": extras,
         }
         made = schema.of_kind(self.kind)
         return pa.record_batch([columns[name] for name in made.names], schema=made)
@@ -121,8 +156,11 @@ class Sink:
 
 
 def _documents(texts: list[str]) -> dict[str, pa.Array]:
-    text = pa.array(texts, pa.string())
-    return {"text": text, "content_hash": digest(normalize(text))}
+    return _hashed(pa.array(texts, pa.string()))
+
+
+def _hashed(texts: pa.Array) -> dict[str, pa.Array]:
+    return {"text": texts, "content_hash": digest(normalize(texts))}
 
 
 def _conversations(found: list[Conversation]) -> dict[str, pa.Array]:

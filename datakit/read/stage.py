@@ -111,7 +111,7 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[Batch]:
         if segment.failure:
             end = Place(segment.first_record, segment.first_line, segment.stop)
             sink.broken_off(file.name, end, MisfitError(*segment.failure))
-    if sink.rows or sink.bad:
+    if not sink.empty:
         yield sink.take()
 
 

@@ -12,7 +12,7 @@ from datakit.read.json_records import BLOCK
 from datakit.read.jsonl import line_end
 from datakit.read.scan import lines
 from datakit.read.sink import MAX_RECORD_BYTES, Place
-from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
+from datakit.read.units import Cut, Room, Segment, count_newlines, cut_lines, cut_stream
 
 FIELD: Final = "text"
 """The field of the records that plain text is made of."""
@@ -22,7 +22,9 @@ _BLANK = re.compile(rb"\n[ \t\r]*\n\s*")
 
 def cut(file: SourceFile, index: int, room: Room, split: str) -> Iterator[Segment]:
     """Cut where documents end: nowhere inside a file, at line ends, or after blank lines."""
-    return cut_stream(file, index, room, {"file": _whole, "line": line_end, "paragraph": _paragraph_end}[split])
+    if split == "line":
+        return cut_lines(file, index, room, line_end)
+    return cut_stream(file, index, room, _whole if split == "file" else _paragraph_end)
 
 
 def _whole(data: bytearray, room: int, at_end: bool) -> Cut | None:

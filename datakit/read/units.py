@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import numpy as np
 
-from datakit.read.files import SourceFile
+from datakit.errors import InputError
+from datakit.read.files import SourceFile, open_binary
 from datakit.read.streams import BrokenStreamError, blocks
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -137,6 +138,41 @@ def cut_stream(file: SourceFile, index: int, room: Room, find: Find) -> Iterator
             failure = None if last else failure
     if failure:
         yield Segment(index, record, line, base, base, b"", failure=failure)
+
+
+def cut_lines(file: SourceFile, index: int, room: Room, find: Find) -> Iterator[Segment]:
+    """What `cut_stream` gives for a `find` that cuts at line ends; of a plain local file no byte is kept on the way.
+
+    Raises:
+        InputError: the file cannot be opened or read.
+    """
+    if file.compression or not file.is_local:
+        yield from cut_stream(file, index, room, find)
+        return
+    with open_binary(file.path) as opened:
+        try:
+            base, line = len(BOM) if opened.read(len(BOM)) == BOM else 0, 0
+            while True:
+                opened.seek(base)
+                stop, newlines = _lines_of(opened, max(room(), 1))
+                if stop == 0:
+                    return
+                yield Segment(index, line, line, base, base + stop)
+                base, line = base + stop, line + newlines
+        except OSError as e:
+            raise InputError(f"{file.path}: cannot be read: {e}") from e
+
+
+def _lines_of(opened: BinaryIO, room: int) -> tuple[int, int]:
+    """(bytes, new lines) from here to the first line end at or past `room`, or to the file's end."""
+    size = newlines = 0
+    while piece := opened.read(_PIECE):
+        if size + len(piece) >= room:
+            found = piece.find(b"\n", max(room - 1 - size, 0)) + 1
+            if found:
+                return size + found, newlines + piece.count(b"\n", 0, found)
+        size, newlines = size + len(piece), newlines + count_newlines(piece)
+    return size, newlines
 
 
 def _with_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, str] | None]]:

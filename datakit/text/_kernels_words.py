@@ -54,7 +54,7 @@ def _decode(data, i, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _encode(code, out, at):  # type: ignore[no-untyped-def]
+def encode(code, out, at):  # type: ignore[no-untyped-def]
     """Write a code point as UTF-8; returns where it ends."""
     if code < 0x80:
         out[at] = code
@@ -93,7 +93,7 @@ def _fold_expanding(row, folds, out, at):  # type: ignore[no-untyped-def]
     """Write the folded form of a character that folding changes; returns where it ends."""
     for k in range(3):
         if folds[row, k] >= 0:
-            at = _encode(np.int64(folds[row, k]), out, at)
+            at = encode(np.int64(folds[row, k]), out, at)
     return at
 
 

@@ -5,9 +5,11 @@ import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from datakit.manifest import Manifest, load
+from tests.run.corpus import write_corpus
 
 
 def put(path: Path, texts: Iterable[str]) -> None:
@@ -112,3 +114,24 @@ def test_what_a_flood_of_rows_that_differ_in_one_word_costs_a_level_grows_with_t
     else:
         compared, repeated = {"lines": (4, 3), "spans": (2, 1)}[level]
         assert (made.facts["spans_compared"], made.facts["spans_repeated"]) == (compared * rows, repeated)
+
+
+def test_one_file_and_the_same_rows_in_many_files_give_the_same_rows(datakit: Callable, project: Path) -> None:
+    """Shards are cut by data, not by files: `row_key` and `source` alone tell which file a row came from."""
+    write_corpus(project / "one", rows=1500, files=1)
+    lines = (project / "one/part-0.jsonl").read_text().splitlines(keepends=True)
+    (project / "many").mkdir()
+    for number in range(37):
+        part = lines[number * len(lines) // 37 : (number + 1) * len(lines) // 37]
+        (project / f"many/part-{number:02d}.jsonl").write_text("".join(part))
+    found = []
+    for name, workers in (("one", 3), ("many", 2)):
+        said = datakit("dedup", name, "--output", f"out-{name}", "--kind", "text", "--workers", workers,
+                       "--set", "ingest.shard_mb=1")  # fmt: skip
+        assert said.code == 0, said.err
+        made = load(project / f"out-{name}/manifest.json")
+        tables = {s.path: pq.read_table(project / f"out-{name}" / s.path) for s in made.shards}
+        found.append({path: t.drop_columns(["row_key", "source"]).to_pylist() for path, t in tables.items()})
+        assert made.ledger.rows.dropped["near_duplicate"] > 50
+    assert len(found[0]) >= 4
+    assert found[0] == found[1]

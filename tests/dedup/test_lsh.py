@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from datakit.dedup.components import first_of_component
 from datakit.dedup.exact import first_of_equals
-from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets
+from datakit.dedup.lsh import Buckets, candidate_probability, find_buckets, repeated_hashes
 from datakit.dedup.memory import Memory, in_range
 
 small_bands = arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4))
@@ -48,6 +48,19 @@ def test_ranges_hold_every_hash_once_and_in_order(hashes: np.ndarray, ranges: in
         assert sorted(np.concatenate(parts).tolist()) == list(range(len(hashes)))
     for low, high in pairwise(parts):
         assert not len(low) or not len(high) or hashes[low].max() < hashes[high].min()
+
+
+@given(arrays(np.uint64, st.integers(0, 40), elements=st.integers(0, 9).map(lambda n: n * 0x1234567812345678)))
+def test_hashes_that_occur_again_are_all_among_the_repeated_ones(hashes: np.ndarray) -> None:
+    rows = repeated_hashes(hashes, SPARE).tolist()
+    assert rows == sorted(set(rows))
+    assert {n for n, value in enumerate(hashes.tolist()) if (hashes == value).sum() > 1} <= set(rows)
+
+
+def test_few_rows_that_are_alone_are_among_the_repeated_ones() -> None:
+    hashes = np.random.default_rng(1).integers(0, 1 << 64, 100_000, np.uint64)
+    assert len(repeated_hashes(hashes, SPARE)) < 100_000 / 8
+    assert np.array_equal(repeated_hashes(hashes, SCARCE), repeated_hashes(hashes, SPARE))
 
 
 @given(small_bands)

@@ -12,7 +12,7 @@ from datakit.dedup._kernels_sets import least_shared, shared_values
 from datakit.dedup._kernels_star import least_of_class, size_class
 from datakit.dedup.lsh import Buckets, find_buckets
 from datakit.dedup.memory import Memory
-from datakit.dedup.star import Clusters, components, star
+from datakit.dedup.star import BLOCK_ROWS, Clusters, components, star
 
 MEMORY = Memory(1 << 30, Path(tempfile.gettempdir()))
 Row = tuple[frozenset[int], tuple[int, ...]]  # shingles, band hashes
@@ -30,11 +30,11 @@ def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, 
     return memory, address, np.array([len(values) for values in memory], dtype=np.int64)
 
 
-def find(rows: list[Row], least: Fraction, crowd: int) -> Clusters:
+def find(rows: list[Row], least: Fraction, crowd: int, workers: int = 1, block_rows: int = BLOCK_ROWS) -> Clusters:
     memory, address, length = laid_out([shingles for shingles, _ in rows])
     bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
     buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(rows), MEMORY)
-    clusters = star(buckets, address, length, least, MEMORY, crowd)
+    clusters = star(buckets, address, length, least, MEMORY, crowd, workers=workers, block_rows=block_rows)
     assert len(memory) == len(rows)
     return clusters
 
@@ -66,6 +66,35 @@ thresholds = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(3, 4), Fr
 def test_star_follows_its_definition_walked_or_indexed(rows: list[Row], least: Fraction, crowd: int) -> None:
     clusters = find(rows, least, crowd)
     assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
+
+
+@given(some_rows, thresholds, st.sampled_from([0, 1, 3]), st.sampled_from([1, 2, 5]))
+@settings(max_examples=200)
+def test_star_follows_its_definition_block_by_block(
+    rows: list[Row], least: Fraction, crowd: int, block_rows: int
+) -> None:
+    clusters = find(rows, least, crowd, block_rows=block_rows)
+    assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
+
+
+@pytest.mark.parametrize("crowd", [0, 2, 64])
+def test_workers_change_neither_what_star_decides_nor_what_it_counts(crowd: int) -> None:
+    rng = np.random.default_rng(9)
+    base = [frozenset(map(int, rng.choice(4000, 60, replace=False))) for _ in range(400)]
+    rows: list[Row] = []
+    for _ in range(9000):
+        family = int(rng.integers(len(base)))
+        changed = frozenset(map(int, rng.integers(5000, 9000, int(rng.integers(0, 12)))))
+        rows.append((base[family] | changed, (family, int(rng.integers(20)))))
+    one = find(rows, Fraction(9, 10), crowd, workers=1, block_rows=4096)
+    assert 100 < (one.survivor < 0).sum() < 8000
+    for workers in (2, 5):
+        other = find(rows, Fraction(9, 10), crowd, workers=workers, block_rows=4096)
+        assert (other.survivor == one.survivor).all() and (other.similarity == one.similarity).all()
+        counted = (other.pairs_compared, other.entries_visited)
+        assert counted == (one.pairs_compared, one.entries_visited)
+    apart = find(rows, Fraction(9, 10), crowd, block_rows=64)
+    assert (apart.survivor == one.survivor).all() and (apart.similarity == one.similarity).all()
 
 
 @pytest.mark.parametrize("crowd", [0, 8])

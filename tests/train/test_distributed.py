@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -277,24 +278,27 @@ def test_torchrun_starts_it(argv: list[str], whole: Callable, tmp_path: Path) ->
     assert losses(tmp_path / "run") == pytest.approx(expected, abs=1e-5)
 
 
+LOOKING = ["--eval-every", "2", "--ema-decay", "0.9"]
 SLICED = {
-    "adapters and their average": ["--lora-rank", "4", "--lr", "0.01", "--ema-decay", "0.9"],
+    "adapters": ["--lora-rank", "4", "--lr", "0.01", *LOOKING],
     "experts": [
         "--num-experts", "3", "--experts-per-token", "2", "--balance-weight", "1", "--mtp-depth", "1", "--smear",
-        "--state-dtype", "bf16", "--checkpoint-every", "1", "--ema-decay", "0.9",
+        "--state-dtype", "bf16", "--checkpoint-every", "1", *LOOKING,
     ],
     "lion": ["--optimizer", "lion", "--lr", "1e-4"],
     "adafactor": ["--optimizer", "adafactor", "--lr", "0.01"],
     "muon": ["--optimizer", "muon"],
 }  # fmt: skip
+ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp"])
 
 
 @pytest.mark.parametrize("name", SLICED)
 def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
     argv: list[str], tmp_path: Path, name: str
 ) -> None:
-    """2 slices -> 1 process -> 2 slices, beside one process: losses, evaluations, averages and what else is saved."""
-    argv = [*argv, "--steps", "6", "--grad-accum", "2", "--eval-every", "2", "--eval-manifest", argv[1], *SLICED[name]]
+    """Slices, then one process or two whole ranks, then slices: losses, evaluations, and all that is saved."""
+    argv = [*argv, "--steps", "6", "--grad-accum", "2", *SLICED[name]]
+    argv += ["--eval-manifest", argv[1]] if "--eval-every" in argv else []
     if "--lora-rank" in argv:
         base = ["--out", str(tmp_path / "base"), "--steps", "1", "--lora-rank", "0"]
         assert Run(tmp_path / "base", 1, [*argv, *base]).wait() == [0]
@@ -302,15 +306,23 @@ def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
     whole, out = tmp_path / "whole", tmp_path / "run"
     one = Run(whole, 1, argv)
     assert one.wait() == [0], one.said()
-    for ranks, more in ((2, ["--fsdp", "--stop-at", "2"]), (1, ["--stop-at", "4"]), (2, ["--fsdp"])):
-        run = Run(out, ranks, [*argv, *more, *(["--resume"] if out.exists() else [])])
+    way = [SLICES, ONE, TWO, SLICES] if "--eval-every" in argv else [SLICES, ONE, SLICES]
+    for number, (ranks, more) in enumerate(way):
+        stop = [] if number + 1 == len(way) else ["--stop-at", str(2 + number)]
+        run = Run(out, ranks, [*argv, *more, *stop, *(["--resume"] if number else [])])
         assert run.wait() == [0] * ranks, run.said()
     exact = 1e-4 if name == "muon" else 1e-5  # its products are in bf16, where the order of summing shows
     assert losses(out) == pytest.approx(losses(whole), abs=exact)
-    assert looks(out) == pytest.approx(looks(whole), abs=exact) and len(looks(out)) == 3
+    if "--eval-every" in argv:
+        assert list(looks(whole)) == [2, 4, 6]
+        assert {s: loss for s, loss in looks(out).items() if s != 3} == pytest.approx(looks(whole), abs=exact)
+    assert_same_end(out, whole, averaged="--ema-decay" in argv)
+
+
+def assert_same_end(out: Path, whole: Path, averaged: bool) -> None:
     ends = [folder / "checkpoints" / "step_00000006" for folder in (whole, out)]
     files = [sorted(f.name for f in end.iterdir()) for end in ends]
-    assert files[0] == files[1] and ("ema.safetensors" in files[0]) == ("--ema-decay" in argv)
+    assert files[0] == files[1] and ("ema.safetensors" in files[0]) == averaged
     for file in (f for f in files[0] if f.endswith(".safetensors") and f != "rng.safetensors"):
         expected, found = (load_file(end / file) for end in ends)
         assert expected.keys() == found.keys()
@@ -334,6 +346,16 @@ def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str],
             assert mine["samples"] == expected["samples"] and mine["label_tokens"] == expected["label_tokens"]
             assert mine["loss"] == pytest.approx(expected["loss"], abs=1e-5)
     assert all(len(s["completion"]) > 0 for s in told[0][-1]["samples"])
+
+
+def test_a_checkpoint_that_cannot_be_written_stops_every_rank_with_the_reason(argv: list[str], tmp_path: Path) -> None:
+    run = Run(tmp_path / "run", 2, [*argv, "--fsdp", "--save-every", "2", "--step-sleep-ms", "50"])
+    run.until("saved")
+    resource.prlimit(run.ranks[0].pid, resource.RLIMIT_FSIZE, (200_000, 200_000))  # its disk is full from now on
+    assert run.wait() == [1, 1]
+    for rank in (0, 1):
+        assert "cannot write the checkpoint" in run.said(rank) and "make room" in run.said(rank)
+    assert Run(tmp_path / "run", 1, [*argv, "--resume"]).wait() == [0]
 
 
 def test_slices_need_ranks_and_one_matrix_for_head_and_embeddings(argv: list[str], tmp_path: Path) -> None:
