@@ -23,9 +23,7 @@ from train.model import CausalLM
 class StatesConfig:
     """How the loss is computed; no value changes what it is."""
 
-    label_only: bool = option(
-        True, "the last layer computes label positions alone; not with experts or tokens ahead"
-    )
+    label_only: bool = option(True, "the last layer computes label positions alone; not with experts or tokens ahead")
     attention: Literal["grouped", "masked", "flex", "varlen"] = option(
         "grouped", "how attention stays within sequences: by groups of like length, by a mask, or by CUDA's kernels"
     )
