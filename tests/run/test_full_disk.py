@@ -9,7 +9,7 @@ import pytest
 from tests.run.corpus import write_corpus
 
 DRIVER = """
-import contextlib, hashlib, io, resource, signal, subprocess, sys
+import contextlib, gc, hashlib, io, resource, signal, subprocess, sys
 from pathlib import Path
 from datakit.cli.main import main
 
@@ -52,6 +52,7 @@ def more_room():
     mount("-o", "remount,size=1g") if sys.argv[1] == "tmpfs" else roomy_in_memory(True)
 
 def leave():
+    gc.collect()  # what an error left mapped keeps the file system busy
     subprocess.run(["umount", where], check=True) if sys.argv[1] == "tmpfs" else roomy_in_memory(False)
 
 roomy() if sys.argv[1] == "tmpfs" else roomy_in_memory(False)
