@@ -57,7 +57,7 @@ def ways(data: Mixture, rows: int) -> dict[str, Callable[[], None]]:
     whole = label_loss(LabelConfig(label_only=False))
     return {
         "default": partial(passed, model, lean, together),
-        "compiled": partial(passed, made(compiled=True), whole, together),
+        "compiled": partial(passed, made(compiled=True), lean, together),
         "rows in two halves": partial(passed, model, lean, halves),
         "rows one by one": partial(passed, model, lean, each),
         "one sequence a row, padded to 512": partial(passed, model, lean, apart),
