@@ -3,7 +3,7 @@
 Shapes: B rows, T positions, L labels, D hidden.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from torch import Tensor
@@ -23,9 +23,7 @@ from train.model import CausalLM
 class StatesConfig:
     """How the loss is computed; no value changes what it is."""
 
-    label_only: bool = option(
-        True, "the last layer computes label positions alone; not with --compile, experts or tokens ahead"
-    )
+    label_only: bool = option(True, "the last layer computes label positions alone; not with experts or tokens ahead")
     attention: Literal["grouped", "masked", "flex", "varlen"] = option(
         "grouped", "how attention stays within sequences: by groups of like length, by a mask, or by CUDA's kernels"
     )
@@ -50,7 +48,7 @@ C = TypeVar("C", bound=StatesConfig)
 
 
 def usable(config: C, loop: LoopConfig) -> C:
-    """What of a configuration goes with the run's: compiled layers have one shape a bucket, which labels have not.
+    """The configuration, which goes with the run's.
 
     Raises:
         ConfigError: a kernel that the device has not.
@@ -58,7 +56,7 @@ def usable(config: C, loop: LoopConfig) -> C:
     device = usable_device(loop.device)
     if config.attention in CUDA_ONLY and device.type != "cuda":
         raise ConfigError(f"--attention {config.attention} is a kernel for CUDA; this run is on {device.type}")
-    return replace(config, label_only=config.label_only and not loop.compile)
+    return config
 
 
 def label_states(

@@ -6,6 +6,7 @@ Shapes: N tokens, D hidden, X experts, A active experts of a token, M = N*A pair
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -48,6 +49,28 @@ class MoeConfig:
         return self.num_experts > 0 and layer not in self.dense_layers
 
 
+def gated(gate: Tensor, up: Tensor) -> Tensor:
+    """silu(gate) * up."""
+    if gate.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.silu(gate) * up
+    product: Tensor = _Gated.apply(gate, up)  # type: ignore[no-untyped-call]
+    return product
+
+
+class _Gated(torch.autograd.Function):
+    """Computes silu(gate) again in the backward pass rather than keep it."""
+
+    @staticmethod
+    def forward(ctx: Any, gate: Tensor, up: Tensor) -> Tensor:
+        ctx.save_for_backward(gate, up)
+        return F.silu(gate).mul_(up)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        gate, up = ctx.saved_tensors
+        return torch.ops.aten.silu_backward(grads[0] * up, gate), F.silu(gate).mul_(grads[0])
+
+
 class MLP(nn.Module):
     """SwiGLU (Shazeer, 2020)."""
 
@@ -62,7 +85,7 @@ class MLP(nn.Module):
     @staticmethod
     def through(x: Tensor, gate: Project, up: Project, down: Project) -> Tensor:
         """What its matrices, in any form, make of x."""
-        return down(F.silu(gate(x)) * up(x))
+        return down(gated(gate(x), up(x)))
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """What the layer adds to the stream, (B, T, D)."""

@@ -160,6 +160,7 @@ class Block(nn.Module):
         self.post_attention_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
         self.mlp = mlp_of(c.hidden_size, c.intermediate_size, layer, c.moe, c.options.relu2)
         self._before, self._after = self.before, self.after
+        self._queries, self._keys_values, self._after_at = self.queries, self.keys_values, self.after
 
     def forward(self, x_BTD: Tensor, rotary: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
         """The stream after this layer."""
@@ -181,19 +182,33 @@ class Block(nn.Module):
 
         Only keys and values are needed of every position.
         """
-        normed_BTD, labels = self.input_layernorm(x_BTD), len(at_L)
-        normed_LD, x_LD = (move_rows(y.flatten(0, 1), at_L, rows_L, labels) for y in (normed_BTD, x_BTD))
-        k_BTKE, v_BTKE = self.self_attn.keys_values(normed_BTD, rotary)
-        q_LHE = self.self_attn.queries(normed_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
+        labels = len(at_L)
+        x_LD = move_rows(x_BTD.flatten(0, 1), at_L, rows_L, labels)
+        k_BTKE, v_BTKE = self._keys_values(x_BTD, rotary)
+        q_LHE = self._queries(x_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
         q_NHE = move_rows(q_LHE, rows_L, at_L, x_BTD.shape[:2].numel())
         attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self.layer)
-        return self.after(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
+        return self._after_at(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
+
+    def queries(self, x_LD: Tensor, rotary: tuple[Tensor, ...]) -> Tensor:
+        """Those of some positions, (L, H, E)."""
+        return self.self_attn.queries(self.input_layernorm(x_LD), rotary)
+
+    def keys_values(self, x_BTD: Tensor, rotary: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        """Those of all positions, two of (B, T, K, E)."""
+        return self.self_attn.keys_values(self.input_layernorm(x_BTD), rotary)
 
     def compile_parts(self) -> None:
-        """Compile what lies around the attention, once for every bucket; layers share the result."""
+        """Compile what lies around the attention, once for every bucket; layers share the result.
+
+        What sees labels alone is compiled once for all numbers of them.
+        """
         self._before = torch.compile(self.before, dynamic=False)
+        self._keys_values = torch.compile(self.keys_values, dynamic=False)
+        self._queries = torch.compile(self.queries, dynamic=True)
         if not isinstance(self.mlp, MoE):  # experts get other numbers of tokens in every batch
             self._after = torch.compile(self.after, dynamic=False)
+            self._after_at = torch.compile(self.after, dynamic=True)
 
 
 class Decoder(nn.Module):

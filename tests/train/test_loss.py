@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -5,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.utils import counters
 
 from train.attention import grouped_attention, masked_attention
 from train.data import Batch, DataConfig, PackedSet, StepStream, collate
@@ -163,3 +165,26 @@ def test_chunks_in_half_precision_stay_as_near_as_the_whole(model: CausalLM, man
     with torch.autocast("cpu", torch.bfloat16):
         whole, chunked = (label_loss(LabelConfig(loss_chunk=c))(model, batches[0])[0].item() for c in (0, 5))
     assert chunked == pytest.approx(whole, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
+def test_a_compiled_label_only_layer_is_the_eager_one_and_is_compiled_once_for_all_counts(manifest: Path) -> None:
+    config = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, intermediate_size=48)
+    eager, compiled = CausalLM(config), CausalLM(config)
+    for made in (eager, compiled):
+        made.init_weights(torch.Generator().manual_seed(0))
+    compiled.compile_parts()
+    stream = StepStream(PackedSet.open(manifest), DataConfig(bucket_sizes=(64,)), seed=0, label_fill=16)
+    batches = [batch for step in range(5) for batch in stream.batches(step)]
+    graphs = []
+    for batch in sorted(batches, key=lambda b: len(b.label_pos_L)):
+        found = []
+        for model in (eager, compiled):
+            model.zero_grad()
+            loss_sum, labels = label_loss(LabelConfig())(model, batch)
+            loss_sum.backward()
+            found.append((loss_sum.item(), labels, [p.grad.clone() for p in model.parameters()]))
+        agree(*found)
+        graphs.append(counters["stats"]["unique_graphs"])
+    assert len({len(b.label_pos_L) for b in batches}) > 2 and graphs[0] == graphs[-1]
