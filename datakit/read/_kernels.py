@@ -72,6 +72,15 @@ def lines(data, skip_blank, starts, stops, numbers):  # type: ignore[no-untyped-
     return found
 
 
+@njit(cache=True, nogil=True, inline="always")
+def key_hash(data, start, stop):  # type: ignore[no-untyped-def]
+    """FNV-1a of a key's bytes."""
+    code = np.uint64(14695981039346656037)
+    for k in range(start, stop):
+        code = (code ^ np.uint64(data[k])) * np.uint64(1099511628211)
+    return code
+
+
 @njit(cache=True, nogil=True)
 def members(data, starts, stops, first, repeated, spans, hashes):  # type: ignore[no-untyped-def]
     """Where the members of each record's outermost object stand.
@@ -104,10 +113,7 @@ def members(data, starts, stops, first, repeated, spans, hashes):  # type: ignor
                 if stop <= i:
                     break
                 spans[n, 2], spans[n, 3] = i, stop
-                code = np.uint64(14695981039346656037)
-                for k in range(spans[n, 0], spans[n, 1]):
-                    code = (code ^ np.uint64(data[k])) * np.uint64(1099511628211)
-                hashes[n] = code
+                hashes[n] = key_hash(data, spans[n, 0], spans[n, 1])
                 i = stop
                 n += 1
         first[r + 1] = n

@@ -6,7 +6,7 @@ What is taken here is what a parser would take, and nothing that parsers differ 
 import numpy as np
 from numba import njit
 
-from datakit.read._kernels import has_equal
+from datakit.read._kernels import has_equal, key_hash
 from datakit.text._kernels_words import encode
 
 _WORD = 8  # bytes looked at together
@@ -150,7 +150,7 @@ def _number(data, i, end):  # type: ignore[no-untyped-def]
     """One past the number at i; -1 for what is none, or has so many digits that parsers differ."""
     if i < end and data[i] == 45:
         i += 1
-    begin, digits = i, 0
+    begin = i
     while i < end and 48 <= data[i] <= 57:
         i += 1
     digits = i - begin
@@ -228,10 +228,7 @@ def flat_records(data, starts, stops, names, outs, ends, hashes):  # type: ignor
             if i < 0 or after - at_other - 1 != i - begin - 2:  # a key with an escape may be any other
                 return r
             stop = i - 1
-            code = np.uint64(14695981039346656037)
-            for k in range(begin + 1, stop):
-                code = (code ^ np.uint64(data[k])) * np.uint64(1099511628211)
-            hashes[members] = code
+            hashes[members] = key_hash(data, begin + 1, stop)
             members += 1
             i = _skip_space(data, i, end)
             if i >= end or data[i] != _COLON:

@@ -7,22 +7,12 @@ from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
 from datakit.read.scan import lines
 from datakit.read.sink import Place
-from datakit.read.units import Cut, Room, Segment, count_newlines, cut_lines
+from datakit.read.units import Room, Segment, cut_lines
 
 
 def cut(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
     """Cut at line ends."""
-    return cut_lines(file, index, room, line_end)
-
-
-def line_end(data: bytearray, room: int, at_end: bool) -> Cut | None:
-    """The first line end at or past `room`; at the file's end also the last byte."""
-    found = data.find(b"\n", room - 1)
-    if found < 0 and not at_end:
-        return None
-    stop = found + 1 if found >= 0 else len(data)
-    newlines = count_newlines(memoryview(data)[:stop])
-    return Cut(stop, newlines, newlines)
+    return cut_lines(file, index, room)
 
 
 def read(data: bytes, segment: Segment, converter: Converter) -> Iterator[None]:

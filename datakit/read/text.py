@@ -9,7 +9,6 @@ from datakit.read.columnar import Cells
 from datakit.read.convert import Converter
 from datakit.read.files import SourceFile
 from datakit.read.json_records import BLOCK
-from datakit.read.jsonl import line_end
 from datakit.read.scan import lines
 from datakit.read.sink import MAX_RECORD_BYTES, Place
 from datakit.read.units import Cut, Room, Segment, count_newlines, cut_lines, cut_stream
@@ -23,7 +22,7 @@ _BLANK = re.compile(rb"\n[ \t\r]*\n\s*")
 def cut(file: SourceFile, index: int, room: Room, split: str) -> Iterator[Segment]:
     """Cut where documents end: nowhere inside a file, at line ends, or after blank lines."""
     if split == "line":
-        return cut_lines(file, index, room, line_end)
+        return cut_lines(file, index, room)
     return cut_stream(file, index, room, _whole if split == "file" else _paragraph_end)
 
 

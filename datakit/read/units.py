@@ -140,14 +140,24 @@ def cut_stream(file: SourceFile, index: int, room: Room, find: Find) -> Iterator
         yield Segment(index, record, line, base, base, b"", failure=failure)
 
 
-def cut_lines(file: SourceFile, index: int, room: Room, find: Find) -> Iterator[Segment]:
-    """What `cut_stream` gives for a `find` that cuts at line ends; of a plain local file no byte is kept on the way.
+def line_end(data: bytearray, room: int, at_end: bool) -> Cut | None:
+    """The first line end at or past `room`; at the file's end also the last byte."""
+    found = data.find(b"\n", room - 1)
+    if found < 0 and not at_end:
+        return None
+    stop = found + 1 if found >= 0 else len(data)
+    newlines = count_newlines(memoryview(data)[:stop])
+    return Cut(stop, newlines, newlines)
+
+
+def cut_lines(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
+    """What `cut_stream` gives with `line_end`; of a plain local file no byte is kept on the way.
 
     Raises:
         InputError: the file cannot be opened or read.
     """
     if file.compression or not file.is_local:
-        yield from cut_stream(file, index, room, find)
+        yield from cut_stream(file, index, room, line_end)
         return
     with open_binary(file.path) as opened:
         try:
