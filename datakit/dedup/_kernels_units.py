@@ -7,7 +7,7 @@ begins and ends with something else than white space; all that is between two un
 import numpy as np
 from numba import njit
 
-from datakit.text._kernels import decode
+from datakit.text._kernels_normal_form import decode
 
 # As units.py has them: what a unit is, what a character is, and the hash of what is not compared, which no other has.
 LINE, PARAGRAPH, SENTENCE = range(3)

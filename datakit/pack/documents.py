@@ -11,7 +11,7 @@ from datakit.pack.chat import RESERVED, ChatTokenizer
 from datakit.pack.encode import plain_ids
 from datakit.pack.fast_bpe import FastBpe, Int32, Int64, Tally
 from datakit.pack.labels import RowError
-from datakit.text.buffers import string_buffers
+from datakit.text.characters import string_buffers
 
 
 @dataclass(frozen=True, slots=True)
