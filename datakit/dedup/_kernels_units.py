@@ -1,6 +1,6 @@
 """Texts cut into lines, paragraphs or sentences: where each lies, its hash, and the text without some of them.
 
-Arrays only. Texts are (data uint8, offsets int64), as `text.buffers` gives them; `flags` is `units.flags()`. A unit
+Arrays only. Texts are (data uint8, offsets int64), as `string_buffers` gives them; `flags` is `units.flags()`. A unit
 begins and ends with something else than white space; all that is between two units is white space.
 """
 

@@ -10,7 +10,7 @@ The hidden layer of fastText: the mean of the input vectors of a row's words and
 
 Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip for pruned and quantized matrices.
 Every sum is taken in float32 in fastText's own order, so that scores agree to the last bits and the best label is the
-same one. Text is (data uint8, offsets int64), as `text.buffers` gives it.
+same one. Text is (data uint8, offsets int64), as `string_buffers` gives it.
 
 The output layer of fastText over the mean of a row's vectors: softmax, hierarchical softmax, one against all.
 
