@@ -24,7 +24,7 @@ Readings that implementations differ in, and ours:
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -32,13 +32,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import BREAK, SPACE, Measure, Rows, Signals, check_ratios, classes
+from datakit.filter.rule_set import BREAK, SPACE, Measure, Rows, RuleSet, Signals, character_classes
 from datakit.text.characters import string_array, string_buffers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class C4(RuleSet):
     """Thresholds of the paper's first version; the last one has 3 sentences and 5 words."""
+
+    name: ClassVar[str] = "c4"
+    counts: ClassVar[bool] = True
+    edits: ClassVar[bool] = True
 
     max_lorem_ipsum: int = option(0, 'drop rows that say "lorem ipsum" more often')
     max_curly_brackets: int = option(0, 'drop rows with more "{"')
@@ -51,60 +55,55 @@ class Config:
     javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"')
     policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie, privacy and use policies")
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """Lorem ipsum and curly brackets, then the sentences that stay."""
+        counts = rows.counted(self)
+        where = "judged_" if self.where == "lines" else ""
+        marks_sentences = np.asarray(2 * counts["c4_unmarked_words"] <= counts["c4_words"])
+        yield Measure("max_lorem_ipsum", counts[f"c4_{where}lorem_ipsum"])
+        yield Measure("max_curly_brackets", counts[f"c4_{where}curly_brackets"])
+        yield Measure("min_sentences", counts["c4_sentences"], marks_sentences)
+
+    def count(self, texts: pa.Array) -> Signals:
+        """Count lines, sentences and phrases of each text; see `_kernels_c4.COUNTS`."""
+        from datakit.filter import _kernels_c4
+
+        counted = _kernels_c4.count(*string_buffers(texts), *self._line_rules())
+        return Signals(dict(zip(_kernels_c4.COUNTS, counted, strict=True)))
+
+    def counted_with(self) -> dict[str, Any]:
+        """The rules on lines."""
+        return {
+            "min_line_words": self.min_line_words,
+            "max_line_word_chars": self.max_line_word_chars,
+            "line_end": self.line_end,
+            "javascript": self.javascript,
+            "policy": self.policy,
+        }
+
+    def edit(self, texts: pa.Array, kind: str) -> pa.Array:
+        """The texts without the lines that do not stay."""
+        from datakit.filter import _kernels_c4
+
+        if self.lines == "count" or kind != "document":
+            return texts
+        data, offsets = string_buffers(texts)
+        out, out_offsets = np.empty(offsets[-1] - offsets[0], np.uint8), np.empty_like(offsets)
+        changed = np.empty(len(texts), np.bool_)
+        arguments = (data, offsets, *self._line_rules(), out, out_offsets, changed)
+        made = _kernels_c4.cut(*arguments)
+        cut = string_array(out[: out_offsets[made]], out_offsets[: made + 1])
+        return pc.replace_with_mask(texts, pa.array(changed), cut)
+
+    def _line_rules(self) -> tuple[Any, ...]:
+        """The arguments of the kernels behind the text."""
+        cuts = self.line_end == "sentence", self.javascript == "cut", self.policy == "cut"
+        return (character_classes(), _stops(), self.min_line_words, self.max_line_word_chars, *cuts)
 
 
-COUNTING = ("min_line_words", "max_line_word_chars", "line_end", "javascript", "policy")
-"""The fields that shape the counts: another value of theirs needs the text again."""
-
-
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """Lorem ipsum and curly brackets, then the sentences that stay."""
-    counts = rows.counted("c4")
-    judged = "judged_" if config.where == "lines" else ""
-    yield Measure("max_lorem_ipsum", counts[f"c4_{judged}lorem_ipsum"])
-    yield Measure("max_curly_brackets", counts[f"c4_{judged}curly_brackets"])
-    yield Measure("min_sentences", counts["c4_sentences"], _marks_sentences(counts))
-
-
-def count(texts: pa.Array, config: Config) -> Signals:
-    """Count lines, sentences and phrases of each text; see `_kernels_c4.COUNTS`."""
-    from datakit.filter import _kernels_c4
-
-    data, offsets = string_buffers(texts)
-    counted = _kernels_c4.count(data, offsets, classes(), _kinds(), *_rules(config))
-    return Signals(dict(zip(_kernels_c4.COUNTS, counted, strict=True)))
-
-
-def edit(texts: pa.Array, config: Config, kind: str) -> pa.Array:
-    """The texts without the lines that do not stay; a text that loses nothing comes back as it is."""
-    from datakit.filter import _kernels_c4
-
-    if config.lines == "count" or kind != "document":
-        return texts
-    data, offsets = string_buffers(texts)
-    out, out_offsets = np.empty(offsets[-1] - offsets[0], np.uint8), np.empty_like(offsets)
-    changed = np.empty(len(texts), np.bool_)
-    rows = (data, offsets, classes(), _kinds(), *_rules(config), out, out_offsets, changed)
-    made = _kernels_c4.cut(*rows)
-    cut = string_array(out[: out_offsets[made]], out_offsets[: made + 1])
-    return pc.replace_with_mask(texts, pa.array(changed), cut)
-
-
-def _kinds() -> NDArray[np.uint8]:
-    """uint8[256]: 0 for the ASCII bytes inside a word that the kernel need not look at."""
-    kinds = np.ones(256, np.uint8)
-    kinds[:128] = classes()[:128] & (SPACE | BREAK) != 0
-    kinds[[ord("{"), ord("[")]] = 1
-    return kinds
-
-
-def _rules(config: Config) -> tuple[Any, ...]:
-    cuts = config.line_end == "sentence", config.javascript == "cut", config.policy == "cut"
-    return (config.min_line_words, config.max_line_word_chars, *cuts)
-
-
-def _marks_sentences(counts: Signals) -> NDArray[np.bool_]:
-    """bool[N]: rows not mostly in a script that marks no sentence's end."""
-    return np.asarray(2 * counts["c4_unmarked_words"] <= counts["c4_words"])
+def _stops() -> NDArray[np.uint8]:
+    """uint8[256]: 0 for the ASCII bytes inside a word that the kernel can skip."""
+    stops = np.ones(256, np.uint8)
+    stops[:128] = character_classes()[:128] & (SPACE | BREAK) != 0
+    stops[[ord("{"), ord("[")]] = 1
+    return stops

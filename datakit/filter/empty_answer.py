@@ -7,6 +7,7 @@ rule says nothing about them.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,26 +15,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, check_ratios
+from datakit.filter.rule_set import Measure, Rows, RuleSet
 
 _UNLIMITED = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class EmptyAnswer(RuleSet):
     """The one threshold."""
+
+    name: ClassVar[str] = "empty_answer"
 
     min_answer_chars: int = option(1, "drop rows with an answer of fewer characters, white space around it not counted")
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
-
-
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The characters of each row's shortest answer."""
-    sides = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
-    if sides:
-        yield Measure("min_answer_chars", np.minimum.reduce([_shortest(side) for side in sides]))
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """The characters of each row's shortest answer."""
+        fields = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
+        if fields:
+            yield Measure("min_answer_chars", np.minimum.reduce([_shortest(messages) for messages in fields]))
 
 
 def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:

@@ -8,23 +8,22 @@ This rule looks only for repetition that no good answer has: long n-grams, a lar
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, check_ratios
+from datakit.filter.rule_set import Measure, Rows, RuleSet
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class Loops(RuleSet):
     """The one threshold."""
+
+    name: ClassVar[str] = "loops"
 
     max_dup_10gram_char_ratio: float = option(
         0.3, "drop rows with a larger share of characters in 10-grams that came before"
     )
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
-
-
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The share of characters in duplicate 10-grams."""
-    yield Measure("max_dup_10gram_char_ratio", rows.signals.ratio("dup_10gram_chars", "chars"))
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """The share of characters in duplicate 10-grams."""
+        yield Measure("max_dup_10gram_char_ratio", rows.signals.ratio("dup_10gram_chars", "chars"))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from datakit.filter.rule_set import apply
+from datakit.filter.stage import edit_rows
 from datakit.stage import Decision
 
 _MOJIBAKE = (
@@ -67,7 +67,7 @@ class Normalize:
         changed: dict[str, pa.Array] = {}
         stays, made = pa.array(np.ones(batch.num_rows, np.bool_)), batch
         for name, edit in self._edits():
-            columns, which = apply(made, stays, [edit])
+            columns, which = edit_rows(made, stays, [edit])
             for column, values in columns.items():
                 made = made.set_column(made.schema.get_field_index(column), made.schema.field(column), values)
             changed[name] = which
