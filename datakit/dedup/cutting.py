@@ -80,7 +80,7 @@ class Cutting:
             detail=found.column("detail"),
             columns=columns,
             drop_columns={"duplicate_of": found.column("duplicate_of")},
-            aside={CUTS: cuts} if cuts else {},
+            side_tables={CUTS: cuts} if cuts else {},
             notes={f"{self.unit}s_cut": cuts.num_rows if cuts else 0, "bytes_cut": bytes_cut},
             edited=edited,
         )

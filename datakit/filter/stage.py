@@ -135,7 +135,7 @@ class Filter:
             reasons=reasons,
             detail=pa.array(verdicts.details, pa.string()),
             columns=columns,
-            aside=aside,
+            side_tables=aside,
             notes=functools.reduce(operator.or_, notes, {}),
             edited=edited if edits else None,
         )
