@@ -14,7 +14,7 @@ from datakit.layouts.recognise import BY_NAME, Choice
 from datakit.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json
 from datakit.read.flat import flat_records
 from datakit.read.sink import MAX_RECORD_BYTES, Sink
-from datakit.text.buffers import Bytes
+from datakit.text.characters import Bytes
 
 
 class Original(Protocol):

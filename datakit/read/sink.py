@@ -16,7 +16,7 @@ from datakit.layouts.preferences import Preference
 from datakit.layouts.record import MisfitError
 from datakit.layouts.tokenised import Spans, Tokens
 from datakit.layouts.turns import Message
-from datakit.text.normalize import digest, normalize
+from datakit.text.normal_form import digest, normalize
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 1 << 16
