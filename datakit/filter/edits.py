@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.read.sink import conversation_view, preference_view
+from datakit.read.row_builder import conversation_view, preference_view
 from datakit.text.normalize import digest, normalize
 
 Edit = Callable[[pa.Array], pa.Array]
