@@ -85,12 +85,3 @@ def test_ray_is_imported_in_one_place() -> None:
 def test_no_drawer_for_everything() -> None:
     names = {p.name for p in sources("datakit") + sources("train")}
     assert not names & {"utils.py", "util.py", "common.py", "base.py", "helpers.py", "misc.py"}
-
-
-def test_modules_stay_small() -> None:
-    long = {str(p.relative_to(ROOT)): n for p in sources("datakit") + sources("train") if (n := _lines(p)) > 400}
-    assert long == {}
-
-
-def _lines(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())

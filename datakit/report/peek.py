@@ -1,10 +1,56 @@
-"""Packed rows as one HTML page that needs no network and runs no script."""
+"""Packed rows for people: as coloured lines on a terminal, or as one HTML page that needs no network and no script."""
 
-from collections.abc import Sequence as Many
+from collections.abc import Iterator, Sequence
 from html import escape
 
-from datakit.pack.peek import Look, Piece, Run, Sequence
+import click
+
+from datakit.pack.inspect import LabelRun, PackedRow, PackedSequence, TextPiece
 from datakit.report.origins import called, visible
+
+COLORS = ("cyan", "yellow", "magenta", "blue")
+
+
+def lines(look: PackedRow, name: str, ids: dict[int, tuple[str, str]], total: int) -> Iterator[str]:
+    """Coloured lines; what the model learns is green and, for terminals without colours, between ⟦ and ⟧."""
+    share = f"{look.labels / look.tokens:.1%}" if look.tokens else "none"
+    yield click.style(f"{name}: row {look.row} of {total:,}", bold=True) + (
+        f"  {len(look.sequences)} sequences, {look.tokens:,} tokens, {look.labels:,} labels ({share}), "
+        f"{look.padding:,} padding"
+    )
+    yield _bar(look)
+    for number, sequence in enumerate(look.sequences):
+        yield _head(number, sequence, ids)
+        yield "".join(_styled(run) for run in sequence.runs)
+    if look.padding:
+        yield click.style(f"── padding: {look.padding:,} tokens", dim=True)
+
+
+def _head(number: int, sequence: PackedSequence, ids: dict[int, tuple[str, str]]) -> str:
+    label = f"── {number}  {called(sequence.row_key, ids)}  {sequence.tokens:,} tokens, {sequence.labels:,} labels"
+    cut = f", from token {sequence.start:,} of its row" if sequence.start else ""
+    return click.style(label + cut, fg=COLORS[number % len(COLORS)], bold=True)
+
+
+def _bar(look: PackedRow, width: int = 64) -> str:
+    """The row drawn to scale: a block a sequence, dots for padding."""
+    whole = look.tokens + look.padding
+    drawn, at, done = [], 0, 0
+    for number, sequence in enumerate(look.sequences):
+        at += sequence.tokens
+        cells = round(at * width / whole) - done
+        done += cells
+        drawn.append(click.style("█" * cells, fg=COLORS[number % len(COLORS)]))
+    return "".join(drawn) + click.style("·" * (width - done), dim=True)
+
+
+def _styled(run: LabelRun) -> str:
+    text = "".join(
+        click.style(visible(p.text), fg="green" if run.learnt else None, bold=p.added, dim=not run.learnt)
+        for p in run.pieces
+    )
+    return f"{click.style('⟦', fg='green')}{text}{click.style('⟧', fg='green')}" if run.learnt else text
+
 
 STYLE = """\
 :root { color-scheme: light dark; --line: #8884; --learnt: #2a924a30; --added: #8b5cf6; }
@@ -36,18 +82,18 @@ for its id</p>
 """
 
 
-def page(title: str, looks: Many[tuple[str, int, Look]], ids: dict[int, tuple[str, str]]) -> str:
+def page(title: str, looks: Sequence[tuple[str, int, PackedRow]], ids: dict[int, tuple[str, str]]) -> str:
     """The page: `looks` are (set, number of its rows, row); `ids` names rows of the dataset by key."""
     body = [HEAD.format(title=escape(title), style=STYLE)]
     for name, total, look in looks:
-        body.append(_heading(name, total, look) + _bar(look))
+        body.append(_heading(name, total, look) + _html_bar(look))
         body += [_sequence(n, s, ids) for n, s in enumerate(look.sequences)]
         if look.padding:
             body.append(f'<div class="padding rest">{look.padding:,} tokens of padding</div>')
     return "\n".join(body) + "\n</html>\n"
 
 
-def _heading(name: str, total: int, look: Look) -> str:
+def _heading(name: str, total: int, look: PackedRow) -> str:
     share = f" ({look.labels / look.tokens:.1%})" if look.tokens else ""
     facts = (
         f"{len(look.sequences)} sequences, {look.tokens:,} tokens, {look.labels:,} labels{share}, "
@@ -56,7 +102,7 @@ def _heading(name: str, total: int, look: Look) -> str:
     return f'<h2>{escape(name)}: row {look.row:,} of {total:,} <span class="facts">{facts}</span></h2>'
 
 
-def _bar(look: Look) -> str:
+def _html_bar(look: PackedRow) -> str:
     parts = [
         f'<span class="s{n % 4}" style="flex:{s.tokens}" title="sequence {n}: {s.tokens:,} tokens"></span>'
         for n, s in enumerate(look.sequences)
@@ -66,7 +112,7 @@ def _bar(look: Look) -> str:
     return f'<div class="bar">{"".join(parts)}</div>'
 
 
-def _sequence(number: int, sequence: Sequence, ids: dict[int, tuple[str, str]]) -> str:
+def _sequence(number: int, sequence: PackedSequence, ids: dict[int, tuple[str, str]]) -> str:
     cut = f", from token {sequence.start:,} of its row" if sequence.start else ""
     facts = f"{sequence.tokens:,} tokens, {sequence.labels:,} labels{cut}"
     text = "".join(_run(run) for run in sequence.runs)
@@ -74,12 +120,12 @@ def _sequence(number: int, sequence: Sequence, ids: dict[int, tuple[str, str]]) 
     return f'<section class="s{number % 4}">{head}\n<pre>{text}</pre></section>'
 
 
-def _run(run: Run) -> str:
+def _run(run: LabelRun) -> str:
     text = "".join(_piece(p) for p in run.pieces)
     return f"<mark>{text}</mark>" if run.learnt else text
 
 
-def _piece(piece: Piece) -> str:
+def _piece(piece: TextPiece) -> str:
     """A token's text; new lines are drawn and broken, other control characters spelled out."""
     text = escape(visible(piece.text), quote=False).replace("\n", "<i>↵</i>\n")
     tag = "b" if piece.added else "span"

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import InputError
-from datakit.pack.rows import open_rows
+from datakit.pack.inspect import open_rows
 from tests.pack.token_rows import batch_of, found_tokens, ids_of, pack_rows
 
 ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
