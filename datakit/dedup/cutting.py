@@ -15,7 +15,7 @@ from datakit.dedup.units import Unit, cut_units
 from datakit.errors import UsageError
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION, character_table
-from datakit.text.normalize import digest, normalize
+from datakit.text.normal_form import digest, normalize
 
 CUTS = "cuts"
 """The role of the tables that record what was cut."""

@@ -28,7 +28,7 @@ from datakit.pack.fast_bpe import FastBpe, Int32, Int64, Tally
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.schema import SPANS, tokens
 from datakit.stage import Decision
-from datakit.text.buffers import string_buffers
+from datakit.text.characters import string_buffers
 
 MIN_FAST_SHARE = 0.99
 """Share of the pieces below which the run says why the library had to encode."""

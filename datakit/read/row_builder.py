@@ -18,8 +18,8 @@ from datakit.read.layouts.preferences import Preference
 from datakit.read.layouts.recognise import BY_NAME, Choice
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json
 from datakit.read.layouts.tokenised import Spans, Tokens
-from datakit.text.buffers import Bytes
-from datakit.text.normalize import digest, normalize
+from datakit.text.characters import Bytes
+from datakit.text.normal_form import digest, normalize
 
 ID: Final = "id"
 BATCH_BYTES: Final = 16 << 20

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from datakit.config import resolved
 from datakit.errors import InputError, UsageError
 from datakit.filter import fasttext_model
-from datakit.filter.train_classifier import POSITIVE, Quality, TrainConfig, held_out, quality, train, write_examples
+from datakit.filter.classifier import POSITIVE, Quality, TrainConfig, held_out, quality, train, write_examples
 from datakit.manifest import Count, Ledger, Shard, data_dir, load
 from datakit.read.files import open_binary
 from datakit.read.planning import Plan, plan, read_unit, units

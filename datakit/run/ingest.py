@@ -23,7 +23,7 @@ from datakit.run.job import Job, Run, way
 from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
 from datakit.stage import with_column
-from datakit.text.normalize import hash_values
+from datakit.text.normal_form import hash_values
 from datakit.write import Split, read_shard, take_over
 
 FEW_BYTES = 256 << 20

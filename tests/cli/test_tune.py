@@ -36,7 +36,7 @@ def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkey
     def measured(*_):
         raise AssertionError("the text was measured again")
 
-    monkeypatch.setattr("datakit.filter.measured.measure", measured)
+    monkeypatch.setattr("datakit.filter.rule_set.count_signals", measured)
     monkeypatch.setattr("datakit.filter.c4.count", measured)
     again = datakit("filter", *rules, "--set", "gopher_quality.min_words=30")
     assert again.code == 0, again.err

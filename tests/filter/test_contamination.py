@@ -9,7 +9,7 @@ import pytest
 
 from datakit.config import build, resolved
 from datakit.errors import ConfigError, InputError
-from datakit.filter import contamination, evaluation
+from datakit.filter import contamination
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.schema import MESSAGES
 from datakit.text.words import split_words
@@ -170,4 +170,4 @@ def test_all_verbatim_items_of_gsm8k_are_found_and_hardly_any_row_of_its_trainin
     assert found == long_enough and sum(long_enough) > 1300
     clean = made.decide(documents(*(f"{row['question']}\n{row['answer']}" for row in train))).reasons
     assert len(clean) - clean.null_count <= 0.001 * len(train)
-    assert len(evaluation.index((str(folder / "test.jsonl"),), 13, 8).items) == len(test)
+    assert len(contamination.index((str(folder / "test.jsonl"),), 13, 8).items) == len(test)
