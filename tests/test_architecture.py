@@ -12,7 +12,7 @@ LEVELS = [
     {"__main__", "cli"},
     {"progress", "report"},
     {"run", "recipe"},
-    {"execute", "read", "layouts", *ROOMS},
+    {"execute", "read", *ROOMS},
     {"text", "stage", "schema", "write", "recent"},
     {"manifest", "config", "errors", "kernels", "native", "cached", "__init__"},
 ]

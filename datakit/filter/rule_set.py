@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 import datakit.filter
 from datakit.errors import ConfigError, InputError
 from datakit.filter import stop_words
-from datakit.read.sink import conversation_view, preference_view
+from datakit.read.row_builder import conversation_view, preference_view
 from datakit.text import characters
 from datakit.text.characters import BREAKS, QUOTES, TERMINALS, string_buffers
 from datakit.text.normal_form import digest, normalize
