@@ -128,7 +128,7 @@ def star(
     """A row is dropped exactly if an earlier kept row shares a band and their Jaccard similarity is at least `least`.
 
     Of several such rows the first is named. The first `settled` rows are kept without a comparison: an earlier run did.
-    Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies (`_kernels_cluster`).
+    Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies.
     The similarity is compared as a ratio of counts, without rounding. Where rows are preference pairs with their sides
     apart (`sided`), their answers must be as similar too.
     """

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 
 from datakit.dedup.exact import Memory, first_of_equals, in_range
 from datakit.native import Kernels
-from datakit.text.buffers import row_chunks, string_buffers
-from datakit.text.normalize import binary_digest, compose, hash_values, normalize, stated_digest
+from datakit.text.characters import row_chunks, string_buffers
+from datakit.text.normal_form import binary_digest, compose, hash_values, normalize, stated_digest
 from datakit.text.view import sides
 from datakit.text.words import hash_words_in
 

@@ -40,8 +40,8 @@ from datakit.dedup.repeats import Cutting, Unit, Units, find_units, words_of
 from datakit.dedup.stage import MEMORY, SOURCE_LOSS, Losses, check_values, decided, source, text_bytes, write
 from datakit.errors import ConfigError, UsageError
 from datakit.native import Kernels
-from datakit.text.buffers import row_chunks, string_buffers
-from datakit.text.normalize import compose
+from datakit.text.characters import row_chunks, string_buffers
+from datakit.text.normal_form import compose
 from datakit.text.view import sides
 
 _kernels = Kernels("datakit.dedup._kernels_ngrams")

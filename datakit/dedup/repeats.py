@@ -46,10 +46,17 @@ from datakit.dedup.stage import MEMORY, SOURCE_LOSS, Losses, check_values, decid
 from datakit.errors import UsageError
 from datakit.native import Kernels
 from datakit.stage import Decision
-from datakit.text.buffers import row_chunks, string_array, string_buffers
-from datakit.text.characters import UNICODE_VERSION, character_table
-from datakit.text.marks import BREAKS, QUOTES, TERMINALS
-from datakit.text.normalize import compose, digest, normalize
+from datakit.text.characters import (
+    BREAKS,
+    QUOTES,
+    TERMINALS,
+    UNICODE_VERSION,
+    character_table,
+    row_chunks,
+    string_array,
+    string_buffers,
+)
+from datakit.text.normal_form import compose, digest, normalize
 from datakit.text.words import hash_words_in
 
 
@@ -384,7 +391,7 @@ class Cutting:
             detail=found.column("detail"),
             columns=columns,
             drop_columns={"duplicate_of": found.column("duplicate_of")},
-            aside={CUTS: cuts} if cuts else {},
+            side_tables={CUTS: cuts} if cuts else {},
             notes={f"{self.unit}s_cut": cuts.num_rows if cuts else 0, "bytes_cut": bytes_cut},
             edited=edited,
         )

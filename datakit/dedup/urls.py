@@ -26,7 +26,7 @@ from datakit.dedup.exact import Memory, Rows, first_of_equals, in_range, open_ro
 from datakit.dedup.stage import MEMORY, Losses, check_values, look_up, source, write
 from datakit.errors import ConfigError
 from datakit.stage import Decision
-from datakit.text.normalize import binary_digest
+from datakit.text.normal_form import binary_digest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,7 +15,7 @@ from datakit.dedup.minhash import compared, sets_of, whole
 from datakit.dedup.stage import DedupConfig
 from datakit.manifest import Manifest, data_dir, tables
 from datakit.native import Kernels
-from datakit.text.normalize import normalize
+from datakit.text.normal_form import normalize
 from datakit.text.words import split_words
 from datakit.write import read_shard
 

@@ -30,9 +30,8 @@ from datakit.dedup.repeats import (
     hash_spans,
 )
 from datakit.errors import ConfigError, UsageError
-from datakit.text.buffers import string_buffers
-from datakit.text.marks import QUOTES, TERMINALS
-from datakit.text.normalize import digest, normalize
+from datakit.text.characters import QUOTES, TERMINALS, string_buffers
+from datakit.text.normal_form import digest, normalize
 from datakit.text.words import split_words
 from tests.dedup.conftest import LevelOutcome, documents, restored, run_level
 
