@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Rows, RuleSet
-from datakit.read.sink import conversation_view, preference_view
+from datakit.read.row_builder import conversation_view, preference_view
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION
 from datakit.text.normal_form import digest, normalize
@@ -180,7 +180,9 @@ class Filter:
         for rule_set in rule_sets:
             side_tables |= rule_set.side_tables(rows)
             notes |= rule_set.notes(rows, stays.to_numpy(zero_copy_only=False))
-        return Decision(reasons=reasons, detail=details, columns=columns, aside=side_tables, notes=notes, edited=edited)
+        return Decision(
+            reasons=reasons, detail=details, columns=columns, side_tables=side_tables, notes=notes, edited=edited
+        )
 
     def _active(self) -> list[RuleSet]:
         return [self.config.rule_set(name) for name in self.config.rules]

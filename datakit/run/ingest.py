@@ -16,8 +16,8 @@ from datakit.config import resolved
 from datakit.errors import InputError
 from datakit.manifest import Count, Ledger, Shard
 from datakit.read.files import open_binary
-from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
-from datakit.read.units import Unit
+from datakit.read.planning import Plan, Unit, plan, read_unit, units
+from datakit.read.stage import IngestConfig
 from datakit.recent import Recent
 from datakit.run.job import Job, Run, way
 from datakit.run.lineage import RawHashes

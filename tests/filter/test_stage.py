@@ -327,9 +327,9 @@ def test_saved_signals_are_those_that_decided():
     kept, dropped = split(batch, decision, "filter")
     assert kept.num_rows + dropped.num_rows == 3
     assert kept.schema == batch.schema
-    words = Signals.from_batch(decision.aside["signals"])["words"].tolist()
+    words = Signals.from_batch(decision.side_tables["signals"])["words"].tolist()
     assert words == count_signals(batch["text"])["words"].tolist() == [67, 1, 0]
-    assert stage(signals=False).decide(batch).aside == {}
+    assert stage(signals=False).decide(batch).side_tables == {}
 
 
 @pytest.mark.parametrize("rules", [(), ("c4", "fineweb", "gopher_quality", "gopher_repetition")])
@@ -338,7 +338,7 @@ def test_saved_signals_decide_as_the_text_did(rules):
     first = stage(rules=rules).decide(documents(*texts))
     for values in ({}, {"gopher_quality": {"min_words": 30}}, {"fineweb": {"max_dup_line_char_ratio": 0.6}}):
         other = stage(**({"rules": rules} if rules else {}) | values)
-        again = other.decide_again(documents(*texts), first.aside["signals"])
+        again = other.decide_again(documents(*texts), first.side_tables["signals"])
         assert again == other.decide(documents(*texts))
 
 
