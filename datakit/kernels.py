@@ -16,17 +16,17 @@ from typing import Any, overload
 import numba
 from numba.core import config, event
 
-Function = Callable[..., Any]
+Kernel = Callable[..., Any]
 
 STAMP = "datakit-kernels.stamp"
 
 
 @overload
-def kernel(function: Function) -> Function: ...
+def kernel(function: Kernel) -> Kernel: ...
 
 
 @overload
-def kernel(**options: Any) -> Callable[[Function], Function]: ...
+def kernel(**options: Any) -> Callable[[Kernel], Kernel]: ...
 
 
 def kernel(function: Any = None, **options: Any) -> Any:

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.config import option
+from datakit.config import option, sha256_file
 from datakit.errors import ConfigError, ModelError
 from datakit.filter import models, ranking
 from datakit.stage import Decision
@@ -90,7 +90,7 @@ class Classify:
             ModelError: the model is not there.
         """
         path = self._path()
-        return {"model": {"name": path.name, "sha256": models.sha256(path)}}
+        return {"model": {"name": path.name, "sha256": sha256_file(path)}}
 
     def open(self) -> None:
         """Load the model, once a process, and compile what reads it.
@@ -161,7 +161,7 @@ class ClassifyTop(Classify):
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write all scores, and the score and the key of the last row that stays, to `out`."""
-        rows = ranking.read(sketches)
+        rows = ranking.read_sketches(sketches)
         found, keys = rows["score"].to_numpy(), rows["row_key"].to_numpy()
         stays = int(np.ceil(round(self.config.top * len(found), 6)))
         last = np.lexsort((keys, -found))[max(stays - 1, 0) : stays]
@@ -178,8 +178,8 @@ class ClassifyTop(Classify):
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Hold the scores that were sketched against the threshold and the cut."""
         assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        keys, cut = batch.column("row_key").to_numpy(), ranking.cut(self.cut)
-        found = ranking.saved(self.cut, keys)
+        keys, cut = batch.column("row_key").to_numpy(), ranking.saved_cut(self.cut)
+        found = ranking.saved_scores(self.cut, keys)
         behind = np.ones(len(found), np.bool_)
         for last_score, last_key in zip(cut["score"], cut["key"], strict=True):  # none, where there are no rows
             behind = (found < last_score) | ((found == last_score) & (keys > np.uint64(last_key)))

@@ -21,7 +21,7 @@ from datakit.config import option, section
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Rows, RuleSet
 from datakit.read.row_builder import conversation_view, preference_view
-from datakit.stage import Decision
+from datakit.stage import Decision, Stage
 from datakit.text.characters import UNICODE_VERSION
 from datakit.text.normal_form import digest, normalize
 from datakit.text.view import On
@@ -115,11 +115,11 @@ FilterConfig: Final[type[FilterOptions]] = dataclasses.make_dataclass(
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Stage):
     """Drops rows that fail a threshold. The reason is `<rule set>.<threshold>`, the first in the order of the rules."""
 
     name: ClassVar[str] = "filter"
-    holds_gil: ClassVar[bool] = False
+    Config: ClassVar[type] = FilterConfig
 
     config: FilterOptions = dataclasses.field(default_factory=FilterConfig)
 
