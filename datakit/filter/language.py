@@ -186,7 +186,7 @@ def _wrong_script(model: "FastTextModel", texts: pa.Array, found: "Prediction") 
 
 
 def _by_script(texts: pa.Array) -> dict[str, NDArray[np.int64]]:
-    """The rows of each script, which is the one of most of a row's letters; rows without letters in any are left out."""
+    """The rows of each script: that of most letters of a row. Rows without a letter in one of ours are left out."""
     names = sorted(_LANGUAGES)
     counts = np.stack([pc.count_substring_regex(texts, rf"\p{{{s}}}").to_numpy() for s in names])
     most = counts.argmax(axis=0)
