@@ -1,25 +1,25 @@
-"""C4's rules: cut lines that are no sentences, then drop pages with too few of them, code or filler text.
+"""C4's rules: cut lines that are no sentences, then drop pages with too few sentences, with code or with filler text.
 
 Raffel et al. 2020, Exploring the Limits of Transfer Learning (JMLR 21), section 2.2. Its list of bad words is not
-part of this rule set: it drops medicine and law with the rest.
+part of this rule set: it would drop texts on medicine and law, too.
 
 A line stays if it has enough words, none too long, ends in a sentence's mark or a quote (not in an ellipsis), and
 mentions neither javascript nor a cookie, privacy or use policy. Rows that stay lose their other lines and their
 citation marks ("[12]", "[edit]", "[citation needed]"): `lines = "count"` judges only. Conversations and preference
 pairs are judged and never cut.
 
-Readings that implementations differ in, and ours:
+Where implementations differ, this one reads the paper so:
 - the first version of the paper and datatrove ask for 5 sentences and 3 words a line, as our defaults; the last version
   and TFDS for 3 sentences and 5 words.
 - a curly bracket or "lorem ipsum" anywhere drops the page, as the paper says; TFDS and datatrove look only at lines
   that are long and finished enough to stay (for brackets also without javascript): `where = "lines"`.
-- sentences are tokens that end in a sentence's mark, quotes and brackets behind it left aside, and what is left at a
-  line's end; marks of Chinese and Japanese need no space behind them. TFDS asks NLTK, datatrove spaCy.
-- line ends: marks of any script and closing quotes of any shape count, for datatrove only . ? ! " and '.
-- a citation behind the last full stop is left aside with the space before it; for datatrove the line ends in a space.
-- blank lines between lines that stay remain, one at a time; in C4 there are none.
+- a sentence ends with a token that ends in a sentence's mark (quotes and brackets after it are ignored), or with the
+  line; marks of Chinese and Japanese need no space after them. TFDS uses NLTK, datatrove spaCy.
+- line ends: marks of any script and closing quotes of any shape count; in datatrove only . ? ! " and '.
+- a citation after the last full stop is ignored, with the space before it; in datatrove that line ends in a space.
+- of the blank lines between two lines that stay, one remains; in C4 none does.
 - a character of a script written without spaces is a word. Thai and Lao end no sentence with a mark: rows mostly in
-  them are not cut and need no sentences.
+  these scripts are not cut and need no sentences.
 """
 
 from collections.abc import Iterator

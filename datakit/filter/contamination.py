@@ -26,6 +26,7 @@ from datakit.config import option, sha256_file
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, Rows, RuleSet, Signals
 from datakit.text.view import On
+from datakit.text.words import hash_words
 
 PROMPTS = ("question", "prompt", "instruction", "problem", "query", "input", "text", "goal", "ctx", "sentence")
 ANSWERS = ("answer", "output", "completion", "response", "solution", "target", "canonical_solution")
@@ -166,7 +167,6 @@ def evaluation_index(files: tuple[str, ...], words: int, short_words: int) -> Ev
         InputError: a file that cannot be read, or holds no item with text.
     """
     from datakit.filter import _kernels_lookup
-    from datakit.text.words import hash_words
 
     names, texts = [], []
     for file in files:
@@ -251,7 +251,6 @@ class _Overlaps:
 
 def _overlaps(texts: pa.Array, index: EvaluationIndex) -> _Overlaps:
     from datakit.filter import _kernels_lookup
-    from datakit.text.words import hash_words
 
     words, starts = hash_words(texts)
     rows, keys, _ = _kernels_lookup.find(words, starts, index.lengths, index.slots, index.numbers)
@@ -268,7 +267,6 @@ def _overlaps(texts: pa.Array, index: EvaluationIndex) -> _Overlaps:
 def _without_lines(text: str, parts: set[int], index: EvaluationIndex) -> str:
     """The text without the lines that hold a word of an n-gram of these parts."""
     from datakit.filter import _kernels_lookup
-    from datakit.text.words import hash_words
 
     lines = text.splitlines(keepends=True)
     words, starts = hash_words(pa.array(lines, pa.string()))

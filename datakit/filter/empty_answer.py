@@ -1,8 +1,8 @@
-"""Conversations and preference pairs with nothing to learn from: no answer, or one without text.
+"""Conversations and preference pairs without an answer, or with one without text: there is nothing to learn from.
 
-A conversation is as empty as the emptiest turn of its assistant (a turn that calls a tool needs no text); one without
-such a turn counts as 0 characters. A preference pair is as empty as the emptier side. Documents have no answers: the
-rule says nothing about them.
+A conversation is measured by the shortest turn of its assistant (a turn that calls a tool needs no text); without such
+a turn it counts as 0 characters. A preference pair is measured by its shorter answer. Documents have no answers and are
+not judged.
 """
 
 from collections.abc import Iterator

@@ -2,16 +2,16 @@
 
 Penedo et al. 2024, The FineWeb Datasets, section 3.5; its language score is the language stage's `min_score`.
 
-Readings that implementations differ in, and ours:
-- the paper drops rows with 0.1 and more of their characters in duplicate lines; the code that made the dataset says
-  0.01, and so do we. `duplicates` as in gopher_repetition; the code counts "extra_copies".
+Where implementations read the paper differently, this one reads it so:
+- the paper drops rows with 0.1 or more of their characters in duplicate lines; the code that made the dataset has 0.01,
+  and so has this rule set. `duplicates` is that of gopher_repetition; the code counts "extra_copies".
 - a line ends in punctuation if that is a sentence's mark of any script (Unicode's Sentence_Terminal), as in datatrove;
-  white space at its end is not looked at, in datatrove a line that ends in a space ends in no mark.
-- blank lines are no lines. A row without any fails `min_lines`; datatrove calls it empty.
+  white space at its end is ignored; in datatrove a line that ends in a space ends in no mark.
+- blank lines do not count. A row without other lines fails `min_lines`; datatrove calls it empty.
 - words are white-space tokens, datatrove's are those of its splitter, with punctuation among them.
 - a character of Han or kana counts as three of a line's 30: a word takes two of them, where an English one takes six
-  with its space. Thai, Lao, Khmer and Burmese put spaces where others put full stops: the rule on line ends says
-  nothing about rows mostly in them.
+  with its space. Thai, Lao, Khmer and Burmese put spaces where others put full stops: the rule on line ends does
+  not judge rows mostly in them.
 """
 
 from collections.abc import Iterator

@@ -1,20 +1,19 @@
 """Gopher's quality rules: is this running text? (Rae et al. 2021, Scaling Language Models, appendix A.1.1)
 
-Readings of the paper that implementations differ in, and ours:
-- words are white-space tokens, symbols among them; datatrove counts tokens of its splitter and leaves out pure
-  punctuation for the count and the mean length: `symbol_words = "ignore"` does that.
-- blank lines are lines too, as in datatrove and Dolma; a bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
+Where implementations read the paper differently, this one reads it so:
+- words are white-space tokens, and tokens without letters or digits are words too. datatrove counts the tokens of its
+  splitter, and ignores pure punctuation for the count and the mean length, as `symbol_words = "ignore"` does here.
+- blank lines are lines, as in datatrove and Dolma. A bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
   behind it (datatrove: "•" or "-", Dolma: "*" or "-").
-- stop words are found whatever their case and the punctuation around them; datatrove knows lower case only.
-- word length counts combining marks with their letter, so that normalisation forms do not differ; it is not judged
-  where over a fifth of the words are characters of scripts written without spaces (what is left there is names and
-  links), and otherwise such characters are left out.
-- the paper's stop words are English. Rows in other languages must have as many different ones of their own language's
-  list (`stop_words`, the module), or of the English ones: a page that was never translated is no worse for its label.
-  The lists are longer than the paper's eight, so that the rule is milder there. It says nothing about languages without
-  a list, and about those written without spaces; the ledger notes how many rows those are. Where the language stage has
-  not run, it speaks of rows that could be English, with at most 2% of words that have a letter beyond ASCII, and is
-  content with stop words of any one language.
+- stop words are found in any case, and with punctuation around them; datatrove finds those in lower case only.
+- word length does not count combining marks, so that it is the same in all normal forms. Characters of scripts written
+  without spaces are left out; where they are over a fifth of the words, word length is not judged (the other words
+  there are names and links).
+- the paper's stop words are English. Rows in other languages need as many different stop words of their own language
+  (`filter.stop_words`), or of English: an untranslated page may have the label of the site's language. These lists are
+  longer than the paper's eight words, so that the rule is milder there. Rows in languages without a list, or written
+  without spaces, are not judged; the ledger counts them. Where the language stage has not run, only rows that could be
+  English are judged (at most 2% of their words have a letter beyond ASCII), and stop words of any one language count.
 """
 
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from datakit.config import option
 from datakit.errors import ConfigError
+from datakit.filter import stop_words
 from datakit.filter.rule_set import Measure, Rows, RuleSet, ratio
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
@@ -55,8 +55,6 @@ class GopherQuality(RuleSet):
 
     def check(self) -> None:
         """Refuse languages without a list of stop words."""
-        from datakit.filter import stop_words
-
         if wrong := stop_words.refused(self.stop_words):
             raise ConfigError(wrong)
 
@@ -90,8 +88,6 @@ class GopherQuality(RuleSet):
 
     def _judged_by_stop_words(self, rows: Rows) -> NDArray[np.bool_]:
         """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
-        from datakit.filter import stop_words
-
         asked = "all" in self.stop_words
         wanted = np.array([asked or n in self.stop_words for n in stop_words.languages()] + [False, False])
         listed = wanted[stop_words.numbered(rows.languages)]  # UNKNOWN and NONE are the last two

@@ -1,14 +1,14 @@
 """Gopher's repetition rules: does this text say the same thing over and over? (Rae et al. 2021, appendix A.1.1)
 
-Readings of the paper that implementations differ in, and ours:
+Where implementations read the paper differently, this one reads it so:
 - what is a duplicate: `duplicates = "extra_copies"` counts each copy after the first, as datatrove does (n-grams from
-  left to right, reading on behind each hit); "all_copies" counts the first one too, as Dolma does (every word inside a
-  repeated n-gram once).
+  left to right, continuing after each hit); "all_copies" counts the first one too, as Dolma does (every word inside a
+  repeated n-gram, once).
 - shares of characters are of all characters of the text, white space included; the top n-gram's characters include the
   spaces between its words, those of duplicate n-grams do not. Both as in datatrove.
-- an n-gram that occurs once is no repetition; in datatrove it is, and every text of a few words is dropped.
+- an n-gram that occurs once is no repetition. In datatrove it is one, and every text of a few words is dropped.
 - in rows mostly of scripts without spaces, where a word is one character, an n-gram is 2n characters of Han and kana
-  and 4n of Thai, Lao, Khmer and Myanmar: about n words. Ordinary Japanese repeats five characters all the time.
+  and 4n of Thai, Lao, Khmer and Myanmar: about n words. Ordinary Japanese often repeats five characters.
 - a line's indentation is part of it, white space at its end is not.
 """
 

@@ -1,9 +1,9 @@
-"""Answers of a model that got stuck: a large share of the text has been said before, ten words in a row.
+"""Answers of a model that repeats itself without end: a large share of the text is in repeated runs of ten words.
 
-Gopher's repetition rules were made for web pages. Short and technical answers repeat a little of themselves by nature
-(a worked sum, a tool call in the question's words, the chorus of a song), and the rules drop one in eight of GSM8K's.
-This rule looks only for repetition that no good answer has: long n-grams, a large share. It measures the same as
-`gopher_repetition.max_dup_10gram_char_ratio` with extra copies, against a threshold for answers instead of pages.
+Gopher's repetition rules are for web pages. Short and technical answers naturally repeat a little of themselves (a
+worked sum, a tool call in the question's words, the chorus of a song), and those rules drop one in eight answers of
+GSM8K. This rule looks only for repetition that no good answer has: long n-grams, a large share. It measures the same as
+`gopher_repetition.max_dup_10gram_char_ratio` with extra copies, with a threshold for answers instead of pages.
 """
 
 from collections.abc import Iterator

@@ -22,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from datakit.errors import ConfigError
+from datakit.filter import stop_words
 from datakit.text import characters
 from datakit.text.characters import BREAKS, QUOTES, TERMINALS, string_buffers
 from datakit.text.view import On, view
@@ -199,8 +200,6 @@ class Rows:
     @functools.cached_property
     def signals(self) -> Signals:
         """The signals that all rule sets share."""
-        from datakit.filter import stop_words
-
         if self.saved is not None:
             return Signals.from_batch(self.saved)
         own = {"own_stop_words": stop_words.count(self.texts, self.languages)}

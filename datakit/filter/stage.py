@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError
+from datakit.filter import stop_words
 from datakit.filter.rule_set import Rows, RuleSet
 from datakit.read.row_builder import conversation_view, preference_view
 from datakit.stage import Decision, Stage
@@ -136,8 +137,6 @@ class Filter(Stage):
 
     def resources(self) -> dict[str, Any]:
         """The versions of Unicode and of the stop words, and the files that the active rule sets name."""
-        from datakit.filter import stop_words
-
         shared = {"unicode": UNICODE_VERSION, "stop_words": stop_words.version()}
         return functools.reduce(operator.or_, (r.resources() for r in self._active()), shared)
 
