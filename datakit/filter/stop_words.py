@@ -39,7 +39,7 @@ UNKNOWN, NONE = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class StopWords:
-    """The words of all lists, in a hash table: `masks[i]` has a bit for each language in which word i is a stop word."""
+    """The words of all lists, in a hash table: `masks[i]` has the languages in which word i is a stop word, as bits."""
 
     slots: NDArray[np.uint64]
     numbers: NDArray[np.int32]
