@@ -1,4 +1,4 @@
-"""Repetition: which of a row's lines, paragraphs and n-grams occur more than once. Part of the signal pass."""
+"""Repetition: which lines, paragraphs and n-grams of a row occur more than once. A part of the signal pass."""
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
@@ -14,7 +14,7 @@ _ONE, _GOLDEN = np.uint64(1), np.uint64(0x9E3779B97F4A7C15)
 
 @kernel
 def duplicates(sizes, total, numbers, counts, firsts, out):
-    """Fill out[4]: copies after the first and their code points, all copies of what occurs twice and theirs."""
+    """Fill out[4]: copies after the first and their code points; all copies of what is repeated and their code points."""
     for i in range(total):
         if counts[numbers[i]] > 1:
             out[2] += 1
@@ -38,8 +38,8 @@ def number(keys, total, table, numbers, counts, firsts):
     """Number equal keys alike, in order of their first occurrence; returns how many different ones there are.
 
     Fills numbers[i] of each key, counts[number] and firsts[number] (the i of the first occurrence). A key of 0 counts
-    as 1: keys are hashes, or pairs that never are 0. `table` (uint64, twice `table_size(total)`) holds a key and its
-    number side by side; it begins small and grows with the different keys, so that few of them stay in the cache.
+    as 1: keys are hashes, or pairs that never are 0. `table` (uint64, twice `table_size(total)`) holds keys and their
+    numbers side by side; it begins small and grows with the number of keys, so that a few keys fit into the cache.
     """
     limit = table_size(total)
     size = min(limit, _FIRST_SIZE)
@@ -63,7 +63,7 @@ def number(keys, total, table, numbers, counts, firsts):
 
 @kernel
 def _slot(key, table, size):
-    """Where a key is in the table, or would be."""
+    """The slot of a key in the table, or the free slot where it would go."""
     mixed = key * _GOLDEN
     mask = np.uint64(size - 1)
     slot = (mixed ^ mixed >> np.uint64(32)) & mask
@@ -117,10 +117,10 @@ def ngrams(keys, total_words, step, sizes, starts, words, places, numbers, count
             out[extra] = _extra(sizes, places, numbers, counts, left, n * step)
 
 
-# Both write each element whether or not it stays: what stays is no branch that a processor could guess.
+# Branch-free: both always write an element, and advance only if it is kept.
 @kernel
 def _repeated(places, numbers, counts, total):
-    """Leave only the places whose number occurs more than once; returns how many."""
+    """Keep only the places whose number occurs more than once; returns how many."""
     left = 0
     for i in range(total):
         same = numbers[np.uintp(i)]
@@ -131,8 +131,9 @@ def _repeated(places, numbers, counts, total):
 
 @kernel
 def _longer(keys, words, places, numbers, left, length, step):
-    """Leave only the places of grams of `length` words that have another one `step` words behind them, and fill keys:
-    the number of the gram and of the `step` words behind it. Returns how many."""
+    """Keep only the places of n-grams of `length` words with another one `step` words later. Returns how many.
+
+    Fills keys: the number of the n-gram and that of the `step` words after it."""
     total, behind = 0, 0
     for i in range(left):
         place = places[np.uintp(i)]
@@ -175,9 +176,9 @@ def _covered(sizes, places, total, length):
 
 @kernel
 def _extra(sizes, places, numbers, counts, total, length):
-    """Characters of the words in n-grams seen before, from left to right; behind a hit reading goes on."""
+    """Characters of the words in n-grams that occurred before, from left to right, continuing after each hit."""
     for i in range(total):
-        counts[numbers[i]] = 0  # from here on: has been seen
+        counts[numbers[i]] = 0  # from here on: 1 where the n-gram was seen
     chars, free = 0, 0
     for i in range(total):
         if places[i] < free:

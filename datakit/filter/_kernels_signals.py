@@ -1,10 +1,10 @@
-"""The signal pass: everything that the rule sets measure, in one call per batch, straight from the Arrow buffer.
+"""The signal pass: everything that the rule sets share, counted in one call per batch, from the Arrow buffer.
 
 Legend: N rows of the batch, S signals, W words of a row. Text is UTF-8 as Arrow guarantees it (always valid).
 Per row the pass costs two scans of the bytes and one hash-table insertion per word; longer n-grams are looked at only
-where both shorter ones inside them repeat, which ordinary text rarely has.
+where both shorter n-grams inside them repeat, which is rare in ordinary text.
 
-First come the words of a row and what is counted of them, then its lines and paragraphs.
+Below are the counts, then the scan of words, the scan of lines and paragraphs, and the pass itself.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -34,7 +34,7 @@ SIGNALS = (
     "lines",  # with anything but white space in them
     "bullet_lines",
     "ellipsis_lines",
-    "terminal_lines",  # that end in a sentence's mark
+    "terminal_lines",  # lines that end in a sentence's mark
     "short_lines",  # at most SHORT_LINE_CHARS code points, one of Han or kana counted as three
     "line_breaks",
     "line_chars",  # code points in lines, white space at their ends not counted
@@ -80,7 +80,7 @@ ALL_LINES, LINE_BREAKS, LINE_CHARS, DUP_LINES = (
 PARAGRAPHS, DUP_PARAGRAPHS = _AT["paragraphs"], _AT["dup_paragraphs"]
 KANA_HAN_WORDS, NGRAM_STEP, TOP_NGRAM = _AT["kana_han_words"], _AT["ngram_step"], _AT["top_2gram_chars"]
 
-# The flags of datakit.filter.chars; a test holds the two together.
+# The flags of `filter.rule_set`; a test compares the two.
 SPACE, BREAK, LETTER, MARK, NUMBER, SPACELESS, TERMINAL = 1, 2, 4, 8, 16, 32, 64
 FOREIGN_LETTER = 256  # of a word: a letter beyond ASCII
 
@@ -119,11 +119,11 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     marks, flags, rest, begin = 0, 0, 0, low  # rest: bytes of the token that are not the first of their character
     letter, digit = np.uint64(0), np.uint64(0)
     punctuated = False
-    broken = False  # the token has already given words of one character
+    broken = False  # the token has a word of one character already
     at = low
     while at <= high:
         start = at
-        while at + 8 <= high:  # most of most words: letters and digits
+        while at + 8 <= high:  # most bytes of most words are letters and digits
             eight = load(data, at)
             is_letter, is_digit = letters(eight), digits(eight)
             other = ~(is_letter | is_digit) & HIGH
@@ -136,7 +136,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             letter |= is_letter
             digit |= is_digit
             at += 8
-        if at + 8 > high:  # what no eight bytes are left for
+        if at + 8 > high:  # fewer than eight bytes are left
             while at < high and data[np.uintp(at)] < 0x80 and classes[data[np.uintp(at)]] & (LETTER | NUMBER):
                 flags |= classes[data[np.uintp(at)]]
                 at += 1
@@ -224,7 +224,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
 
 @kernel
 def _stop_word(word, size):
-    """The bit of the stop word that the `size` lowest bytes of `word` are, whatever their case; 0 for none."""
+    """The bit of a stop word, given as the `size` lowest bytes of `word` in any case; 0 for any other word."""
     word = (word | _CASE) & _ALL >> np.uint64(64 - 8 * min(size, 8))
     slot = word * _SPREAD >> _SPREAD_SHIFT
     return np.int64(_ENGLISH[slot] == word) << np.int64(slot)
@@ -232,7 +232,7 @@ def _stop_word(word, size):
 
 @kernel
 def _quoted_stop_word(data, begin, end):
-    """The same of a word with punctuation around it."""
+    """The same for a word with punctuation around it."""
     while begin < end and not _ascii_alphanumeric(data[begin]):
         begin += 1
     while begin < end and not _ascii_alphanumeric(data[end - 1]):
@@ -290,8 +290,8 @@ def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_
 
 @kernel
 def _line(data, at, high, classes):
-    """(where the line's break is, its bytes, bytes of the line that are not the first of their character, what
-    characters of Han and kana count more than one). "\\r\\n" breaks at "\\n"."""
+    """(where the line breaks, bytes of the break, bytes of the line that are not the first of their character, how
+    much more than one its characters of Han and kana count). "\\r\\n" breaks at "\\n"."""
     rest, extra = 0, 0
     while at < high:
         while at + 8 <= high:
@@ -315,7 +315,7 @@ def _line(data, at, high, classes):
 
 @kernel
 def _solid_end(data, line, end, classes):
-    """(where the last character ends that is no white space, how many of it come behind); `line` if there is none."""
+    """(end of the last character that is no white space, characters after it); (`line`, ...) in a blank line."""
     trimmed = 0
     while end > line:
         begin = before(data, end, line)
@@ -329,7 +329,7 @@ def _solid_end(data, line, end, classes):
 
 @kernel
 def _count_line(data, line, end, stop, classes, size, extra, signals):
-    """Add a line to the row's signals: the solid part of it is data[line:end], its break comes at `stop`."""
+    """Add a line to the row's signals: data[line:end] without the white space at its end; it breaks at `stop`."""
     signals[LINES] += 1
     signals[LINE_CHARS] += size
     signals[SHORT_LINES] += size + extra <= SHORT_LINE_CHARS
