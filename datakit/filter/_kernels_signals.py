@@ -4,7 +4,8 @@ Legend: N rows of the batch, S signals, W words of a row. Text is UTF-8 as Arrow
 Per row the pass costs two scans of the bytes and one hash-table insertion per word; longer n-grams are looked at only
 where both shorter n-grams inside them repeat, which is rare in ordinary text.
 
-Below are the counts, then the scan of words, the scan of lines and paragraphs, and the pass itself.
+In this file: the names of the counts, the scan of words, the scan of lines and paragraphs, repetition (which lines,
+paragraphs and n-grams occur more than once), and the pass itself.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -12,7 +13,6 @@ Below are the counts, then the scan of words, the scan of lines and paragraphs, 
 import numpy as np
 
 from datakit.filter._kernels_bytes import HIGH, before, below, decode, digits, first, hashed, head, letters, load, mixed
-from datakit.filter._kernels_repeats import duplicates, ngrams, number, table_size
 from datakit.kernels import kernel
 
 SIGNALS = (
@@ -93,7 +93,11 @@ KANA_HAN_EXTRA = 2
 KANA_HAN_STEP, OTHER_STEP = 2, 4
 FIRST_KANA_HAN = 0x2E80  # the other scripts without spaces come before
 
+MIN_TOP, MAX_TOP, MIN_DUP, MAX_DUP = 2, 4, 5, 10  # n of the n-grams: the most frequent one, all duplicate ones
+
+_FIRST_SIZE = 4096  # slots of the table of `_number` at first
 _ONE, _ALL, _CASE = np.uint64(1), np.uint64(2**64 - 1), np.uint64(0x2020202020202020)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 # Gopher's eight English words in a table of sixteen, each as a number whose lowest byte is its first letter: the
 # multiplier was searched so that no two share a slot.
@@ -351,6 +355,185 @@ def _count_line(data, line, end, stop, classes, size, extra, signals):
 
 
 @kernel
+def _duplicates(sizes, total, numbers, counts, firsts, out):
+    """Fill out[4]: copies after the first and their code points; all copies of repeated ones, and theirs."""
+    for i in range(total):
+        if counts[numbers[i]] > 1:
+            out[2] += 1
+            out[3] += sizes[i]
+            if firsts[numbers[i]] != i:
+                out[0] += 1
+                out[1] += sizes[i]
+
+
+@kernel
+def _table_size(entries):
+    """Slots for that many entries at half load at most: a power of two."""
+    size = 64
+    while size < 2 * entries:
+        size *= 2
+    return size
+
+
+@kernel
+def _number(keys, total, table, numbers, counts, firsts):
+    """Number equal keys alike, in order of their first occurrence; returns how many different ones there are.
+
+    Fills numbers[i] of each key, counts[number] and firsts[number] (the i of the first occurrence). A key of 0 counts
+    as 1: keys are hashes, or pairs that never are 0. `table` (uint64, twice `_table_size(total)`) holds keys and their
+    numbers side by side; it begins small and grows with the number of keys, so that a few keys fit into the cache.
+    """
+    limit = _table_size(total)
+    size = min(limit, _FIRST_SIZE)
+    table[: 2 * size] = 0
+    distinct = 0
+    for i in range(total):
+        key = max(keys[np.uintp(i)], np.uint64(1))
+        slot = _slot(key, table, size)
+        if table[slot] == 0:
+            if 2 * distinct >= size and size < limit:
+                size = _grown(keys, distinct, table, size, limit, firsts)
+                slot = _slot(key, table, size)
+            table[slot], table[slot + _ONE] = key, distinct
+            counts[distinct], firsts[distinct] = 0, i
+            distinct += 1
+        number = table[slot + _ONE]
+        numbers[np.uintp(i)] = number
+        counts[number] += 1
+    return distinct
+
+
+@kernel
+def _slot(key, table, size):
+    """The slot of a key in the table, or the free slot where it would go."""
+    mixed = key * _GOLDEN
+    mask = np.uint64(size - 1)
+    slot = (mixed ^ mixed >> np.uint64(32)) & mask
+    while table[slot << _ONE] != 0 and table[slot << _ONE] != key:
+        slot = (slot + _ONE) & mask
+    return slot << _ONE
+
+
+@kernel
+def _grown(keys, distinct, table, size, limit, firsts):
+    """Make the table four times as large; returns its size."""
+    size = min(4 * size, limit)
+    table[: 2 * size] = 0
+    for number in range(distinct):
+        key = max(keys[firsts[number]], np.uint64(1))
+        slot = _slot(key, table, size)
+        table[slot], table[slot + _ONE] = key, number
+    return size
+
+
+@kernel
+def _ngrams(keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, out):
+    """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row; an n-gram is n * step words.
+
+    An n-gram can repeat only where the (n-1)-grams at its place and a step behind it do, so the places still worth a
+    look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last `step` words.
+    Fills out: top 2..4-grams, then duplicate 5..10-grams counted as extra copies, then the same counted as all copies.
+    """
+    _number(keys, total_words, table, words, counts, firsts)
+    for i in range(total_words):
+        places[np.uintp(i)] = i
+    numbers[:total_words] = words[:total_words]
+    left = _repeated(places, numbers, counts, total_words)
+    for length in range(2, step + 1):
+        total = _longer(keys, words, places, numbers, left, length - 1, 1)
+        _number(keys, total, table, numbers, counts, firsts)
+        left = _repeated(places, numbers, counts, total)
+    for i in range(left):
+        words[np.uintp(places[np.uintp(i)])] = numbers[np.uintp(i)]
+    for n in range(MIN_TOP, MAX_DUP + 1):
+        total = _longer(keys, words, places, numbers, left, (n - 1) * step, step)
+        if total < 2:
+            return
+        distinct = _number(keys, total, table, numbers, counts, firsts)
+        if n <= MAX_TOP:
+            out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, n * step, chars)
+        left = _repeated(places, numbers, counts, total)
+        if n >= MIN_DUP:
+            extra = MAX_TOP - MIN_TOP + 1 + n - MIN_DUP
+            out[extra + MAX_DUP - MIN_DUP + 1] = _covered(sizes, places, left, n * step)
+            out[extra] = _extra(sizes, places, numbers, counts, left, n * step)
+
+
+# Branch-free: both always write an element, and advance only if it is kept.
+@kernel
+def _repeated(places, numbers, counts, total):
+    """Keep only the places whose number occurs more than once; returns how many."""
+    left = 0
+    for i in range(total):
+        same = numbers[np.uintp(i)]
+        places[np.uintp(left)], numbers[np.uintp(left)] = places[np.uintp(i)], same
+        left += counts[np.uintp(same)] > 1
+    return left
+
+
+@kernel
+def _longer(keys, words, places, numbers, left, length, step):
+    """Keep only the places of n-grams of `length` words with another one `step` words later. Returns how many.
+
+    Fills keys: the number of the n-gram and that of the `step` words after it."""
+    total, behind = 0, 0
+    for i in range(left):
+        place = places[np.uintp(i)]
+        while behind < left and places[np.uintp(behind)] < place + step:
+            behind += 1
+        if behind == left:
+            break
+        last = np.uint64(words[np.uintp(place + length)])
+        keys[np.uintp(total)] = np.uint64(numbers[np.uintp(i)] + 1) << np.uint64(32) | last
+        places[np.uintp(total)] = place
+        total += places[np.uintp(behind)] == place + step
+    return total
+
+
+@kernel
+def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
+    """Characters in all occurrences of the most frequent n-gram (the first of equals), spaces between words included;
+    0 if none occurs twice. Occurrences may overlap, so the row's characters are the limit."""
+    best = 0
+    for i in range(distinct):
+        if counts[i] > counts[best]:
+            best = i
+    if counts[best] < 2:
+        return 0
+    first = places[firsts[best]]
+    last = first + length - 1
+    return min(np.int64(counts[best]) * (starts[last] + sizes[last] - starts[first]), chars)
+
+
+@kernel
+def _covered(sizes, places, total, length):
+    """Characters of the words that lie in any repeated n-gram, each word once."""
+    chars, done = 0, 0
+    for i in range(total):
+        for word in range(max(done, places[i]), places[i] + length):
+            chars += sizes[word]
+        done = places[i] + length
+    return chars
+
+
+@kernel
+def _extra(sizes, places, numbers, counts, total, length):
+    """Characters of the words in n-grams that occurred before, from left to right, continuing after each hit."""
+    for i in range(total):
+        counts[numbers[i]] = 0  # from here on: 1 where the n-gram was seen
+    chars, free = 0, 0
+    for i in range(total):
+        if places[i] < free:
+            continue
+        if counts[numbers[i]]:
+            for word in range(places[i], places[i] + length):
+                chars += sizes[word]
+            free = places[i] + length
+        counts[numbers[i]] = 1
+    return chars
+
+
+@kernel
 def measure(data, offsets, classes):
     """All signals of a batch.
 
@@ -374,17 +557,17 @@ def measure(data, offsets, classes):
         low, high = offsets[row], offsets[row + 1]
         scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals)
         lines, paragraphs = signals[LINES], signals[PARAGRAPHS]
-        table = _at_least(2 * table_size(lines), table)
+        table = _at_least(2 * _table_size(lines), table)
         if lines > 1:
-            number(keys, lines, table, numbers, counts, firsts)
-            duplicates(sizes, lines, numbers, counts, firsts, signals[DUP_LINES:])
+            _number(keys, lines, table, numbers, counts, firsts)
+            _duplicates(sizes, lines, numbers, counts, firsts, signals[DUP_LINES:])
         if paragraphs > 1:
-            number(paragraph_keys, paragraphs, table, numbers, counts, firsts)
-            duplicates(paragraph_sizes, paragraphs, numbers, counts, firsts, signals[DUP_PARAGRAPHS:])
+            _number(paragraph_keys, paragraphs, table, numbers, counts, firsts)
+            _duplicates(paragraph_sizes, paragraphs, numbers, counts, firsts, signals[DUP_PARAGRAPHS:])
         scan_words(data, low, high, classes, keys, sizes, starts, signals)
         total, step, chars, repeats = signals[WORDS], signals[NGRAM_STEP], signals[CHARS], signals[TOP_NGRAM:]
-        table = _at_least(2 * table_size(total), table)
-        ngrams(keys, total, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, repeats)
+        table = _at_least(2 * _table_size(total), table)
+        _ngrams(keys, total, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, repeats)
         out[:, row] = signals
     return out
 

@@ -4,7 +4,7 @@ Raffel et al. 2020, Exploring the Limits of Transfer Learning (JMLR 21), section
 part of this rule set: it would drop texts on medicine and law, too.
 
 A line stays if it has enough words, none too long, ends in a sentence's mark or a quote (not in an ellipsis), and
-mentions neither javascript nor a cookie, privacy or use policy. Rows that stay lose their other lines and their
+mentions neither javascript nor a cookie, privacy or use policy. MeasuredRows that stay lose their other lines and their
 citation marks ("[12]", "[edit]", "[citation needed]"): `lines = "count"` judges only. Conversations and preference
 pairs are judged and never cut.
 
@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import BREAK, SPACE, Measure, Rows, RuleSet, Signals, character_classes
+from datakit.filter.rule_set import BREAK, SPACE, Measure, MeasuredRows, RuleSet, Signals, character_classes
 from datakit.text.characters import string_array, string_buffers
 
 
@@ -55,7 +55,7 @@ class C4(RuleSet):
     javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"')
     policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie, privacy and use policies")
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """Lorem ipsum and curly brackets, then the sentences that stay."""
         counts = rows.counted(self)
         where = "judged_" if self.where == "lines" else ""

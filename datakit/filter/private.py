@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from datakit.filter.rule_set import Measure, Rows, RuleSet, Signals
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
 from datakit.text.view import On
 
 Span = tuple[int, int]
@@ -226,7 +226,7 @@ class Private(RuleSet):
                 counts[f"private_{name}"][row] += found
         return Signals(counts)
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The number of values, where rows with too many are dropped."""
         counts = rows.counted(self)
         total = np.sum([counts[f"private_{name}"] for name in self.types], axis=0)
@@ -244,7 +244,7 @@ class Private(RuleSet):
                 made.append(changed)
         return pc.replace_with_mask(texts, pa.array(mask), pa.array(made, pa.string()))
 
-    def notes(self, rows: Rows, stays: NDArray[np.bool_]) -> dict[str, int]:
+    def notes(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> dict[str, int]:
         """The number of values of each type in the rows that stay."""
         counts = rows.counted(self)
         return {f"private_{name}": int(counts[f"private_{name}"][stays].sum()) for name in self.types}
