@@ -4,7 +4,7 @@ Where implementations read the paper differently, this one reads it so:
 - words are white-space tokens, and tokens without letters or digits are words too. datatrove counts the tokens of its
   splitter, and ignores pure punctuation for the count and the mean length, as `symbol_words = "ignore"` does here.
 - blank lines are lines, as in datatrove and Dolma. A bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
-  behind it (datatrove: "•" or "-", Dolma: "*" or "-").
+  after it (datatrove: "•" or "-", Dolma: "*" or "-").
 - stop words are found in any case, and with punctuation around them; datatrove finds those in lower case only.
 - word length does not count combining marks, so that it is the same in all normal forms. Characters of scripts written
   without spaces are left out; where they are over a fifth of the words, word length is not judged (the other words

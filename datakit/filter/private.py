@@ -1,10 +1,10 @@
 """Private data: e-mail and IP addresses, phones, cards, bank accounts, national ids, keys; replaced or dropped.
 
 A value must pass its own check: cards Luhn (ISO/IEC 7812) and a known prefix, IBANs modulo 97 (ISO 13616), Chinese,
-French and Spanish ids their check characters, IP addresses must be public ones and not look like version numbers,
-phone numbers must be written internationally, in North America's way, or behind a word that says so. Addresses that
-are reserved for examples (RFC 2606, RFC 5737) and made-up keys stay. Private keys (PEM) are
-found over several lines, all other values within one line.
+French and Spanish ids their check characters. IP addresses must be public and not look like version numbers. Phone
+numbers must have the international or the North American form, or follow a word like "phone". Addresses that are
+reserved for examples (RFC 2606, RFC 5737) and made-up keys stay. Private keys (PEM) are found over several lines, all
+other values within one line.
 
 Placeholders are `<EMAIL>`, `<IP>`, `<PHONE>`, `<CARD>`, `<IBAN>`, `<NATIONAL_ID>`, `<KEY>`. In conversations, contents
 and reasoning are searched, tool calls and tool schemas are not. The ledger notes how many values of each type were
