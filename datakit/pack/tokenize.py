@@ -10,11 +10,11 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +37,8 @@ from datakit.pack.encode import (
 )
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.schema import SPANS, tokens
-from datakit.stage import Decision
-from datakit.text.buffers import string_buffers
+from datakit.stage import Decision, Stage
+from datakit.text.characters import string_buffers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,11 +80,13 @@ class _Tokens:
 
 
 @dataclass(frozen=True)
-class Tokenize:
+class Tokenize(Stage):
     """The stage: any row kind in, token rows out."""
 
     name: ClassVar[str] = "tokenize"
-    output_kind: ClassVar[str] = "tokens"
+    Config: ClassVar[type] = TokenizeConfig
+    holds_gil: ClassVar[bool] = True
+    takes_tokens: ClassVar[bool] = True
 
     config: TokenizeConfig
     kind: str = ""
@@ -114,10 +116,13 @@ class Tokenize:
     def _encoder(self) -> Encoder:
         return Encoder(self.tokenizer, self.choice.engine)
 
-    @cached_property
-    def holds_gil(self) -> bool:
-        """fastokens works in threads of its own; templates and the lists of `tokenizers` need the interpreter."""
+    def use_processes(self) -> bool:
+        """Not for text that fastokens encodes, in threads of its own; templates and `tokenizers` need the lock."""
         return self.kind != "document" or self.choice.engine != "fastokens"
+
+    def output_kind(self, kind: str) -> str:
+        """Always tokens."""
+        return "tokens"
 
     def resources(self) -> dict[str, Any]:
         """Tokenizer and template by hash, vocabulary size and special ids, and the settings that travel along."""
@@ -134,7 +139,7 @@ class Tokenize:
         """The tokenizer's files, which travel with the result."""
         return {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
 
-    def kept_columns(self, names: Sequence[str]) -> list[str]:
+    def kept_columns(self, names: list[str]) -> list[str]:
         """The columns of kept rows: the tokens schema."""
         return list(tokens(preference="rejected_ids" in names).names)
 
@@ -142,18 +147,16 @@ class Tokenize:
         """Encoding counters of this process since the last call: rows by library."""
         return asdict(self._counted.taken())
 
-    def summary(self, counts: Mapping[str, int]) -> str:
+    def summary(self, counts: dict[str, int]) -> str:
         """The counters as a line for people."""
         said = f"{counts['fast_rows']:,} rows encoded by fastokens, {counts['library_rows']:,} by tokenizers"
         return f"{said} ({self.choice.reason})" if self.choice.reason else said
 
-    told = summary
-
-    def for_kind(self, kind: str) -> "Tokenize":
+    def for_kind(self, kind: str) -> Self:
         """The stage for rows of that kind."""
         return replace(self, kind=kind)
 
-    def prepare(self, rows: Callable[[], Iterator[pa.RecordBatch]], folder: Path) -> "Tokenize":
+    def prepare(self, rows: Callable[[], Iterator[pa.RecordBatch]], folder: Path) -> Self:
         """The identity gate: choose the library that encodes all rows, once for the run; kept in `folder`."""
         path = folder / "encoder.json"
         choice = Choice.load(path)

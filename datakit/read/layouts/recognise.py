@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from datakit.layouts import conversations, preferences, tokenised
-from datakit.layouts.record import Fields
+from datakit.read.layouts import conversations, preferences, tokenised
+from datakit.read.layouts.record import Fields
 
 TEXT_FIELDS: Final = ("text", "content", "markdown", "raw_content", "body", "document")
 """Where a document's text is looked for, in this order, unless `text_field` names another."""

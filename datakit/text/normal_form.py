@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.native import Kernels
-from datakit.text.buffers import Bytes, Offsets, string_array, string_buffers
-from datakit.text.characters import character_table
+from datakit.text.characters import Bytes, Offsets, character_table, string_array, string_buffers
 
 DIGEST_BYTES = 16
 
-_kernels = Kernels("datakit.text._kernels")
+_kernels = Kernels("datakit.text._kernels_normal_form")
 
 
 def normalize(array: pa.Array) -> pa.Array:

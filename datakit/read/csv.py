@@ -3,19 +3,18 @@
 import csv
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from datakit.errors import InputError
-from datakit.layouts.record import Fields, MisfitError
+from datakit.native import Kernels
 from datakit.read.columnar import Cells
-from datakit.read.convert import Converter
-from datakit.read.files import SourceFile
-from datakit.read.scan import kernels
-from datakit.read.sink import Place
-from datakit.read.units import Cut, Room, Segment, count_newlines, cut_stream
+from datakit.read.files import Cut, Room, Segment, SourceFile, count_newlines, cut_stream
+from datakit.read.layouts.record import Fields, MisfitError
+from datakit.read.row_builder import Converter, Place
 
+kernels: Final = Kernels("datakit.read._kernels_records")
 Found = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
 
 
@@ -27,7 +26,7 @@ class _Finder:
         self.header = 1
 
     def __call__(self, data: bytearray, room: int, at_end: bool) -> Cut | None:
-        """The first record's end at or past the room; see `units.Find`."""
+        """The first record's end at or past the room; see `files.Find`."""
         if at_end:
             starts, stops, _ = _records(data, self.delimiter, room)
             beyond = len(stops) > 0 and stops[-1] >= room

@@ -1,4 +1,4 @@
-"""Loops over UTF-8 bytes: normal form and white space. Text is (data uint8, offsets int64), as `buffers` gives it.
+"""Loops over UTF-8 bytes: normal form and white space. Text is (data uint8, offsets int64): see `string_buffers`.
 
 Arrays only; characters come as the arrays of `characters.CharacterTable`. Arrow strings are valid UTF-8; the decoder
 stays inside its row whatever the bytes are.

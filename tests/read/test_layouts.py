@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from datakit.layouts import conversations, preferences, tokenised
-from datakit.layouts.recognise import LAYOUTS, choose, layout_of
-from datakit.layouts.record import InexactNumbersError, MisfitError, parse_exactly, to_json, with_exact_numbers
-from datakit.layouts.turns import Message, message, turns
+from datakit.read.layouts import conversations, preferences, tokenised
+from datakit.read.layouts.conversations import Message, message, turns
+from datakit.read.layouts.recognise import LAYOUTS, choose, layout_of
+from datakit.read.layouts.record import InexactNumbersError, MisfitError, parse_exactly, to_json, with_exact_numbers
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 HUMAN, GPT = {"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}

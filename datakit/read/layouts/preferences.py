@@ -3,9 +3,8 @@
 import re
 from typing import Any, Final, NamedTuple
 
-from datakit.layouts.conversations import TURN_FIELDS, answer, around, first_of, history
-from datakit.layouts.record import Fields, MisfitError, text_of
-from datakit.layouts.turns import Message, Turns, turns
+from datakit.read.layouts.conversations import TURN_FIELDS, Message, Turns, answer, around, first_of, history, turns
+from datakit.read.layouts.record import Fields, MisfitError, text_of
 
 PAIRS: Final = (
     ("chosen", "rejected"),

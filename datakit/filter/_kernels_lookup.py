@@ -1,4 +1,4 @@
-"""N-grams of evaluation items in rows: rolling hashes of word hashes, looked up in one table."""
+"""Hashes looked up in one table: n-grams of evaluation items, stop words. Arrays only."""
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
@@ -72,4 +72,35 @@ def find(words, starts, lengths, slots, numbers):
 def _double(array):
     out = np.empty(2 * array.size, array.dtype)
     out[: array.size] = array
+    return out
+
+
+_LANGUAGES = 64  # bits of a mask
+
+
+@njit(nogil=True, cache=True)
+def count_stop_words(words, starts, languages, slots, numbers, masks):
+    """The different stop words of each row.
+
+    words uint64[W] (hashes) and starts int64[N+1] of the rows in it, languages int64[N] (the bit of the row's language;
+    negative: the language that it has most of), slots and numbers the table of the stop words' hashes, masks uint64[V]
+    the languages of each -> int64[N].
+    """
+    rows = starts.size - 1
+    out = np.zeros(rows, np.int64)
+    seen = np.full(masks.size, -1, np.int64)  # the last row with that word
+    of = np.empty(_LANGUAGES, np.int64)
+    last = np.uint64(slots.size - 1)
+    for row in range(rows):
+        of[:] = 0
+        for i in range(starts[row], starts[row + 1]):
+            slot = words[i] >> np.uint64(20) & last
+            while slots[slot] != 0 and slots[slot] != words[i]:
+                slot = (slot + np.uint64(1)) & last
+            number = numbers[slot]
+            if slots[slot] != 0 and seen[number] != row:
+                seen[number] = row
+                for bit in range(_LANGUAGES):
+                    of[bit] += np.int64(masks[number] >> np.uint64(bit) & np.uint64(1))
+        out[row] = of[languages[row]] if languages[row] >= 0 else of.max()
     return out

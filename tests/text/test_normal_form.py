@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from datakit.text.normalize import binary_digest, digest, hash_values, normalize, stated_digest
+from datakit.text.normal_form import binary_digest, digest, hash_values, normalize, stated_digest
 
 # characters that NFC reorders, composes, replaces or leaves; every kind of white space; 1 to 4 bytes
 TRICKY = "aAe\u0301\u0316\u0327\u0344\u1161\u11a8\u1100\uac00\u093c\u0928\u2126\ufb01\u0f73\U0001d15e\U0001f600한가" + (
