@@ -9,6 +9,7 @@ place of each token follows from the lengths. Other rows (those that a normalise
 """
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -25,12 +26,14 @@ from datakit.pack.chat import ChatTokenizer
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-SAMPLE_BYTES = 2 << 20
-"""Text that the identity gate compares at most; `tokenizers` encodes it in about half a second of processor time."""
-SAMPLE_ROWS, PASSAGE_CHARS = 1024, 2048
+SAMPLE_BYTES = 1 << 20
+"""Text that the identity gate compares at most; `tokenizers` encodes it in about a quarter of a second."""
+SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
 """Rows that are sampled, and the characters of a longer text that are taken."""
 SMALL_BYTES = 500_000
 """Input with less text goes to `tokenizers`, which encodes that much while fastokens would still load."""
+LONG_ROW = 100
+"""Tokens."""
 AWKWARD = (
     *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
     *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
@@ -88,35 +91,17 @@ class EncodingCounts:
         self.library_rows += other.library_rows
 
 
-def load_fastokens(tokenizer: ChatTokenizer) -> Any:
-    """The tokenizer in fastokens, with the ids of `tokenizer.encoder`.
-
-    Raises:
-        ValueError: fastokens does not know a part of this tokenizer.json.
-    """
-    import fastokens
-
-    spec = tokenizer.spec()
-    # fastokens takes the ids of added tokens from the file, `tokenizers` numbers them behind the vocabulary.
-    numbers = {real: own for own, real in tokenizer.real_ids.items()}
-    spec["added_tokens"] = [token | {"id": numbers[token["id"]]} for token in spec["added_tokens"]]
-    made = fastokens.Tokenizer.from_json_str(json.dumps(spec))
-    made.no_truncation()
-    made.no_padding()
-    return made
-
-
-def choose_engine(tokenizer: ChatTokenizer, sample: "Sample") -> Choice:
+def choose_engine(encoder: "Encoder", sample: "Sample") -> Choice:
     """The identity gate: fastokens if it gives the ids of `tokenizers` for a sample and for the awkward strings."""
     if sample.seen_bytes < SMALL_BYTES:
         return Choice("tokenizers", "there is little text")
     try:
-        fast = load_fastokens(tokenizer)
+        encoder.load_fastokens()
     except Exception as e:  # it raises several kinds
         return Choice("tokenizers", f"fastokens does not read this tokenizer: {e}")
     given = [*AWKWARD, *sample.texts()]
-    ids, offsets = _flat(fast, given)
-    for i, wanted in enumerate(tokenizer.encoder.encode_batch_fast(given, add_special_tokens=False)):
+    ids, offsets = encoder.encode(given, "fastokens")
+    for i, wanted in enumerate(encoder.tokenizer.encoder.encode_batch_fast(given, add_special_tokens=False)):
         if not np.array_equal(ids[offsets[i] : offsets[i + 1]], wanted.ids):
             shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
             return Choice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}", len(given))
@@ -174,40 +159,49 @@ def _passage(text: str, rank: int) -> str:
     return text[first : first + PASSAGE_CHARS]
 
 
-def _flat(fast: Any, texts: list[str]) -> tuple[Int32, Int64]:
-    """fastokens' ids and where each text's ids begin in them (texts + 1)."""
-    ids, offsets = fast.encode_batch_flat(texts)
-    return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
-
-
 class Encoder:
-    """Encodes text with the engine that was chosen. Any number of threads may encode at once."""
+    """A tokenizer in both libraries. Any number of threads may encode at once."""
 
-    def __init__(self, tokenizer: ChatTokenizer, engine: Engine) -> None:
+    def __init__(self, tokenizer: ChatTokenizer) -> None:
         self.tokenizer = tokenizer
-        self._fast = load_fastokens(tokenizer) if engine == "fastokens" else None
+        self._fast: Any = None
+        self._lock = threading.Lock()
 
-    def encode(self, texts: list[str]) -> tuple[Int32, Int64]:
+    def load_fastokens(self) -> Any:
+        """The tokenizer in fastokens, with the ids of `tokenizer.encoder`.
+
+        Raises:
+            ValueError: it does not know a part of this tokenizer.json. It raises other exceptions too.
+        """
+        with self._lock:
+            if self._fast is None:
+                import fastokens
+
+                spec = self.tokenizer.spec()
+                # fastokens takes the ids of added tokens from the file, `tokenizers` numbers them behind the vocabulary
+                numbers = {real: own for own, real in self.tokenizer.real_ids.items()}
+                spec["added_tokens"] = [token | {"id": numbers[token["id"]]} for token in spec["added_tokens"]]
+                made = fastokens.Tokenizer.from_json_str(json.dumps(spec))
+                made.no_truncation()
+                made.no_padding()
+                self._fast = made
+        return self._fast
+
+    def encode(self, texts: list[str], engine: Engine) -> tuple[Int32, Int64]:
         """Ids of each text, int32, and where each text's ids begin in them, int64 (texts + 1)."""
-        if self._fast is not None:
-            return _flat(self._fast, texts)
+        if engine == "fastokens":
+            ids, offsets = self.load_fastokens().encode_batch_flat(texts)
+            return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
         found = self.tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)
         rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in found)]
         return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
 
-    def count(self, rows: int) -> EncodingCounts:
-        """The counters of rows that `encode` encoded."""
-        return EncodingCounts(fast_rows=rows) if self._fast is not None else EncodingCounts(library_rows=rows)
+    def encode_placed(self, texts: list[str]) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
+        """Ids and offsets from fastokens, the byte of its text at which each id ends, and for which rows that is known.
 
-    def encode_placed(self, texts: list[str]) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]] | None:
-        """Ids and offsets as `encode` gives them, the byte of its text at which each id ends, and which rows know it.
-
-        A row knows it where its tokens spell its text byte for byte; ends of other rows mean nothing. None where
-        `tokenizers` encodes: its encodings hold the places themselves.
+        It is known where a row's tokens spell its text byte for byte; the ends of other rows mean nothing.
         """
-        if self._fast is None:
-            return None
-        ids, offsets = _flat(self._fast, texts)
+        ids, offsets = self.encode(texts, "fastokens")
         spelled, starts = self._spellings
         lengths = np.diff(starts)[ids]
         ends = np.cumsum(lengths)
@@ -268,10 +262,16 @@ def surround(ids: Int32, offsets: Int64, before: Sequence[int], after: Sequence[
     made, own = np.empty(edges[-1], np.int32), np.ones(edges[-1], np.bool_)
     places = [(edges[:-1] + i, token) for i, token in enumerate(before)]
     places += [(edges[1:] - len(after) + i, token) for i, token in enumerate(after)]
+    if len(ids) > LONG_ROW * len(lengths):  # a copy a row is faster than a mask
+        first = (edges[:-1] + len(before)).tolist()
+        for to, a, b in zip(first, offsets.tolist(), offsets[1:].tolist(), strict=False):
+            made[to : to + b - a] = ids[a:b]
+    else:
+        for at, _ in places:
+            own[at[filled]] = False
+        made[own] = ids
     for at, token in places:
         made[at[filled]] = token
-        own[at[filled]] = False
-    made[own] = ids
     return made, edges
 
 

@@ -11,8 +11,8 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property, partial
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -28,6 +28,7 @@ from datakit.pack.encode import (
     Choice,
     Encoder,
     EncodingCounts,
+    Engine,
     Int32,
     Int64,
     Sample,
@@ -94,27 +95,28 @@ class Tokenize(Stage):
     choice: Choice = Choice()
     """Which library encodes; `tokenizers`, unless the identity gate found that fastokens gives the same ids."""
 
+    _loaded: "_Loaded" = field(default_factory=lambda: _Loaded(), repr=False, compare=False)
+
     def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, Choice]]:
         return type(self), (self.config, self.kind, self.choice)
 
-    @cached_property
+    @property
     def tokenizer(self) -> ChatTokenizer:
         """The loaded tokenizer.
 
         Raises:
             ModelError: it is missing or cannot be used.
         """
-        if not self.config.tokenizer:
-            raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
-        return ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
+        return self._encoder.tokenizer
 
-    @cached_property
-    def _counted(self) -> "_Counted":
-        return _Counted()
-
-    @cached_property
+    @property
     def _encoder(self) -> Encoder:
-        return Encoder(self.tokenizer, self.choice.engine)
+        if self._loaded.encoder is None:
+            if not self.config.tokenizer:
+                raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
+            tokenizer = ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
+            self._loaded.encoder = Encoder(tokenizer)
+        return self._loaded.encoder
 
     def use_processes(self) -> bool:
         """Not for text that fastokens encodes, in threads of its own; templates and `tokenizers` need the lock."""
@@ -145,7 +147,7 @@ class Tokenize(Stage):
 
     def measured(self) -> dict[str, int]:
         """Encoding counters of this process since the last call: rows by library."""
-        return asdict(self._counted.taken())
+        return asdict(self._loaded.counted())
 
     def summary(self, counts: dict[str, int]) -> str:
         """The counters as a line for people."""
@@ -167,7 +169,7 @@ class Tokenize(Stage):
                     return self
                 keys = batch.column("row_key").to_numpy(zero_copy_only=False)
                 sample.add(keys, batch.nbytes, partial(self._texts_of, batch))
-            choice = choose_engine(self.tokenizer, sample)
+            choice = choose_engine(self._encoder, sample)
             choice.save(path)
         return replace(self, choice=choice)
 
@@ -176,7 +178,7 @@ class Tokenize(Stage):
         batch = batch.take(pa.array(which, pa.int64()))
         if "text" in batch.schema.names:
             return [[text] for text in text_list(batch.column("text"))]
-        work = _Conversations(self.tokenizer, None, self.config, batch)
+        work = _Conversations(self._encoder, self.choice.engine, self.config, batch)
         sides = work.sides()
         return [[row.text for side in sides if (row := work.rendered(i, *side(i)))] for i in range(batch.num_rows)]
 
@@ -201,14 +203,14 @@ class Tokenize(Stage):
         if "text" in names:
             return self._documents(batch)
         self._check_template()
-        work = _Conversations(self.tokenizer, self._encoder, self.config, batch)
+        work = _Conversations(self._encoder, self.choice.engine, self.config, batch)
         decision = work.pairs() if "prompt" in names else work.rows()
-        self._counted.add(work.counts)
+        self._loaded.count(work.counts)
         return decision
 
     def _check_template(self) -> None:
         """Refuse a template under which not even a plain exchange shows what the assistant says."""
-        if self._counted.template_is_checked:
+        if self._loaded.template_is_checked:
             return
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
         try:
@@ -218,31 +220,34 @@ class Tokenize(Stage):
                 raise ModelError(
                     f"{self.tokenizer.where}: this chat template cannot be used to train: {e.detail}"
                 ) from None
-        self._counted.template_is_checked = True
+        self._loaded.template_is_checked = True
 
     def _documents(self, batch: pa.RecordBatch) -> Decision:
         bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
         before = [bos] if self.config.add_bos and bos is not None else []
         after = [eos] if self.config.add_eos and eos is not None else []
-        ids, reasons, details = encode_documents(self._encoder, batch.column("text"), before, after)
-        self._counted.add(self._encoder.count(batch.num_rows))
+        ids, reasons, details = encode_documents(self._encoder, self.choice.engine, batch.column("text"), before, after)
+        fast = batch.num_rows if self.choice.engine == "fastokens" else 0
+        self._loaded.count(EncodingCounts(fast_rows=fast, library_rows=batch.num_rows - fast))
         columns = {"input_ids": ids, "label_spans": pa.nulls(batch.num_rows, SPANS)}
         return _decision(reasons, details, columns, "text")
 
 
-class _Counted:
-    """What changes while a stage works in one process."""
+@dataclass(slots=True)
+class _Loaded:
+    """What a stage holds in one process, whatever its configuration is bound to later."""
 
-    def __init__(self) -> None:
-        self.template_is_checked = False
-        self._counts, self._lock = EncodingCounts(), threading.Lock()
+    encoder: Encoder | None = None
+    template_is_checked: bool = False
+    _counts: EncodingCounts = field(default_factory=EncodingCounts)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, counts: EncodingCounts) -> None:
+    def count(self, counts: EncodingCounts) -> None:
         """Add counters."""
         with self._lock:
             self._counts.add(counts)
 
-    def taken(self) -> EncodingCounts:
+    def counted(self) -> EncodingCounts:
         """The counters, which begin again at 0."""
         with self._lock:
             taken, self._counts = self._counts, EncodingCounts()
@@ -256,10 +261,9 @@ Messages = Callable[[int], tuple[list[dict[str, Any]], int]]
 class _Conversations:
     """Renders, encodes and labels the conversations of a batch."""
 
-    def __init__(
-        self, tokenizer: ChatTokenizer, encoder: Encoder | None, config: TokenizeConfig, batch: pa.RecordBatch
-    ) -> None:
-        self.tokenizer, self.encoder, self.config, self.batch = tokenizer, encoder, config, batch
+    def __init__(self, encoder: Encoder, engine: Engine, config: TokenizeConfig, batch: pa.RecordBatch) -> None:
+        self.encoder, self.engine, self.config, self.batch = encoder, engine, config, batch
+        self.tokenizer = encoder.tokenizer
         self.tools: list[str | None] = batch.column("tools").to_pylist()
         self.reasons: list[str | None] = [None] * batch.num_rows
         self.details: list[str | None] = [None] * batch.num_rows
@@ -335,11 +339,9 @@ class _Conversations:
     def _placed(self, rows: Sequence[Labelled]) -> list[tuple[Int32, Spans] | RowError | None]:
         """The rows that fastokens encodes; None for those whose tokens have no known place in the text."""
         made: list[tuple[Int32, Spans] | RowError | None] = [None] * len(rows)
-        assert self.encoder is not None
-        found = self.encoder.encode_placed([row.text for row in rows])
-        if found is None:
+        if self.engine != "fastokens":
             return made
-        ids, offsets, ends, placed = found
+        ids, offsets, ends, placed = self.encoder.encode_placed([row.text for row in rows])
         for i in np.flatnonzero(placed).tolist():
             own = slice(offsets[i], offsets[i + 1])
             try:
@@ -359,14 +361,14 @@ def _decision(
 
 
 def encode_documents(
-    encoder: Encoder, texts: pa.Array, before: Sequence[int], after: Sequence[int]
+    encoder: Encoder, engine: Engine, texts: pa.Array, before: Sequence[int], after: Sequence[int]
 ) -> tuple[pa.ListArray, list[str | None], list[str | None]]:
     """The ids of a string array's documents, and the reason and detail for those that are refused: they have no ids.
 
     `before` and `after` are ids put around each document.
     """
     tokenizer = encoder.tokenizer
-    ids, offsets = encoder.encode(text_list(texts))
+    ids, offsets = encoder.encode(text_list(texts), engine)
     reasons: list[str | None] = [None] * len(texts)
     details: list[str | None] = [None] * len(texts)
     alive = np.ones(len(texts), np.bool_)
