@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from datakit.config import sha256_file
 from datakit.errors import DatakitError, InputError
-from datakit.manifest import Count, Ledger, Shard, data_dir, load
+from datakit.manifest import Count, Ledger, Shard, data_dir, load, tables
 from datakit.recent import Recent
 from datakit.run.aside import Beside, earlier
-from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
+from datakit.run.job import Run, attach, begin, duplicate_of_dropped
 from datakit.run.work import Result, Work, crc32, insist
 from datakit.stage import Stage, split
 from datakit.write import Split, read_shard, settle, take_over
