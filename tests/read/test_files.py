@@ -24,6 +24,7 @@ from datakit.read.files import (
     OURS,
     TWICE,
     UNKNOWN,
+    Cutter,
     Segment,
     SourceFile,
     cut_lines,
@@ -67,7 +68,7 @@ def test_a_folder_is_read_with_its_folders_and_without_what_is_no_data(folder):
     ]
     assert plan([str(folder)], IngestConfig()).summary[-2:] == (
         "not read (name begins with . or _): _temp",
-        "not read (no suffix that is known, or about the data): README.md, picture.png",
+        "not read (unknown suffix, or a file like README): README.md, picture.png",
     )
 
 
@@ -359,7 +360,7 @@ def test_units_of_a_stream_equal_those_of_the_plain_file(read_bytes, codec):
 @example([BOM], [])
 @example([BOM, b"\n", b"a"], [1])
 def test_a_plain_file_is_cut_where_a_stream_is(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], rooms: list[int]
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], wanted: list[int]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "cut.jsonl"
     path.write_bytes(b"".join(pieces))
@@ -367,18 +368,18 @@ def test_a_plain_file_is_cut_where_a_stream_is(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "_PIECE", 4)
-        assert _cuts(cut_lines, file, rooms) == _cuts(partial(cut_stream, find=line_end), file, rooms)
+        assert _cuts(cut_lines, file, wanted) == _cuts(partial(cut_stream, find_end=line_end), file, wanted)
 
 
-def _cuts(cutter, file: SourceFile, rooms: list[int]) -> list[Segment]:
-    """The segments where the room is another one for each of them."""
+def _cuts(cutter: Cutter, file: SourceFile, wanted: list[int]) -> list[Segment]:
+    """The segments, if each is asked for with other remaining bytes."""
     found: list[Segment] = []
-    for segment in cutter(file, 3, lambda: rooms[len(found)] if len(found) < len(rooms) else 5):
+    for segment in cutter(file, 3, lambda: wanted[len(found)] if len(found) < len(wanted) else 5):
         found.append(segment)
     return found
 
 
-def test_the_room_is_reached_and_nothing_is_left_out(tmp_path: Path) -> None:
+def test_segments_have_the_wanted_bytes_and_nothing_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"".join(b"x" * (n % 700) + b"\n" for n in range(3000)))
     file = SourceFile(str(path), path.name, "jsonl", "", path.stat().st_size)

@@ -143,6 +143,9 @@ def test_a_key_repeated_with_an_escape_is_the_same_key(read_bytes):
     found = read_bytes(b'{"te\\u0078t":"a","lang":"de"}\n')
     assert found.texts == ["a"]
     assert found.rows[0]["extra"] == '{"lang":"de"}'
+    found = read_bytes(b'{"text":"a","te\\u0078t":"b"}\n')
+    assert (found.texts, found.notes) == (["b"], {"repeated_keys": 1})
+    assert found.rows[0]["extra"] == '{"text":"a"}'
 
 
 def test_extra_holds_other_fields_exactly_as_written(read_bytes):

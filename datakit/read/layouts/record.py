@@ -18,6 +18,20 @@ class MisfitError(Exception):
         self.detail = detail
 
 
+def decoded(raw: bytes) -> str:
+    """A record's bytes as text.
+
+    Raises:
+        MisfitError: they are not UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as e:
+        raise MisfitError(
+            "invalid_utf8", f"byte {e.start} of the record is 0x{raw[e.start]:02x}, which is not UTF-8 there"
+        ) from None
+
+
 class InexactNumbersError(Exception):
     """Nested numbers must be written out again, and this parse may have rounded them: parse exactly and try again."""
 
