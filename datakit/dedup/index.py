@@ -1,7 +1,7 @@
 """The index of a dedup run, and `--against`: comparing new rows with the kept rows of earlier runs.
 
-A run with `save_index` writes, for each shard, one Arrow IPC file with the id, digest, bands and set of shingles of each
-kept row, in row order. A later run loads the indexes of an earlier run and of all runs which that one was compared
+A run with `save_index` writes, for each shard, one Arrow IPC file with the id, digest, bands and set of shingles of
+each kept row, in row order. A later run loads the indexes of an earlier run and of all runs which that one was compared
 with, checks that the settings match, and compares its rows with theirs. Rows that an earlier dataset has lost since are
 listed in a file beside its index, and left out.
 """
@@ -208,7 +208,7 @@ def _earlier_run(run: Parent) -> EarlierRun:
 
 
 def live_rows(sketches: Sketches, earlier: tuple[EarlierRun, ...]) -> npt.NDArray[np.int64]:
-    """The numbers of the earlier rows that are not removed, in order; the sketches begin with the rows of all indexes."""
+    """The numbers of the earlier rows that are not removed, in order; sketches begin with the rows of all indexes."""
     live, begin = [np.empty(0, np.int64)], 0
     for run in earlier:
         rows = np.arange(begin, begin + run.rows)
@@ -233,7 +233,7 @@ _FILE = "index/removed.json"
 
 @dataclass(frozen=True, slots=True)
 class RemovedRows:
-    """Ids of removed rows, sorted and distinct. The index files stay as the manifest has them; later runs skip these."""
+    """Ids of removed rows, sorted and distinct. The index files do not change; later runs skip these rows."""
 
     ids: tuple[str, ...] = ()
 

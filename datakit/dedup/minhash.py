@@ -51,7 +51,7 @@ _SORT_BYTES = 64  # per row while its band is sorted: the order, the hashes in i
 def compared_texts(batch: pa.RecordBatch, config: DedupConfig) -> list[pa.Array]:
     """The text of each row in NFC; of preference pairs the prompts, the chosen and the rejected answers, normalised.
 
-    (White space is in no word, so it may stay in a text. Short fields are compared as they are, so they are normalised.)
+    (No word has white space, so it may stay in a text. Short fields are compared as a whole, so they are normalised.)
     """
     texts = sides(batch, config.on, config.include_system, include_calls=True)
     return [compose(texts[0])] if len(texts) == 1 else [normalize(t) for t in texts]

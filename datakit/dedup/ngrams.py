@@ -169,7 +169,7 @@ def false_positive_rate(bits_per_key: float, num_hashes: int) -> float:
 
 @lru_cache(maxsize=16)
 def best_size(rate: float) -> tuple[float, int]:
-    """(bits per key, hashes per key) of the smallest filter whose rate of false positives is at most `rate` when full."""
+    """(bits per key, hashes per key) of the smallest filter whose rate of false positives is at most `rate`."""
     best = (math.inf, 0)
     for num_hashes in range(1, _MAX_HASHES + 1):
         low, high = 0.5, min(best[0], 512.0)

@@ -101,11 +101,11 @@ class SpansConfig(CuttingConfig):
         at_least(1, self, "span_sentences", "min_words")
 
 
-# Units: lines, paragraphs and sentences. Units compare by their words, as documents do (`text.words`): NFC, case-folded,
-# without punctuation and white space. A line ends where `str.splitlines` ends one, a paragraph at a blank line, a
-# sentence at its mark (of any script, with the quotes and brackets after it) and at the end of its line. Marks of
-# scripts written without spaces need no space after them. Thai and Lao mark no end of a sentence: there a sentence is a
-# line.
+# Units: lines, paragraphs and sentences. They are compared by their words, as documents are (`text.words`): NFC,
+# case-folded, without punctuation and white space. A line ends where `str.splitlines` ends one, a paragraph at a blank
+# line, a sentence at its mark (of any script, with the quotes and brackets after it) and at the end of its line. Marks
+# of scripts written without spaces need no space after them. Thai and Lao mark no end of a sentence: there a sentence
+# is a line.
 
 _MODES: Final = {"line": 0, "paragraph": 1, "sentence": 2}
 _BRACKETS: Final = ")]}\u300b\u300d\u300f\u3011\uff09\uff3d"
@@ -276,8 +276,8 @@ def _groups_of_equals(
     )
     count = compared = 0
     with ThreadPoolExecutor(workers) as pool:
-        tasks = _ahead(pool, lambda n: _equals_in_range(units, begins, n, ranges), ranges, workers)
-        for places, numbers, repeated, spans in tasks:
+        found = _ahead(pool, lambda n: _equals_in_range(units, begins, n, ranges), ranges, workers)
+        for places, numbers, repeated, spans in found:
             groups[places] = count + numbers
             count += repeated
             compared += spans
@@ -297,7 +297,7 @@ def _equals_in_range(
     units: list[npt.NDArray[np.uint64]], begins: npt.NDArray[np.int64], part: int, ranges: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int, int]:
     """(places of spans that have an equal, the number of each one's group, how many groups, how many spans)."""
-    from datakit.dedup._kernels_repeats import NONE
+    from datakit.dedup._kernels_minhash import NONE
 
     chosen = [in_range(hashes, part, ranges) for hashes in units]
     chosen = [rows[hashes[rows] != NONE] for rows, hashes in zip(chosen, units, strict=True)]
