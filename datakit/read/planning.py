@@ -204,7 +204,7 @@ def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) 
             )
         return kinds[0]
     wanted = KINDS[config.kind]
-    if kinds and all(k.startswith("tokens") for k in kinds) and len(kinds) == 1:
+    if len(kinds) == 1 and kinds[0].startswith("tokens"):
         return kinds[0]
     others = [k for k in kinds if k != wanted]
     if others and config.other_kinds == "refuse":

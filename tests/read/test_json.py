@@ -233,7 +233,7 @@ def _without_nan(value):
     return [_without_nan(v) for v in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("keys", [3, 33, 200_000])
+@pytest.mark.parametrize("keys", [3, 33, 20_000])
 def test_repeated_keys_are_found_among_few_and_many(read_bytes, keys):
     members = ",".join(f'"k{i}":{i}' for i in range(keys))
     found = read_bytes(f'{{"text":"a",{members}}}\n{{"text":"b",{members},"k1":0}}\n'.encode())
