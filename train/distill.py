@@ -21,14 +21,15 @@ from torch import Tensor, nn
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, ModelError, UsageError
-from train import checkpoint, flags, lora
-from train.data import Batch, Mixture
-from train.device import usable_device
-from train.labels import StatesConfig, label_states, usable
-from train.loop import LossSum
-from train.loss import chunked_sum
-from train.model import CausalLM
-from train.start import RunConfig, check_fits, configured, make_model, open_data, prepare
+from train.data.batches import Batch
+from train.data.packed import Mixture
+from train.engine import checkpoint, flags
+from train.engine.device import usable_device
+from train.engine.loop import LossSum
+from train.engine.start import RunConfig, check_fits, configured, make_model, open_data, prepare
+from train.model import lora
+from train.model.decoder import CausalLM
+from train.model.loss import StatesConfig, chunked_sum, label_states, usable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,7 +155,7 @@ def with_projection(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM
 def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
     config = configured(DistillConfig, "train.distill", __doc__, argv)
-    states, data = usable(config.labels, config.loop), open_data(config)
+    states, data = usable(config.labels, usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
     teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
     if config.distill.hidden_weight:

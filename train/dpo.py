@@ -19,13 +19,14 @@ from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, UsageError
-from train import checkpoint, flags
-from train.data import Batch
-from train.labels import ChunkedConfig, usable
-from train.loop import LossSum
-from train.model import CausalLM
+from train.data.batches import Batch
+from train.engine import checkpoint, flags
+from train.engine.device import usable_device
+from train.engine.loop import LossSum
+from train.engine.start import RunConfig, configured, open_data, prepare
+from train.model.decoder import CausalLM
+from train.model.loss import ChunkedConfig, usable
 from train.reference import frozen, log_probs, stored
-from train.start import RunConfig, configured, open_data, prepare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +106,7 @@ def main(argv: Sequence[str]) -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, "train.dpo", __doc__, argv)
     data, place = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
-    labels = usable(config.labels, config.loop)
+    labels = usable(config.labels, usable_device(config.loop.device))
     if (place / "manifest.json").is_file() and not (place / "config.json").is_file():
         place = place / "manifest.json"
     reference = stored(place, data) if place.is_file() else frozen(place, data, labels)

@@ -14,12 +14,13 @@ import torch
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
-from train import checkpoint, flags, lora
-from train.data import DataConfig, PackedSet
-from train.device import usable_device
-from train.loop import precision
-from train.scores import Score, evaluate, total
-from train.start import check_fits
+from train.data.batches import DataConfig
+from train.data.packed import PackedSet
+from train.engine import checkpoint, flags
+from train.engine.device import precision, usable_device
+from train.engine.evaluator import Score, evaluate, total
+from train.engine.start import check_fits
+from train.model import lora
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,10 +18,11 @@ import torch
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train import checkpoint, flags, lora
-from train.device import usable_device
-from train.model import CausalLM
-from train.sample import SampleConfig, TextStream, generate
+from train.engine import checkpoint, flags
+from train.engine.device import usable_device
+from train.model import lora
+from train.model.decoder import CausalLM
+from train.model.sample import SampleConfig, TextStream, generate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

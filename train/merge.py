@@ -13,7 +13,8 @@ from typing import Literal
 
 from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
-from train import checkpoint, flags, hf, lora
+from train.engine import checkpoint, flags
+from train.model import hf, lora
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.errors import ConfigError, InputError
-from train import flags
+from train.engine import flags
 
 Series = npt.NDArray[np.float64]
 SMOOTHING = 0.02

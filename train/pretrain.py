@@ -9,9 +9,9 @@ the answers alone use train.sft.
 import sys
 from collections.abc import Sequence
 
-from train import flags
+from train.engine import flags
+from train.engine.start import configured, open_data, prepare
 from train.sft import SftConfig, objective
-from train.start import configured, open_data, prepare
 
 
 def main(argv: Sequence[str]) -> int:

@@ -23,15 +23,14 @@ from torch import Tensor
 from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save
-from train import checkpoint, flags, hf, lora
-from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream
-from train.device import usable_device
-from train.labels import ChunkedConfig, label_states
-from train.loop import precision
-from train.loss import row_log_probs
-from train.model import CausalLM
-from train.precision import AUTOCAST
-from train.start import check_fits
+from train.data.batches import Batch, DataConfig, StepStream
+from train.data.packed import Mixture, PackedSet
+from train.engine import checkpoint, flags
+from train.engine.device import AUTOCAST, precision, usable_device
+from train.engine.start import check_fits
+from train.model import hf, lora
+from train.model.decoder import CausalLM
+from train.model.loss import ChunkedConfig, label_states, row_log_probs
 
 SHARD = "kept/log_probs.npy"
 

@@ -22,15 +22,17 @@ import torch
 from torch import Tensor
 
 from datakit.errors import ConfigError
-from train import flags
-from train.attention import Segments, grouped_attention, masked_attention
-from train.data import Batch, Mixture, StepStream, collate
-from train.loop import LoopConfig, Loss, need_compiler
-from train.loss import dense_loss
-from train.model import CausalLM
-from train.order import MicroBatch
+from train.data.batches import Batch, StepStream, collate
+from train.data.order import MicroBatch
+from train.data.packed import Mixture
+from train.engine import flags
+from train.engine.device import need_compiler
+from train.engine.loop import LoopConfig, Loss
+from train.engine.start import configured, make_model, open_data, prepare
+from train.model.attention import Segments, grouped_attention, masked_attention
+from train.model.decoder import CausalLM
+from train.model.loss import dense_loss
 from train.sft import LabelConfig, SftConfig, label_loss, loss
-from train.start import configured, make_model, open_data, prepare
 
 TOLERANCE = 1e-5
 """Largest difference of the mean loss, or of a gradient of it, between two orders of summing in fp32."""

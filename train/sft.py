@@ -14,17 +14,14 @@ from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError
-from train import flags
-from train.attention import grouped_attention
-from train.cuda import fused_loss
-from train.data import Batch
-from train.device import usable_device
-from train.labels import ChunkedConfig, label_states, usable
-from train.loop import Loss, LossSum
-from train.loss import chunked_loss, head_loss, sparse_loss
-from train.model import CausalLM
-from train.mtp import ahead_loss
-from train.start import RunConfig, configured, prepare
+from train.data.batches import Batch
+from train.engine import flags
+from train.engine.device import usable_device
+from train.engine.loop import Loss, LossSum
+from train.engine.start import RunConfig, configured, prepare
+from train.model.attention import grouped_attention
+from train.model.decoder import CausalLM, ahead_loss
+from train.model.loss import ChunkedConfig, chunked_loss, fused_loss, head_loss, label_states, sparse_loss, usable
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +81,7 @@ def objective(config: SftConfig) -> Loss:
     Raises:
         ConfigError: a kernel that the device or the installation has not.
     """
-    labels = usable(config.labels, config.loop)
+    labels = usable(config.labels, usable_device(config.loop.device))
     if labels.head_loss != "plain":
         fused_loss(labels.head_loss, usable_device(config.loop.device))
     return label_loss(labels)

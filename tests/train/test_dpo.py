@@ -10,12 +10,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.manifest import verify
-from train import dpo, flags, hf, reference, sft
-from train.attention import masked_attention
-from train.data import DataConfig, PackedSet, StepStream
+from train import dpo, reference, sft
+from train.data.batches import DataConfig, StepStream
+from train.data.packed import PackedSet
 from train.dpo import DpoLoss, PairConfig, pair_losses
-from train.loss import row_log_probs
-from train.model import CausalLM
+from train.engine import flags
+from train.model import hf
+from train.model.attention import masked_attention
+from train.model.decoder import CausalLM
+from train.model.loss import row_log_probs
 
 BETA = 0.3
 
@@ -69,7 +72,7 @@ def run(manifest: Path, start: Path, out: Path, *more: str) -> list[dict]:
 def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
     """The log-probability of one sequence's labels, from the logits of that sequence alone."""
     bounds, positions = torch.tensor([[0, len(ids)]]), torch.arange(len(ids))[None]
-    from train.attention import Segments
+    from train.model.attention import Segments
 
     attend = masked_attention(Segments.of(bounds.numpy(), len(ids)))
     logits = model.lm_head(model(torch.tensor([ids]), positions, attend))[0].log_softmax(-1)

@@ -13,11 +13,10 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from train.attention import Segments, masked_attention
 from train.generate import GenerateConfig, Speaker, load, main
-from train.model import PRESETS, CausalLM
-from train.options import ModelOptions
-from train.sample import SampleConfig, generate
+from train.model.attention import Segments, masked_attention
+from train.model.decoder import PRESETS, CausalLM, ModelOptions
+from train.model.sample import SampleConfig, generate
 from train.sft import main as sft
 
 

@@ -8,7 +8,10 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError
-from train import attention, checkpoint, model, selfcheck, sft
+from train import selfcheck, sft
+from train.engine import checkpoint
+from train.model import attention
+from train.model import decoder as model
 
 NAMES = {
     "grouped attention = masked", "sparse loss = dense", "chunked loss = dense", "label-only last layer = full",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from train import flags
+from train.engine import flags
 from train.sft import main
 
 LINE = re.compile(

@@ -1,0 +1,297 @@
+"""Which parameters move how: groups by kind, the optimizers, and their learning rates."""
+
+import contextlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from train.engine.distributed import fill, like, local, whole_of
+from train.model.hf import AVERAGE
+
+RATE_RATIO = {"adamw": 1.0, "muon": 1.0, "adafactor": 20.0, "lion": 0.2}
+"""Default peak rates beside AdamW's. Muon's updates are scaled to AdamW's size (Liu et al., 2025); Adafactor's rate is
+relative to a matrix's size, which begins near 0.02, half of its usual 0.05; Lion wants 3-10 times less."""
+BETA2 = {"lion": 0.99}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OptimConfig:
+    """How the weights move."""
+
+    optimizer: Literal["adamw", "muon", "adafactor", "lion"] = option(
+        "adamw", "muon: the layers' matrices by Muon, the rest by AdamW"
+    )
+    lr: float = option(
+        0.0, "peak learning rate; 0: 0.256 / hidden size for random weights, else the objective's (AdamW's, Muon's)"
+    )
+    schedule: Literal["cosine", "wsd", "constant"] = option("cosine", "course after warmup; wsd: stable, then decay")
+    decay_ratio: float = option(0.2, "share of all steps in which wsd goes down")
+    min_lr_ratio: float = option(0.1, "learning rate at the end, as a share of the peak")
+    warmup_steps: int = option(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
+    embed_lr_ratio: float = option(1.0, "learning rate of embeddings, as a multiple")
+    head_lr_ratio: float = option(1.0, "learning rate of an untied output head, as a multiple")
+    matrix_lr_ratio: float = option(1.0, "learning rate of the layers' matrices, as a multiple")
+    scalar_lr_ratio: float = option(1.0, "learning rate of norms, biases and gates, as a multiple")
+    weight_decay: float = option(0.01, "decay of matrices; norms, biases and embeddings have none")
+    beta1: float = option(0.9, "decay of the mean gradient (AdamW, Lion)")
+    beta2: float = option(0.0, "decay of the mean squared gradient (AdamW), of the momentum (Lion); 0: 0.95, Lion 0.99")
+    momentum: float = option(0.95, "Muon's decay of the mean gradient")
+    state_dtype: Literal["fp32", "bf16"] = option("fp32", "bf16: half the optimizer's memory")
+    max_grad_norm: float = option(1.0, "gradients are scaled down to this norm; 0: never")
+    ema_decay: float = option(0.0, "also keep an average of the weights with this decay, such as 0.999; 0: none")
+
+    def __post_init__(self) -> None:
+        if self.lr < 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
+            raise ConfigError(
+                "lr must not be negative, min_lr_ratio within 0..1, weight_decay and max_grad_norm 0 or more"
+            )
+        if any(not 0 <= v < 1 for v in (self.beta1, self.beta2, self.momentum, self.ema_decay)):
+            raise ConfigError("beta1, beta2, momentum and ema_decay must lie in 0..1 (1 excluded)")
+        if self.warmup_steps < -1 or not 0 < self.decay_ratio <= 1:
+            raise ConfigError("warmup_steps must be at least -1, decay_ratio within 0..1 (0 excluded)")
+        if min(self.embed_lr_ratio, self.head_lr_ratio, self.matrix_lr_ratio, self.scalar_lr_ratio) < 0:
+            raise ConfigError("multiples of the learning rate must not be negative")
+        self._check_state()
+
+    def _check_state(self) -> None:
+        if self.state_dtype == "fp32":
+            return
+        if self.optimizer == "adafactor":
+            raise ConfigError("adafactor's state is a row and a column a matrix: leave state_dtype at fp32")
+        if max(self.betas[1], self.momentum) > 0.99:
+            raise ConfigError(
+                "with state_dtype bf16, decays over 0.99 change less than its digits show, so none at all"
+            )
+
+    @property
+    def betas(self) -> tuple[float, float]:
+        """Both decays, resolved."""
+        return self.beta1, self.beta2 or BETA2.get(self.optimizer, 0.95)
+
+
+def peak_rate(config: OptimConfig, hidden_size: int, trained_rate: float | None) -> float:
+    """The peak learning rate where the user named none.
+
+    Random weights (`trained_rate` is None): inversely to the width (Yang et al., 2022), 5e-4 at 512, where minimind
+    trains; trained weights: `trained_rate`. Both are AdamW's; `RATE_RATIO` has the other optimizers'.
+    """
+    rate = 0.256 / hidden_size if trained_rate is None else trained_rate
+    return config.lr or rate * RATE_RATIO[config.optimizer]
+
+
+def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
+    """The rate of step 1..total_steps: linear warmup, then the schedule's course down to `min_lr_ratio` of the peak.
+
+    cosine: half a cosine (SGDR: Loshchilov and Hutter, 2017). wsd: the peak until the last `decay_ratio` of the steps,
+    then a line down (Hu et al., 2024; Hägele et al., 2024), so that a checkpoint from before the decay can go on to
+    more steps. constant: the peak to the end.
+    """
+    warmup = min(100, total_steps // 10) if config.warmup_steps < 0 else config.warmup_steps
+    if step <= warmup:
+        return config.lr * step / warmup
+    if config.schedule == "constant":
+        return config.lr
+    low = config.min_lr_ratio
+    if config.schedule == "wsd":
+        decay = max(1, min(round(total_steps * config.decay_ratio), total_steps - warmup))
+        return config.lr * (low + (1 - low) * max(0.0, min(1.0, (total_steps - step) / decay)))
+    progress = min(1.0, (step - warmup) / max(1, total_steps - warmup))
+    return config.lr * (low + (1 - low) * (1 + math.cos(math.pi * progress)) / 2)
+
+
+NEED_WHOLE = (torch.optim.Muon, torch.optim.Adafactor)
+"""Optimizers that look at a matrix as such; the others go element by element, so that slices of it will do."""
+
+
+class Optimizers:
+    """What the loop and checkpoints need of an optimizer: `param_groups`, `state`, `step` and `zero_grad`."""
+
+    def __init__(self, parts: Sequence[torch.optim.Optimizer], state_dtype: torch.dtype | None = None) -> None:
+        """`state_dtype` is how state is kept between steps; None: as the optimizers make it."""
+        self.parts, self.state_dtype = parts, state_dtype
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        for part in parts:
+            part.state = self.state
+        self.param_groups = [group for part in parts for group in part.param_groups]
+
+    def set_rate(self, lr: float) -> None:
+        """The learning rate of the next step; each group takes its multiple."""
+        for group in self.param_groups:
+            group["lr"] = lr * group["lr_ratio"]
+
+    def add(self, group: dict[str, Any], like: Tensor) -> None:
+        """Take in a group of one parameter, which goes on from the state of another of the same shape."""
+        self.parts[-1].add_param_group(group)
+        self.param_groups = [group for part in self.parts for group in part.param_groups]
+        (p,) = group["params"]
+        self.state[p] = {k: v.clone() for k, v in self.state[like].items()}
+
+    def step(self) -> None:
+        """Move every parameter that has a gradient; of slices all ranks take part."""
+        for part in self.parts:
+            if self.state_dtype is None and not (isinstance(part, NEED_WHOLE) and self._sliced()):
+                part.step()
+            else:
+                self._step_one_by_one(part)
+
+    def _sliced(self) -> bool:
+        return any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"])
+
+    def _step_one_by_one(self, part: torch.optim.Optimizer) -> None:
+        """Widen the state of one parameter at a time, so that the arithmetic is fp32 and the memory is not; or put one
+        matrix at a time together.
+        """
+        groups = part.param_groups
+        for group in groups:
+            for p in (p for p in group["params"] if p.grad is not None):
+                self._cast(p, torch.float32)
+                with self._whole(p) if isinstance(part, NEED_WHOLE) else contextlib.nullcontext(p) as found:
+                    part.param_groups = [group | {"params": [found]}]
+                    part.step()
+                self._cast(p, self.state_dtype or torch.float32)
+        part.param_groups = groups
+
+    @contextlib.contextmanager
+    def _whole(self, p: Tensor) -> Iterator[Tensor]:
+        """Within, all of a sliced parameter, its gradient and its state stand in for it, on every rank."""
+        if not isinstance(p, DTensor):
+            yield p
+            return
+        assert p.grad is not None
+        whole = whole_of(p.detach())
+        whole.grad = whole_of(p.grad)
+        self.state[whole] = {k: whole_of(v) for k, v in self.state[p].items()}
+        yield whole
+        fill(p, whole)
+        self.state[p] = {k: like(p, v) for k, v in self.state.pop(whole).items()}
+
+    def _cast(self, p: Tensor, dtype: torch.dtype) -> None:
+        state = self.state[p]
+        state.update({k: v.to(dtype) for k, v in state.items() if v.ndim and v.is_floating_point()})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients."""
+        for part in self.parts:
+            part.zero_grad(set_to_none=set_to_none)
+
+
+class Lion(torch.optim.Optimizer):
+    """Steps by lr * sign(beta1 * m + (1 - beta1) * g), where m is the mean gradient of decay beta2; decoupled decay."""
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move every parameter that has a gradient."""
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if params:
+                self._move(params, group["lr"], group["betas"], group["weight_decay"])
+
+    def _move(self, params: list[Tensor], lr: float, betas: tuple[float, float], weight_decay: float) -> None:
+        for p in params:
+            if "exp_avg" not in self.state[p]:
+                self.state[p]["exp_avg"] = torch.zeros_like(p)
+        grads, means = [p.grad for p in params if p.grad is not None], [self.state[p]["exp_avg"] for p in params]
+        params, grads, means = local(params), local(grads), local(means)
+        signs = torch._foreach_lerp(means, grads, 1 - betas[0])
+        torch._foreach_sign_(signs)
+        torch._foreach_mul_(params, 1 - lr * weight_decay)
+        torch._foreach_add_(params, signs, alpha=-lr)
+        torch._foreach_lerp_(means, grads, 1 - betas[1])
+
+
+def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
+    """The optimizers of a model's trained parameters."""
+    parts = list(_parts(list(_groups(model, config)), config))
+    return Optimizers(parts, torch.bfloat16 if config.state_dtype == "bf16" else None)
+
+
+def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
+    embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    head = getattr(getattr(model, "lm_head", None), "weight", None)
+    kinds: dict[str, list[nn.Parameter]] = {"matrix": [], "head": [], "embed": [], "scalar": []}
+    for p in (p for p in model.parameters() if p.requires_grad):
+        kind = "embed" if id(p) in embeddings else "head" if p is head else "matrix" if p.ndim >= 2 else "scalar"
+        kinds[kind].append(p)
+    yield from (group_of(kind, params, config) for kind, params in kinds.items() if params)
+
+
+def group_of(kind: str, params: list[nn.Parameter], config: OptimConfig) -> dict[str, Any]:
+    """A parameter group of one kind: `matrix`, `head`, `embed` or `scalar`."""
+    decay = config.weight_decay if kind in ("matrix", "head") else 0.0
+    ratio = getattr(config, f"{kind}_lr_ratio")
+    return {"params": params, "kind": kind, "lr_ratio": ratio, "lr": config.lr * ratio, "weight_decay": decay}
+
+
+def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.optim.Optimizer]:
+    """AdamW (Loshchilov and Hutter, 2019); Muon (Jordan et al., 2024); Adafactor (Shazeer and Stern, 2018); Lion."""
+    if config.optimizer == "adafactor":
+        yield torch.optim.Adafactor(groups)
+    elif config.optimizer == "lion":
+        yield Lion(groups, betas=config.betas)
+    else:
+        by_muon = {"matrix"} if config.optimizer == "muon" else set()
+        muon, rest = ([g for g in groups if (g["kind"] in by_muon) == own] for own in (True, False))
+        if muon:
+            yield torch.optim.Muon(muon, momentum=config.momentum, adjust_lr_fn="match_rms_adamw")
+        if rest:
+            yield torch.optim.AdamW(rest, betas=config.betas, eps=1e-8, fused=True)
+
+
+class WeightAverage:
+    """The averages of a model's trained parameters, by name, in fp32."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self._parameters: dict[str, Tensor] = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.values: dict[str, Tensor] = {n: p.detach().clone() for n, p in self._parameters.items()}
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after step 1, 2, ...; early averages forget sooner, so that first weights do not stay."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(local(self.values.values()), local(self._parameters.values()), 1 - decay)
+
+    def add(self, name: str, parameter: Tensor, like: str) -> None:
+        """Take in a parameter that begins as a copy of another."""
+        self._parameters[name], self.values[name] = parameter, self.values[like].clone()
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Within, the model has the averages as its weights."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for name, p in self._parameters.items():
+            kept = p.detach().clone()
+            p.copy_(self.values[name])
+            self.values[name].copy_(kept)
+
+    def save(self, folder: Path) -> None:
+        """Write the averages into a checkpoint's folder."""
+        save_file({n: v.cpu().contiguous() for n, v in self.values.items()}, folder / AVERAGE)
+
+    def restore(self, folder: Path) -> None:
+        """Put a checkpoint's averages back; one without any begins with its weights."""
+        found = load_file(folder / AVERAGE) if (folder / AVERAGE).is_file() else self._parameters
+        for name, value in self.values.items():
+            fill(value, found[name].detach())
