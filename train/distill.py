@@ -29,7 +29,7 @@ from train.engine.loop import LossSum
 from train.engine.start import RunConfig, check_fits, configured, make_model, open_data, prepare
 from train.model import lora
 from train.model.decoder import CausalLM
-from train.model.loss import StatesConfig, chunked_sum, label_states, usable
+from train.model.loss import StatesConfig, check_device, chunked_sum, label_states
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -152,10 +152,10 @@ def with_projection(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM
     return student
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     """Train; returns the exit code."""
-    config = configured(DistillConfig, "train.distill", __doc__, argv)
-    states, data = usable(config.labels, usable_device(config.loop.device)), open_data(config)
+    config = configured(DistillConfig, prog, __doc__, argv)
+    states, data = check_device(config.labels, usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
     teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
     if config.distill.hidden_weight:

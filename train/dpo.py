@@ -25,7 +25,7 @@ from train.engine.device import usable_device
 from train.engine.loop import LossSum
 from train.engine.start import RunConfig, configured, open_data, prepare
 from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, usable
+from train.model.loss import ChunkedConfig, check_device
 from train.reference import frozen, log_probs, stored
 
 
@@ -102,11 +102,11 @@ class DpoLoss:
         return LossSum(losses_P.sum(), len(losses_P), {name: value.sum() for name, value in logged.items()})
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
-    config = configured(DpoConfig, "train.dpo", __doc__, argv)
+    config = configured(DpoConfig, prog, __doc__, argv)
     data, place = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
-    labels = usable(config.labels, usable_device(config.loop.device))
+    labels = check_device(config.labels, usable_device(config.loop.device))
     if (place / "manifest.json").is_file() and not (place / "config.json").is_file():
         place = place / "manifest.json"
     reference = stored(place, data) if place.is_file() else frozen(place, data, labels)

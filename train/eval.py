@@ -73,10 +73,9 @@ def table(found: dict[str, Score]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.eval") -> int:
     """Print the scores; returns the exit code."""
-    about = (__doc__ or "").split("\n")[0]
-    config = flags.built(EvalConfig, flags.given(EvalConfig, "python -m train.eval", about, argv))
+    config = flags.built(EvalConfig, flags.given(EvalConfig, prog, __doc__, argv))
     found = scores(config)
     plain = {"all": total(found).record(), "sources": {name: score.record() for name, score in found.items()}}
     print(json.dumps(plain) if config.json else table(found))

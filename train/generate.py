@@ -228,9 +228,9 @@ def _said(speaker: Speaker, messages: list[dict[str, Any]]) -> str:
     return answer
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
     """Print what the model says; returns the exit code."""
-    values = flags.given(GenerateConfig, "python -m train.generate", (__doc__ or "").split("\n")[0], argv)
+    values = flags.given(GenerateConfig, prog, __doc__, argv)
     config = flags.built(GenerateConfig, values)
     speaker = Speaker.of(config)
     if config.chat:

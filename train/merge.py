@@ -67,10 +67,9 @@ def _stop_ids(folder: Path) -> list[int]:
     return found
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.merge") -> int:
     """Merge; returns the exit code."""
-    about = (__doc__ or "").split("\n")[0]
-    config = flags.built(MergeConfig, flags.given(MergeConfig, "python -m train.merge", about, argv))
+    config = flags.built(MergeConfig, flags.given(MergeConfig, prog, __doc__, argv))
     print(f"[train] wrote {merge(config)}")
     return 0
 

@@ -101,9 +101,9 @@ def draw(runs: Sequence[Path], places: Sequence[Path]) -> None:
         figure.savefig(place, dpi=130)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.plot") -> int:
     """Write the pictures; returns the exit code."""
-    parser = argparse.ArgumentParser("python -m train.plot", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(prog, description=(__doc__ or "").split("\n")[0])
     parser.add_argument("runs", nargs="+", type=Path, help="folders of runs")
     parser.add_argument("--output", type=Path, help="where the pictures go, without the suffix [plot in the first run]")
     options = parser.parse_args(argv)

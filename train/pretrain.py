@@ -14,9 +14,9 @@ from train.engine.start import configured, open_data, prepare
 from train.sft import SftConfig, objective
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.pretrain") -> int:
     """Train; returns the exit code."""
-    config = configured(SftConfig, "train.pretrain", __doc__, argv)
+    config = configured(SftConfig, prog, __doc__, argv)
     return prepare(config, objective(config), open_data(config).unlabelled()).run()
 
 

@@ -26,7 +26,7 @@ from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, sav
 from train.data.batches import Batch, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet
 from train.engine import checkpoint, flags
-from train.engine.device import AUTOCAST, precision, usable_device
+from train.engine.device import autocast, precision, usable_device
 from train.engine.start import check_fits
 from train.model import hf, lora
 from train.model.decoder import CausalLM
@@ -122,7 +122,7 @@ def write(config: ReferenceConfig) -> Path:
     steps = iter(stream)
     for _ in range(stream.plan.steps_per_epoch):
         for batch in next(steps):
-            with torch.autocast(device.type, AUTOCAST.get(half), enabled=half in AUTOCAST):
+            with autocast(device, half):
                 probs_B = log_probs(model, batch.to(device), ChunkedConfig())[0]
             found[batch.rows] = probs_B[: len(batch.rows)].float().cpu().numpy()
     if not np.isfinite(found).all():
@@ -151,10 +151,9 @@ def _saved(config: ReferenceConfig, data: PackedSet, dtype: str, model_sha256: s
     return out / "manifest.json"
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.reference") -> int:
     """Write the reference's log-probabilities; returns the exit code."""
-    about = (__doc__ or "").split("\n")[0]
-    config = flags.built(ReferenceConfig, flags.given(ReferenceConfig, "python -m train.reference", about, argv))
+    config = flags.built(ReferenceConfig, flags.given(ReferenceConfig, prog, __doc__, argv))
     print(f"[train] wrote {write(config)}")
     return 0
 

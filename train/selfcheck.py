@@ -204,9 +204,9 @@ def _losses(config: SftConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> l
     return _logged(out)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.selfcheck") -> int:
     """Print the table; returns 0 if every equality holds, else 1."""
-    config = configured(SftConfig, "train.selfcheck", __doc__, argv)
+    config = configured(SftConfig, prog, __doc__, argv)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
     print(f"{'':<34}  largest difference (at most {TOLERANCE:.0e})", flush=True)

@@ -21,7 +21,7 @@ from train.engine.loop import Loss, LossSum
 from train.engine.start import RunConfig, configured, prepare
 from train.model.attention import grouped_attention
 from train.model.decoder import CausalLM, ahead_loss
-from train.model.loss import ChunkedConfig, chunked_loss, fused_loss, head_loss, label_states, sparse_loss, usable
+from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_loss, head_loss, label_states, sparse_loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,15 +81,15 @@ def objective(config: SftConfig) -> Loss:
     Raises:
         ConfigError: a kernel that the device or the installation has not.
     """
-    labels = usable(config.labels, usable_device(config.loop.device))
+    labels = check_device(config.labels, usable_device(config.loop.device))
     if labels.head_loss != "plain":
         fused_loss(labels.head_loss, usable_device(config.loop.device))
     return label_loss(labels)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.sft") -> int:
     """Train; returns the exit code."""
-    config = configured(SftConfig, "train.sft", __doc__, argv)
+    config = configured(SftConfig, prog, __doc__, argv)
     return prepare(config, objective(config)).run()
 
 

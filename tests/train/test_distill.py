@@ -184,5 +184,5 @@ def test_a_teacher_of_another_vocabulary_or_tokenizer_is_refused(
     plain = [*options[:2], "--out", str(tmp_path / "out"), "--preset", "tiny", "--teacher", str(narrow)]
     with pytest.raises(ConfigError, match="mtp_depth: this objective has no loss for tokens ahead"):
         distill.main([*plain, "--mtp-depth", "1"])
-    with pytest.raises(ConfigError, match="--attention varlen is a kernel for CUDA"):
+    with pytest.raises(ConfigError, match="--attention varlen is a CUDA kernel"):
         distill.main([*plain, "--attention", "varlen"])

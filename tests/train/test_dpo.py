@@ -209,7 +209,7 @@ def test_layers_for_tokens_ahead_are_left_out_and_told(
     made = ["--preset", "tiny", "--steps", "1", "--mtp-depth", "1", "--out", str(tmp_path / "base")]
     assert sft.main(["--manifest", str(manifest), *made]) == 0
     run(pair_manifest, tmp_path / "base", tmp_path / "run", "--steps", "2")
-    assert "no loss for tokens ahead; the layers for them are left out" in capsys.readouterr().out
+    assert "no loss for tokens ahead, so the layers for them are removed" in capsys.readouterr().out
     model = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000002")
     assert len(model.ahead) == 0 and not hf.foreign(model.config)
     assert dpo.main(["--resume", "--out", str(tmp_path / "run"), "--steps", "3"]) == 0
@@ -241,7 +241,7 @@ def test_what_does_not_fit_is_refused(
     assert "train.pretrain" in said("--init", start, data=manifest)
     assert "multiple" in said("--init", start, "--batch-rows", "3")
     assert "beta must be positive" in said("--init", start, "--beta", "0")
-    assert "--attention flex is a kernel for CUDA" in said("--init", start, "--attention", "flex")
+    assert "--attention flex is a CUDA kernel" in said("--init", start, "--attention", "flex")
     assert "expected the manifest of train.reference" in said("--init", start, "--reference", pair_manifest)
     other = pack(pairs(5, 64, seed=1), seq_len=64, rows_per_unit=2)
     versions = [json.loads(p.read_text())["version"] for p in (pair_manifest, other)]

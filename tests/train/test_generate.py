@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ import torch
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from train.generate import GenerateConfig, Speaker, load, main
 from train.model.attention import Segments, masked_attention
-from train.model.decoder import PRESETS, CausalLM, ModelOptions
+from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, generate
 from train.sft import main as sft
 
@@ -54,26 +53,6 @@ def test_prompts_of_any_lengths_give_together_what_each_gives_alone(run: Path, v
     cut = [a[: next((i for i, t in enumerate(a) if t in stop), len(a))] for a in alone]
     ended = list(zip(*generate(model, prompts, stop, config), strict=True))
     assert [[t for t in answer if t is not None] for answer in ended] == cut
-
-
-@pytest.mark.parametrize("values", [{"smear": True}, {"bigram_buckets": 64}, {"paired_layers": (1,)}])
-def test_a_model_that_looks_at_neighbours_reads_all_again(values: dict) -> None:
-    options = ModelOptions(**values)
-    model = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2, options=options))
-    model.init_weights(torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        for parameter in model.parameters():  # what begins at zero changes nothing
-            parameter += torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)) * 0.05
-    assert model.config.looks_back
-    ids = prompt = [5, 9, 13, 4]
-    for _ in range(8):
-        segments = Segments.of([[0, len(ids)]], len(ids))
-        with torch.no_grad():
-            hidden = model(torch.tensor([ids]), segments.positions_BT, masked_attention(segments))
-        ids = [*ids, int(model.lm_head(hidden[0, -1]).argmax())]
-    assert one(model, prompt, max_new_tokens=8) == ids[4:]
-    together = generate(model, [[7, 8, 9, 10, 11, 12], prompt], frozenset(), SampleConfig(max_new_tokens=8))
-    assert [t for _, t in together] == ids[4:]
 
 
 def test_it_stops_at_the_end_token_and_at_the_models_length(run: Path) -> None:

@@ -194,7 +194,7 @@ def test_preference_pairs_are_refused(pack: Callable, random_rows: Callable, run
     pairs = pack(random_rows(4, 64), seq_len=64, rows_per_unit=2)
     code, said = run("--manifest", str(pairs), "--out", str(tmp_path / "run"))
     assert code == 1
-    assert "2 rows a unit" in said
+    assert "2 rows per unit" in said
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,12 @@
-"""The batches of each optimizer step, made ahead by worker threads."""
+"""Batches of each optimizer step: packed rows, padded to buckets, collated by worker threads.
+
+Collation works on whole arrays: eight rows are so few that numpy calls for each micro-batch would cost ten times the
+copy of its bytes. The rows of one width, of several steps, are gathered together, directly into the memory from which
+the device copies, and cut into views.
+
+Shapes: M micro-batches of B rows, T positions (the bucket of the row), N = B*T flat positions, L labels, S sequences, R
+runs of labels. A place is a flat position in all M*B rows.
+"""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +25,7 @@ from datakit.config import option, resolved
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Order, Split, StepPlan
 from train.data.packed import Mixture, PackedSet, mixture
-from train.model.attention import Groups, Segments, arranged_each, from_zero, repeated
+from train.model.attention import Groups, Segments, arrange_batches, offsets_of, repeat
 from train.model.loss import IGNORED
 
 
@@ -28,11 +36,11 @@ class Batch:
     ids_BT: Tensor
     segments: Segments
     label_pos_L: Tensor
-    """Flat positions into (B, T) whose next token is a target, each at most once."""
+    """Flat positions into (B, T) whose next token is a target; each position at most once."""
     targets_L: Tensor
-    """What each must predict; -100 where `label_bucket_sizes` asked for more than there are."""
+    """The token to predict at each; -100 for the padding that `label_bucket_sizes` adds."""
     labels: int
-    """Targets that count; they come first."""
+    """Number of real targets; they come before the padding."""
     rows: Int64
     """The packed rows, for messages."""
     real_tokens: int
@@ -40,34 +48,34 @@ class Batch:
 
     @property
     def counted(self) -> tuple[Tensor, Tensor]:
-        """`label_pos_L` and `targets_L` without the filling."""
+        """`label_pos_L` and `targets_L` without padding."""
         return self.label_pos_L[: self.labels], self.targets_L[: self.labels]
 
     def to(self, device: torch.device | str) -> "Batch":
-        """The same on another device."""
+        """The batch on another device."""
         moved = {n: getattr(self, n).to(device) for n in ("ids_BT", "label_pos_L", "targets_L")}
         return replace(self, segments=self.segments.to(device), **moved)
 
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """A micro-batch as it travels to the device: little more than what is stored."""
+    """A micro-batch in a compact form for the transfer to the device."""
 
     ids_BS: Tensor
     """(B, T + 1), of the stored dtype."""
     sequences_S4: Tensor
-    """As `attention.arranged` has them."""
+    """The table of `attention.arrange`."""
     groups: Groups
     tokens: int
     runs_R2: Tensor | None
-    """Flat start and count of runs of labels; of plain text, where they are all but a sequence's last token."""
+    """Flat start and length of runs of labels; for plain text, where all but a sequence's last token are labels."""
     label_pos_L: Tensor | None
-    """Otherwise the labels' flat positions, the filling last."""
+    """For other data: flat positions of the labels, then padding."""
     labels: int
     rows: Int64
 
     def to(self, device: torch.device | str) -> Batch:
-        """The micro-batch, unfolded on the device; from pinned memory nothing waits for the copies."""
+        """Expand the micro-batch on the device; copies from pinned memory are asynchronous."""
         (rows, width), ids_BS = self.ids_BS.shape, self.ids_BS.to(device, non_blocking=True).long()
         pos_L = self._positions(device)
         targets_L = ids_BS[:, 1:].flatten().index_select(0, pos_L)
@@ -75,7 +83,7 @@ class Packet:
         table = self.sequences_S4.to(device, non_blocking=True)
         return Batch(
             ids_BT=ids_BS[:, :-1].contiguous(),
-            segments=Segments.unfolded(table, self.groups, self.tokens, rows, width - 1),
+            segments=Segments.expanded(table, self.groups, self.tokens, rows, width - 1),
             label_pos_L=pos_L, targets_L=targets_L, labels=self.labels, rows=self.rows, real_tokens=self.tokens,
         )  # fmt: skip
 
@@ -84,7 +92,7 @@ class Packet:
             return self.label_pos_L.to(device, non_blocking=True).long()
         assert self.runs_R2 is not None
         starts, counts = self.runs_R2.to(device, non_blocking=True).unbind(1)
-        before = repeated(starts - (counts.cumsum(0) - counts), counts, self.labels)
+        before = repeat(starts - (counts.cumsum(0) - counts), counts, self.labels)
         return before + torch.arange(self.labels, device=before.device)
 
 
@@ -93,7 +101,7 @@ _EMPTY = np.empty(0, np.int64)
 
 
 def collate(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int, label_sizes: Sequence[int] = ()) -> Batch:
-    """One micro-batch of `packets`, unfolded on the CPU."""
+    """One micro-batch of `packets`, expanded on the CPU."""
     return packets(data, [micro], batch_rows, label_sizes)[0].to("cpu")
 
 
@@ -105,11 +113,10 @@ def packets(
     label_fill: int = 0,
     pin: bool = False,
 ) -> list[Packet]:
-    """Micro-batches of `batch_rows` rows; missing ones are padding, so a bucket has one shape.
+    """Micro-batches of `batch_rows` rows each; missing rows are padding, so a bucket has one shape.
 
-    `label_sizes` are counts that labels are filled up to; beyond the largest they are filled to every position. Without
-    them, `label_fill` 16 fills labels up to the next sixteenth of the positions. With `pin` all lies in memory that a
-    GPU copies from by itself.
+    `label_sizes` are the counts to which labels are padded; above the largest, to the number of positions. Without
+    them, `label_fill` 16 pads labels to the next sixteenth of the positions. With `pin`, tensors are in pinned memory.
 
     Raises:
         IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
@@ -126,16 +133,16 @@ def packets(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What one packed file gives to a block."""
+    """Sequences and labels of one packed file in a block."""
 
     starts: Int64
-    """(S,) place of each sequence, ascending."""
+    """(S,) start of each sequence as a place, ascending."""
     lengths: Int64
-    """(S,) input positions of each."""
+    """(S,) number of input positions."""
     targets: Int64
-    """(S,) of plain text: how many places from its start on are labels."""
+    """(S,) plain text: number of labels, from the start of the sequence on."""
     labels: Array | None
-    """(L,) of a labelled set: places, ascending."""
+    """(L,) labelled data: places of the labels, ascending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,24 +157,24 @@ class _Block:
 
     @property
     def places(self) -> int:
-        """Of a micro-batch."""
+        """Number of positions of a micro-batch."""
         return self.batch_rows * self.width
 
     def packets(self, label_sizes: Sequence[int]) -> list[Packet]:
-        """One for each micro-batch."""
+        """One packet per micro-batch."""
         ids, part = self._gathered()
         micro_S, row_S = part.starts // self.places, part.starts // self.width
         local_S, number_S = part.starts - micro_S * self.places, _numbers(row_S)
-        table, cuts, groups, tokens = arranged_each(local_S, part.lengths, number_S, micro_S, len(self.micros))
+        table, cuts, groups, tokens = arrange_batches(local_S, part.lengths, number_S, micro_S, len(self.micros))
         each = np.diff(cuts).tolist()
         runs: Sequence[Tensor | None] = [None] * len(self.micros)
         label_pos = runs
         if part.labels is None and not label_sizes:
-            runs = torch.split(self._sent(np.stack([local_S, part.targets], 1)), each)
-            labels = np.diff(from_zero(part.targets)[cuts]).tolist()
+            runs = torch.split(self._pinned(np.stack([local_S, part.targets], 1)), each)
+            labels = np.diff(offsets_of(part.targets)[cuts]).tolist()
         else:
             label_pos, labels = self._labels(_labels_of(part), label_sizes)
-        tables = torch.split(self._sent(table), each)
+        tables = torch.split(self._pinned(table), each)
         return [
             Packet(
                 ids_BS=ids[i], sequences_S4=tables[i], groups=groups[i], tokens=tokens[i], runs_R2=runs[i],
@@ -177,7 +184,7 @@ class _Block:
         ]  # fmt: skip
 
     def _gathered(self) -> tuple[Sequence[Tensor], _Part]:
-        """Ids of each micro-batch, (B, T + 1), and what lies beside them."""
+        """Token ids of each micro-batch, (B, T + 1), with sequences and labels."""
         rows, header = np.concatenate([m.rows for m in self.micros]), self.data.header
         sizes = np.array([len(m.rows) for m in self.micros])
         shape = len(sizes), self.batch_rows, self.width + 1
@@ -191,23 +198,23 @@ class _Block:
         return ids.unbind(0), parts[0] if len(parts) == 1 else _joined(parts)
 
     def _labels(self, labels: Array, sizes: Sequence[int]) -> tuple[list[Tensor | None], list[int]]:
-        """Flat positions of each micro-batch's labels with their filling, and how many are labels."""
+        """Flat label positions of each micro-batch with padding, and the number of real labels."""
         cuts = np.searchsorted(labels, np.arange(len(self.micros) + 1) * self.places)
         found = [labels[a:b] for a, b in pairwise(cuts.tolist())]
         for i, own in enumerate(found):
             own -= i * self.places
         counts = [len(own) for own in found]
         if not sizes:
-            return list(torch.split(self._sent(labels), counts)), counts
-        return [self._sent(_filled(own, sizes, self.places)) for own in found], counts
+            return list(torch.split(self._pinned(labels), counts)), counts
+        return [self._pinned(_filled(own, sizes, self.places)) for own in found], counts
 
-    def _sent(self, values: Array) -> Tensor:
+    def _pinned(self, values: Array) -> Tensor:
         tensor = torch.from_numpy(values)
         return tensor.pin_memory() if self.pin else tensor
 
 
 def _gather(data: PackedSet, own: Int64, to: Int64, ids: Array) -> _Part:
-    """Rows `own` of a file become rows `to` of `ids`, (M*B, T + 1)."""
+    """Copy rows `own` of a file to rows `to` of `ids`, (M*B, T + 1)."""
     packed, width = data.packed, ids.shape[1] - 1
     _copy(data, own, to, ids)
     starts, ends, rows = _sequences(np.asarray(packed.segments), _index(packed.segment_index, own))
@@ -224,7 +231,7 @@ def _gather(data: PackedSet, own: Int64, to: Int64, ids: Array) -> _Part:
     part = _Part(first, shown, ends - starts - 1, labels)
     if shown.all():
         return part
-    real = shown > 0  # not a sequence whose one token is only a target
+    real = shown > 0  # drop sequences whose only token is a target
     return _Part(first[real], shown[real], part.targets[real], labels)
 
 
@@ -250,7 +257,7 @@ def _index(pairs: Array, own: Int64) -> Int64:
 
 
 def _ranges(starts: Int64, counts: Int64) -> Int64:
-    """start, start + 1, ... of each pair, after one another."""
+    """Concatenated ranges: start, start + 1, ... with `count` values each."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     found: Int64 = np.arange(total) + np.repeat(starts - (ends - counts), counts)
@@ -258,7 +265,7 @@ def _ranges(starts: Int64, counts: Int64) -> Int64:
 
 
 def _sequences(segments: npt.NDArray[np.int32], index: Int64) -> tuple[Int64, Int64, Int64]:
-    """Start, end and row of each sequence of the rows that an index names."""
+    """Start, end and row of each sequence in the rows of `index`."""
     offsets, counts = index.T
     bounds = segments[_ranges(offsets, counts)].astype(np.int64)
     firsts = np.cumsum(counts) - counts
@@ -268,7 +275,7 @@ def _sequences(segments: npt.NDArray[np.int32], index: Int64) -> tuple[Int64, In
 
 
 def _numbers(rows_S: Int64) -> Int64:
-    """Number of each sequence in its row, from 1; `rows_S` ascends."""
+    """Number of each sequence in its row, from 1; `rows_S` is ascending."""
     found: Int64 = np.arange(1, len(rows_S) + 1) - np.searchsorted(rows_S, rows_S)
     return found
 
@@ -278,7 +285,7 @@ def _labels_of(part: _Part) -> Array:
 
 
 def _joined(parts: Sequence[_Part]) -> _Part:
-    """Sequences and labels of several files, in order of place."""
+    """Sequences and labels of several files, sorted by place."""
     starts, lengths = (np.concatenate([_EMPTY, *(getattr(p, n) for p in parts)]) for n in ("starts", "lengths"))
     labels = np.sort(np.concatenate([_EMPTY, *map(_labels_of, parts)]))
     order = np.argsort(starts, kind="stable")
@@ -286,9 +293,12 @@ def _joined(parts: Sequence[_Part]) -> _Part:
 
 
 def _check_labels(data: PackedSet, own: Int64, counts: Int64, within: Array, places: Array, last_S: Int64) -> None:
-    """Refuse labels that do not ascend in their row, and those whose target is padding or of another sequence.
+    """Refuse labels that are not ascending in their row, and labels whose target is padding or in another sequence.
 
-    `within` are their positions in the rows `own`, `counts` of each; `last_S` the places where a sequence ends.
+    `within` are the label positions in the rows `own`, with `counts` per row; `last_S` are the places of sequence ends.
+
+    Raises:
+        IntegrityError: naming the first wrong row.
     """
     if not len(places):
         return
@@ -304,13 +314,13 @@ def _check_labels(data: PackedSet, own: Int64, counts: Int64, within: Array, pla
 
 
 def _refused(data: PackedSet, own: Int64) -> IntegrityError:
-    """What to say of the first row whose labels are wrong."""
+    """The error for the first row with wrong labels."""
     for row in own.tolist():
         labels, bounds = np.asarray(data.packed.labels_of(row)), data.packed.segments_of(row)
         wrong = (labels < 0) | (labels >= bounds[-1]) | np.isin(labels + 1, bounds)
         if wrong.any() or (np.diff(labels) <= 0).any():
             break
-    about = "on padding or across two sequences" if wrong.any() else "twice, or labels that do not ascend"
+    about = "on padding or across two sequences" if wrong.any() else "twice, or labels that are not ascending"
     return IntegrityError(
         f"{data.manifest}: packed row {row} has a label {about} (labels {labels[0]}..{labels[-1]}, boundaries "
         f"{bounds.tolist()}); pack the set again"
@@ -318,7 +328,7 @@ def _refused(data: PackedSet, own: Int64) -> IntegrityError:
 
 
 def _filled(label_pos: Array, sizes: Sequence[int], positions: int) -> Array:
-    """Labels, and behind them other positions up to the next size."""
+    """Labels, followed by unlabelled positions up to the next size."""
     size = min(next((s for s in sizes if s >= len(label_pos)), positions), positions)
     free = np.ones(positions, np.bool_)
     free[label_pos] = False
@@ -328,28 +338,30 @@ def _filled(label_pos: Array, sizes: Sequence[int], positions: int) -> Array:
 J = TypeVar("J")
 R = TypeVar("R")
 BLOCK_BYTES = 1 << 21
-"""Ids that are gathered in one pass: many times what a pass costs by itself, and still in a core's cache."""
+"""Bytes of token ids gathered in one pass: large against the overhead of a pass, small enough for a core's cache."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DataConfig:
-    """What decides which rows make which step, and how they come."""
+    """Order of rows, size of steps and batches, and loading."""
 
-    batch_rows: int = option(8, "packed rows that pass through the model at once")
-    grad_accum: int = option(1, "micro-batches of batch_rows in one optimizer step; ranks share them")
+    batch_rows: int = option(8, "packed rows per micro-batch")
+    grad_accum: int = option(1, "micro-batches per optimizer step, shared by all ranks")
     batch_size_schedule: tuple[str, ...] = option(
-        (), "other steps from some on, such as 1000:16,5000:32: 16 rows a step after 1000 steps, 32 after 5000"
+        (), "change the rows per step, such as 1000:16,5000:32: 16 rows after 1000 steps, 32 after 5000"
     )
-    weights: tuple[float, ...] = option((), "share of each manifest in the tokens trained on; none: every row once")
-    bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; a quarter, half and all of seq_len by default")
+    weights: tuple[float, ...] = option((), "share of each manifest in the training tokens; none: every row once")
+    bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
     label_bucket_sizes: tuple[int, ...] = option(
-        (), "label counts to pad a micro-batch to; none: sixteenths of its positions"
+        (), "label counts to pad to; none: sixteenths of the positions of a micro-batch"
     )
-    order: Order = option("shuffle_buffer", "of rows; permutation shuffles all, and holds no list of them")
-    shuffle_buffer: int = option(65536, "rows that are shuffled together; 0 keeps the file's order")
-    num_workers: int = option(1, "threads that make batches ahead; 0: made when they are needed", result=False)
-    prefetch_steps: int = option(2, "steps that each worker is ahead", result=False)
-    data_cache: Literal["mmap", "memory"] = option("mmap", "memory: read all rows before the first step", result=False)
+    order: Order = option("shuffle_buffer", "order of rows; permutation is a full shuffle that stores no list of rows")
+    shuffle_buffer: int = option(65536, "rows in the shuffle buffer; 0 keeps the order of the file")
+    num_workers: int = option(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
+    prefetch_steps: int = option(2, "steps that each worker prepares ahead", result=False)
+    data_cache: Literal["mmap", "memory"] = option(
+        "mmap", "memory: read all rows into memory before the first step", result=False
+    )
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1 or self.grad_accum < 1 or self.shuffle_buffer < 0:
@@ -365,10 +377,10 @@ class DataConfig:
             raise ConfigError(f"weights must be positive, found {self.weights}")
 
     def schedule(self) -> list[tuple[int, int]]:
-        """`batch_size_schedule` as (steps taken, micro-batches of a step from then on), from step 0 on.
+        """`batch_size_schedule` as pairs (first step, micro-batches per step), starting with step 0.
 
         Raises:
-            ConfigError: not ascending, or not whole micro-batches.
+            ConfigError: steps are not ascending, or rows are not a multiple of batch_rows.
         """
         found = [(0, self.grad_accum)]
         for part in self.batch_size_schedule:
@@ -377,13 +389,15 @@ class DataConfig:
                 raise ConfigError(f"batch_size_schedule: expected STEP:ROWS such as 1000:16, found {part!r}")
             if int(rows) % self.batch_rows:
                 raise ConfigError(
-                    f"batch_size_schedule: {part} is no multiple of batch_rows {self.batch_rows}, the rows that pass "
-                    f"through the model at once; lower --batch-rows"
+                    f"batch_size_schedule: {part} is not a multiple of batch_rows {self.batch_rows}, the rows of a "
+                    f"micro-batch; lower --batch-rows"
                 )
             if int(step) == 0 and len(found) == 1:
                 found = []
             if found and int(step) <= found[-1][0]:
-                raise ConfigError(f"batch_size_schedule: steps must ascend, found {','.join(self.batch_size_schedule)}")
+                raise ConfigError(
+                    f"batch_size_schedule: steps must be ascending, found {','.join(self.batch_size_schedule)}"
+                )
             found.append((int(step), int(rows) // self.batch_rows))
         return found
 
@@ -393,9 +407,9 @@ class DataConfig:
 
 
 class StepStream(IterableDataset[list[Batch]]):
-    """The micro-batches of each optimizer step, from a given step on; endless, epoch after epoch.
+    """The micro-batches of each optimizer step, from a given step on, epoch after epoch without end.
 
-    Of several ranks each has its share of every step.
+    With several ranks, each gets its share of every step.
     """
 
     def __init__(
@@ -410,20 +424,21 @@ class StepStream(IterableDataset[list[Batch]]):
         pin: bool = False,
         label_fill: int = 0,
     ) -> None:
-        """`label_fill`: as `collate.packets` has it."""
+        """`label_fill` and `pin`: see `packets`."""
         super().__init__()
         self.data, self.config, self.first_step = mixture(data), config, first_step
         self.pin, self.label_fill = pin, label_fill
         unit = self.data.header.rows_per_unit
         if config.batch_rows % unit:
             raise ConfigError(
-                f"batch_rows {config.batch_rows} would split units of {unit} rows: {self.data.name} needs a multiple"
+                f"batch_rows {config.batch_rows} would split units of {unit} rows: {self.data.name} needs a "
+                f"multiple of {unit}"
             )
         self.plan = step_plan(self.data, config, seed)
         self.rank, self.ranks = rank, ranks
 
     def split(self, step: int) -> Split:
-        """How ranks share a step."""
+        """How the ranks share a step."""
         return Split(
             rank=self.rank, ranks=self.ranks, grad_accum=self.plan.grad_accum_of(step),
             batch_rows=self.config.batch_rows, rows_per_unit=self.data.header.rows_per_unit,
@@ -434,18 +449,18 @@ class StepStream(IterableDataset[list[Batch]]):
         return [found.to("cpu") for found in self._make(step, 1)[0]]
 
     def __iter__(self) -> Iterator[list[Batch]]:
-        """Endless; `first_step` is the state."""
+        """Iterate without end from `first_step`, which is the whole state."""
         return self.on(torch.device("cpu"))
 
     def on(self, device: torch.device) -> Iterator[list[Batch]]:
-        """The same on a device; on CPU a worker unfolds them too. Workers begin at once."""
+        """Steps with batches on a device; workers start at once, and on CPU they expand the packets too."""
         steps, workers = self.packets(), self.config.num_workers
         if device.type != "cpu" or not workers:
             return ([packet.to(device) for packet in step] for step in steps)
-        return _Ahead(workers, _unfolded, steps, workers * self.config.prefetch_steps)
+        return _Ahead(workers, _expanded, steps, workers * self.config.prefetch_steps)
 
     def packets(self) -> Iterator[list[Packet]]:
-        """The same on their way to a device."""
+        """Steps as packets, before the transfer to a device."""
         workers, blocks = self.config.num_workers, self._blocks()
         if not workers:
             return (step for block in blocks for step in self._tried(block))
@@ -454,7 +469,7 @@ class StepStream(IterableDataset[list[Batch]]):
         return (step for block in made for step in block)
 
     def _blocks(self) -> Iterator[tuple[int, int]]:
-        """Steps that are made together: the first and how many."""
+        """Blocks of steps that are collated together: (first step, number of steps)."""
         step, packed = self.first_step, self.data.header
         row_bytes = packed.stride * np.dtype(packed.dtype).itemsize
         while True:
@@ -464,7 +479,7 @@ class StepStream(IterableDataset[list[Batch]]):
             step += many
 
     def _tried(self, block: tuple[int, int]) -> Iterable[list[Packet]]:
-        """The steps of a block; an error comes with the step that has it, not with those before it."""
+        """The steps of a block; an error is raised at the step that has it, not at earlier steps."""
         first, many = block
         try:
             return self._make(first, many)
@@ -472,7 +487,7 @@ class StepStream(IterableDataset[list[Batch]]):
             return (self._make(step, 1)[0] for step in range(first, first + many))
 
     def _make(self, first: int, many: int) -> list[list[Packet]]:
-        """Steps that ranks share alike."""
+        """Collate steps that have the same number of micro-batches."""
         split = self.split(first)
         shares = [split.of(micros) for micros in self.plan.steps(first, many)]
         micros = [micro for share in shares for micro in share]
@@ -482,14 +497,14 @@ class StepStream(IterableDataset[list[Batch]]):
         return [list(islice(made, len(share))) for share in shares]
 
 
-def _unfolded(step: Sequence[Packet]) -> list[Batch]:
+def _expanded(step: Sequence[Packet]) -> list[Batch]:
     return [packet.to("cpu") for packet in step]
 
 
 class _Ahead(Iterator[R]):
-    """What threads make of `jobs`, in order, `many` ahead of who takes it; the first are begun at once.
+    """Run `make` on `jobs` in threads, up to `many` results ahead, and yield the results in order.
 
-    An error, of a job or of making one, comes when what was before it has been taken.
+    The first jobs start at once. An error is raised only after all earlier results.
     """
 
     def __init__(self, workers: int, make: Callable[[J], R], jobs: Iterator[J], many: int) -> None:
@@ -503,7 +518,7 @@ class _Ahead(Iterator[R]):
         while len(self._made) < self._many and self._ended is None:
             try:
                 self._made.append(self._pool.submit(self._make, next(self._jobs)))
-            except Exception as e:  # the jobs' end among them
+            except Exception as e:  # StopIteration too
                 self._ended = e
 
     def __next__(self) -> R:
@@ -515,14 +530,14 @@ class _Ahead(Iterator[R]):
 
 
 def step_plan(data: Mixture, config: DataConfig, seed: int) -> StepPlan:
-    """The order of a run.
+    """The plan of all steps of a run.
 
     Raises:
-        ConfigError: other numbers of weights and of manifests.
+        ConfigError: the number of weights is not the number of manifests.
     """
     if config.weights and len(config.weights) != len(data.manifests):
         raise ConfigError(
-            f"weights: expected one a manifest, {len(data.manifests)} in all, found {len(config.weights)}: "
+            f"weights: expected one per manifest, {len(data.manifests)} in all, found {len(config.weights)}: "
             f"{','.join(map(str, config.weights))}"
         )
     rows = data.rows_of_manifests

@@ -1,6 +1,10 @@
-"""The order of training: which rows make which micro-batch, as a pure function of lengths, weights, seed and epoch.
+"""The order of training: which rows make which micro-batch, and which micro-batches make which step.
 
-Rows move in units of `rows_per_unit` neighbours; here a row is such a unit. Units of like width make a micro-batch.
+The order is a pure function of row lengths, weights, seed and epoch. It does not depend on earlier steps, ranks or
+workers, so the index of the step is the whole state of a resumed run.
+
+Rows are ordered in units of `rows_per_unit` neighbouring rows; in the classes for epochs a row is such a unit. Units of
+one width (bucket) make a micro-batch.
 """
 
 import math
@@ -20,10 +24,10 @@ Shares = npt.NDArray[np.float64]
 
 
 def windowed_permutation(rows: int, window: int, key: Key) -> Int64:
-    """Rows 0..rows-1 in the order of a shuffle buffer: windows in random order, each shuffled within.
+    """Rows 0..rows-1 in the order of a shuffle buffer: windows in random order, shuffled inside.
 
-    Windows hold `window` rows and begin at a random place, so neighbours differ between epochs; 0 or 1 keeps the
-    file's order and a window of all rows is a full permutation. `key` seeds it.
+    Windows have `window` rows. The first window has a random length, so that windows differ between epochs. 0 or 1
+    keeps the order of the file; a window of all rows is a full permutation. `key` is the random seed.
     """
     if window <= 1:
         return np.arange(rows)
@@ -36,14 +40,14 @@ def windowed_permutation(rows: int, window: int, key: Key) -> Int64:
 
 
 ROUNDS = 8
-"""Of the Feistel network; four make it indistinguishable from chance (Luby and Rackoff, 1988), small ones need more."""
+"""Rounds of the Feistel network; four are enough in theory (Luby and Rackoff, 1988), small networks need more."""
 
 
 def permuted(places: Int64, rows: int, key: Key) -> Int64:
-    """The rows at some places of a random permutation of 0..rows-1, which is nowhere stored.
+    """The rows at some indices of a random permutation of 0..rows-1, without storing the permutation.
 
-    A Feistel network permutes the numbers of twice as many bits as half of `rows` needs; what falls outside walks on
-    until it is inside (cycle walking: Black and Rogaway, 2002). `key` seeds it.
+    A Feistel network permutes numbers with an even number of bits. Results outside 0..rows-1 go through it again until
+    they are inside (cycle walking: Black and Rogaway, 2002). `key` is the random seed.
     """
     half = np.uint64(max(1, -(-(max(2, rows) - 1).bit_length() // 2)))
     keys = np.random.SeedSequence(key).generate_state(ROUNDS, np.uint64).astype(np.uint64)
@@ -65,7 +69,7 @@ def _feistel(x: npt.NDArray[np.uint64], half: np.uint64, keys: npt.NDArray[np.ui
 
 @dataclass(frozen=True, slots=True)
 class MicroBatch:
-    """Rows that pass through the model at once, and the positions that each is given."""
+    """Rows of one micro-batch, and their width in positions."""
 
     rows: Int64
     width: int
@@ -73,13 +77,13 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Micro-batches in the order of training, as arrays: a list of them would be ten times as large."""
+    """Micro-batches in the order of training, as arrays; a list of objects would be ten times as large."""
 
     rows: Int64
-    """Of all micro-batches."""
+    """Rows of all micro-batches."""
     begins: Int64
     sizes: Int64
-    """Where each micro-batch's rows lie."""
+    """First row of each micro-batch in `rows`, and its number of rows."""
     widths: Int64
 
     def __len__(self) -> int:
@@ -95,10 +99,10 @@ class Listing:
 
 
 def micro_batches(order: Int64, widths: Int64, batch_rows: int) -> Listing:
-    """Rows in `order`, gathered by width into micro-batches of `batch_rows`, each emitted when it is full.
+    """Group rows in `order` by width into micro-batches of `batch_rows`; each is emitted when it is full.
 
-    `widths` is the bucket of every row. What is left at the end comes last, in smaller micro-batches: every row
-    is in exactly one.
+    `widths` is the bucket of every row. The rows left at the end make smaller micro-batches, which come last, so that
+    every row is in exactly one micro-batch.
     """
     places = np.argsort(widths[order], kind="stable")
     kinds, counts = np.unique(widths[order], return_counts=True)
@@ -114,14 +118,14 @@ def micro_batches(order: Int64, widths: Int64, batch_rows: int) -> Listing:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shuffle:
-    """How the units of one source are ordered, epoch by epoch."""
+    """The order of the units of one source in each epoch."""
 
     order: Order
     window: int
-    """Units that the shuffle buffer holds."""
+    """Units in the shuffle buffer."""
 
     def at(self, places: Int64, units: int, key: Key) -> Int64:
-        """The units at the given places of the source's endless row of epochs, each epoch in an order of its own."""
+        """The units at the given indices of all epochs of the source in a row; each epoch has its own order."""
         epochs, places = np.divmod(places, units)
         found = np.empty_like(places)
         for epoch in np.unique(epochs):
@@ -135,10 +139,10 @@ class Shuffle:
 
 
 class Epochs(Protocol):
-    """The micro-batches, of units, of every epoch."""
+    """Interface: the micro-batches of every epoch, with units as rows."""
 
     batches: int
-    """Micro-batches of an epoch; every epoch has as many."""
+    """Number of micro-batches of an epoch, the same for every epoch."""
 
     def of(self, epoch: int, first: int, last: int) -> list[MicroBatch]:
         """Micro-batches `first` to `last` of an epoch."""
@@ -146,9 +150,9 @@ class Epochs(Protocol):
 
 
 class Dealt:
-    """A full permutation: any micro-batch of any epoch at once, with nothing stored but which unit has which width.
+    """A full permutation with access to any micro-batch of any epoch; stores only the width of each unit.
 
-    The units of each width are permuted, and so are the micro-batches that they make.
+    The units of each width are permuted, and then the micro-batches.
     """
 
     def __init__(self, widths: Int64, batch_units: int, key: Key) -> None:
@@ -176,7 +180,7 @@ class Dealt:
 
 
 class Listed:
-    """A shuffle buffer or the files' order: one epoch's micro-batches are listed at a time."""
+    """A shuffle buffer, or the order of the files; stores the micro-batches of one epoch at a time."""
 
     def __init__(self, widths: Int64, batch_units: int, shuffle: Shuffle, key: Key) -> None:
         self.widths, self.batch_units, self.shuffle, self.key = widths, batch_units, shuffle, key
@@ -193,16 +197,16 @@ class Listed:
 
 
 class Mixed:
-    """Several sources by weight, each with epochs of its own: units are drawn so that every stretch has the weights.
+    """A weighted mix of sources, each with its own epochs; every part of the run has the same weights.
 
-    An epoch of the mix has as many micro-batches as all units would fill. Units that do not fill one by its end are
-    carried into the next, as are the places in the sources, so a source's unit comes once in each of its own epochs.
+    An epoch of the mix has as many micro-batches as all units would fill. Units left at its end go into the next epoch,
+    and so does the position in each source, so that a unit comes once in each epoch of its source.
     """
 
     def __init__(
         self, widths: Int64, units: Int64, shares: Shares, batch_units: int, shuffle: Shuffle, key: Key
     ) -> None:
-        """`units` are those of each source, one after another; `shares` are of the units drawn."""
+        """`units` is the number of units of each source, in order; `shares` are shares of the units drawn."""
         self.widths, self.units, self.shares = widths, units, shares / shares.sum()
         self.batch_units, self.shuffle, self.key = batch_units, shuffle, key
         self.batches = -(-len(widths) // batch_units)
@@ -216,7 +220,7 @@ class Mixed:
         return self._epoch[1][first:last]
 
     def _list(self, epoch: int) -> None:
-        """The epoch's micro-batches, and what is left over for the next."""
+        """List the micro-batches of an epoch, and store the state at its end."""
         drawn, carried = self._begins[epoch]
         full: list[MicroBatch] = []
         queue = carried
@@ -231,9 +235,9 @@ class Mixed:
             self._begins.append((drawn, left))
 
     def _draw(self, drawn: Int64, count: int) -> tuple[Int64, Int64]:
-        """The next `count` units of the mix, and how many of each source are drawn then.
+        """The next `count` units of the mix, and the number of units drawn from each source so far.
 
-        Unit j of a source is due at (j + 1/2) / share, so that no stretch is short of a source by more than a unit.
+        Unit j of a source is due at (j + 1/2) / share, so that no source is ever behind by more than a unit.
         """
         ahead = np.ceil(count * self.shares).astype(np.int64) + 2
         source = np.repeat(np.arange(len(ahead)), ahead)
@@ -248,12 +252,12 @@ class Mixed:
 
 
 Schedule = Sequence[tuple[int, int]]
-"""(steps taken, micro-batches of each step from then on), ascending; the first is from step 0 on."""
+"""Pairs (first step, micro-batches per step), ascending; the first pair starts at step 0."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Steps of equally many micro-batches, and where they begin: a step, its epoch, its micro-batch there."""
+class _StepRange:
+    """A range of steps with the same number of micro-batches: first step, its epoch, its micro-batch in the epoch."""
 
     step: int
     grad_accum: int
@@ -261,9 +265,9 @@ class _Stretch:
     micro: int
 
     def at(self, step: int, batches: int) -> tuple[int, int]:
-        """Epoch and first micro-batch of a step, if the stretch goes on that far; an epoch has `batches` of them.
+        """Epoch and first micro-batch of a step, if the range goes that far; an epoch has `batches` micro-batches.
 
-        An epoch's last step has the rest of its micro-batches, so each epoch begins with a step.
+        The last step of an epoch takes the remaining micro-batches, so every epoch starts with a new step.
         """
         left = -(-(batches - self.micro) // self.grad_accum)
         after = step - self.step - left
@@ -274,7 +278,7 @@ class _Stretch:
 
 
 class StepPlan:
-    """The steps of a data set: `step(i)` for any i, in any order, from any thread."""
+    """All steps of a run: `step(i)` for any i, in any order, from any thread."""
 
     def __init__(
         self,
@@ -291,8 +295,8 @@ class StepPlan:
     ) -> None:
         """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows.
 
-        With `shares` it is a mix of sources that have `source_rows` rows each, one after another, and a source's share
-        is of the rows drawn.
+        With `shares` the rows are a mix: source i has `source_rows[i]` rows, in order, and `shares[i]` of the rows
+        drawn.
         """
         self.rows_per_unit, batch_units = rows_per_unit, batch_rows // rows_per_unit
         shuffle = Shuffle(order=order, window=shuffle_buffer // rows_per_unit)
@@ -305,29 +309,29 @@ class StepPlan:
             self.epochs = Dealt(units, batch_units, seed)
         else:
             self.epochs = Listed(units, batch_units, shuffle, seed)
-        self._stretches = _stretches([(0, grad_accum)] if isinstance(grad_accum, int) else grad_accum, self.epochs)
-        self._starts = [s.step for s in self._stretches]
+        self._ranges = _step_ranges([(0, grad_accum)] if isinstance(grad_accum, int) else grad_accum, self.epochs)
+        self._starts = [s.step for s in self._ranges]
         self._lock = threading.Lock()
 
     @property
     def steps_per_epoch(self) -> int:
-        """Steps of the first epoch, and of every other if all steps are of one size."""
+        """Steps of the first epoch; all epochs have as many, unless the batch size has a schedule."""
         return self.first_step_of(1)
 
     def first_step_of(self, epoch: int) -> int:
-        """The step (from 0) that an epoch (from 0) begins with."""
+        """The first step (from 0) of an epoch (from 0)."""
         return bisect_left(range(epoch * self.epochs.batches + 1), epoch, key=self.epoch_of)
 
     def epoch_of(self, step: int) -> int:
-        """The epoch, from 0, that a step (from 0) belongs to."""
-        return self._stretch(step).at(step, self.epochs.batches)[0]
+        """The epoch (from 0) of a step (from 0)."""
+        return self._range(step).at(step, self.epochs.batches)[0]
 
     def grad_accum_of(self, step: int) -> int:
         """Micro-batches of a step; the last one of an epoch may have fewer."""
-        return self._stretch(step).grad_accum
+        return self._range(step).grad_accum
 
     def steps_alike(self, step: int) -> int:
-        """How many steps from this one on have as many micro-batches; at most a billion."""
+        """Number of steps from this one on with the same number of micro-batches; at most a billion."""
         later = bisect_right(self._starts, step)
         return self._starts[later] - step if later < len(self._starts) else 10**9
 
@@ -336,39 +340,39 @@ class StepPlan:
         return self.steps(step, 1)[0]
 
     def steps(self, first: int, count: int) -> list[list[MicroBatch]]:
-        """The micro-batches of steps one after another; together they cost little more than one."""
+        """The micro-batches of `count` steps in a row; together they cost little more than one step."""
         found: list[list[MicroBatch]] = []
         while len(found) < count:
             begin, batches = first + len(found), self.epochs.batches
-            each, (epoch, micro) = self.grad_accum_of(begin), self._stretch(begin).at(begin, batches)
+            each, (epoch, micro) = self.grad_accum_of(begin), self._range(begin).at(begin, batches)
             many = min(count - len(found), self.steps_alike(begin), -(-(batches - micro) // each))
-            with self._lock:  # an epoch's list is made once
+            with self._lock:  # one thread makes the list of an epoch
                 units = self.epochs.of(epoch, micro, micro + many * each)
             micros = [MicroBatch(self._rows(u.rows), u.width) for u in units] if self.rows_per_unit > 1 else units
             found += [micros[i * each : (i + 1) * each] for i in range(many)]
         return found
 
-    def _stretch(self, step: int) -> _Stretch:
-        return self._stretches[bisect_right(self._starts, step) - 1]
+    def _range(self, step: int) -> _StepRange:
+        return self._ranges[bisect_right(self._starts, step) - 1]
 
     def _rows(self, units: Int64) -> Int64:
         rows: Int64 = (units[:, None] * self.rows_per_unit + np.arange(self.rows_per_unit)).ravel()
         return rows
 
 
-def _stretches(schedule: Schedule, epochs: Epochs) -> list[_Stretch]:
-    found: list[_Stretch] = []
+def _step_ranges(schedule: Schedule, epochs: Epochs) -> list[_StepRange]:
+    found: list[_StepRange] = []
     for step, grad_accum in schedule:
         place = found[-1].at(step, epochs.batches) if found else (0, 0)
-        found.append(_Stretch(step, grad_accum, *place))
+        found.append(_StepRange(step, grad_accum, *place))
     return found
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """How ranks share a step of `grad_accum` micro-batches of `batch_units` units: rank `rank` of `ranks`.
+    """How ranks share a step of `grad_accum` micro-batches of `batch_rows` rows; for rank `rank` of `ranks`.
 
-    Micro-batches are cut by rows just as far as it takes for each rank to have equally many pieces.
+    Micro-batches are cut by rows into as few pieces as give every rank the same number of pieces.
     """
 
     rank: int = 0
@@ -379,21 +383,21 @@ class Split:
 
     @property
     def pieces(self) -> int:
-        """That a micro-batch is cut into."""
+        """Number of pieces of a micro-batch."""
         return self.ranks // math.gcd(self.ranks, self.grad_accum)
 
     @property
     def piece_rows(self) -> int:
-        """Rows of a piece."""
+        """Rows per piece."""
         return -(-self.batch_rows // self.rows_per_unit // self.pieces) * self.rows_per_unit
 
     def of(self, step: list[MicroBatch]) -> list[MicroBatch]:
-        """This rank's pieces of a step: as many as every other rank has, empty ones where the step is a short one."""
+        """The pieces of this rank; every rank has the same number, some of them empty if the step is short."""
         if self.ranks == 1:
             return step
         rows = self.piece_rows
         found = [MicroBatch(m.rows[i : i + rows], m.width) for m in step for i in range(0, len(m.rows), rows)]
-        found.sort(key=lambda m: -m.width)  # so that ranks are busy for equally long
+        found.sort(key=lambda m: -m.width)  # so that ranks take equally long
         each = -(-len(found) // self.ranks)
         own = found[self.rank :: self.ranks]
         return own + [MicroBatch(found[-1].rows[:0], found[-1].width)] * (each - len(own))

@@ -1,7 +1,7 @@
-"""Pack manifests -> memory-mapped rows, and what the model must know about them.
+"""Packed rows of manifests, memory-mapped, with their tokenizer facts.
 
-A `PackedSet` is one file of rows of one length; a `Mixture` is what a run trains on: all row lengths of a manifest, and
-of several manifests, their rows numbered through.
+A `PackedSet` is one file with rows of one length. A `Mixture` is the training data of a run: the sets of all row
+lengths and of all manifests, with rows numbered from 0 across sets.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Part = Literal["packed", "validation"]
 
 @dataclass(frozen=True, slots=True)
 class PackedSet:
-    """One file of packed rows, and what the model must know about them."""
+    """One file of packed rows, with the facts of its manifest."""
 
     manifest: Path
     version: str
@@ -31,40 +31,39 @@ class PackedSet:
     lengths: Int64
     """Real tokens of each row."""
     tokenizer: dict[str, Any]
-    """The manifest's facts: sha256, vocab_size, special ids, chat_template_sha256."""
+    """Tokenizer facts of the manifest: sha256, vocab_size, special ids, chat_template_sha256."""
     tokenizer_files: tuple[Path, ...]
 
     @classmethod
     def open(cls, manifest: Path, part: Part = "packed") -> "PackedSet":
-        """Map the rows that a pack manifest names.
+        """Map the rows of a pack manifest with one row length.
 
         Raises:
-            ManifestError: not a manifest of a pack stage in bin2d format, of one without rows, or of one with several
-                row lengths.
-            InputError: its files are missing or cut short.
+            ManifestError: not a pack manifest in bin2d format, no rows, or several row lengths.
+            InputError: files are missing or truncated.
         """
         found = cls.open_all(manifest, part)
         if len(found) > 1:
             raise ManifestError(
-                f"{manifest}: expected rows of one length, found {[s.header.seq_len for s in found]}; pack with one "
-                f"--seq-len for this"
+                f"{manifest}: expected rows of one length, found {[s.header.seq_len for s in found]}; pack with a "
+                f"single --seq-len"
             )
         return found[0]
 
     @classmethod
     def open_all(cls, manifest: Path, part: Part = "packed") -> list["PackedSet"]:
-        """Map the rows of every length that a pack manifest names, shortest first; sets without rows are left out.
+        """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
 
-        `packed` is the training part; `validation` is there if the set was packed with a share of it.
+        `part` is the training data (`packed`) or the validation split, if there is one.
 
         Raises:
-            ManifestError: not a manifest of a pack stage in bin2d format, or of one without rows or labels.
-            InputError: its files are missing or cut short.
+            ManifestError: not a pack manifest in bin2d format, or no rows or labels.
+            InputError: files are missing or truncated.
         """
         found = load(manifest)
         packed = found.facts.get(part, {})
         if part == "validation" and found.stage == "pack" and not packed:
-            raise ManifestError(f"{manifest}: has no validation rows; pack with --validation 0.01, say")
+            raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
         headers = packed.get("buckets", [packed])
         if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") != "bin2d" for h in headers):
             raise ManifestError(
@@ -76,24 +75,24 @@ class PackedSet:
         files = tuple(folder / f for f in tokenizer.pop("files", ()))
         mapped = [p for h in headers if (p := Packed.open(folder / h["prefix"])).header.num_samples]
         if not mapped:
-            raise ManifestError(f"{manifest}: holds no rows, so there is nothing to train on")
+            raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
         if not any(p.labels is None or len(p.labels) for p in mapped):
-            raise ManifestError(f"{manifest}: no token is a label, so there is no loss; does the chat template fit?")
+            raise ManifestError(f"{manifest}: no token is a label, so there is no loss; check the chat template")
         return [cls(manifest, found.version, p, _real_lengths(manifest, p), tokenizer, files) for p in mapped]
 
     @property
     def header(self) -> Header:
-        """Of the rows."""
+        """The header of the rows."""
         return self.packed.header
 
     def in_memory(self) -> "PackedSet":
-        """The same with everything read now, so that training waits for no disk."""
+        """The set with all arrays in memory, so that training does not wait for the disk."""
         arrays = ("ids", "segments", "segment_index", "labels", "label_index")
         read: dict[str, Any] = {n: np.array(a) for n in arrays if (a := getattr(self.packed, n)) is not None}
         return replace(self, packed=replace(self.packed, **read))
 
     def keys_of(self, rows: Int64) -> list[int]:
-        """The `row_key` of every source row in the given packed rows."""
+        """The `row_key` of every source row in these packed rows."""
         sources = self.packed.sources
         return [int(k) for k in sources["row_key"][np.isin(sources["row"], rows)]]
 
@@ -109,11 +108,11 @@ def _real_lengths(manifest: Path, packed: Packed) -> Int64:
 
 @dataclass(frozen=True)
 class Mixture:
-    """The rows that a run trains on: `sets`, one after another, with their rows numbered through."""
+    """The training data of a run: several sets, with rows numbered from 0 across sets."""
 
     sets: tuple[PackedSet, ...]
     of_manifest: tuple[int, ...] = field(init=False)
-    """Of each set the number of its manifest."""
+    """Number of the manifest of each set."""
 
     def __post_init__(self) -> None:
         places = list(dict.fromkeys(s.manifest for s in self.sets))
@@ -123,25 +122,26 @@ class Mixture:
 
     @classmethod
     def open(cls, manifests: Sequence[Path], in_memory: bool = False) -> "Mixture":
-        """Map the rows that pack manifests name.
+        """Map the rows of several pack manifests.
 
         Raises:
-            ManifestError: as `PackedSet.open_all`, or two whose tokenizers, vocabularies or kinds of rows differ.
-            InputError: a file is missing or cut short.
+            ManifestError: see `PackedSet.open_all`; or tokenizers, vocabularies or kinds of rows differ.
+            InputError: a file is missing or truncated.
+            ConfigError: a manifest is listed twice.
         """
         if len(set(manifests)) != len(manifests):
-            raise ConfigError(f"--manifest names one manifest twice, of {', '.join(map(str, manifests))}")
+            raise ConfigError(f"--manifest has one manifest twice: {', '.join(map(str, manifests))}")
         found = [s for m in manifests for s in PackedSet.open_all(m)]
         return cls(tuple(s.in_memory() if in_memory else s for s in found))
 
     @property
     def manifests(self) -> list[Path]:
-        """Each once, in order."""
+        """All manifests, each once, in order."""
         return list(dict.fromkeys(s.manifest for s in self.sets))
 
     @property
     def manifest(self) -> Path:
-        """The first one."""
+        """The first manifest."""
         return self.sets[0].manifest
 
     @property
@@ -151,37 +151,37 @@ class Mixture:
 
     @property
     def version(self) -> str:
-        """The manifests' versions."""
+        """The versions of all manifests."""
         return "+".join({s.manifest: s.version for s in self.sets}.values())
 
     @property
     def packed(self) -> Packed:
-        """The only set's rows.
+        """The rows of the only set.
 
         Raises:
-            InputError: there are several.
+            InputError: there are several sets.
         """
         if len(self.sets) > 1:
-            raise InputError(f"{self.name}: rows of several files or lengths, where one is needed")
+            raise InputError(f"{self.name}: several files or row lengths; expected one")
         return self.sets[0].packed
 
     @cached_property
     def header(self) -> Header:
-        """Of the longest rows."""
+        """The header of the set with the longest rows."""
         return max((s.header for s in self.sets), key=lambda h: h.seq_len)
 
     @property
     def tokenizer(self) -> dict[str, Any]:
-        """The facts of the first manifest that has a chat template in use, or of the first."""
-        return self._speaker.tokenizer
+        """Tokenizer facts of the first labelled set, whose chat template is in use; else of the first set."""
+        return self._tokenizer_set.tokenizer
 
     @property
     def tokenizer_files(self) -> tuple[Path, ...]:
-        """What a checkpoint carries."""
-        return self._speaker.tokenizer_files
+        """The tokenizer files to copy into checkpoints."""
+        return self._tokenizer_set.tokenizer_files
 
     @property
-    def _speaker(self) -> PackedSet:
+    def _tokenizer_set(self) -> PackedSet:
         return next((s for s in self.sets if s.packed.labels is not None), self.sets[0])
 
     @cached_property
@@ -191,28 +191,28 @@ class Mixture:
 
     @cached_property
     def first_rows(self) -> Int64:
-        """Of each set the number of its first row, and last the number of rows."""
+        """Number of the first row of each set, followed by the number of all rows."""
         return np.cumsum([0, *(len(s.lengths) for s in self.sets)])
 
     @cached_property
     def rows_of_manifests(self) -> list[int]:
-        """Rows of each manifest; its sets lie beside each other."""
+        """Number of rows of each manifest; the sets of a manifest are neighbours."""
         counts = np.bincount(self.of_manifest, weights=np.diff(self.first_rows))
         return [int(c) for c in counts]
 
     @property
     def labels(self) -> int | None:
-        """How many tokens are labels; None where every target of some set is one."""
+        """Number of labels; None if some set is plain text, where every target is a label."""
         counts = [None if s.packed.labels is None else len(s.packed.labels) for s in self.sets]
         return None if None in counts else sum(c for c in counts if c is not None)
 
     def unlabelled(self) -> "Mixture":
-        """The same rows with every target a label."""
+        """The same rows, with every target as label."""
         plain = (replace(s, packed=replace(s.packed, labels=None, label_index=None)) for s in self.sets)
         return Mixture(tuple(plain))
 
     def places(self, rows: Int64) -> list[tuple[PackedSet, Int64, npt.NDArray[np.bool_]]]:
-        """Each set that holds some of `rows`: the set, the rows' numbers in it, and which of `rows` they are."""
+        """Split `rows` by set: the set, the row numbers within it, and a mask over `rows`."""
         if len(self.sets) == 1:
             return [(self.sets[0], rows, np.ones(len(rows), np.bool_))] if len(rows) else []
         of_row = np.searchsorted(self.first_rows, rows, side="right") - 1
@@ -223,9 +223,9 @@ class Mixture:
         return found
 
     def widths(self, bucket_sizes: tuple[int, ...]) -> Int64:
-        """The bucket of each row: the smallest that holds its input positions.
+        """The bucket of each row: the smallest one with room for its input positions.
 
-        Without `bucket_sizes` the row lengths, or of a single one a quarter, a half and all of it.
+        The default buckets are the row lengths; for a single row length a quarter, a half and all of it.
 
         Raises:
             ConfigError: a row is longer than the largest bucket.
@@ -245,7 +245,7 @@ class Mixture:
         return widths
 
     def describe(self, rows: Int64) -> list[dict[str, Any]]:
-        """Packed rows and the source rows in them, by manifest and row length, for messages."""
+        """Packed rows and their source rows, by manifest and row length, for messages."""
         return [
             {
                 "manifest": str(data.manifest), "seq_len": data.header.seq_len, "packed_rows": own.tolist(),
@@ -256,7 +256,7 @@ class Mixture:
 
 
 def _check_alike(a: PackedSet, b: PackedSet) -> None:
-    """Refuse sets whose ids or rows mean different things."""
+    """Refuse sets with different tokenizers, vocabularies or kinds of rows."""
     facts = [(f"tokenizer {k}", a.tokenizer.get(k), b.tokenizer.get(k)) for k in ("sha256", "pad_id", "eos_id")]
     facts += [(k, getattr(a.header, k), getattr(b.header, k)) for k in ("vocab_size", "rows_per_unit")]
     if a.packed.labels is not None and b.packed.labels is not None:
@@ -265,11 +265,11 @@ def _check_alike(a: PackedSet, b: PackedSet) -> None:
     for name, one, two in facts:
         if one != two:
             raise ManifestError(
-                f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}: they cannot be trained on together; "
-                f"make both with one tokenizer and of one kind"
+                f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}: they cannot be mixed; "
+                f"make both with the same tokenizer, template and kind of rows"
             )
 
 
 def mixture(data: PackedSet | Mixture) -> Mixture:
-    """A set on its own as a mixture."""
+    """A mixture of one set; a mixture is returned unchanged."""
     return data if isinstance(data, Mixture) else Mixture((data,))

@@ -1,4 +1,4 @@
-"""The device that a run is on, and how much of its memory it may take."""
+"""The device of a run: its choice, memory limit, precision and compiler."""
 
 import os
 import shutil
@@ -9,10 +9,10 @@ from datakit.errors import ConfigError
 
 
 def usable_device(name: str) -> torch.device:
-    """The device of a name; `auto` is cuda where there is one.
+    """The device with this name; `auto` is cuda if there is one, else cpu.
 
     Raises:
-        ConfigError: there is no such device here.
+        ConfigError: the device cannot be used here.
     """
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
@@ -24,10 +24,10 @@ def usable_device(name: str) -> torch.device:
 
 
 def limit_memory(device: torch.device, gib: float) -> None:
-    """Let allocations beyond a limit fail with a message, before the machine or its other users run out.
+    """Limit the memory of the process, so that it fails with a message before the machine runs out.
 
     Raises:
-        ConfigError: this system has no such limit.
+        ConfigError: this system cannot set a limit.
     """
     limit = int(gib * (1 << 30))
     if device.type == "cuda":
@@ -43,7 +43,7 @@ def limit_memory(device: torch.device, gib: float) -> None:
 
 
 def local_device(device: torch.device) -> torch.device:
-    """Of several processes on one machine each has a GPU of its own."""
+    """The GPU of this process: each process on a machine has its own."""
     if device.type == "cuda" and device.index is None and "LOCAL_RANK" in os.environ:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
@@ -51,20 +51,20 @@ def local_device(device: torch.device) -> torch.device:
 
 
 def need_compiler(device: torch.device) -> None:
-    """Refuse to compile for a CPU without a C++ compiler.
+    """Check for a C++ compiler, which torch.compile needs on CPU.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: there is no compiler.
     """
     found = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
     if device.type == "cpu" and found is None:
         raise ConfigError(
-            "--compile needs a C++ compiler on CPU, and there is no g++ or clang++: install one, or leave it"
+            "--compile needs a C++ compiler on CPU, and there is no g++ or clang++: install one, or remove --compile"
         )
 
 
 def precision(dtype: str, device: torch.device) -> str:
-    """`bf16`, `fp16` or `fp32`; a CPU without bf16 products would be slower with them."""
+    """`bf16`, `fp16` or `fp32`; auto is bf16 where the hardware has bf16 products."""
     if dtype != "auto":
         return dtype
     if device.type == "cpu":
@@ -73,15 +73,20 @@ def precision(dtype: str, device: torch.device) -> str:
 
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-"""Dtypes of autocast by the names of `--dtype`; fp32 has none."""
+"""Dtypes of autocast by the values of `--dtype`; fp32 has no entry."""
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """The autocast context of a precision; does nothing for fp32."""
+    return torch.autocast(device.type, AUTOCAST.get(precision), enabled=precision in AUTOCAST)
 
 
 def allow_tf32(device: torch.device) -> None:
-    """Let CUDA's fp32 products round their factors to TF32.
+    """Allow TF32 in fp32 products on CUDA.
 
     Raises:
-        ConfigError: no CUDA device.
+        ConfigError: not a CUDA device.
     """
     if device.type != "cuda":
-        raise ConfigError(f"--tf32 is a mode of CUDA's products; this run is on {device.type}")
+        raise ConfigError(f"--tf32 is a CUDA mode; this run is on {device.type}")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True

@@ -1,23 +1,22 @@
 """Several processes as one run: `torchrun --nproc-per-node 4 -m train.sft --manifest ... [--fsdp]`.
 
-Every rank has the whole plan of steps, takes its pieces of each, and the sums of all make the step, so that more ranks
-change nothing but speed. Data parallelism (Li et al., 2020): each rank has the whole model, and gradients are summed
-while the last backward pass still runs. With `--fsdp` each has a slice of weights, gradients and optimizer's state, and
-layers are put together as they are needed (`sharded`).
+Every rank knows the whole plan of steps and takes its share of each step. Sums over all ranks make the step, so the
+result does not depend on the number of ranks. Data parallelism (Li et al., 2020): each rank has the whole model, and
+gradients are summed while the last backward pass runs. With `--fsdp` (ZeRO: Rajbhandari et al., 2020; FSDP: Zhao et
+al., 2023) each rank has a slice of weights, gradients and optimizer state, and layers are gathered when needed. Rank 0
+makes or reads the weights and distributes the slices, so no other rank ever holds the whole model.
 
-Rank 0 alone prints and writes; checkpoints are whole, and do not know how many ranks there were.
+Only rank 0 prints and writes. Checkpoints hold whole tensors and do not depend on the number of ranks.
 """
 
 import atexit
 import contextlib
-import copy
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -28,26 +27,22 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
-from train.model.decoder import CausalLM, ModelConfig
-from train.model.hf import Weights
+from train.model.decoder import CausalLM
 from train.model.lora import trained
-
-if TYPE_CHECKING:
-    from train.engine.optim import Optimizers, WeightAverage
 
 T = TypeVar("T")
 BUCKET_BYTES = 25 << 20
-"""Gradients that are summed in one message; torch's own choice."""
+"""Size of the gradient buckets of one all-reduce; torch's default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RanksConfig:
-    """How the processes of a run share it."""
+    """Settings for several processes."""
 
-    fsdp: bool = option(
-        False, "slice weights, gradients and the optimizer's state over the ranks of torchrun", result=False
+    fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
+    rank_timeout_s: int = option(
+        600, "seconds that ranks wait for each other, including the slowest step", result=False
     )
-    rank_timeout_s: int = option(600, "how long ranks wait for each other, the slowest step included", result=False)
 
     def __post_init__(self) -> None:
         if self.rank_timeout_s < 1:
@@ -56,7 +51,7 @@ class RanksConfig:
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The processes of a run, and which of them this one is."""
+    """The processes of a run, and the number of this one."""
 
     rank: int = 0
     size: int = 1
@@ -64,18 +59,20 @@ class Ranks:
 
     @classmethod
     def join(cls, device: torch.device, config: RanksConfig) -> "Ranks":
-        """Meet the processes that `torchrun` started; alone where it did not. What other ranks print is not shown.
+        """Join the processes that `torchrun` started, if it did; ranks other than 0 print nothing from then on.
 
         Raises:
-            DatakitError: they did not all come in time.
+            DatakitError: some rank did not join in time.
         """
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             if config.fsdp:
-                raise ConfigError("--fsdp needs ranks: start with torchrun --nproc-per-node 2 -m train.sft ..., say")
+                raise ConfigError(
+                    "--fsdp needs several ranks: start with, for example, torchrun --nproc-per-node 2 -m train.sft ..."
+                )
             return cls(device=device)
         found = cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
         if not dist.is_initialized():
-            with found.talking():
+            with found.network_errors():
                 backend = "nccl" if device.type == "cuda" else "gloo"
                 dist.init_process_group(backend, timeout=timedelta(seconds=config.rank_timeout_s))
             atexit.register(_leave)
@@ -89,17 +86,17 @@ class Ranks:
         return self.rank == 0
 
     @contextlib.contextmanager
-    def talking(self) -> Iterator[None]:
-        """Within, a rank that is gone, or does not answer in time, is an error in plain words."""
+    def network_errors(self) -> Iterator[None]:
+        """Turn errors of communication inside the context into a clear DatakitError."""
         try:
             yield
         except (dist.DistError, RuntimeError) as e:
             if self.size == 1 or not _of_network(e):
                 raise
             raise DatakitError(
-                f"rank {self.rank} of {self.size} cannot go on without the others: {_short(e)}. One of "
-                f"them ended, hangs, or is slower than --rank-timeout-s; its own message says why. Go on from the "
-                f"newest checkpoint with --resume"
+                f"rank {self.rank} of {self.size} cannot continue without the other ranks: {_short(e)}. Another rank "
+                f"ended, hangs, or is slower than --rank-timeout-s; see its own message. Continue from the newest "
+                f"checkpoint with --resume"
             ) from None
 
     def sums(self, values: Iterable[float]) -> list[float]:
@@ -108,20 +105,20 @@ class Ranks:
         if self.size == 1:
             return found
         tensor = torch.tensor(found, dtype=torch.float64, device=self.device)
-        with self.talking():
+        with self.network_errors():
             dist.all_reduce(tensor)
             return [float(v) for v in tensor.tolist()]
 
     def agree(self, values: Mapping[str, Any]) -> None:
-        """Refuse to go on with ranks that were started with other values.
+        """Check that all ranks have the same values.
 
         Raises:
-            ConfigError: naming both values.
+            ConfigError: they differ; the message has both values.
         """
         if self.size == 1:
             return
         everyone: list[Any] = [None] * self.size
-        with self.talking():
+        with self.network_errors():
             dist.all_gather_object(everyone, dict(values))
         for rank, theirs in enumerate(everyone):
             for name, value in everyone[0].items():
@@ -132,30 +129,30 @@ class Ranks:
                     )
 
     def by_first(self, does: Callable[[], T]) -> T:
-        """What rank 0 finds by doing something; the others wait and are told.
+        """Call `does` on rank 0 and return its result on every rank.
 
         Raises:
-            Exception: what rank 0 met.
+            Exception: raised by `does` on rank 0; raised again on every rank.
         """
         if self.size == 1:
             return does()
-        told: list[Any] = [None, None]
+        outcome: list[Any] = [None, None]
         if self.first:
             try:
-                told[0] = does()
+                outcome[0] = does()
             except Exception as e:
-                told[1] = e
-        with self.talking():
-            dist.broadcast_object_list(told, 0, device=self.device)
-        if told[1] is not None:
-            raise told[1]
-        found: T = told[0]
+                outcome[1] = e
+        with self.network_errors():
+            dist.broadcast_object_list(outcome, 0, device=self.device)
+        if outcome[1] is not None:
+            raise outcome[1]
+        found: T = outcome[0]
         return found
 
     def share(self, model: nn.Module) -> None:
-        """Begin with rank 0's weights."""
+        """Broadcast the weights of rank 0."""
         if self.size > 1:
-            with self.talking(), torch.no_grad():
+            with self.network_errors(), torch.no_grad():
                 for parameter in model.parameters():
                     dist.broadcast(parameter, 0)
 
@@ -166,7 +163,7 @@ def _of_network(error: Exception) -> bool:
 
 
 def _short(error: Exception) -> str:
-    """Without the place in the library's sources, and its advice."""
+    """The first line of the message, without source location and advice."""
     return str(error).splitlines()[0].split(". This is")[0].split(".cc:")[-1].lstrip("0123456789] ")
 
 
@@ -176,10 +173,10 @@ def _leave() -> None:
 
 
 class GradientSum:
-    """Sums gradients over ranks in buckets, in an order that all ranks share: the last layers' come first.
+    """Sums gradients over ranks in buckets, in the same order on all ranks: those of the last layers first.
 
-    torch's DistributedDataParallel does the same, but wants one forward method and equally many backward passes that
-    touch every parameter.
+    DistributedDataParallel does the same, but needs a single forward method, and the same number of backward passes
+    through every parameter on every rank. Here a rank may have a micro-batch without labels.
     """
 
     def __init__(self, ranks: Ranks, model: nn.Module) -> None:
@@ -191,7 +188,7 @@ class GradientSum:
             parameter.register_post_accumulate_grad_hook(self._ready)  # type: ignore[no-untyped-call]
 
     def last_pass(self) -> None:
-        """The next backward pass is the step's last: send each bucket as soon as it is full."""
+        """Announce the last backward pass of the step: each bucket is sent as soon as it is complete."""
         self._missing, self._sent = [len(bucket) for bucket in self.buckets], []
 
     def _ready(self, parameter: Tensor) -> None:
@@ -203,15 +200,15 @@ class GradientSum:
     def _send(self) -> None:
         bucket = self.buckets[len(self._sent)]
         flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in bucket])
-        with self.ranks.talking():
+        with self.ranks.network_errors():
             self._sent.append((flat, dist.all_reduce(flat, async_op=True)))
 
     def finish(self) -> None:
-        """Send what is left and put the sums into place."""
+        """Send the remaining buckets and store the sums as gradients."""
         while len(self._sent) < len(self.buckets):
             self._send()
         for bucket, (flat, work) in zip(self.buckets, self._sent, strict=True):
-            with self.ranks.talking():
+            with self.ranks.network_errors():
                 work.wait()
             for p, summed in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
                 p.grad = summed.view_as(p)
@@ -231,9 +228,9 @@ def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
 
 
 def shard(ranks: Ranks, model: CausalLM) -> None:
-    """Leave each rank a slice of every weight of rank 0's model, on its device, in place.
+    """Shard the model in place: each rank gets a slice of every weight of rank 0, on its device.
 
-    The other ranks' models need no memory yet (device `meta`).
+    The models of other ranks can be on the device `meta`.
     """
     mesh = init_device_mesh(ranks.device.type, (ranks.size,))
     whole = {name: p.detach() for name, p in model.named_parameters()}
@@ -243,75 +240,38 @@ def shard(ranks: Ranks, model: CausalLM) -> None:
     for part in _parts(model):
         part.set_gradient_divide_factor(1.0)
         part.set_force_sum_reduction_for_comms(True)
-        part.set_reduce_scatter_unused_params(True)  # a rank's rows may have no label, or leave out an expert
+        part.set_reduce_scatter_unused_params(True)  # the rows of a rank may have no label, or not use an expert
     if not ranks.first:
         model.to_empty(device=ranks.device)
     for name, p in model.named_parameters():
         assert isinstance(p, DTensor)
-        dealt = whole[name] if ranks.first else torch.empty(p.shape, device=ranks.device)
-        with ranks.talking(), torch.no_grad():
-            p.copy_(distribute_tensor(dealt.to(ranks.device), mesh, p.placements))
+        source = whole[name] if ranks.first else torch.empty(p.shape, device=ranks.device)
+        with ranks.network_errors(), torch.no_grad():
+            p.copy_(distribute_tensor(source.to(ranks.device), mesh, p.placements))
 
 
 def _parts(model: nn.Module) -> Iterator[FSDPModule]:
     return (m for m in model.modules() if isinstance(m, FSDPModule))
 
 
-def take_apart(model: nn.Module) -> None:
-    """Forget layers that a forward pass put together: needed after the slices were changed by other than a step."""
+def reshard(model: nn.Module) -> None:
+    """Drop gathered layers; needed after slices were changed by anything but an optimizer step."""
     for part in _parts(model):
         part.reshard()
 
 
-@dataclass(frozen=True, slots=True)
-class WholeModel:
-    """What a checkpoint needs of a model."""
-
-    config: ModelConfig
-    parameters: dict[str, nn.Parameter]
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """As a module's."""
-        return iter(self.parameters.items())
-
-
-def put_together(
-    model: CausalLM, optimizer: "Optimizers", average: "WeightAverage | None"
-) -> tuple[Weights, Any, "WeightAverage | None"]:
-    """Model, optimizer and average as one process would have them; of sliced ones, what stands in for them.
-
-    All ranks take part, and rank 0 has the values, in the CPU's memory.
-    """
-    if not isinstance(model, FSDPModule):
-        return model, optimizer, average
-    parameters, state = {}, {}
-    for name, p in model.named_parameters():
-        parameters[name] = nn.Parameter(_on_first(p.detach()), requires_grad=p.requires_grad)
-        state[parameters[name]] = {k: _on_first(v) for k, v in optimizer.state.get(p, {}).items()}
-    if average:
-        average = copy.copy(average)
-        average.values = {name: _on_first(v) for name, v in average.values.items()}
-    return WholeModel(model.config, parameters), SimpleNamespace(state=state), average
-
-
-def _on_first(value: Tensor) -> Tensor:
-    """All of a tensor on rank 0; nothing of it on the others, which takes no memory there."""
-    found = whole_of(value)
-    return found.cpu() if dist.get_rank() == 0 else found.new_empty(0)
-
-
 def local(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """What lies in this process of each, in the same memory: for arithmetic element by element."""
+    """The local part of each tensor, without a copy: for element-wise arithmetic."""
     return [t.to_local() if isinstance(t, DTensor) else t for t in tensors]
 
 
 def whole_of(value: Tensor) -> Tensor:
-    """All of a tensor; of a sliced one all ranks take part."""
+    """The whole tensor; for a sliced one all ranks must call this."""
     return value.full_tensor() if isinstance(value, DTensor) else value
 
 
 def like(other: Tensor, value: Tensor) -> Tensor:
-    """A whole tensor, or the slice of it that this rank has of `other`, if that is sliced and of the same shape."""
+    """`value`, sliced like `other` if that is sliced and has the same shape."""
     if not isinstance(other, DTensor) or value.shape != other.shape:
         return value
     sliced: Tensor = distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
@@ -320,5 +280,5 @@ def like(other: Tensor, value: Tensor) -> Tensor:
 
 @torch.no_grad()
 def fill(target: Tensor, value: Tensor) -> None:
-    """Copy a whole tensor into a whole or sliced one."""
+    """Copy a whole tensor into a whole or sliced tensor."""
     target.copy_(like(target, value))

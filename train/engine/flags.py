@@ -1,4 +1,4 @@
-"""Command-line flags from config dataclasses: a nested section's fields are flags beside the others."""
+"""Command-line flags from config dataclasses. The fields of nested sections become flags too, without a prefix."""
 
 import argparse
 import re
@@ -12,11 +12,12 @@ from datakit.errors import ConfigError, DatakitError
 T = TypeVar("T")
 
 
-def given(config: type, prog: str, about: str, argv: Sequence[str]) -> dict[str, Any]:
-    """The values on the command line, and only those, nested like `config`; `-` and `_` in flags are the same.
+def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> dict[str, Any]:
+    """The values given on the command line, nested like `config`; `-` and `_` in flags are the same.
 
     Exits with 2 and a message for an unknown flag or a value of the wrong type, and with 0 after `--help`.
     """
+    about = (about or "").split("\n")[0]
     parser = argparse.ArgumentParser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False)
     places: dict[str, tuple[str, ...]] = {}
     _add(parser, config, (), places)
@@ -31,7 +32,7 @@ def given(config: type, prog: str, about: str, argv: Sequence[str]) -> dict[str,
 
 
 def line(config: Any) -> list[str]:
-    """The command line that gives a configuration."""
+    """The command line that produces a configuration."""
     found: list[str] = []
     for o in options(type(config)):
         value, flag = getattr(config, o.name), o.name.replace("_", "-")
@@ -52,7 +53,7 @@ def _dashed(argument: str) -> str:
 def _add(
     parser: argparse.ArgumentParser, config: type, section: tuple[str, ...], places: dict[str, tuple[str, ...]]
 ) -> None:
-    """Add a flag for each field; those of a section stand under its docstring's first line."""
+    """Add a flag for each field; flags of a section are grouped under the first line of its docstring."""
     title = (config.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
     group = parser.add_argument_group(title) if section else parser
     for o in options(config):
@@ -71,7 +72,7 @@ def _add(
 
 
 def _kind(value: Any) -> str:
-    """What a flag's value is, as `--help` shows it."""
+    """The type of a flag's value, as `--help` shows it."""
     parts = [_kind(part) for part in get_args(value) if part is not Ellipsis]
     if get_origin(value) is tuple:
         return f"{parts[0]},..."
@@ -83,12 +84,12 @@ def _many(kind: Any) -> bool:
 
 
 class _Joined(argparse.Action):
-    """A list's flag that may be given again to add to it."""
+    """A list flag that can be repeated to add values."""
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
     ) -> None:
-        """Add the values to those that are there."""
+        """Append the values to the earlier ones."""
         before = getattr(namespace, self.dest, None)
         both = [v if isinstance(v, tuple) else (v,) for v in (before, values) if v is not None]
         setattr(namespace, self.dest, values if before is None else sum(both, ()))
@@ -109,22 +110,22 @@ def _parser(option: Option, flag: str) -> Callable[[str], Any]:
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`base` with the values of `over`, section by section."""
+    """`base` overridden by `over`, section by section."""
     both = base | over
     return both | {k: merged(base[k], v) for k, v in over.items() if isinstance(v, dict) and k in base}
 
 
 def built(config: type[T], values: dict[str, Any]) -> T:
-    """The config of nested values.
+    """Build the config from nested values.
 
     Raises:
-        ConfigError: a value that makes no sense.
+        ConfigError: an invalid value.
     """
     return build(config, values, "options")
 
 
 def guarded(run: Callable[[Sequence[str]], int]) -> int:
-    """Run a command on this process's arguments; an error becomes one paragraph and an exit code, never a traceback."""
+    """Run a command with this process's arguments; a known error becomes a message and an exit code."""
     try:
         return run(sys.argv[1:])
     except DatakitError as e:
@@ -139,16 +140,16 @@ def guarded(run: Callable[[Sequence[str]], int]) -> int:
         if (wanted := _memory_wanted(e)) is None:
             raise
         print(
-            f"error: out of memory: {wanted} do not fit into what the machine, or --memory-limit, leaves. Training "
-            f"needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and more "
-            f"--grad-accum. What was saved is whole: go on with --resume",
+            f"error: out of memory: {wanted} do not fit into the free memory of the machine or of --memory-limit. "
+            f"Training needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and "
+            f"more --grad-accum. Saved checkpoints are intact: continue with --resume",
             file=sys.stderr,
         )
         return 1
 
 
 def _memory_wanted(error: Exception) -> str | None:
-    """What an allocation that failed asked for; None of another error."""
+    """The size of a failed allocation; None for any other error."""
     said, words = str(error), ("can't allocate memory", "out of memory", "can't start new thread")
     if not isinstance(error, MemoryError) and not any(word in said for word in words):
         return None

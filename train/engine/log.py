@@ -1,6 +1,7 @@
-"""Where the numbers of a run go beside metrics.jsonl: TensorBoard, Weights & Biases, a progress line on a terminal.
+"""Logs of a run: the log line and metrics.jsonl, TensorBoard, Weights & Biases, a progress bar, a profiler trace.
 
-None is needed; what is not installed is left out, or refused where it was asked for by name.
+TensorBoard and Weights & Biases are optional: `auto` uses what is installed, a name that is not installed is an error.
+Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Systems shows the marks as NVTX ranges.
 """
 
 import contextlib
@@ -21,18 +22,18 @@ from datakit.errors import ConfigError
 from datakit.manifest import write_whole
 
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "RTX 4090": 165e12}
-"""Dense bf16 operations a second by the maker's data sheet, by a part of the device's name."""
+"""Dense bf16 operations per second from data sheets, by a part of the device name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepReport:
-    """One optimizer step in numbers."""
+    """The numbers of one optimizer step."""
 
     step: int
     epoch: int
     epochs: int
     loss: float
-    """Mean over the step's label tokens, or pairs."""
+    """Mean over the label tokens, or pairs, of the step."""
     lr: float
     grad_norm: float
     """Before clipping."""
@@ -41,19 +42,19 @@ class StepReport:
     label_tokens: int
     seconds: float
     data_seconds: float
-    """Of those, waiting for data."""
+    """Time spent waiting for data."""
     flops: float
     peak_flops: float | None
     logged: Mapping[str, float] = field(default_factory=dict)
-    """Further means of the objective, by name."""
+    """More means of the objective, by name."""
 
     @property
     def mfu(self) -> float | None:
-        """Share of the hardware's peak that the model's operations are (PaLM: Chowdhery et al., 2022)."""
+        """Model FLOPs utilization: share of the hardware peak (PaLM: Chowdhery et al., 2022)."""
         return self.flops / self.seconds / self.peak_flops if self.peak_flops else None
 
     def line(self) -> str:
-        """The log line; its beginning is MiniLLM's, so that readers of those logs work."""
+        """The log line; it starts like MiniLLM's, so that parsers of those logs work."""
         parts = [
             f"[train] step={self.step} epoch={self.epoch}/{self.epochs} loss={self.loss:.4f} lr={self.lr:.2e} "
             f"tok/s={self.all_tokens / self.seconds:.0f} | step_ms={self.seconds * 1e3:.0f}",
@@ -66,15 +67,15 @@ class StepReport:
         return " ".join(parts + [f"{name}={value:.4f}" for name, value in self.logged.items()])
 
     def record(self) -> dict[str, Any]:
-        """The line of metrics.jsonl; the loss is not rounded."""
+        """The record for metrics.jsonl; the loss is not rounded."""
         per_second = {f"{k}_tok_s": getattr(self, f"{k}_tokens") / self.seconds for k in ("all", "real", "label")}
         plain = {k: getattr(self, k) for k in ("step", "epoch", "loss", "lr", "grad_norm", "label_tokens")}
         data = {"step_ms": self.seconds * 1e3, "data_wait": self.data_seconds / self.seconds, "mfu": self.mfu}
         return plain | per_second | data | dict(self.logged)
 
 
-class Records:
-    """A file of JSON lines, one a step; a resumed run first drops what was written after its checkpoint."""
+class RecordFile:
+    """A file with one JSON line per step; a resumed run first removes lines from after its checkpoint."""
 
     def __init__(self, path: Path, after_step: int) -> None:
         self.path = path
@@ -85,7 +86,7 @@ class Records:
         write_whole(path, "".join(f"{line}\n" for line in kept).encode())
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Append one step."""
+        """Append a record."""
         with self.path.open("a", encoding="utf-8") as f:
             f.write(json.dumps(record) + "\n")
 
@@ -93,12 +94,12 @@ class Records:
 def _step_of(line: str) -> float:
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):  # cut short by a crash
+    except (ValueError, KeyError, TypeError):  # incomplete after a crash
         return float("inf")
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """The device's peak, where it is known."""
+    """Peak operations per second of the device, if known."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
@@ -110,13 +111,13 @@ KNOWN = ("tensorboard", "wandb")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrackConfig:
-    """Who is told."""
+    """Where metrics are reported."""
 
     report_to: tuple[str, ...] = option(
         ("auto",),
-        "tensorboard, wandb (offline, unless WANDB_MODE says otherwise) or none; auto: tensorboard if installed",
+        "tensorboard, wandb (offline, unless WANDB_MODE is set) or none; auto: tensorboard if installed",
     )
-    progress: bool = option(True, "a progress line below the log, on a terminal")
+    progress: bool = option(True, "show a progress bar below the log, on a terminal")
 
     def __post_init__(self) -> None:
         if set(self.report_to) - {*KNOWN, "auto", "none"}:
@@ -127,19 +128,19 @@ class TrackConfig:
 
 
 class Tracker(Protocol):
-    """Somebody who is told the numbers of each step."""
+    """Interface for metric loggers."""
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Take the step's numbers."""
+        """Log the numbers of a step."""
         ...
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Finish logging."""
         ...
 
 
 def trackers(config: TrackConfig, out: Path, values: Mapping[str, Any], steps: int, first_step: int) -> list[Tracker]:
-    """Those that the configuration names; `values` is the run's configuration, `steps` how many it has in all."""
+    """The metric loggers that the configuration names; `values` is the run's configuration, `steps` its length."""
     found: list[Tracker] = []
     if "tensorboard" in config.report_to or ("auto" in config.report_to and _installed("tensorboard")):
         found.append(TensorBoard(out / "tensorboard", first_step))
@@ -155,33 +156,33 @@ def _installed(name: str) -> bool:
 
 
 class Log:
-    """All that is told of a run's steps: metrics.jsonl, the trackers, and a profile if one is wanted."""
+    """All logs of a run: metrics.jsonl, eval.jsonl, metric loggers, and a profiler trace."""
 
     def __init__(
         self, out: Path, config: TrackConfig, values: Mapping[str, Any], steps: int, first_step: int, profile: int
     ) -> None:
-        self.metrics, self.evaluations = (Records(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
+        self.metrics, self.evaluations = (RecordFile(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
         self.trackers = trackers(config, out, values, steps, first_step)
         self.profile = Profile(profile, out) if profile else None
 
     def write(self, step: int, record: Mapping[str, Any]) -> None:
-        """A step was taken."""
+        """Log a training step."""
         self.metrics.write(record)
-        self._tell(step, record)
+        self._to_trackers(step, record)
         if self.profile:
             self.profile.step()
 
     def evaluated(self, step: int, record: Mapping[str, Any]) -> None:
-        """The model was evaluated after that step; eval.jsonl has its sources and samples."""
+        """Log an evaluation; eval.jsonl also gets its sources and samples."""
         self.evaluations.write(record)
-        self._tell(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
+        self._to_trackers(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
 
-    def _tell(self, step: int, values: Mapping[str, Any]) -> None:
+    def _to_trackers(self, step: int, values: Mapping[str, Any]) -> None:
         for tracker in self.trackers:
             tracker.write(step, values)
 
     def close(self) -> None:
-        """The run has ended, well or not."""
+        """Close all logs; called after errors too."""
         if self.profile:
             self.profile.close()
         for tracker in self.trackers:
@@ -189,7 +190,7 @@ class Log:
 
 
 class TensorBoard:
-    """Event files under `out/tensorboard`."""
+    """TensorBoard event files under `out/tensorboard`."""
 
     def __init__(self, folder: Path, first_step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -197,17 +198,17 @@ class TensorBoard:
         self.writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Every number under its name."""
+        """Log every number under its name."""
         for name, value in _numbers(values).items():
             self.writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
 
     def close(self) -> None:
-        """Write what is waiting."""
+        """Flush and close."""
         self.writer.close()
 
 
 class WeightsAndBiases:
-    """A run of that service, kept in `out/wandb` until `wandb sync`, unless WANDB_MODE says otherwise."""
+    """A Weights & Biases run, stored in `out/wandb` until `wandb sync`, unless WANDB_MODE is set."""
 
     def __init__(self, out: Path, values: Mapping[str, Any]) -> None:
         import wandb
@@ -218,11 +219,11 @@ class WeightsAndBiases:
         )  # fmt: skip
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Every number under its name."""
+        """Log every number under its name."""
         self.run.log(_numbers(values), step=step)
 
     def close(self) -> None:
-        """Write what is waiting."""
+        """Flush and close."""
         self.run.finish()
 
 
@@ -231,7 +232,7 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
 
 
 class Progress:
-    """A line that stays below the log: how far, how long yet, and the last loss."""
+    """A progress bar below the log: steps, remaining time, last loss."""
 
     def __init__(self, steps: int, first_step: int) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -249,33 +250,33 @@ class Progress:
         self.bar.start()
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Move on."""
+        """Update the bar."""
         if "loss" in values:
-            told = f"loss {values['loss']:.4f}  {values['real_tok_s']:,.0f} tok/s"
-            self.bar.update(self.task, completed=step, description=told)
+            text = f"loss {values['loss']:.4f}  {values['real_tok_s']:,.0f} tok/s"
+            self.bar.update(self.task, completed=step, description=text)
 
     def close(self) -> None:
-        """Take the line away."""
+        """Remove the bar."""
         self.bar.stop()
 
 
 WAIT, WARMUP = 1, 1
-"""Steps before the trace: the first allocates, and the profiler itself needs one."""
+"""Steps before the trace: the first step allocates memory, and the profiler needs one step to warm up."""
 
 
 @contextlib.contextmanager
 def mark(name: str, device: torch.device) -> Iterator[None]:
-    """A part of a step, by its name in traces."""
+    """Mark a part of a step by name in profiler traces."""
     cuda = torch.cuda.nvtx.range(name) if device.type == "cuda" else contextlib.nullcontext()
     with cuda, record_function(name):
         yield
 
 
 class Profile:
-    """A trace of `steps` steps of a run, in `out/profile.json`."""
+    """A profiler trace of `steps` steps, in `out/profile.json`."""
 
     def __init__(self, steps: int, out: Path) -> None:
-        self.place = out / "profile.json"
+        self.path = out / "profile.json"
         cuda = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
         self._profile = profile(
             activities=[ProfilerActivity.CPU, *cuda],
@@ -285,15 +286,15 @@ class Profile:
         self._profile.start()
 
     def step(self) -> None:
-        """A step has ended."""
+        """Tell the profiler that a step ended."""
         self._profile.step()
 
     def close(self) -> None:
-        """The run has ended; of a trace that is not complete, what there is is written."""
+        """Stop the profiler; an incomplete trace is written too."""
         self._profile.stop()
 
     def _write(self, found: "profile") -> None:
-        found.export_chrome_trace(str(self.place))
+        found.export_chrome_trace(str(self.path))
         by = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
         print(found.key_averages().table(sort_by=by, row_limit=12, max_name_column_width=48), flush=True)
-        print(f"[train] profile: {self.place}", flush=True)
+        print(f"[train] profile: {self.path}", flush=True)

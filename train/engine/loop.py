@@ -1,7 +1,7 @@
-"""The one loop: steps, accumulation, clipping, schedule, precision, reports and checkpoints.
+"""The training loop: steps, accumulation, clipping, schedule, precision, logs and checkpoints.
 
-An objective supplies `loss(model, batch) -> (loss_sum, count)`, with further sums to log if it has any. All are divided
-by the count of the whole optimizer step, so splitting a step into micro-batches changes nothing but speed.
+An objective is a function `loss(model, batch) -> (loss_sum, count)`, with more sums to log if it has any. All sums are
+divided by the count of the whole optimizer step, so the result does not depend on the split into micro-batches.
 """
 
 import contextlib
@@ -26,62 +26,65 @@ from datakit.errors import ConfigError, DatakitError
 from datakit.manifest import write_whole
 from train.data.batches import Batch, StepStream
 from train.engine import checkpoint
-from train.engine.device import AUTOCAST, need_compiler, precision
-from train.engine.distributed import GradientSum, Ranks, put_together, take_apart
-from train.engine.evaluator import Watch
+from train.engine.device import autocast, need_compiler, precision
+from train.engine.distributed import GradientSum, Ranks, reshard
+from train.engine.evaluator import Evaluator
 from train.engine.log import Log, StepReport, TrackConfig, mark, peak_flops
 from train.engine.optim import OptimConfig, Optimizers, WeightAverage, learning_rate
-from train.engine.untie import untie
 from train.model.decoder import CausalLM
 from train.model.experts import Balance
 from train.model.lora import Adapters
 
 
 class LossScale:
-    """Keeps fp16's small gradients from vanishing: the loss is scaled up as far as nothing overflows.
+    """Loss scaling for fp16: torch's GradScaler, with a lower limit and a count of overflows.
 
-    Halved at an overflow, doubled after 2,000 steps without one (Micikevicius et al., 2018), as torch's GradScaler
-    does. It multiplies the loss *sum* of a micro-batch, so it begins thousands of times lower than is usual for means.
+    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale; 2,000 steps
+    without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a micro-batch, so it
+    starts thousands of times lower than is usual for means.
     """
 
-    growth_interval = 2000
     smallest = 2.0**-24
-    """Gradients that overflow even here are not finite in themselves."""
+    """Gradients that overflow even with this scale are not finite in themselves."""
 
-    def __init__(self, scale: float = 16.0, steps_since: int = 0, overflows: int = 0) -> None:
-        self.scale, self.steps_since, self.overflows = scale, steps_since, overflows
+    def __init__(self, device: torch.device, scale: float = 16.0, steps_since: int = 0, overflows: int = 0) -> None:
+        """`steps_since` is the number of steps since the last change of the scale, `overflows` the count so far."""
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=scale, growth_interval=2000)
+        self.scaler.load_state_dict(self.scaler.state_dict() | {"_growth_tracker": steps_since})
+        self.overflows, self.skip = overflows, False
+        """`skip`: the gradients of this step overflowed, and the next step has a smaller scale."""
 
     @property
-    def can_shrink(self) -> bool:
-        """Whether a smaller scale is left to try."""
-        return self.scale > self.smallest
+    def scale(self) -> float:
+        """The scale of the next step."""
+        return self.scaler.get_scale()
 
-    def update(self, *, overflowed: bool) -> None:
-        """Choose the next step's scale."""
-        self.overflows += overflowed
-        self.steps_since = 0 if overflowed else self.steps_since + 1
-        if overflowed:
-            self.scale /= 2
-        elif self.steps_since == self.growth_interval:
-            self.scale, self.steps_since = self.scale * 2, 0
+    def unscale(self, optimizer: Optimizers) -> None:
+        """Divide the gradients by the scale, and choose the scale of the next step."""
+        before = self.scale
+        self.scaler.unscale_(optimizer)  # type: ignore[arg-type]
+        self.scaler.update()
+        self.skip = before > self.smallest and self.scale < before
+        self.overflows += self.skip
 
     def logged(self) -> dict[str, float]:
-        """What a log line says of it."""
+        """Values for the log line."""
         return {"loss_scale": self.scale, "overflows": float(self.overflows)}
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run makes it from."""
-        return {"scale": self.scale, "steps_since": self.steps_since, "overflows": self.overflows}
+        """The state for a checkpoint: arguments of `LossScale`."""
+        tracker = self.scaler.state_dict()["_growth_tracker"]
+        return {"scale": self.scale, "steps_since": tracker, "overflows": self.overflows}
 
 
 class LossSum(NamedTuple):
-    """What an objective gives for a micro-batch."""
+    """The result of an objective for a micro-batch."""
 
     loss_sum: Tensor
     divisor: int
-    """What the sums are divided by: label tokens, or pairs."""
+    """The count to divide by: label tokens, or pairs."""
     logged: Mapping[str, Tensor] = MappingProxyType({})
-    """Other sums, which are logged as means under these names."""
+    """More sums; their means are logged under these names."""
 
 
 Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
@@ -89,39 +92,39 @@ Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
 
 @runtime_checkable
 class StepLoss(Protocol):
-    """An objective with parts that are means over other things than its divisor: it must know the whole step's."""
+    """An objective that needs the label and token counts of the whole step, for means over all tokens."""
 
     def begin(self, labels: int, tokens: int) -> None:
-        """The next micro-batches make a step of so many label tokens and real tokens."""
+        """Start a step with this many label tokens and real tokens in all its micro-batches."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoopConfig:
-    """How long, how precise, and what is kept."""
+    """Length of the run, precision, and what is saved."""
 
-    steps: int = option(0, "optimizer steps in all, also the length of the schedule; 0: as many as `epochs` have")
+    steps: int = option(0, "total optimizer steps, also the length of the schedule; 0: the steps of `epochs`")
     epochs: int = option(1, "passes over the data when `steps` is 0")
-    stop_at: int = option(0, "leave after this step with a checkpoint, to be resumed; 0: never")
+    stop_at: int = option(0, "stop after this step with a checkpoint, to resume later; 0: never")
     out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
-    resume: bool = option(False, "go on from the newest checkpoint in `out`")
-    profile: int = option(0, "steps whose trace is written to `out`/profile.json, from the third on; 0: none")
-    save_every: int = option(500, "steps between checkpoints; the last step always has one")
-    keep_checkpoints: int = option(3, "newest checkpoints that are kept; 0: all")
+    resume: bool = option(False, "continue from the newest checkpoint in `out`")
+    profile: int = option(0, "number of steps to trace, from the third on, into `out`/profile.json; 0: none")
+    save_every: int = option(500, "steps between checkpoints; the last step always gets one")
+    keep_checkpoints: int = option(3, "number of newest checkpoints to keep; 0: all")
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
-    seed: int = option(0, "decides the first weights and the order of rows")
+    seed: int = option(0, "random seed of the first weights and of the order of rows")
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
-        "auto", "arithmetic, weights stay fp32; auto: bf16 where fast; fp16 scales the loss"
+        "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
     )
-    tf32: bool = option(False, "on CUDA, fp32 products of 10 binary digits: faster, less exact")
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32: faster, less precise")
     checkpoint_every: int = option(
-        0, "every N-th layer computes its activations again in the backward pass, to save memory; 0: none, 1: all"
+        0, "recompute the activations of every N-th layer in the backward pass, to save memory; 0: none, 1: all"
     )
-    compile: bool = option(False, "compile the layers: seconds for each bucket; on CPU it needs a C++ compiler")
+    compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
-    step_sleep_ms: float = option(0.0, "pause after each step, for a machine that has other work")
-    memory_limit: float = option(0.0, "GiB that the process may take, of the GPU's memory where it has one; 0: all")
+    step_sleep_ms: float = option(0.0, "pause after each step, to leave time for other work on the machine")
+    memory_limit: float = option(0.0, "memory limit of the process in GiB, of the GPU where there is one; 0: none")
 
     def __post_init__(self) -> None:
         names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
@@ -135,13 +138,13 @@ class LoopConfig:
 
 def _shown(rows: Mapping[str, Any]) -> str:
     return (
-        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, made of the source rows "
+        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, from the source rows "
         f"with row_key {rows['row_keys']}"
     )
 
 
 class Interrupt:
-    """Turns the first SIGINT or SIGTERM into a flag, so that the step in hand is finished and saved."""
+    """Turns the first SIGINT or SIGTERM into a flag, so that the current step is finished and saved."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
@@ -154,7 +157,7 @@ class Interrupt:
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """Within, the signals are noted; outside, they are as before."""
+        """Catch the signals inside the context; restore the old handlers afterwards."""
         old = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -165,7 +168,7 @@ class Interrupt:
 
 @dataclass(kw_only=True)
 class Trainer:
-    """One run: what it trains, on what, and how far it is."""
+    """One run: model, data, optimizer and state."""
 
     model: CausalLM
     optimizer: Optimizers
@@ -174,20 +177,18 @@ class Trainer:
     loop: LoopConfig
     optim: OptimConfig
     state: checkpoint.State
-    """Of the last step taken; its `step` moves on."""
+    """State after the last finished step."""
     total_steps: int
     device: torch.device
     adapters: Adapters | None = None
-    """What is trained in place of the weights."""
+    """Adapters that are trained instead of the weights."""
     average: WeightAverage | None = None
     loss_scale: LossScale | None = None
-    """Of fp16."""
+    """Only with fp16."""
     ranks: Ranks = field(default_factory=Ranks)
-    watch: Watch | None = None
-    """Evaluations on the way."""
+    evaluator: Evaluator | None = None
+    """Evaluations during the run."""
     track: TrackConfig = field(default_factory=TrackConfig)
-    untie_step: int = 0
-    """The step that begins with a head of its own; 0: none."""
     interrupt: Interrupt = field(default_factory=Interrupt)
 
     def __post_init__(self) -> None:
@@ -198,7 +199,8 @@ class Trainer:
             self.model.compile_parts()
         self.peak = peak_flops(self.device)
         self.sharded = isinstance(self.model, FSDPModule)
-        self._sum_gradients()
+        alone = self.ranks.size == 1 or self.sharded
+        self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
         self.precision = precision(self.loop.dtype, self.device)
         self.model.checkpoint_every = self.loop.checkpoint_every
         moe = self.model.config.moe
@@ -206,11 +208,7 @@ class Trainer:
         if moe.num_experts and moe.balance_weight:
             self.balance = Balance(self.model, moe.balance_weight, self.state.loop.get("balance"))
         if self.precision == "fp16":
-            self.loss_scale = LossScale(**self.state.loop.get("loss_scale", {}))
-
-    def _sum_gradients(self) -> None:
-        alone = self.ranks.size == 1 or self.sharded
-        self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
+            self.loss_scale = LossScale(self.device, **self.state.loop.get("loss_scale", {}))
 
     def run(self) -> int:
         """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
@@ -221,7 +219,7 @@ class Trainer:
         self.stream.first_step = self.state.step
         steps, log = self.stream.on(self.device), self._log()
         closing = contextlib.closing(log) if log else contextlib.nullcontext()
-        with self.interrupt.watching(), self.ranks.talking(), closing:
+        with self.interrupt.watching(), self.ranks.network_errors(), closing:
             while self.state.step < self.total_steps:
                 report = self._step(steps)
                 if log:
@@ -229,11 +227,13 @@ class Trainer:
                 done = self._done(report.step)
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
-                if self.watch and self.watch.due(report.step, done):
+                if self.evaluator and self.evaluator.due(report.step, done):
                     with self.averaged():
-                        seen = self.watch.look(self.model, report.step)  # on every rank, so that none waits for another
+                        record = self.evaluator.evaluate(
+                            self.model, report.step
+                        )  # on every rank, so that no rank waits
                     if log:
-                        log.evaluated(report.step, seen)
+                        log.evaluated(report.step, record)
                 if report.step % self.loop.save_every == 0 or done:
                     self._save()
                 if done:
@@ -247,16 +247,13 @@ class Trainer:
 
     def _done(self, step: int) -> bool:
         if self.stopping and self.interrupt.signal is None:
-            self.interrupt.signal = signal.SIGTERM  # another rank's
+            self.interrupt.signal = signal.SIGTERM  # another rank got the signal
         stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
         return step in (self.total_steps, self.loop.stop_at) or stopping
 
     def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
         """One optimizer step."""
         step, begin = self.state.step + 1, time.perf_counter()
-        if step == self.untie_step and self.model.config.tied_embeddings:
-            untie(self.model, self.optimizer, self.optim, self.average)
-            self._sum_gradients()
         lr = learning_rate(self.optim, step, self.total_steps)
         self.optimizer.set_rate(lr)
         with mark("data", self.device):
@@ -266,8 +263,8 @@ class Trainer:
         grad_norm = self._scale_gradients(count)
         means = {name: total / max(1, count) for name, total in sums.items()}
         loss = means.pop("loss")
-        mended = self.loss_scale is not None and self.loss_scale.can_shrink
-        if not (math.isfinite(loss) and (math.isfinite(grad_norm) or mended)):
+        skip = self.loss_scale is not None and self.loss_scale.skip
+        if not (math.isfinite(loss) and (math.isfinite(grad_norm) or skip)):
             self._refuse(step, loss, grad_norm, batches)
         with mark("optimizer", self.device):
             self._move(step, grad_norm)
@@ -280,7 +277,7 @@ class Trainer:
         return replace(report, logged=means)
 
     def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
-        """Gradients of the summed loss of all micro-batches; their count, and every sum, the loss's among them."""
+        """Run forward and backward on all micro-batches; returns their count, and all sums including the loss."""
         total, sums = 0, {"loss": 0.0}
         if isinstance(self.loss, StepLoss):
             sizes = self.ranks.sums([sum(b.labels for b in batches), sum(b.real_tokens for b in batches)])
@@ -288,15 +285,15 @@ class Trainer:
         for batch in batches:
             if self.gradient_sum and batch is batches[-1]:
                 self.gradient_sum.last_pass()
-            half = torch.autocast(self.device.type, AUTOCAST.get(self.precision), enabled=self.precision in AUTOCAST)
-            with half, mark("forward", self.device):
+            with autocast(self.device, self.precision), mark("forward", self.device):
                 loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
                 if self.balance:
                     added = self.balance.loss(batch)
                     loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
-            if count or self.balance or self.sharded:  # of a sharded model all ranks pass through every layer
+            if count or self.balance or self.sharded:  # with slices every rank must run every layer
                 with mark("backward", self.device):
-                    (loss_sum * self._scale()).backward()  # type: ignore[no-untyped-call]
+                    scaled = self.loss_scale.scaler.scale(loss_sum) if self.loss_scale else loss_sum
+                    scaled.backward()  # type: ignore[no-untyped-call]
             total += count
             for name, value in {"loss": loss_sum, **logged}.items():
                 sums[name] = sums.get(name, 0.0) + value.item()
@@ -305,57 +302,55 @@ class Trainer:
         return self._of_all_ranks(total, sums)
 
     def _of_all_ranks(self, count: int, sums: dict[str, float]) -> tuple[int, dict[str, float]]:
-        """Count and sums over the ranks; a signal that stops one rank stops all after this step."""
+        """Sum count and sums over the ranks; a signal to one rank stops all ranks after this step."""
         stopped = self.interrupt.signal is not None
         total, stopping, *found = self.ranks.sums([count, stopped, *sums.values()])
         self.stopping = stopping > 0
         return int(total), dict(zip(sums, found, strict=True))
 
     def _scale_gradients(self, count: int) -> float:
-        """Divide by the step's count and clip; the norm before clipping."""
+        """Divide gradients by the step's count and clip them; returns the norm before clipping."""
         grads = [p.grad for p in self.model.parameters() if p.grad is not None]
         if not grads:
             return 0.0
-        torch._foreach_div_(grads, float(count) * self._scale())
+        if self.loss_scale:
+            self.loss_scale.unscale(self.optimizer)
+        torch._foreach_div_(grads, float(count))
         norm = torch.nn.utils.get_total_norm(grads)
         norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
         if self.optim.max_grad_norm:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
         return norm.item()
 
-    def _scale(self) -> float:
-        return self.loss_scale.scale if self.loss_scale else 1.0
-
     def _move(self, step: int, grad_norm: float) -> None:
-        """Change the weights, unless the gradients overflowed; the step is taken either way."""
+        """Update the weights, unless the gradients overflowed; the step counts either way."""
         finite = math.isfinite(grad_norm)
         if finite:
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         if self.average and finite:
             self.average.update(step)
-        if self.loss_scale:
-            self.loss_scale.update(overflowed=not finite)
         self.state = self.state.moved(step)
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:
-        """Within, the model has its averaged weights, where the run keeps them."""
-        with self.average.inside() if self.average else contextlib.nullcontext():
-            take_apart(self.model)
+        """Use the averaged weights inside the context, if the run has them."""
+        with self.average.swapped() if self.average else contextlib.nullcontext():
+            reshard(self.model)
             yield
-        take_apart(self.model)
+        reshard(self.model)
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
-        told, place = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
-        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": told}
+        described, path = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
+        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
         if self.ranks.first:
-            write_whole(place, json.dumps(values, indent=1).encode() + b"\n")
+            write_whole(path, json.dumps(values, indent=1).encode() + b"\n")
         raise DatakitError(
-            f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before it spoils "
-            f"the weights (last good step: {step - 1}). Its rows, also in {place}: {'; '.join(map(_shown, told))}. "
-            f"Try a lower --lr or --dtype fp32, or look at those rows"
+            f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before the "
+            f"weights are damaged (last good step: {step - 1}). Its rows, also in {path}: "
+            f"{'; '.join(map(_shown, described))}. "
+            f"Try a lower --lr or --dtype fp32, or look at these rows"
         )
 
     def _report(
@@ -375,15 +370,15 @@ class Trainer:
         )  # fmt: skip
 
     def _save(self) -> None:
-        parts = {"loss_scale": self.loss_scale, "balance": self.balance}
-        kept = {name: part.state() for name, part in parts.items() if part}
-        model, optimizer, average = put_together(self.model, self.optimizer, self.average)
+        stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
+        loop_state = {name: part.state() for name, part in stateful.items() if part}
+        model, optimizer, average = checkpoint.unshard(self.model, self.optimizer, self.average)
         tokenizer_files = self.stream.data.tokenizer_files
 
         def write() -> None:
-            args = self.checkpoints, replace(self.state, loop=kept), model, optimizer, tokenizer_files
-            place = checkpoint.save(*args, self.adapters, average)
+            args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer, tokenizer_files
+            folder = checkpoint.save(*args, self.adapters, average)
             checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-            print(f"[train] saved {place}", flush=True)
+            print(f"[train] saved {folder}", flush=True)
 
         self.ranks.by_first(write)

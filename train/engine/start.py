@@ -1,4 +1,12 @@
-"""From a configuration to a run that can begin: data, model, optimizer and state that fit each other, or a refusal."""
+"""Start of a run: from the command line to a checked `Trainer` with data, model, optimizer and state.
+
+Everything is checked before the first step: a manifest, model or checkpoint that does not fit is an error that names
+both values.
+
+With --data, `datakit pack` packs files into the run's folder first, which needs datakit's own dependencies:
+
+    python -m train.sft --data chats.jsonl --tokenizer path/to/tokenizer --seq-len 512 --preset tiny
+"""
 
 import importlib.util
 import json
@@ -17,104 +25,109 @@ from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet
-from train.engine import checkpoint, flags, untie
+from train.engine import checkpoint, flags
 from train.engine.device import allow_tf32, limit_memory, precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
-from train.engine.evaluator import Watch, WatchConfig
+from train.engine.evaluator import Evaluator, EvaluatorConfig
 from train.engine.log import TrackConfig
 from train.engine.loop import LoopConfig, Loss, Trainer
 from train.engine.optim import OptimConfig, Optimizers, WeightAverage, make_optimizer, peak_rate
 from train.model import hf, lora
-from train.model.decoder import PRESETS, CausalLM, ModelConfig, ModelOptions
+from train.model.decoder import (
+    PRESETS,
+    REMOVED_OPTIONS,
+    CausalLM,
+    ModelConfig,
+    ModelOptions,
+    removed_option,
+    without_removed,
+)
 from train.model.experts import MoeConfig
 from train.model.lora import Adapters, LoraConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuickConfig:
-    """What to train on, instead of a manifest."""
+    """Files to train on, instead of a manifest."""
 
     data: tuple[str, ...] = option(
-        (), "files of `messages`, `text`, pairs or `ids` (JSONL and all that datakit reads), packed now"
+        (), "files with `messages`, `text`, pairs or `ids` (JSONL or any format that datakit reads), to pack now"
     )
-    tokenizer: str = option("", "tokenizer folder for --data; none: the one of --init")
-    seq_len: int = option(512, "targets in a row that --data is packed into")
+    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --init")
+    seq_len: int = option(512, "tokens to predict per packed row of --data")
 
     def __post_init__(self) -> None:
         if self.seq_len < 1:
             raise ConfigError(f"seq_len must be at least 1, found {self.seq_len}")
 
 
-def packed(config: QuickConfig, init: str, out: Path) -> Path:
-    """The manifest of the packed files, under `out/data`.
+def pack_files(config: QuickConfig, init: str, out: Path) -> Path:
+    """Pack the files with `datakit pack`, and return the manifest under `out/data`.
+
+    Files that were packed with the same settings before are not packed again.
 
     Raises:
         UsageError: no tokenizer.
         MissingExtraError: datakit's own dependencies are not installed.
-        InputError: the files cannot be packed; datakit's message says why.
+        InputError: `datakit pack` failed; the message is its own.
     """
     tokenizer = config.tokenizer or init
     if not tokenizer:
-        raise UsageError("--data needs the tokenizer to pack with: name its folder with --tokenizer")
+        raise UsageError("--data needs a tokenizer: name its folder with --tokenizer")
     if missing := [name for name in ("pyarrow", "numba", "tokenizers") if importlib.util.find_spec(name) is None]:
         raise MissingExtraError(
-            f"--data packs files, which needs {', '.join(missing)}: install datakit, or use --manifest"
+            f"--data packs files, which needs {', '.join(missing)}: install datakit's dependencies, or use --manifest"
         )
-    place = out / "data"
+    folder = out / "data"
     command = [sys.executable, "-m", "datakit", "pack", *config.data, "--tokenizer", tokenizer]
-    command += ["--seq-len", str(config.seq_len), "--output", str(place)]
-    print(f"[train] packing {', '.join(config.data)} into {place}", flush=True)
+    command += ["--seq-len", str(config.seq_len), "--output", str(folder)]
+    print(f"[train] packing {', '.join(config.data)} into {folder}", flush=True)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(f"--data {','.join(config.data)}: {done.stderr.strip().removeprefix('datakit: ')}")
-    print(done.stderr + done.stdout, end="", flush=True)  # what was kept, dropped and why
-    return place / "manifest.json"
+    print(done.stderr + done.stdout, end="", flush=True)  # rows kept, rows dropped, reasons
+    return folder / "manifest.json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
-    """One training run; an objective with options of its own extends it."""
+    """Configuration of a training run; an objective with its own options extends it."""
 
     rows_per_unit: ClassVar[int] = 1
-    """Neighbouring rows that the objective needs together."""
+    """Number of neighbouring rows that belong together for the objective."""
     trained_rate: ClassVar[float] = 1e-5
-    """Peak learning rate for trained weights where the user named none; minimind's for fine-tuning."""
+    """Default peak learning rate for trained weights; from minimind's fine-tuning."""
     trains_ahead: ClassVar[bool] = False
-    """Whether the objective has a loss for the tokens ahead of the next."""
+    """Whether the objective trains the layers for tokens ahead (mtp)."""
 
     manifest: str | tuple[str, ...] = option(
-        "", "the pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
+        "", "pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
     )
     quick: QuickConfig = section(QuickConfig)
-    preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model that starts from random weights")
-    init: str = option("", "Hugging Face folder, checkpoint or run whose weights to start from instead of a preset")
+    preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
+    init: str = option("", "Hugging Face folder, checkpoint or run to start from, instead of a preset")
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
     lora: LoraConfig = section(LoraConfig)
-    watch: WatchConfig = section(WatchConfig)
+    evaluator: EvaluatorConfig = section(EvaluatorConfig)
     track: TrackConfig = section(TrackConfig)
-    qk_norm: bool = option(False, "a preset's queries and keys are normalised a head (Qwen3)")
+    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head, for a preset (Qwen3)")
     moe: MoeConfig = section(MoeConfig)
     options: ModelOptions = section(ModelOptions)
     ranks: RanksConfig = section(RanksConfig)
 
     def __post_init__(self) -> None:
-        if self.ranks.fsdp and self.options.untie_at:
-            raise ConfigError(
-                "untie_at: with fsdp the head and the embeddings are sliced as one matrix, which cannot become two "
-                "during a run; leave one of both options"
-            )
         if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
             raise UsageError(
-                "options of the model are for random weights: the one of --init has its own in config.json"
+                "model options are only for random weights: the model of --init has its own in config.json"
             )
         if self.options.mtp_depth and not self.trains_ahead:
             raise ConfigError(
-                "mtp_depth: this objective has no loss for tokens ahead; train.pretrain and train.sft have"
+                "mtp_depth: this objective has no loss for tokens ahead; only train.pretrain and train.sft have one"
             )
         if self.lora.lora_rank and not self.init:
-            raise UsageError("name the model that adapters are trained for with --init: random weights need training")
+            raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
         if bool(self.manifest) == bool(self.quick.data):
             raise UsageError(
                 "name a pack manifest with --manifest, such as manifests/mydata/pack.json, or files with --data"
@@ -122,23 +135,26 @@ class RunConfig:
 
     @property
     def manifests(self) -> tuple[Path, ...]:
-        """Where they lie, one or several."""
+        """Paths of the manifests."""
         return tuple(map(Path, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
 
 
 C = TypeVar("C", bound=RunConfig)
 LABEL_FILL = 16
-"""Labels are filled up to sixteenths of the positions. Each number of them would need kernels of its own, which oneDNN
-keeps: half a megabyte each."""
+"""Label counts are padded to sixteenths of the positions: oneDNN caches half a megabyte of kernels per count."""
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
-    """The configuration on the command line; a resumed run's own values are its defaults.
+    """The configuration from the command line; for a resumed run the defaults are its own earlier values.
 
     Raises:
-        ConfigError: a value that makes no sense.
+        ConfigError: an invalid value, or a removed option.
     """
-    values = flags.given(config, f"python -m {prog}", (about or "").split("\n")[0], argv)
+    for argument in argv:
+        name = argument.partition("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
+        if argument.startswith("--") and name in REMOVED_OPTIONS:
+            raise UsageError(removed_option(name, argument.partition("=")[0]))
+    values = flags.given(config, prog, about, argv)
     loop = values.get("loop", {})
     if loop.get("resume"):
         values = flags.merged(earlier_values(Path(loop.get("out", "out/run"))), values)
@@ -147,19 +163,27 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
 
 
 def earlier_values(out: Path) -> dict[str, Any]:
-    """What the run in `out` was started with, as the defaults of its resumption; empty where there is none."""
+    """The configuration with which the run in `out` was started; empty if there is none.
+
+    Raises:
+        InputError: run.json is unreadable.
+        ConfigError: the run used an option that was removed.
+    """
     try:
         values: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))["config"]
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError) as e:
-        raise InputError(f"{out / 'run.json'}: unreadable ({e!r}); remove it and give all options again") from None
+        raise InputError(f"{out / 'run.json'}: unreadable ({e!r}); delete it and give all options again") from None
+    if "watch" in values:  # its name in earlier versions
+        values["evaluator"] = values.pop("watch")
+    values["options"] = without_removed(values.get("options", {}), str(out / "run.json"))
     values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
     return values
 
 
 def open_data(config: RunConfig) -> Mixture:
-    """The run's packed rows.
+    """Open the packed rows of the run.
 
     Raises:
         DatakitError: not a packed set, or one for another kind of objective.
@@ -167,24 +191,24 @@ def open_data(config: RunConfig) -> Mixture:
     manifests: Sequence[Path] = config.manifests
     if config.quick.data:
         ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
-        manifests = [ranks.by_first(lambda: packed(config.quick, config.init, Path(config.loop.out)))]
+        manifests = [ranks.by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
     data = Mixture.open(manifests, in_memory=config.data.data_cache == "memory")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
-            f"{data.name}: holds {found} rows a unit (task {data.header.task!r}), and this objective needs "
-            f"{config.rows_per_unit}: preference pairs are for train.dpo, text and conversations for train.pretrain "
-            f"and train.sft"
+            f"{data.name}: has {found} rows per unit (task {data.header.task!r}), and this objective needs "
+            f"{config.rows_per_unit}: use train.dpo for preference pairs, train.pretrain or train.sft for text and "
+            f"conversations"
         )
     return data
 
 
 def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
-    """Everything a run needs, checked against each other; prints what it is about to do.
+    """Make the Trainer of a run, after all checks; prints a summary line.
 
-    `data` are the manifest's rows, `model` is what to train, where the objective has opened or made them already.
+    `data` and `model` are given if the objective has already opened or made them.
 
     Raises:
-        DatakitError: manifest, model and checkpoint do not fit each other, or `out` holds another run.
+        DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
     """
     device, out = usable_device(config.loop.device), Path(config.loop.out)
     ranks = Ranks.join(device, config.ranks)
@@ -196,12 +220,14 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         allow_tf32(device)
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
-    model = model or _dealt(config, data, ranks)
+    model = model or _initial_model(config, data, ranks)
     if model.ahead and not config.trains_ahead:
-        print("[train] note: this objective has no loss for tokens ahead; the layers for them are left out", flush=True)
-        model.leave_out_ahead()
+        print(
+            "[train] note: this objective has no loss for tokens ahead, so the layers for them are removed", flush=True
+        )
+        model.drop_ahead()
     adapters = _adapters(config, model)
-    model = _placed(config, model, ranks)
+    model = _on_device(config, model, ranks)
     rate = lora.TRAINED_RATE if adapters else config.trained_rate
     lr = peak_rate(config.optim, model.config.hidden_size, rate if config.init else None)
     config = replace(config, optim=replace(config.optim, lr=lr))
@@ -216,11 +242,10 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         pin=device.type == "cuda",
         label_fill=LABEL_FILL,
     )
-    watch = _watch(config, data, model, precision(config.loop.dtype, device))
+    evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device))
     steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)
-    untie_step = untie.first_step(config.options.untie_at, steps, model, adapters is not None)
-    if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings and not untie_step:
-        raise ConfigError("head_lr_ratio: the output head is the embedding matrix here; it moves by embed_lr_ratio")
+    if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
+        raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
@@ -234,37 +259,36 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
         state=state, total_steps=steps, device=device, adapters=adapters, average=average, ranks=ranks,
-        watch=watch, track=config.track,
-        untie_step=untie_step,
+        evaluator=evaluator, track=config.track,
     )  # fmt: skip
-    print(_opening(config, trainer), flush=True)
+    print(_summary(config, trainer), flush=True)
     return trainer
 
 
-def _watch(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Watch | None:
-    """The evaluations that the run asks for."""
-    if not config.watch.eval_every:
+def _evaluator(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Evaluator | None:
+    """The evaluator of the run, if it has one."""
+    if not config.evaluator.eval_every:
         return None
-    return Watch.of(config.watch, data, config.data, dtype, model.config.max_positions)
+    return Evaluator.of(config.evaluator, data, config.data, dtype, model.config.max_positions)
 
 
 def _stop_ids(data: Mixture) -> tuple[int, ...]:
-    """The tokens at which an answer ends, for whoever generates from the checkpoint."""
+    """The tokens that end an answer; the checkpoint stores them for generation."""
     if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
         return ()
     return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 
 
 def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
-    """Attach the adapters that the run asks for."""
+    """Attach adapters to the model, if the run trains adapters."""
     if not config.lora.lora_rank:
         return None
     lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
     return Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
 
 
-def _dealt(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
-    """The model to start from, on the CPU; if it is to be sliced, rank 0's alone has weights."""
+def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
+    """The model to start from, on the CPU; with FSDP only rank 0 has weights."""
     if not config.ranks.fsdp:
         return make_model(config, data)
     made: list[CausalLM] = []
@@ -272,11 +296,11 @@ def _dealt(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
     if made:
         return made[0]
     with torch.device("meta"):
-        return CausalLM(_size(config, data))
+        return CausalLM(_model_config(config, data))
 
 
-def _placed(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
-    """The model on the rank's device, with rank 0's weights, or slices of them."""
+def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
+    """The model on the device of the rank, with the weights of rank 0, or with slices of them."""
     if config.ranks.fsdp:
         shard(ranks, model)
         return model
@@ -286,22 +310,22 @@ def _placed(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
 
 
 def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
-    """The model to start from, on the CPU.
+    """Make or read the model to start from, on the CPU.
 
     Raises:
-        ModelError: an `init` folder whose tokenizer, vocabulary or length does not fit the data.
+        ModelError: tokenizer, vocabulary or length of the `init` folder does not fit the data.
     """
     if config.init:
         folder = Path(config.init)
         model = lora.read(folder)
         check_fits(folder, model, data)
         return model
-    model = CausalLM(_size(config, data))
+    model = CausalLM(_model_config(config, data))
     model.init_weights(torch.Generator().manual_seed(config.loop.seed))
     return model
 
 
-def _size(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
+def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     if config.init:
         return lora.read_config(Path(config.init))
     preset, header = PRESETS[config.preset], data.header
@@ -312,12 +336,12 @@ def _size(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
 
 
 def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
-    """Refuse data that the model in `folder` was not made for.
+    """Check that the data fit the model in `folder`.
 
-    A model may have more rows of embeddings than the tokenizer has tokens, if it has that very tokenizer.
+    A model may have more embeddings than the tokenizer has tokens, but only with the same tokenizer.
 
     Raises:
-        ModelError: naming both values.
+        ModelError: they do not fit; the message has both values.
     """
     header, file = data.header, folder / "tokenizer.json"
     found = sha256_file(file) if file.is_file() else None
@@ -329,10 +353,10 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None
         )
     have, need = model.config.vocab_size, header.vocab_size
     if have < need or (have != need and found is None):
-        raise ModelError(f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} one of {have}")
+        raise ModelError(f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} has {have}")
     if model.config.max_positions < header.seq_len:
         raise ModelError(
-            f"{data.manifest} holds sequences of up to {header.seq_len} tokens, but the model in {folder} was made for "
+            f"{data.manifest} has sequences of up to {header.seq_len} tokens, but the model in {folder} allows "
             f"{model.config.max_positions}: pack with a smaller --seq-len"
         )
 
@@ -340,7 +364,7 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None
 def _fresh(out: Path, state: checkpoint.State) -> checkpoint.State:
     if found := checkpoint.steps(out / "checkpoints"):
         raise UsageError(
-            f"{out} already holds a run, up to {found[0].name}: add --resume to go on with it, or choose another --out"
+            f"{out} already holds a run, up to {found[0].name}: add --resume to continue it, or choose another --out"
         )
     return state
 
@@ -353,48 +377,50 @@ def _resume(
     optimizer: Optimizers,
     average: WeightAverage | None,
 ) -> checkpoint.State:
-    """Put back the newest checkpoint, if there is one and it fits."""
+    """Load the newest checkpoint, if there is one; returns its state.
+
+    Raises:
+        ModelError: it does not fit the run.
+    """
     damaged: list[str] = []
     found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
     for problem in damaged:
-        print(f"[train] passed over a damaged checkpoint: {problem}", flush=True)
+        print(f"[train] skipped a damaged checkpoint: {problem}", flush=True)
     if found is None:
         print(f"[train] nothing to resume in {config.loop.out}: starting from the first step", flush=True)
         return state
-    place, old = found
-    _check_same(place, old, state)
+    path, old = found
+    _check_same(path, old, state)
     if (was := old.config["loop"]["steps"]) != config.loop.steps:
         print(
-            f"[train] note: --steps was {was} and is {config.loop.steps} now, so the learning rate takes another "
-            f"course than it would in one run of {config.loop.steps} (--stop-at ends a run early without changing it)",
+            f"[train] note: --steps was {was} and is {config.loop.steps} now, so the learning rate schedule "
+            f"differs from that of one run of {config.loop.steps} steps (--stop-at ends a run early with its schedule)",
             flush=True,
         )
-    if untie.is_untied(place, model):
-        untie.untie(model, optimizer, config.optim, average)
-    checkpoint.restore(place, model, optimizer)
+    checkpoint.restore(path, model, optimizer)
     if average:
-        average.restore(place)
-    print(f"[train] resumed from {place}", flush=True)
+        average.restore(path)
+    print(f"[train] resumed from {path}", flush=True)
     return replace(state, step=old.step, loop=old.loop)
 
 
-def _check_same(place: Path, old: checkpoint.State, new: checkpoint.State) -> None:
-    """Refuse to go on with anything that changes which rows make which step, or what their ids mean."""
+def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> None:
+    """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
     pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
-    order = DataConfig().deciding() | old.order  # an option younger than the checkpoint had its default
+    order = DataConfig().deciding() | old.order  # options added after the checkpoint was written had their defaults
     pairs += [(k, order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
     pairs += [("the optimizer", *(s.config.get("optim", {}).get("optimizer", "adamw") for s in (old, new)))]
     for name, was, now in pairs:
         if was != now:
             raise ModelError(
-                f"{place} was trained with {name} {was!r}, and this run has {now!r}: resume with the same, or start "
-                f"another run from its weights with --init {place} and another --out"
+                f"{path} was trained with {name} {was!r}, and this run has {now!r}: resume with the same value, or "
+                f"start another run from its weights with --init {path} and another --out"
             )
 
 
-def _opening(config: RunConfig, trainer: Trainer) -> str:
+def _summary(config: RunConfig, trainer: Trainer) -> str:
     data, model = trainer.stream.data, trainer.model
     labels = "every target" if data.labels is None else f"{data.labels:,}"
     return (
@@ -418,4 +444,4 @@ def _trained(trainer: Trainer) -> str:
     if not trainer.adapters:
         return ""
     count = sum(p.numel() for p in lora.trained(trainer.model).values())
-    return f", of which {count / 1e6:.2f}M in adapters of rank {trainer.adapters.config.lora_rank} are trained"
+    return f", {count / 1e6:.2f}M of them trained in adapters of rank {trainer.adapters.config.lora_rank}"

@@ -1,18 +1,20 @@
 """Causal attention that never crosses the sequences packed in one row.
 
-The model hands queries, keys and values to an `Attend`; there are some for training that agree, and one in `sample`
-for generating. `masked_attention` is the reference: one masked product over whole rows. `grouped_attention` costs only
-what the sequences need: they move into groups of like length, each group is one batched product, and the results
-move back. `cuda` has kernels for the same.
+The model calls an `Attend` with queries, keys and values. All implementations for training give the same result:
+- `masked_attention` is the reference: one masked product over whole rows.
+- `grouped_attention` computes no products between sequences: sequences are gathered into groups of similar length,
+  each group is one batched product, and the results are scattered back.
+- `flex_attention` and `varlen_attention` are CUDA kernels.
+`sample.PromptCache` is the implementation for generation.
 
 Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
-H query heads, K key/value heads, R = H/K queries that share a key/value head, E head width.
+H query heads, K key/value heads, R = H/K query heads per key/value head, E head width.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -25,7 +27,7 @@ from torch import Tensor
 Int64 = npt.NDArray[np.int64]
 Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
-"""Sequences are alike when they fill the same number of blocks of this many positions; measured on CPU."""
+"""Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
 
 
 class Attend(Protocol):
@@ -38,53 +40,41 @@ class Attend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Where the sequences of a batch lie, and how attention groups them. Tensors are int64."""
+    """The sequences packed in a batch, and their groups for attention. Tensors are int64."""
 
     positions_BT: Tensor
     """Position within its sequence; 0 on padding."""
     sequence_BT: Tensor
     """Number of the sequence in its row, from 1; 0 on padding."""
     tokens_N: Tensor
-    """Flat positions of the real tokens, in the order of the groups."""
+    """Flat positions of the real tokens, group by group."""
     slots_N: Tensor
-    """Where each of them goes in the groups laid after one another."""
+    """The place of each in the concatenated groups."""
     groups: Groups
     """(S, W) of each group."""
 
     @classmethod
     def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
-        """Segments of rows cut to `width` positions; `bounds` of a row: the first is 0, the last is where it ends."""
+        """Segments of rows cut to `width` positions; a row's `bounds` go from 0 to the end of its tokens."""
         return cls.of_sequences(*_sequences(bounds, width), len(bounds), width)
 
     @classmethod
     def of_sequences(cls, starts_S: Int64, lengths_S: Int64, rows: int, width: int) -> "Segments":
-        """Segments of `rows` rows of `width` positions, from every sequence's flat start, ascending, and its length."""
-        return cls.unfolded(*arranged(starts_S, lengths_S, width), rows, width)
+        """Segments of `rows` rows of `width` positions; sequences have ascending flat starts, and lengths."""
+        return cls.expanded(*arrange(starts_S, lengths_S, width), rows, width)
 
     @classmethod
-    def unfolded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
-        """Segments of what `arranged` gives, token by token, on the device where `sequences_S4` is."""
+    def expanded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
+        """Expand the result of `arrange` to one entry per token, on the device of `sequences_S4`."""
         starts, lengths, slots, number = sequences_S4.unbind(1)
         before = lengths.cumsum(0) - lengths
-        offset = torch.arange(tokens, device=starts.device) - repeated(before, lengths, tokens)
-        tokens_N = offset + repeated(starts, lengths, tokens)
+        offset = torch.arange(tokens, device=starts.device) - repeat(before, lengths, tokens)
+        tokens_N = offset + repeat(starts, lengths, tokens)
         positions, sequence = (
             offset.new_zeros(rows * width).scatter_(0, tokens_N, x).view(rows, width)
-            for x in (offset, repeated(number, lengths, tokens))
+            for x in (offset, repeat(number, lengths, tokens))
         )
-        return cls(positions, sequence, tokens_N, offset + repeated(slots, lengths, tokens), groups)
-
-    def doubled(self) -> "Segments":
-        """The segments of rows in which every position stands twice."""
-
-        def twice(x: Tensor) -> Tensor:
-            return torch.stack((2 * x, 2 * x + 1), -1).flatten(-2)
-
-        return Segments(
-            positions_BT=twice(self.positions_BT), sequence_BT=self.sequence_BT.repeat_interleave(2, 1),
-            tokens_N=twice(self.tokens_N), slots_N=twice(self.slots_N),
-            groups=tuple((s, 2 * w) for s, w in self.groups),
-        )  # fmt: skip
+        return cls(positions, sequence, tokens_N, offset + repeat(slots, lengths, tokens), groups)
 
     def to(self, device: torch.device | str) -> "Segments":
         """The same on another device."""
@@ -92,28 +82,28 @@ class Segments:
         return replace(self, **moved)
 
 
-def arranged(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Groups, int]:
-    """Sequences in the order of their groups: rows (start, length, first slot, number in its row); groups, all tokens.
+def arrange(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Groups, int]:
+    """Sort sequences into groups: a table of (start, length, first slot, number in its row), the groups, all tokens.
 
-    `starts_S` are flat positions in rows of `width`, ascending.
+    `starts_S` are ascending flat positions in rows of `width`.
     """
     row = starts_S // width
     numbers = np.arange(1, len(row) + 1) - np.searchsorted(row, row)
-    table, _, (groups,), (tokens,) = arranged_each(starts_S, lengths_S, numbers, np.zeros_like(row), 1)
+    table, _, (groups,), (tokens,) = arrange_batches(starts_S, lengths_S, numbers, np.zeros_like(row), 1)
     return torch.from_numpy(table), groups, tokens
 
 
-def arranged_each(
+def arrange_batches(
     starts_S: Int64, lengths_S: Int64, numbers_S: Int64, batch_S: Int64, batches: int
 ) -> tuple[Int64, Int64, list[Groups], list[int]]:
-    """`arranged` of several batches at once: one table, the cuts between their parts, groups and tokens of each.
+    """`arrange` for several batches: one table, the offsets of each batch in it, and groups and tokens of each batch.
 
-    `batch_S`, the batch of each sequence, ascends; `starts_S` are flat positions in the batch.
+    `batch_S` is the batch of each sequence, ascending; `starts_S` are flat positions in that batch.
     """
     widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
     order = np.lexsort((widths_S, batch_S))
     widths = widths_S[order]
-    before = from_zero(widths)
+    before = offsets_of(widths)
     cuts = np.searchsorted(batch_S, np.arange(batches + 1))
     slots = before[:-1] - before[cuts[:-1]][batch_S]
     table = np.stack([starts_S[order], lengths_S[order], slots, numbers_S[order]], 1)
@@ -122,64 +112,33 @@ def arranged_each(
     begins = np.flatnonzero(new)
     kinds = list(zip(np.diff(begins, append=len(order)).tolist(), widths[begins].tolist(), strict=True))
     groups = [tuple(kinds[a:b]) for a, b in pairwise(np.searchsorted(begins, cuts).tolist())]
-    return table, cuts, groups, np.diff(from_zero(lengths_S)[cuts]).tolist()
+    return table, cuts, groups, np.diff(offsets_of(lengths_S)[cuts]).tolist()
 
 
-def from_zero(counts: Int64) -> Int64:
-    """0, and the sums of the first, of the first two, ... of all counts."""
+def offsets_of(counts: Int64) -> Int64:
+    """Cumulative sums of counts, starting at 0: one more value than counts."""
     found = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=found[1:])
     return found
 
 
-def repeated(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
-    """Each value as often as its count says, `total` in all."""
-    if values_S.device.type == "cpu":  # numpy's is eight times faster
+def repeat(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
+    """`torch.repeat_interleave` with a known total; on CPU through numpy, which is eight times faster."""
+    if values_S.device.type == "cpu":
         return torch.from_numpy(np.repeat(values_S.numpy(), counts_S.numpy()))
     return torch.repeat_interleave(values_S, counts_S, output_size=total)
 
 
 def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:
-    """Flat start and length of every sequence that has an input position."""
+    """Flat start and length of every sequence with at least one input position."""
     cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
     starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
     lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
     return starts[lengths > 0], lengths[lengths > 0]
 
 
-class SegmentAttention:
-    """Attention within the segments of a batch, and their neighbourhood, which some model options look at."""
-
-    def __init__(self, segments: Segments, make: Callable[[Segments], Attend]) -> None:
-        self.segments, self._make, self._attend = segments, make, make(segments)
-
-    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
-        """The attended values, (B, T, H, E)."""
-        return self._attend(q_BTHE, k_BTKE, v_BTKE, layer)
-
-    @cached_property
-    def doubled(self) -> "SegmentAttention":
-        """The same for rows in which every position stands twice."""
-        return SegmentAttention(self.segments.doubled(), self._make)
-
-    def previous(self, x_BT: Tensor, first_BT: Tensor) -> Tensor:
-        """(B, T, ...): x of the token before; for a sequence's first token, which has none, that of `first_BT`."""
-        shifted_BT = torch.cat((x_BT[:, :1], x_BT[:, :-1]), 1)
-        alone_BT = (self.segments.positions_BT == 0).view(*x_BT.shape[:2], *[1] * (x_BT.ndim - 2))
-        return torch.where(alone_BT, first_BT, shifted_BT)
-
-
-def masked_attention(segments: Segments) -> SegmentAttention:
+def masked_attention(segments: Segments) -> Attend:
     """The reference: a query sees its own sequence up to itself; padding sees only padding."""
-    return SegmentAttention(segments, _masked)
-
-
-def grouped_attention(segments: Segments) -> SegmentAttention:
-    """One batched product for each group of sequences of like length; padding positions give zeros."""
-    return SegmentAttention(segments, _grouped)
-
-
-def _masked(segments: Segments) -> Attend:
     sequence = segments.sequence_BT
     causal = torch.ones(2 * sequence.shape[1:], dtype=torch.bool, device=sequence.device).tril()
     mask_B1TT = ((sequence[:, :, None] == sequence[:, None, :]) & causal)[:, None]
@@ -191,7 +150,8 @@ def _masked(segments: Segments) -> Attend:
     return attend
 
 
-def _grouped(segments: Segments) -> Attend:
+def grouped_attention(segments: Segments) -> Attend:
+    """One batched product for each group of sequences of like length; padding positions give zeros."""
     sizes = [s * w for s, w in segments.groups]
     masks: dict[int, Tensor] = {}
 
@@ -213,13 +173,13 @@ def _grouped(segments: Segments) -> Attend:
 
 
 def _causal_mask(width: int, queries: int, like: Tensor) -> Tensor:
-    """(1, R*W, W): 0 where a query may look, minus infinity where it may not."""
+    """(1, R*W, W): 0 where a query sees the key, minus infinity elsewhere."""
     mask_WW = torch.full((width, width), -math.inf, dtype=like.dtype, device=like.device).triu(1)
     return mask_WW.repeat(queries, 1)[None]
 
 
 def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
-    """Causal attention of sequences of one width; the R queries of a key/value head are rows of one product."""
+    """Causal attention of sequences of one width; the R query heads of a key/value head share one product."""
     S, W, H, E = q_SWHE.shape
     K = k_SWKE.shape[2]
     R = H // K
@@ -231,9 +191,9 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) ->
 
 
 def move_rows(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
-    """Rows `source` of x become rows `target` of a zero tensor of `length` rows, one to one.
+    """Copy rows `source` of x to rows `target` of a zero tensor with `length` rows; every row is used at most once.
 
-    The gradient is the move back, which costs a copy where indexing's own gradient would scatter with sums.
+    The gradient is the copy back. The gradient of plain indexing would be a scatter-add, which is slower.
     """
     return _Move.apply(x, source, target, length)  # type: ignore[no-untyped-call,no-any-return]
 
@@ -255,28 +215,9 @@ def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
     return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
 
 
-def flex_attention(segments: Segments) -> SegmentAttention:
-    """FlexAttention (Dong et al., 2024): a kernel compiled for the mask, which skips blocks that it hides wholly."""
-    return SegmentAttention(segments, _flex)
-
-
-def varlen_attention(segments: Segments) -> SegmentAttention:
-    """FlashAttention over sequences of any length laid after one another (Dao, 2023); in bf16 or fp16, on CUDA."""
-    return SegmentAttention(segments, _varlen)
-
-
-ATTENTIONS: dict[str, Callable[[Segments], SegmentAttention]] = {
-    "grouped": grouped_attention,
-    "masked": masked_attention,
-    "flex": flex_attention,
-    "varlen": varlen_attention,
-}
-CUDA_ONLY = ("flex", "varlen")
-"""On other devices the first has no gradients, and the second is missing."""
-
-
-def _flex(segments: Segments) -> Attend:
-    from torch.nn.attention.flex_attention import create_block_mask  # slow to import, and not always needed
+def flex_attention(segments: Segments) -> Attend:
+    """FlexAttention (Dong et al., 2024): a kernel compiled for the mask; it skips fully masked blocks."""
+    from torch.nn.attention.flex_attention import create_block_mask  # slow import, rarely needed
 
     sequence, (rows, width) = segments.sequence_BT, segments.sequence_BT.shape
 
@@ -302,7 +243,8 @@ def _flex_kernel(*, compiled: bool) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def _varlen(segments: Segments) -> Attend:
+def varlen_attention(segments: Segments) -> Attend:
+    """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA."""
     from torch.nn.attention.varlen import varlen_attn
 
     bounds, longest = sequence_bounds(segments)
@@ -319,8 +261,18 @@ def _varlen(segments: Segments) -> Attend:
 
 
 def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
-    """Flat starts of all sequences and the end (int32), and the longest's length; padding is sequences of one token."""
+    """Flat starts of all sequences and the end (int32), and the longest length; each padding position is a sequence."""
     positions_N = segments.positions_BT.flatten()
     starts = (positions_N == 0).nonzero().flatten()
     end = starts.new_tensor([len(positions_N)])
     return torch.cat((starts, end)).int(), max((w for _, w in segments.groups), default=1)
+
+
+ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
+    "grouped": grouped_attention,
+    "masked": masked_attention,
+    "flex": flex_attention,
+    "varlen": varlen_attention,
+}
+CUDA_ONLY = ("flex", "varlen")
+"""On other devices flex has no gradients and varlen does not exist."""

@@ -1,9 +1,8 @@
-"""Hugging Face folders in and out: config.json, model.safetensors (or its sharded index), tokenizer files.
+"""Read and write Hugging Face folders: config.json, model.safetensors (or its sharded index), tokenizer files.
 
-Llama, Mistral, Qwen2, Qwen3 and Qwen3-MoE are one model here, told apart by a few switches. A key of config.json that
-we do not know could change the mathematics, so it is refused by name unless it is empty. A model with options that none
-of them has is written as `model_type` "datakit", with all that differs under the key of that name, so that no other
-reader takes it for one of theirs.
+Llama, Mistral, Qwen2, Qwen3 and Qwen3-MoE are one model with a few switches. An unknown key of config.json could change
+the result, so it is refused by name unless it is empty. A model with options that none of these families has is written
+with `model_type` "datakit" and its options under that key, so that no other reader loads it as another model.
 """
 
 import json
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from datakit.config import build, digest, sha256_file
 from datakit.errors import ConfigError, ModelError
-from train.model.decoder import CausalLM, ModelConfig, ModelOptions
+from train.model.decoder import CausalLM, ModelConfig, ModelOptions, without_removed
 from train.model.experts import MoeConfig
 
 
@@ -45,7 +44,7 @@ FAMILIES = {
     "qwen3_moe": _Family("Qwen3MoeForCausalLM", True, _configured, _configured, experts=True),
 }
 OWN = "datakit"
-"""The `model_type` of a model that no Hugging Face architecture is, and the key of what makes it so."""
+"""The `model_type` of models without a Hugging Face architecture, and the key of their options."""
 # fmt: off
 READ = frozenset({
     "model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
@@ -53,12 +52,12 @@ READ = frozenset({
     "rope_scaling", "rms_norm_eps", "tie_word_embeddings",
 })
 # fmt: on
-"""Keys that become a ModelConfig."""
+"""Keys that set fields of ModelConfig."""
 EXPERTS: dict[str, Any] = {
     "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": False,
     "decoder_sparse_step": 1, "mlp_only_layers": None, "router_aux_loss_coef": 0.001,
 }  # fmt: skip
-"""Keys of a model with experts, and transformers' values where they are missing."""
+"""Keys of a model with experts, with the defaults of transformers."""
 # fmt: off
 NEUTRAL = frozenset({
     "architectures", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "torch_dtype", "dtype",
@@ -76,24 +75,26 @@ REQUIRED = {
     "partial_rotary_factor": 1.0,
     "use_sliding_window": False,
 }
-"""Keys that change them, with the only value implemented."""
+"""Keys that change the logits, with the only implemented value."""
 AVERAGE = "ema.safetensors"
-"""Averaged weights, in the folder of a checkpoint."""
+"""File of the averaged weights in a checkpoint."""
 BESIDE = "beside."
-"""Parameters under this name are trained with a model and are no part of it: never exported."""
+"""Prefix of parameters that are trained with a model but do not belong to it; they are never exported."""
 
 
 def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
-    """The model of a config.json.
+    """The model configuration of a config.json.
 
     Raises:
-        ModelError: another model type, a missing size, or a key or value that changes the mathematics.
+        ModelError: unknown model type, a missing size, a removed option, or a key that changes the result.
     """
     own = config.get(OWN, {}) if config.get("model_type") == OWN else None
     family = FAMILIES.get(config.get("model_type", "")) if own is None else _own_family(own)
     if family is None:
-        raise ModelError(f"{where}: model_type {config.get('model_type')!r} is none of {', '.join(FAMILIES)}")
-    if family.experts and "num_local_experts" in config:  # what newer writers call it
+        raise ModelError(
+            f"{where}: model_type {config.get('model_type')!r} is not supported; expected one of {', '.join(FAMILIES)}"
+        )
+    if family.experts and "num_local_experts" in config:  # the name in newer files
         config = {"num_experts": config["num_local_experts"]} | config
         del config["num_local_experts"]
     for key, value in config.items():
@@ -116,10 +117,10 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
             output_bias=family.output_bias(config),
             tied_embeddings=config.get("tie_word_embeddings", False),
             moe=_experts(config) if family.experts else build(MoeConfig, (own or {}).get("moe", {}), where),
-            options=build(ModelOptions, (own or {}).get("options", {}), where),
+            options=build(ModelOptions, without_removed((own or {}).get("options", {}), where), where),
         )
     except KeyError as e:
-        raise ModelError(f"{where}: lacks the key {e}") from None
+        raise ModelError(f"{where}: the key {e} is missing") from None
     except ConfigError as e:
         raise ModelError(str(e)) from None
 
@@ -155,20 +156,20 @@ def _check_key(key: str, value: Any, config: dict[str, Any], where: str) -> None
     else:
         fits = value in (None, False, 0, "", [], {})
     if not fits:
-        raise ModelError(f"{where}: {key} = {value!r} changes the mathematics and is not implemented")
+        raise ModelError(f"{where}: {key} = {value!r} changes the result and is not implemented")
 
 
 def _rope_theta(config: dict[str, Any], where: str) -> float:
-    """The base of the rotary angles, which newer configs keep in `rope_parameters`."""
+    """The base of the rotary angles; newer configs store it in `rope_parameters`."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind != "default" or set(rope) - {"rope_type", "type", "rope_theta"}:
-        raise ModelError(f"{where}: rotary scaling {rope!r} changes the mathematics and is not implemented")
+        raise ModelError(f"{where}: rotary scaling {rope!r} changes the result and is not implemented")
     return float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))
 
 
 def foreign(c: ModelConfig) -> list[str]:
-    """What no Hugging Face architecture that we write has, by the options' names."""
+    """Options of a model that no Hugging Face architecture has, by name."""
     found = sorted(c.options.changed())
     if c.qkv_bias != c.output_bias and (c.qk_norm or c.output_bias or c.moe.num_experts):
         found.append("these attention biases")
@@ -183,12 +184,12 @@ def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None], own: bool =
     """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`.
 
     Raises:
-        ModelError: no Hugging Face architecture has the model's options, and our `own` layout is not asked for.
+        ModelError: no Hugging Face architecture has the model's options, and `own` is not set.
     """
     options = foreign(c)
     if options and not own:
         raise ModelError(
-            f"no Hugging Face architecture has {', '.join(options)}: only our own layout can hold this model"
+            f"no Hugging Face architecture has {', '.join(options)}: only our own layout can store this model"
         )
     kind = "qwen3_moe" if c.moe.num_experts else "qwen3" if c.qk_norm else "llama"
     kind = OWN if options else "qwen2" if c.qkv_bias != c.output_bias else kind
@@ -230,7 +231,7 @@ def _experts_to_hf(c: ModelConfig) -> dict[str, Any]:
 
 
 def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
-    """The model of a folder, weights in fp32.
+    """Read the model of a folder, with fp32 weights.
 
     Raises:
         ModelError: a file is missing or damaged, or the weights do not fit the configuration.
@@ -252,14 +253,14 @@ def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
 
 
 def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:
-    """Refuse weights that are not what a checkpoint's state.json says was saved, or that are no finite numbers.
+    """Refuse weights with another checksum than in the checkpoint's state.json, and weights that are not finite.
 
     Raises:
         ModelError: naming the file, or the tensor.
     """
     try:
         saved = json.loads((folder / "state.json").read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError, TypeError):  # of another maker
+    except (OSError, ValueError, KeyError, TypeError):  # not one of our checkpoints
         saved = {}
     for name in names:
         if name in saved and sha256_file(folder / name) != saved[name]:
@@ -270,7 +271,7 @@ def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor
 
 
 def fingerprint(folder: Path) -> str:
-    """SHA-256 over what a model is, configuration and weights or adapters, 64 hex digits."""
+    """SHA-256 over configuration and weights or adapters, 64 hex digits."""
     names = ("config.json", "model*.safetensors", "adapter_config.json", "adapter_model.safetensors")
     return digest({f.name: sha256_file(f) for name in names for f in folder.glob(name)})
 
@@ -286,13 +287,13 @@ def read_config(folder: Path) -> ModelConfig:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as e:
         if (folder / "adapter_config.json").is_file():
-            raise ModelError(f"{folder}: holds LoRA adapters alone; merge them with train.merge first") from None
-        raise ModelError(f"{path}: cannot read it ({e}); expected a folder in Hugging Face layout") from None
+            raise ModelError(f"{folder}: holds only LoRA adapters; merge them with train.merge first") from None
+        raise ModelError(f"{path}: cannot read it ({e}); expected a folder with a Hugging Face model") from None
     return config_from_hf(config, str(path))
 
 
 def _read_weights(folder: Path) -> Iterable[tuple[str, Tensor]]:
-    """Every tensor of model.safetensors, or of the shards that its index names."""
+    """Every tensor of model.safetensors, or of the shards in its index."""
     index = folder / "model.safetensors.index.json"
     try:
         names = (
@@ -307,28 +308,28 @@ def _read_weights(folder: Path) -> Iterable[tuple[str, Tensor]]:
 
 @torch.no_grad()
 def read_average(folder: Path, parameters: Mapping[str, Tensor]) -> None:
-    """Copy a checkpoint's averages into a model's parameters of the same names.
+    """Copy the averaged weights of a checkpoint into a model's parameters.
 
     Raises:
-        ModelError: it has none.
+        ModelError: the checkpoint has none.
     """
     if not (folder / AVERAGE).is_file():
-        raise ModelError(f"{folder}: has no {AVERAGE}; averages are kept by a run with --ema-decay")
+        raise ModelError(f"{folder}: has no {AVERAGE}; train with --ema-decay to keep averaged weights")
     found = load_file(folder / AVERAGE)
     for name, parameter in parameters.items():
         parameter.copy_(found[name])
 
 
 class Weights(Protocol):
-    """What is saved of a model."""
+    """Interface of a model to save."""
 
     @property
     def config(self) -> ModelConfig:
-        """Its shape."""
+        """Its configuration."""
         ...
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """As a module's."""
+        """Like `nn.Module.named_parameters`."""
         ...
 
 
@@ -342,10 +343,10 @@ def write_model(
 ) -> None:
     """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
 
-    `stop_ids` are the tokens that end an answer, where they are others than the one of `special_ids`.
+    `stop_ids` are the tokens that end an answer, if they differ from `eos_token_id`.
 
     Raises:
-        ModelError: as `config_to_hf`.
+        ModelError: see `config_to_hf`.
     """
     config = json.dumps(config_to_hf(model.config, special_ids, own), indent=2) + "\n"
     (folder / "config.json").write_text(config, encoding="utf-8")
@@ -359,6 +360,6 @@ def write_model(
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:
-    """Copy files into a folder under their names."""
+    """Copy files into a folder and keep their names."""
     for file in files:
         shutil.copyfile(file, folder / file.name)

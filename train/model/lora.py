@@ -1,6 +1,6 @@
-"""Low-rank adapters (LoRA: Hu et al., 2021): small matrices are trained beside frozen weights, and saved apart.
+"""Low-rank adapters (LoRA: Hu et al., 2021): small trained matrices next to frozen weights, saved separately.
 
-An adapter folder has the layout of the PEFT library: adapter_config.json names the base model's folder,
+An adapter folder has the layout of the PEFT library: adapter_config.json names the folder of the base model,
 adapter_model.safetensors holds `<layer>.lora_A.weight` (rank, in) and `<layer>.lora_B.weight` (out, rank).
 """
 
@@ -22,34 +22,36 @@ from train.model import hf
 from train.model.decoder import CausalLM, ModelConfig
 
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
-"""Projections that can have an adapter; the modules are called `<target>_proj`."""
+"""Projections that can have an adapter; their modules are named `<target>_proj`."""
 TRAINED_RATE = 1e-4
-"""Peak learning rate where the user named none: adapters begin at zero, so they take more than weights; minimind's."""
+"""Default peak learning rate, from minimind; higher than for weights, because adapters start at zero."""
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LoraConfig:
-    """Which weights have adapters, and how large."""
+    """Which weights get adapters, and their size."""
 
-    lora_rank: int = option(0, "rank of adapters that are trained in place of the weights; 0: the weights are trained")
-    lora_alpha: float = option(0.0, "what adapters add is scaled by this over the rank; 0: twice the rank")
-    lora_targets: tuple[str, ...] = option(TARGETS, "projections that have an adapter")
+    lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
+    lora_alpha: float = option(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
+    lora_targets: tuple[str, ...] = option(TARGETS, "projections with an adapter")
 
     def __post_init__(self) -> None:
         if self.lora_rank < 0 or self.lora_alpha < 0:
             raise ConfigError("lora_rank and lora_alpha must not be negative")
         if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
-            raise ConfigError(f"lora_targets must be some of {','.join(TARGETS)}, found {','.join(self.lora_targets)}")
+            raise ConfigError(
+                f"lora_targets: expected some of {','.join(TARGETS)}, found {','.join(self.lora_targets)}"
+            )
 
     @property
     def scale(self) -> float:
-        """What the product of an adapter's matrices is multiplied by."""
+        """Factor of the product of an adapter's matrices."""
         return self.lora_alpha / self.lora_rank if self.lora_alpha else 2.0
 
 
 class LoraLinear(nn.Linear):
-    """A frozen linear layer and its adapter: y = W x + scale * B A x, where B begins at zero."""
+    """A frozen linear layer and its adapter: y = W x + scale * B A x; B starts at zero."""
 
     def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
         super().__init__(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
@@ -63,7 +65,7 @@ class LoraLinear(nn.Linear):
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
-        """The plain layer that computes the same."""
+        """The plain linear layer with the same result."""
         plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, device="meta")
         plain.weight = nn.Parameter(self.weight + self.scale * self.lora_B @ self.lora_A)
         plain.bias = self.bias
@@ -71,17 +73,17 @@ class LoraLinear(nn.Linear):
 
 
 def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> None:
-    """Freeze a model and give its targets adapters, in place; its outputs are unchanged until they are trained."""
+    """Freeze a model and add adapters to its targets, in place; outputs do not change before training."""
     model.requires_grad_(False)
     for parent, name, layer in _projections(model):
-        if name in {f"{target}_proj" for target in config.lora_targets}:  # and not `gate`, a router
+        if name in {f"{target}_proj" for target in config.lora_targets}:  # not `gate`, which is a router
             adapted = LoraLinear(layer, config.lora_rank, config.scale)
             nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
             setattr(parent, name, adapted)
 
 
 def merge(model: CausalLM) -> None:
-    """Put every adapter into its weight, in place; the model is then a plain one."""
+    """Add every adapter to its weight, in place, so that the model has no adapters."""
     for parent, name, layer in _projections(model):
         if isinstance(layer, LoraLinear):
             setattr(parent, name, layer.merged())
@@ -98,14 +100,14 @@ def _projections(model: CausalLM) -> list[tuple[nn.Module, str, nn.Linear]]:
 
 @dataclass(frozen=True, slots=True)
 class Adapters:
-    """What a checkpoint must say of adapters beside their values."""
+    """Adapter settings for a checkpoint."""
 
     config: LoraConfig
     base: Path
     base_sha256: str
 
     def write(self, folder: Path, model: hf.Weights) -> None:
-        """Write an adapter folder's two files."""
+        """Write adapter_config.json and adapter_model.safetensors."""
         settings = {
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(self.base.resolve()),
             "r": self.config.lora_rank, "lora_alpha": self.config.scale * self.config.lora_rank, "lora_dropout": 0.0,
@@ -118,12 +120,12 @@ class Adapters:
 
 
 def trained(model: nn.Module | hf.Weights) -> dict[str, nn.Parameter]:
-    """The parameters that training changes, by name."""
+    """The trainable parameters, by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
 def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
-    """The adapters of a folder by our parameters' names, and their base model's fingerprint ("" if unknown).
+    """The adapters of a folder by parameter name, and the fingerprint of their base model ("" if unknown).
 
     Raises:
         ModelError: the file is missing or damaged.
@@ -139,12 +141,13 @@ def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
 
 
 def read(folder: Path, base: Path | None = None, averaged: bool = False) -> CausalLM:
-    """The model of a folder, weights in fp32; adapters are merged into their base, which `base` says if it has moved.
+    """Read the model of a folder, with fp32 weights. Adapters are merged into their base.
 
-    With `averaged`, the moving average of a checkpoint that has one takes the place of its weights or adapters.
+    `base` is the folder of the base model if it has moved. With `averaged`, the averaged weights of the checkpoint are
+    used instead of the last ones.
 
     Raises:
-        ModelError: a file is missing or damaged, or the base is not the one that the adapters were trained on.
+        ModelError: a file is missing or damaged, or the adapters were trained on another base.
     """
     if not (folder / CONFIG).is_file():
         model = hf.read_model(folder)
@@ -155,7 +158,7 @@ def read(folder: Path, base: Path | None = None, averaged: bool = False) -> Caus
     base = base or Path(settings["base_model_name_or_path"])
     found, expected = tensors(folder)
     if expected and base.is_dir() and (sha256 := hf.fingerprint(base)) != expected:
-        raise ModelError(f"{folder}: adapters of the model {expected}, but the one in {base} is {sha256}")
+        raise ModelError(f"{folder}: the adapters belong to the model {expected}, but the model in {base} is {sha256}")
     model = hf.read_model(base)
     targets = tuple(t.removesuffix("_proj") for t in settings["target_modules"])
     config = LoraConfig(lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), lora_targets=targets)
@@ -174,7 +177,7 @@ def read(folder: Path, base: Path | None = None, averaged: bool = False) -> Caus
 
 
 def read_config(folder: Path) -> ModelConfig:
-    """The shape of the model that `read` gives.
+    """The configuration of the model that `read` returns.
 
     Raises:
         ModelError: no readable configuration.
@@ -189,10 +192,10 @@ def _settings(folder: Path) -> dict[str, Any]:
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         found = {k: settings[k] for k in ("r", "lora_alpha", "target_modules", "base_model_name_or_path")}
     except (OSError, ValueError, KeyError, TypeError) as e:
-        raise ModelError(f"{path}: cannot read it ({e!r}); expected a LoRA adapter's configuration") from None
+        raise ModelError(f"{path}: cannot read it ({e!r}); expected the configuration of a LoRA adapter") from None
     for key in ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "fan_in_fan_out"):
         if settings.get(key):
-            raise ModelError(f"{path}: {key} = {settings[key]!r} changes the mathematics and is not implemented")
+            raise ModelError(f"{path}: {key} = {settings[key]!r} changes the result and is not implemented")
     if settings.get("bias", "none") != "none":
         raise ModelError(f"{path}: trained biases are not implemented, found bias = {settings['bias']!r}")
     return found

@@ -1,4 +1,7 @@
-"""Cross-entropy over the labels of a batch, summed, with their count.
+"""Losses over the labels of a batch: hidden states at label positions, cross-entropy, log-probabilities.
+
+Every loss is a sum with its count, so that the loop can divide by the count of a whole optimizer step. `dense_loss` is
+the reference; the others give the same value with less work or memory.
 
 Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
@@ -17,7 +20,7 @@ from datakit.errors import ConfigError
 from train.model.attention import (
     ATTENTIONS,
     CUDA_ONLY,
-    SegmentAttention,
+    Attend,
     move_rows,
 )
 
@@ -29,21 +32,21 @@ IGNORED = -100
 
 
 def sparse_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
-    """(loss_sum, count) with only the labelled positions passing through the output head.
+    """(loss_sum, count) with logits of the labelled positions only; the value of `dense_loss`.
 
-    `label_pos_L` are flat positions into (B, T), each at most once; `targets_L` the token each must predict. Where
-    a tenth of the tokens are labels, the head and the softmax cost a tenth, and the value is that of `dense_loss`.
+    `label_pos_L` are flat positions into (B, T), each at most once; `targets_L` are the tokens to predict. If a tenth
+    of the tokens are labels, the head and the softmax cost a tenth.
     """
     return head_loss(gathered(hidden_BTD, label_pos_L), head, targets_L)
 
 
 def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Tensor, int]:
-    """(loss_sum, count) of hidden states that each have a target; where that is -100, the loss is 0."""
+    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0."""
     return F.cross_entropy(head(hidden_LD).float(), targets_L, reduction="sum"), len(targets_L)
 
 
 def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int) -> tuple[Tensor, int]:
-    """`head_loss` with the logits of `chunk` labels at a time, never of all."""
+    """`head_loss`, with the logits of `chunk` labels in memory at a time."""
 
     def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
         logp_CV, targets_C1 = logits_CV.log_softmax(-1), targets_L[part, None]
@@ -55,14 +58,14 @@ def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: i
 
 
 Slopes = Callable[[Tensor, slice], tuple[Tensor, Tensor, Tensor]]
-"""Logits (C, V) in fp32 and their place among the labels -> a summed loss, what to log, the loss's gradient (C, V)."""
+"""Logits (C, V) in fp32 and their slice of the labels -> (summed loss, sums to log, gradient of the loss (C, V))."""
 
 
 def chunked_sum(hidden_LD: Tensor, head: nn.Linear, chunk: int, slopes: Slopes) -> tuple[Tensor, Tensor]:
-    """A loss summed over labels, and what it logs, with the logits of `chunk` labels at a time.
+    """A loss summed over labels, and its sums to log, with the logits of `chunk` labels in memory at a time.
 
-    Each chunk's gradients are taken while its logits are there, so nothing is computed twice (Liger: Hsu et al.,
-    2024); the head has no bias, but its logits may have a soft cap.
+    The gradients of a chunk are computed in the forward pass, while its logits exist, so that no logits are computed
+    twice (Liger: Hsu et al., 2024). The head has no bias; its logits may have a soft cap.
     """
     weight_VD, softcap = head.weight.to(hidden_LD.dtype), float(getattr(head, "softcap", 0.0))
     found: tuple[Tensor, Tensor] = _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
@@ -113,10 +116,11 @@ def gathered(hidden_BTD: Tensor, label_pos_L: Tensor) -> Tensor:
 def row_log_probs(
     hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Of each row, the log-probability of its labels given what comes before (fp32), and how many they are (int64).
+    """The summed log-probability of each row's labels (fp32), and their number (int64).
 
     `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. With `chunk`, the logits
-    of so many labels are there at a time, and are computed again for the gradients, which hang on the whole rows.
+    of that many labels are in memory at a time. They are computed again in the backward pass, because the gradients
+    depend on whole rows.
     """
 
     def losses(hidden_CD: Tensor, targets_C: Tensor) -> Tensor:
@@ -131,7 +135,7 @@ def row_log_probs(
 
 
 def dense_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
-    """The reference: logits of every position, the unlabelled ones ignored."""
+    """The reference: (loss_sum, count) from the logits of every position; unlabelled positions are ignored."""
     targets_N = torch.full((hidden_BTD.shape[:2].numel(),), IGNORED, device=hidden_BTD.device)
     targets_N[label_pos_L] = targets_L
     logits_NV = head(hidden_BTD.flatten(0, 1)).float()
@@ -143,14 +147,15 @@ PACKAGES = {"liger": "liger-kernel", "cce": "cut-cross-entropy"}
 
 
 def fused_loss(name: Literal["liger", "cce"], device: torch.device) -> FusedLoss:
-    """(loss_sum, count) of hidden states (L, D) that each have a target, by Liger (Hsu et al., 2024) or Cut
-    Cross-Entropy (Wijmans et al., 2024).
+    """A fused kernel for `head_loss`: Liger (Hsu et al., 2024) or Cut Cross-Entropy (Wijmans et al., 2024).
+
+    It returns (loss_sum, count) of hidden states (L, D), one target each.
 
     Raises:
         ConfigError: the package is not installed, or there is no CUDA device.
     """
     if device.type != "cuda":
-        raise ConfigError(f"--head-loss {name} is a kernel for CUDA, and this run is on {device.type}; use plain")
+        raise ConfigError(f"--head-loss {name} is a CUDA kernel, and this run is on {device.type}; use plain")
     try:
         kernel = _liger() if name == "liger" else _cce()
     except ImportError as e:
@@ -159,7 +164,7 @@ def fused_loss(name: Literal["liger", "cce"], device: torch.device) -> FusedLoss
 
 
 def over_labels(kernel: Callable[[Tensor, Tensor, Tensor, float | None], Tensor]) -> FusedLoss:
-    """A loss from a kernel of (hidden, weight, targets, softcap), which a batch without labels does not reach."""
+    """Make a loss from a kernel of (hidden, weight, targets, softcap); a batch without labels skips the kernel."""
 
     def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> tuple[Tensor, int]:
         if not len(targets_L):
@@ -187,7 +192,7 @@ def _cce() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
     from cut_cross_entropy import linear_cross_entropy
 
     def kernel(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
-        # its default leaves out gradients that are small; "auto" only those that the dtype could not show
+        # "auto" drops only gradients below the precision of the dtype; the default drops more
         found: Any = linear_cross_entropy(
             hidden_LD, weight_VD, targets_L, softcap=softcap, reduction="sum", filter_eps="auto"
         )
@@ -199,23 +204,23 @@ def _cce() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatesConfig:
-    """How the loss is computed; no value changes what it is."""
+    """How the loss is computed; no value here changes the result."""
 
-    label_only: bool = option(True, "the last layer computes label positions alone; not with experts or tokens ahead")
+    label_only: bool = option(True, "compute the last layer at label positions only; not with experts or tokens ahead")
     attention: Literal["grouped", "masked", "flex", "varlen"] = option(
-        "grouped", "how attention stays within sequences: by groups of like length, by a mask, or by CUDA's kernels"
+        "grouped", "implementation: groups of similar length, one mask over whole rows, or a CUDA kernel"
     )
 
-    def attend(self, batch: "Batch") -> SegmentAttention:
+    def attend(self, batch: "Batch") -> Attend:
         """Attention within the sequences of a batch."""
         return ATTENTIONS[self.attention](batch.segments)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChunkedConfig(StatesConfig):
-    """How the loss is computed; no value changes what it is."""
+    """How the loss is computed; no value here changes the result."""
 
-    loss_chunk: int = option(0, "labels whose logits are held at once, to save memory; 0: all of a micro-batch")
+    loss_chunk: int = option(0, "labels with logits in memory at once; 0: all labels of a micro-batch")
 
     def __post_init__(self) -> None:
         if self.loss_chunk < 0:
@@ -225,14 +230,14 @@ class ChunkedConfig(StatesConfig):
 C = TypeVar("C", bound=StatesConfig)
 
 
-def usable(config: C, device: torch.device) -> C:
-    """The configuration, which goes with the run's.
+def check_device(config: C, device: torch.device) -> C:
+    """The configuration, checked against the device.
 
     Raises:
-        ConfigError: a kernel that the device has not.
+        ConfigError: the device does not have the chosen kernel.
     """
     if config.attention in CUDA_ONLY and device.type != "cuda":
-        raise ConfigError(f"--attention {config.attention} is a kernel for CUDA; this run is on {device.type}")
+        raise ConfigError(f"--attention {config.attention} is a CUDA kernel; this run is on {device.type}")
     return config
 
 
@@ -240,17 +245,17 @@ def label_states(
     model: "CausalLM",
     batch: "Batch",
     config: StatesConfig,
-    attend: SegmentAttention,
+    attend: Attend,
     everywhere: bool = False,
     filled: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Hidden states at the labels, (L, D), and those of all positions, (B, T, D), where they were computed.
+    """Hidden states at the labels, (L, D), and at all positions, (B, T, D), where these were computed.
 
-    They are if `everywhere` asks for them, or the model's own losses do. With `filled`, L counts the filling of
-    `label_pos_L` too.
+    They are computed if `everywhere` is set or the model's own losses need them. With `filled`, L includes the padding
+    of `label_pos_L`.
     """
     where = batch.ids_BT, batch.segments.positions_BT
-    if config.label_only and not everywhere and not model.config.reads_everything:
+    if config.label_only and not everywhere and not model.config.needs_all_positions:
         hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
         return hidden_LD if filled else hidden_LD[: batch.labels], None
     hidden_BTD = model(*where, attend)

@@ -74,7 +74,7 @@ def test_a_row_longer_than_every_bucket_is_refused_by_number(manifest: Path) -> 
 def test_a_set_without_labels_or_rows_is_refused(pack: Callable) -> None:
     with pytest.raises(ManifestError, match="no token is a label"):
         PackedSet.open(pack([[([5, 6, 7], [])]], seq_len=16))
-    with pytest.raises(ManifestError, match="no rows"):
+    with pytest.raises(ManifestError, match="has no rows"):
         PackedSet.open(pack([], seq_len=16))
 
 
@@ -116,8 +116,8 @@ def test_senseless_values_are_refused(values: dict) -> None:
         (("1000",), "expected STEP:ROWS such as 1000:16, found '1000'"),
         (("3:0",), "expected STEP:ROWS"),
         (("-1:8",), "expected STEP:ROWS"),
-        (("100:12",), "100:12 is no multiple of batch_rows 8"),
-        (("100:16", "100:24"), "steps must ascend, found 100:16,100:24"),
+        (("100:12",), "100:12 is not a multiple of batch_rows 8"),
+        (("100:16", "100:24"), "steps must be ascending, found 100:16,100:24"),
     ],
 )
 def test_a_batch_size_schedule_that_makes_no_sense_is_refused(schedule: tuple[str, ...], said: str) -> None:
@@ -208,7 +208,7 @@ def test_several_manifests_are_one_epoch_or_a_weighted_mix(
         weights=[data.lengths[r] for s in range(steps) for b in mix.batches(s) for r in b.rows],
     )
     assert tokens[1] / tokens.sum() == pytest.approx(0.75, abs=0.03)
-    with pytest.raises(ConfigError, match="expected one a manifest, 2 in all, found 1"):
+    with pytest.raises(ConfigError, match="expected one per manifest, 2 in all, found 1"):
         StepStream(data, DataConfig(weights=(1.0,)), seed=1)
 
 
@@ -289,8 +289,8 @@ def test_the_error_of_a_row_comes_with_its_step(pack: Callable) -> None:
 @pytest.mark.parametrize(
     ("pieces", "said"),
     [
-        ([([5, 6, 7, 8], [2, 1])], "twice, or labels that do not ascend"),
-        ([([5, 6, 7, 8], [1, 1])], "twice, or labels that do not ascend"),
+        ([([5, 6, 7, 8], [2, 1])], "twice, or labels that are not ascending"),
+        ([([5, 6, 7, 8], [1, 1])], "twice, or labels that are not ascending"),
         ([([5, 6, 7, 8], [-1, 1])], "on padding or across two sequences"),
         ([([5, 6, 7, 8], [3])], "on padding or across two sequences"),
         ([([5, 6, 7, 8], [1]), ([5, 6], [0, 12])], "on padding or across two sequences"),

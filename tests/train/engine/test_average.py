@@ -30,7 +30,7 @@ def test_inside_the_model_has_the_averages_and_outside_its_weights() -> None:
     kept, averaged = model.weight.detach().clone() + 1, model.weight.detach().clone()
     with torch.no_grad():
         model.weight.copy_(kept)
-    with average.inside():
+    with average.swapped():
         assert torch.equal(model.weight, averaged)
     assert torch.equal(model.weight, kept) and torch.equal(average.values["weight"], averaged)
 

@@ -9,7 +9,7 @@ from datakit.errors import ConfigError, DatakitError
 from train.data.batches import DataConfig
 from train.engine.device import allow_tf32
 from train.engine.loop import LoopConfig, LossScale, Trainer
-from train.engine.optim import OptimConfig
+from train.engine.optim import OptimConfig, Optimizers
 from train.engine.start import RunConfig, prepare
 from train.sft import loss
 
@@ -29,22 +29,29 @@ def records(out: Path) -> list[dict]:
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_the_scale_moves_as_torchs_own_does() -> None:
-    ours = LossScale(scale=1024.0)
-    theirs = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=ours.growth_interval)
+def test_the_scale_halves_at_an_overflow_and_doubles_after_2000_steps() -> None:
+    scale = LossScale(torch.device("cpu"), scale=1024.0)
     weight = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([weight])
+    optimizer = Optimizers([torch.optim.SGD([weight])])
+    expected, since, overflows = 1024.0, 0, 0
     for step in range(4500):
         overflowed = step in (3, 4, 2600)
-        theirs.scale(weight.sum()).backward()
+        scale.scaler.scale(weight.sum()).backward()
         if overflowed:
             weight.grad.fill_(float("inf"))
-        theirs.step(optimizer)
-        theirs.update()
+        assert overflowed or weight.grad.item() == expected
+        scale.unscale(optimizer)
+        assert scale.skip == overflowed and (overflowed or weight.grad.item() == 1)
         optimizer.zero_grad()
-        ours.update(overflowed=overflowed)
-        assert ours.scale == theirs.get_scale()
-    assert ours.overflows == 3
+        since, overflows = (0, overflows + 1) if overflowed else (since + 1, overflows)
+        if overflowed:
+            expected /= 2
+        elif since == 2000:
+            expected, since = expected * 2, 0
+        assert scale.scale == expected
+        if step in (1000, 4000):  # as in a checkpoint
+            scale = LossScale(torch.device("cpu"), **json.loads(json.dumps(scale.state())))
+    assert scale.state() == {"scale": expected, "steps_since": since, "overflows": 3}
 
 
 def test_fp16_follows_fp32(manifest: Path, tmp_path: Path) -> None:
@@ -58,7 +65,7 @@ def test_fp16_follows_fp32(manifest: Path, tmp_path: Path) -> None:
 
 def test_an_overflow_skips_the_step_and_halves_the_scale(manifest: Path, tmp_path: Path) -> None:
     run = trainer(manifest, tmp_path, steps=2)
-    run.loss_scale.scale = 2.0**40  # fp16 ends at 65,504
+    run.loss_scale = LossScale(run.device, scale=2.0**40)  # fp16 ends at 65,504
     before = [p.detach().clone() for p in run.model.parameters()]
     run._step(iter(run.stream))
     assert all(torch.equal(a, b) for a, b in zip(before, run.model.parameters(), strict=True))
@@ -67,7 +74,7 @@ def test_an_overflow_skips_the_step_and_halves_the_scale(manifest: Path, tmp_pat
 
 def test_the_scale_is_resumed(manifest: Path, tmp_path: Path) -> None:
     first = trainer(manifest, tmp_path, stop_at=2)
-    first.loss_scale.scale = 2.0**40
+    first.loss_scale = LossScale(first.device, scale=2.0**40)
     first.run()
     again = trainer(manifest, tmp_path, resume=True)
     assert again.loss_scale.state() == {"scale": 2.0**38, "steps_since": 0, "overflows": 2}
@@ -88,7 +95,7 @@ def test_gradients_that_no_scale_mends_stop_the_run(manifest: Path, tmp_path: Pa
         return Broken.apply(total), count
 
     run = trainer(manifest, tmp_path, broken, steps=10)
-    run.loss_scale.scale = LossScale.smallest * 8
+    run.loss_scale = LossScale(run.device, scale=LossScale.smallest * 8)
     with pytest.raises(DatakitError, match="not finite"):
         run.run()
     assert (run.state.step, run.loss_scale.overflows) == (3, 3)

@@ -111,7 +111,7 @@ def test_rows_that_do_not_fit_are_refused(
     other = pack(random_rows(4, 64), seq_len=64, vocab_size=301)
     refused(ManifestError, "vocab_size 301, and .* with 300", "--eval-every", "2", "--eval-manifest", str(other))
     (tmp_path / "none.txt").write_text("\n")
-    refused(InputError, "holds no prompt", "--eval-every", "2", "--sample-prompts", str(tmp_path / "none.txt"))
+    refused(InputError, "has no prompts", "--eval-every", "2", "--sample-prompts", str(tmp_path / "none.txt"))
     assert train(manifest, tmp_path / "run", "--eval-every", "6", "--eval-manifest", str(split))
     assert looks(tmp_path / "run")[0]["label_tokens"] > 0
 

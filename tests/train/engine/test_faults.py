@@ -117,7 +117,7 @@ def test_a_disk_that_is_full_stops_the_run_with_its_reason_and_costs_no_checkpoi
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (200_000, 200_000))
     _, said = process.communicate(timeout=120)
     assert process.returncode == 1, said
-    assert "cannot write the checkpoint" in said and "make room and go on with --resume" in said
+    assert "cannot write the checkpoint" in said and "free some space and continue with --resume" in said
     assert "Traceback" not in said
     names = [p.name for p in (out / "checkpoints").iterdir()]
     assert len(names) == 1 and names[0] in ("step_00000002", "step_00000004")
@@ -157,7 +157,7 @@ def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_
     command = [*own, sys.executable, "-c", FILL, *options(manifest, tmp_path)[:2], *options(manifest, tmp_path)[4:]]
     done = subprocess.run([*command, *HALF], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "step_00000004: cannot write the checkpoint (" in done.stderr and "make room" in done.stderr
+    assert "step_00000004: cannot write the checkpoint (" in done.stderr and "free some space" in done.stderr
     assert "now with room ['step_00000002']" in done.stderr and "Traceback" not in done.stderr
     assert_same(tmp_path / "run", whole_half)
 

@@ -7,7 +7,7 @@ import pytest
 from datakit.errors import InputError, MissingExtraError, UsageError
 from datakit.manifest import load
 from train import sft
-from train.engine.start import QuickConfig, packed
+from train.engine.start import QuickConfig, pack_files
 
 
 @pytest.fixture
@@ -37,14 +37,16 @@ def test_files_are_packed_on_the_fly_and_trained_on(
 def test_files_that_cannot_be_packed_are_refused_in_the_packers_words(tmp_path: Path, tokenizer_folder: Path) -> None:
     (tmp_path / "odd.jsonl").write_text('{"nonsense": 1}\n')
     with pytest.raises(InputError, match="fit no known layout"):
-        packed(QuickConfig(data=(str(tmp_path / "odd.jsonl"),), tokenizer=str(tokenizer_folder)), "", tmp_path / "run")
+        pack_files(
+            QuickConfig(data=(str(tmp_path / "odd.jsonl"),), tokenizer=str(tokenizer_folder)), "", tmp_path / "run"
+        )
 
 
 def test_what_is_missing_is_named(chats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="--tokenizer"):
-        packed(QuickConfig(data=(str(chats),)), "", tmp_path)
+        pack_files(QuickConfig(data=(str(chats),)), "", tmp_path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyarrow" else name)
     with pytest.raises(MissingExtraError, match="needs pyarrow: install datakit"):
-        packed(QuickConfig(data=(str(chats),)), "some/model", tmp_path)
+        pack_files(QuickConfig(data=(str(chats),)), "some/model", tmp_path)
     with pytest.raises(UsageError, match="or files with --data"):
         sft.main(["--out", str(tmp_path)])

@@ -94,10 +94,10 @@ def test_what_surrounds_a_kernel_gives_it_the_softcap_and_keeps_empty_batches_fr
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--head-loss", "liger"], "--head-loss liger is a kernel for CUDA"),
-        (["--head-loss", "cce"], "--head-loss cce is a kernel for CUDA"),
-        (["--attention", "flex"], "--attention flex is a kernel for CUDA"),
-        (["--attention", "varlen"], "--attention varlen is a kernel for CUDA"),
+        (["--head-loss", "liger"], "--head-loss liger is a CUDA kernel"),
+        (["--head-loss", "cce"], "--head-loss cce is a CUDA kernel"),
+        (["--attention", "flex"], "--attention flex is a CUDA kernel"),
+        (["--attention", "varlen"], "--attention varlen is a CUDA kernel"),
     ],
 )
 def test_kernels_for_cuda_are_refused_before_anything_begins(

@@ -1,6 +1,7 @@
 """Every option of the model: on and off, packed and unpacked, saved and loaded, resumed."""
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +15,14 @@ from datakit.errors import ConfigError, ModelError, UsageError
 from train.data.batches import Batch, collate
 from train.data.order import MicroBatch
 from train.data.packed import PackedSet
+from train.engine import flags
 from train.merge import main as merge
 from train.model import hf
-from train.model.attention import Segments, grouped_attention, masked_attention
-from train.model.decoder import PRESETS, CausalLM, ModelConfig, ModelOptions, ahead_loss
+from train.model.attention import Segments, masked_attention
+from train.model.decoder import PRESETS, REMOVED_OPTIONS, CausalLM, ModelConfig, ModelOptions, ahead_loss
 from train.model.experts import MoeConfig
 from train.model.loss import dense_loss
-from train.model.sample import PromptCache, SampleConfig, generate
+from train.model.sample import SampleConfig, generate
 from train.sft import LabelConfig, label_loss
 from train.sft import main as sft
 
@@ -33,17 +35,8 @@ OPTIONS: dict[str, dict] = {
     "relu2": {"relu2": True},
     "value_embeddings": {"value_embeddings": 1},
     "mtp_depth": {"mtp_depth": 2},
-    "paired_layers": {"paired_layers": (0, 2)},
-    "partial_key_offset": {"partial_key_offset": True},
-    "smear": {"smear": True},
-    "bigram_buckets": {"bigram_buckets": 40},
-    "backout": {"backout": True},
-    "everything": {
-        "logit_softcap": 5.0, "relu2": True, "value_embeddings": 1, "mtp_depth": 1, "paired_layers": (1, 2),
-        "partial_key_offset": True, "smear": True, "bigram_buckets": 64, "backout": True,
-    },
+    "everything": {"logit_softcap": 5.0, "relu2": True, "value_embeddings": 1, "mtp_depth": 1},
 }  # fmt: skip
-LOOKING_BACK = ["paired_layers", "partial_key_offset", "smear", "bigram_buckets", "everything"]
 EXPERTS = MoeConfig(num_experts=4, experts_per_token=2, expert_size=16, shared_expert_size=8)
 CONFIGS = {name: replace(SMALL, options=ModelOptions(**values)) for name, values in OPTIONS.items()} | {
     "experts": replace(SMALL, moe=EXPERTS)
@@ -148,7 +141,7 @@ def test_half_precision_is_near(config: ModelConfig, batches: tuple) -> None:
 
 
 def test_generating_says_what_the_whole_text_says(config: ModelConfig) -> None:
-    """Two prompts of unlike lengths, with a cache or, where an option looks back, without."""
+    """Two prompts of different lengths, in one batch with a cache."""
     model, prompts = made(config), [[5, 9, 13, 4], [7, 8]]
     found = list(generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=8)))
     for number, prompt in enumerate(prompts):
@@ -156,17 +149,6 @@ def test_generating_says_what_the_whole_text_says(config: ModelConfig) -> None:
         for tokens in found:
             assert logits(model, torch.tensor([ids]))[0, -1].argmax() == tokens[number]
             ids.append(tokens[number])
-
-
-def test_a_cache_refuses_by_name_what_it_does_not_hold(config: ModelConfig) -> None:
-    model, cache = made(config), PromptCache(torch.zeros(1, dtype=torch.long), 4)
-    if config.looks_back:
-        with pytest.raises(ModelError, match=f"cache does not hold what .*{next(iter(config.options.changed()))}"):
-            model(torch.tensor([[5]]), torch.tensor([[0]]), cache)
-
-
-def test_those_that_look_back_are_known() -> None:
-    assert [name for name, config in CONFIGS.items() if config.looks_back] == LOOKING_BACK
 
 
 def test_a_saved_model_is_the_same_when_loaded_and_is_no_one_elses(config: ModelConfig, tmp_path: Path) -> None:
@@ -184,7 +166,7 @@ def test_a_saved_model_is_the_same_when_loaded_and_is_no_one_elses(config: Model
         transformers.AutoConfig.from_pretrained(tmp_path)
 
 
-FLAGS = ["--logit-softcap", "5", "--smear", "--bigram-buckets", "64", "--mtp-depth", "1", "--value-embeddings", "1"]
+FLAGS = ["--logit-softcap", "5", "--relu2", "--mtp-depth", "1", "--value-embeddings", "1"]
 
 
 @pytest.mark.parametrize("flags", [FLAGS, ["--num-experts", "4", "--shared-expert-size", "8"]])
@@ -197,36 +179,18 @@ def test_a_run_with_options_resumes_exactly(manifest: Path, tmp_path: Path, flag
     assert [json.loads(x)["loss"] for x in one] == [json.loads(x)["loss"] for x in other]
     last = tmp_path / "parts" / "checkpoints" / "step_00000004"
     assert sft(["--manifest", str(manifest), "--init", str(last), "--steps", "1", "--out", str(tmp_path / "on")]) == 0
-    with pytest.raises(UsageError, match="the one of --init has its own"):
-        sft(["--manifest", str(manifest), "--init", str(last), "--smear", "--out", str(tmp_path / "no")])
+    with pytest.raises(UsageError, match="the model of --init has its own"):
+        sft(["--manifest", str(manifest), "--init", str(last), "--relu2", "--out", str(tmp_path / "no")])
 
 
 def test_averages_of_a_model_with_options_need_our_layout(manifest: Path, tmp_path: Path) -> None:
     common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "1", "--out", str(tmp_path / "run")]
-    assert sft([*common, "--smear", "--ema-decay", "0.9"]) == 0
+    assert sft([*common, "--relu2", "--ema-decay", "0.9"]) == 0
     command = ["--adapter", str(tmp_path / "run"), "--weights", "ema", "--output", str(tmp_path / "to")]
-    with pytest.raises(ModelError, match="no Hugging Face architecture has smear"):
+    with pytest.raises(ModelError, match="no Hugging Face architecture has relu2"):
         merge(command)
     assert merge([*command, "--own-layout"]) == 0
-    assert hf.read_config(tmp_path / "to").options.smear
-
-
-@pytest.mark.parametrize("share", [0.5, 0.0])
-def test_a_head_is_untied_late_and_a_resumed_run_knows(manifest: Path, tmp_path: Path, share: float) -> None:
-    common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "6", "--dtype", "fp32", "--ema-decay", "0.5"]
-    common += ["--untie-at", str(share)]
-    assert sft([*common, "--out", str(tmp_path / "whole"), "--save-every", "3"]) == 0
-    for stop in (2, 3, 4, 0):
-        assert sft([*common, "--out", str(tmp_path / "parts"), "--stop-at", str(stop), "--resume"]) == 0
-    one, other = (tmp_path / n / "checkpoints" / "step_00000006" for n in ("whole", "parts"))
-    tied = [hf.read_config(tmp_path / "whole" / "checkpoints" / f"step_0000000{i}").tied_embeddings for i in (3, 6)]
-    assert tied == [True, share == 0]
-    models = [hf.read_model(place) for place in (one, other)]
-    for a, b in zip(*(m.parameters() for m in models), strict=True):
-        assert torch.equal(a, b)
-    if share:
-        assert not torch.equal(models[0].lm_head.weight, models[0].model.embed_tokens.weight)
-    assert (one / "ema.safetensors").read_bytes() == (other / "ema.safetensors").read_bytes()
+    assert hf.read_config(tmp_path / "to").options.relu2
 
 
 def test_layers_begin_by_adding_nothing() -> None:
@@ -246,70 +210,9 @@ def test_logits_stay_within_the_cap() -> None:
     assert 1.9 < found.abs().max() <= 2.0
 
 
-def test_paired_heads_are_one_attention_over_both_heads_keys() -> None:
-    """Head h and head h + H/2 of a token stand at places 2t and 2t + 1 of one sequence."""
-    config = replace(SMALL, num_layers=1, options=ModelOptions(paired_layers=(0,)))
-    model, width = made(config), 10
-    layer, x = model.model.layers[0], torch.randn(1, width, 32)
-    segments = Segments.of([[0, width]], width)
-    positions = torch.stack((2 * segments.positions_BT, 2 * segments.positions_BT + 1), -1)
-    q, k, v = layer.before(x, model.rotary(positions, x.dtype))
-    _, rotary, passage = model._begin(
-        torch.zeros(1, width, dtype=torch.long), segments.positions_BT, grouped_attention(segments)
-    )
-    assert torch.equal(rotary[True][0], model.rotary(positions, x.dtype)[0])
-    found = passage(q, k, v, 0)
-    for t in range(width):
-        for a in (0, 1):
-            for pair in (0, 1):  # 4 query heads make 2 pairs; 2 key/value heads make 1
-                seen = [(s, b) for s in range(width) for b in (0, 1) if 2 * s + b <= 2 * t + a]
-                scores = torch.stack([q[0, t, a, pair] @ k[0, s, b, 0] for s, b in seen]) / 8**0.5
-                expected = scores.softmax(0) @ torch.stack([v[0, s, b, 0] for s, b in seen])
-                torch.testing.assert_close(found[0, t, a * 2 + pair], expected, atol=1e-5, rtol=1e-4)
-
-
-def test_bigrams_and_smears_stay_within_their_sequence() -> None:
-    config = replace(SMALL, options=ModelOptions(bigram_buckets=40, smear=True))
-    model, ids = made(config), torch.tensor([[7, 8, 9, 7, 8, 0]])
-    segments = Segments.of([[0, 3, 5]], 6)
-    _, _, passage = model._begin(ids, segments.positions_BT, grouped_attention(segments))
-    buckets = passage._bigram_ids()[0].tolist()
-    expected = [((36313 * b) ^ (27191 * a)) % 39 for a, b in ((7, 8), (8, 9))]
-    assert buckets[:5] == [39, *expected, 39, expected[0]] and buckets[5] == 39
-    x = model.model.embed_tokens(ids)
-    smeared = passage.begin(x)[0]
-    gate = model.extras.smear_gate(x[..., :12]).sigmoid()[0]
-    for t, before in enumerate([None, 0, 1, None, 3]):
-        added = 0 if before is None else model.extras.smear_scale * gate[t] * x[0, before]
-        torch.testing.assert_close(smeared[t], x[0, t] + added)
-
-
-def test_a_key_without_position_is_the_token_befores() -> None:
-    model = made(CONFIGS["partial_key_offset"])
-    segments = Segments.of([[0, 3, 6]], 6)
-    seen = []
-
-    def attend(q: Tensor, k: Tensor, v: Tensor, layer: int) -> Tensor:
-        seen.append(k)
-        return q
-
-    attention = grouped_attention(segments)
-    attention._attend = attend
-    _, rotary, passage = model._begin(torch.zeros(1, 6, dtype=torch.long), segments.positions_BT, attention)
-    q, k, v = model.model.layers[0].before(torch.randn(1, 6, 32), rotary[False])
-    passage(q, k, v, 0)
-    still, moving = [2, 3, 6, 7], [0, 1, 4, 5]  # of 8: the pairs are (i, i + 4), and half of the pairs do not turn
-    source = [0, 0, 1, 3, 3, 4]
-    assert torch.equal(seen[0][..., moving], k[..., moving])
-    assert torch.equal(seen[0][..., still], k[:, source][..., still])
-    bare = model.model.layers[0].self_attn.k_proj
-    torch.testing.assert_close(rotary[False][1][..., 2:], torch.zeros(1, 6, 1, 2))
-    assert bare.weight.shape == (16, 32)
-
-
 def test_values_are_mixed_from_tables_that_first_and_last_layers_share() -> None:
     config = replace(SMALL, num_layers=5, options=ModelOptions(value_embeddings=2))
-    assert [made(config).extras.value_table(i) for i in range(5)] == [0, 1, None, 0, 1]
+    assert [made(config).extras.table(i) for i in range(5)] == [0, 1, None, 0, 1]
 
 
 def test_the_layer_ahead_predicts_the_token_after_the_next(batches: tuple) -> None:
@@ -334,10 +237,7 @@ def test_the_layer_ahead_predicts_the_token_after_the_next(batches: tuple) -> No
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"paired_layers": (3,)}, "paired_layers"),
         ({"value_embeddings": 2}, "value_embeddings"),
-        ({"bigram_buckets": 1}, "bigram_buckets"),
-        ({"untie_at": 1.0}, "untie_at"),
         ({"logit_softcap": -1.0}, "negative"),
     ],
 )
@@ -347,9 +247,64 @@ def test_impossible_options_are_refused(values: dict, message: str) -> None:
 
 
 def test_unknown_options_of_a_folder_are_refused(tmp_path: Path) -> None:
-    hf.write_model(tmp_path, made(CONFIGS["smear"]), (), {}, own=True)
+    hf.write_model(tmp_path, made(CONFIGS["relu2"]), (), {}, own=True)
     config = json.loads((tmp_path / "config.json").read_text())
     config["datakit"]["options"]["warp"] = True
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(ModelError, match="warp"):
         hf.read_config(tmp_path)
+
+
+REMOVED = {
+    "untie_at": 0.5, "paired_layers": [1], "partial_key_offset": True, "smear": True, "bigram_buckets": 64,
+    "backout": True,
+}  # fmt: skip
+
+
+def test_these_are_the_options_that_were_removed() -> None:
+    assert tuple(REMOVED) == REMOVED_OPTIONS
+
+
+@pytest.mark.parametrize("name", REMOVED)
+def test_a_removed_option_is_refused_by_one_sentence(
+    name: str, manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the command line, in the folder of a model, and in a run to resume."""
+    flag, value = f"--{name.replace('_', '-')}", REMOVED[name]
+    said = f"the model option {name} was removed, like all of {', '.join(REMOVED)}"
+    argv = ["--manifest", str(manifest), flag, *([] if value is True else [str(value)]), "--out", str(tmp_path / "run")]
+    monkeypatch.setattr(sys, "argv", ["train.sft", *argv])
+    assert flags.guarded(sft) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"error: {flag}: {said}") and error.count("\n") == 1
+
+    folder = tmp_path / "model"
+    folder.mkdir()
+    hf.write_model(folder, made(CONFIGS["logit_softcap"]), (), {}, own=True)
+    config = json.loads((folder / "config.json").read_text())
+    config["datakit"]["options"][name] = value
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=f"config.json: {said}"):
+        sft(["--manifest", str(manifest), "--init", str(folder), "--out", str(tmp_path / "run")])
+
+    earlier = {"config": {"manifest": str(manifest), "options": {name: value}, "loop": {}}}
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "run.json").write_text(json.dumps(earlier))
+    with pytest.raises(ConfigError, match=f"run.json: {said}"):
+        sft(["--resume", "--out", str(tmp_path / "old")])
+
+
+def test_a_run_of_an_earlier_version_without_removed_options_resumes(manifest: Path, tmp_path: Path) -> None:
+    """Its run.json has every removed option, switched off, and an earlier name of a section."""
+    out = tmp_path / "run"
+    common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "2", "--out", str(out)]
+    assert sft([*common, "--stop-at", "1", "--eval-every", "1", "--eval-manifest", str(manifest)]) == 0
+    run = json.loads((out / "run.json").read_text())
+    run["config"]["options"] |= {
+        "untie_at": 0.0, "paired_layers": [], "partial_key_offset": False, "smear": False, "bigram_buckets": 0,
+        "backout": False,
+    }  # fmt: skip
+    run["config"]["watch"] = run["config"].pop("evaluator")
+    (out / "run.json").write_text(json.dumps(run))
+    assert sft(["--resume", "--out", str(out)]) == 0
+    assert len((out / "eval.jsonl").read_text().splitlines()) == 2

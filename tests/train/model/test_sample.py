@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import ConfigError
-from train.model.sample import SampleConfig, TextStream, choose, kept
+from train.model.sample import SampleConfig, TextStream, choose, filtered
 
 
 def reference(logits_BV: torch.Tensor, c: SampleConfig) -> torch.Tensor:
@@ -37,7 +37,7 @@ def reference(logits_BV: torch.Tensor, c: SampleConfig) -> torch.Tensor:
 def test_what_is_left_out_is_what_transformers_leaves_out(values: dict) -> None:
     config = SampleConfig(**({"temperature": 0.8} | values))
     logits_BV = torch.randn(6, 100, generator=torch.Generator().manual_seed(0)) * 3
-    found = kept(logits_BV / config.temperature, config).softmax(-1)
+    found = filtered(logits_BV / config.temperature, config).softmax(-1)
     torch.testing.assert_close(found, reference(logits_BV, config))
 
 
