@@ -25,17 +25,17 @@ from train.model import lora
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvalConfig:
-    """Which model, on what."""
+    """Model and data."""
 
     model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
-    manifest: str = option("", "the pack manifest to predict")
-    split: Literal["train", "validation"] = option("train", "which part of the manifest")
-    max_rows: int = option(0, "rows of each length that are predicted, from all over them; 0: all")
-    batch_rows: int = option(8, "packed rows that pass through the model at once")
+    manifest: str = option("", "pack manifest to evaluate on")
+    split: Literal["train", "validation"] = option("train", "part of the manifest")
+    max_rows: int = option(0, "rows per row length to evaluate on, evenly spaced; 0: all")
+    batch_rows: int = option(8, "packed rows per batch")
     dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
-    json: bool = option(False, "print one JSON object and nothing else")
+    json: bool = option(False, "print the scores as one JSON object")
 
     def __post_init__(self) -> None:
         if not (self.model and self.manifest):
@@ -48,7 +48,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     """The score of each source file.
 
     Raises:
-        DatakitError: model and data that do not fit each other.
+        DatakitError: model and data do not fit each other.
     """
     device = usable_device(config.device)
     if config.threads:
@@ -56,7 +56,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     sets = PackedSet.open_all(Path(config.manifest), "packed" if config.split == "train" else "validation")
     folder = checkpoint.newest_of_run(Path(config.model))
     if sets[0].header.rows_per_unit != 1:
-        raise InputError(f"{config.manifest}: holds preference pairs; a loss over rejected answers says nothing")
+        raise InputError(f"{config.manifest}: has preference pairs; a loss over rejected answers is meaningless")
     model = lora.read(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)
@@ -65,7 +65,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
 
 
 def table(found: dict[str, Score]) -> str:
-    """A line for each source file, and one for all."""
+    """A text table: a line per source file, and one for all."""
     rows = [*found.items(), ("all", total(found))]
     wide = max(len(name) for name, _ in [*rows, ("source", None)])
     lines = [f"{'source':<{wide}}  {'label tokens':>12}  {'loss':>8}  {'perplexity':>11}"]

@@ -2,8 +2,8 @@
 
     python -m train.pretrain --manifest manifests/mydata/pack.json --preset 26m --out out/base
 
-Of a set of conversations everything counts here, what the user says and the template's own tokens too; to learn
-the answers alone use train.sft.
+With conversations, every token is a label, including user turns and template tokens. To train on the answers only, use
+train.sft.
 """
 
 import sys

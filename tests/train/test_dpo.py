@@ -88,7 +88,7 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open(pair_manifest)
-    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), reference.frozen(start, data))
+    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.frozen(start, data))
     batches = next(iter(StepStream(data, DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,)), seed=0)))
     seen = []
     for batch in batches:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from train.generate import GenerateConfig, Speaker, load, main
+from train.generate import GenerateConfig, Generator, load, main
 from train.model.attention import Segments, masked_attention
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, generate
@@ -115,9 +115,11 @@ def test_a_conversation_remembers_until_it_is_reset_and_forgets_what_is_too_long
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 ) -> None:
     asked: list[list[str]] = []
-    whole = Speaker.prompt_of
+    whole = Generator.prompt_of
     monkeypatch.setattr(
-        Speaker, "prompt_of", lambda self, said, *w: asked.append([m["content"] for m in said]) or whole(self, said, *w)
+        Generator,
+        "prompt_of",
+        lambda self, said, *w: asked.append([m["content"] for m in said]) or whole(self, said, *w),
     )
     tokenizer = load(run)[1]
     long = "the cat sat on the mat " * (1400 // len(tokenizer.encode_text("the cat sat on the mat ")))
@@ -127,7 +129,7 @@ def test_a_conversation_remembers_until_it_is_reset_and_forgets_what_is_too_long
     said = capsys.readouterr().out
     assert [a[::2] for a in asked[:3]] == [["hello"], ["hello", "and you"], [long.strip()]]
     assert asked[1][1] in said
-    assert "forgotten" in said
+    assert "dropped" in said
     assert asked[-1][::2] == [long.strip(), "hello"]
 
 
@@ -160,7 +162,7 @@ def test_a_tokenizer_elsewhere_is_named_and_a_folder_that_is_not_there_too(
 
 def test_what_makes_no_sense_together_is_refused(run: Path) -> None:
     for options in ([], ["--prompt", "x", "--chat"], ["--chat", "--input", "x"]):
-        with pytest.raises(UsageError, match="say something with --prompt"):
+        with pytest.raises(UsageError, match="exactly one of --prompt, --chat and --input"):
             main(["--checkpoint", str(run), *options])
     with pytest.raises(ConfigError, match="--output goes with --input"):
         main(["--checkpoint", str(run), "--prompt", "x", "--output", "y"])
@@ -173,10 +175,10 @@ def test_a_model_of_plain_text_continues_text_and_does_not_chat(
 ) -> None:
     manifest, out = pack(random_rows(8, 64), seq_len=64, labelled=False), tmp_path / "run"
     assert sft(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]) == 0
-    with pytest.raises(UsageError, match="no turns"):
+    with pytest.raises(UsageError, match="no chat turns"):
         main(["--checkpoint", str(out), "--chat"])
-    speaker = Speaker.of(GenerateConfig(checkpoint=str(out), prompt="-"))
-    assert speaker.prompt_of("the cat") == speaker.tokenizer.encode_text("the cat")
+    generator = Generator.of(GenerateConfig(checkpoint=str(out), prompt="-"))
+    assert generator.prompt_of("the cat") == generator.tokenizer.encode_text("the cat")
 
 
 @pytest.mark.parametrize("name", ["sha256", "chat_template_sha256"])

@@ -11,7 +11,7 @@ from datakit.errors import InputError, ManifestError, UsageError
 from train import eval as evaluation
 from train import sft
 from train.engine.evaluator import untouched
-from train.generate import GenerateConfig, Speaker
+from train.generate import GenerateConfig, Generator
 from train.model import hf, lora
 from train.model.sample import SampleConfig
 
@@ -70,9 +70,9 @@ def test_the_loss_is_that_of_train_eval_on_the_checkpoint(watched: tuple[Path, l
 def test_the_samples_are_the_models_answers(watched: tuple[Path, list[float]]) -> None:
     out, _ = watched
     sample = SampleConfig(max_new_tokens=9, temperature=1.0)
-    speaker = Speaker.of(GenerateConfig(checkpoint=str(out), prompt="-", sample=sample))
+    generator = Generator.of(GenerateConfig(checkpoint=str(out), prompt="-", sample=sample))
     asked = ["the cat sat", "hello"]
-    answers = speaker.answers([speaker.prompt_of(p) for p in asked])
+    answers = generator.answers([generator.prompt_of(p) for p in asked])
     expected = [{"prompt": p, "completion": a} for p, a in zip(asked, answers, strict=True)]
     assert looks(out)[-1]["samples"] == expected
 
