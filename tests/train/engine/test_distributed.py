@@ -1,6 +1,7 @@
 """Several processes as one run: real ranks over gloo, forked from this process, so that imports cost nothing."""
 
 import json
+import math
 import multiprocessing
 import os
 import resource
@@ -204,6 +205,39 @@ def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
     for rank in (0, 1):
         assert "step 3: loss nan" in run.said(rank) and "row_key" in run.said(rank)
     assert sorted(p.name for p in (tmp_path / "run" / "checkpoints").iterdir()) == ["step_00000001", "step_00000002"]
+
+
+class Overflow(torch.autograd.Function):
+    """The loss is finite, its gradient is not."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * float("inf")
+
+
+@pytest.mark.parametrize("more", [[], ["--fsdp"]])
+def test_an_fp16_overflow_on_one_rank_skips_the_step_on_all(
+    argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
+    plain, calls = sft.head_loss, []
+
+    def spoiled(*a: object) -> tuple:
+        calls.append(1)
+        loss, count = plain(*a)
+        return (Overflow.apply(loss) if os.environ["RANK"] == "1" and len(calls) == 2 else loss), count
+
+    monkeypatch.setattr(sft, "head_loss", spoiled)
+    run = Run(tmp_path / "run", 2, [*argv, "--dtype", "fp16", "--stop-at", "4", *more])
+    assert run.wait() == [0, 0], run.said()
+    records = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [(r["loss_scale"], r["overflows"]) for r in records] == [(16, 0), (8, 1), (8, 1), (8, 1)]
+    assert not math.isfinite(records[1]["grad_norm"]) and math.isfinite(records[3]["grad_norm"])
+    state = json.loads((tmp_path / "run" / "checkpoints" / "step_00000004" / "state.json").read_text())
+    assert state["loop"]["loss_scale"] == {"scale": 8, "steps_since": 2, "overflows": 1}
 
 
 def test_a_signal_to_one_rank_stops_all_after_the_same_step(argv: list[str], whole: Callable, tmp_path: Path) -> None:

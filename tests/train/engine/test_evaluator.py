@@ -49,7 +49,16 @@ def watched(split: Path, prompts: Path, tmp_path_factory: pytest.TempPathFactory
 def test_looking_changes_nothing_of_the_training(split: Path, prompts: Path, tmp_path: Path, options: list) -> None:
     options = [*options, "--ema-decay", "0.9"]
     blind = train(split, tmp_path / "blind", *options)
-    looking = ["--eval-every", "1", "--sample-prompts", str(prompts), "--sample-temperature", "1"]
+    looking = [
+        "--eval-every",
+        "2",
+        "--sample-prompts",
+        str(prompts),
+        "--sample-temperature",
+        "1",
+        "--sample-tokens",
+        "8",
+    ]
     assert train(split, tmp_path / "seeing", *options, *looking) == blind
     states = [tmp_path / name / "checkpoints" / "step_00000006" for name in ("blind", "seeing")]
     for name in ("model.safetensors", "optimizer.safetensors", "rng.safetensors", "ema.safetensors"):
@@ -79,7 +88,8 @@ def test_the_samples_are_the_models_answers(watched: tuple[Path, list[float]]) -
 
 def test_the_log_tells_each_source_and_sample(split: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     (tmp_path / "p.txt").write_text("hello\n")
-    train(split, tmp_path / "run", "--eval-every", "3", "--eval-rows", "4", "--sample-prompts", str(tmp_path / "p.txt"))
+    options = ["--eval-every", "3", "--eval-rows", "4", "--sample-tokens", "8"]
+    train(split, tmp_path / "run", *options, "--sample-prompts", str(tmp_path / "p.txt"))
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("[eval]", "[sample]"))]
     assert [line.split()[:3] for line in lines[::2]] == [["[eval]", f"step={s}", "source=all"] for s in (3, 6)]
     assert lines[1].startswith('[sample] step=3 "hello" -> "')

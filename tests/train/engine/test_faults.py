@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -16,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from datakit.errors import DatakitError, ManifestError, ModelError
 from train import distill, generate, sft
 from train import eval as evaluation
-from train.engine import checkpoint
+from train.engine import checkpoint, flags, optim
 
 STEPS = 6
 
@@ -59,27 +60,30 @@ def whole_half(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
-KILL = """
-import os, signal, sys
-from train import sft
-from train.engine import checkpoint, optim
-calls, whole = [], {module}.{function}
-def killing(*args):
-    calls.append(args)
-    if len(calls) == {call}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return whole(*args)
-{module}.{function} = killing
-sys.exit(sft.main(sys.argv[1:]))
-"""
+def killed_at(module: ModuleType, function: str, call: int, argv: list[str]) -> Callable[[], int]:
+    """`train.sft`, killed at the n-th call of a function."""
+
+    def body() -> int:
+        calls, whole = [], getattr(module, function)
+
+        def killing(*args: object) -> object:
+            calls.append(args)
+            if len(calls) == call:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return whole(*args)
+
+        setattr(module, function, killing)
+        return sft.main(argv)
+
+    return body
 
 
 @pytest.mark.parametrize(
     ("module", "function", "call", "more"),
     [
-        ("checkpoint", "save_file", 4, []),  # the second checkpoint's model is written, its generators are not
-        ("checkpoint", "_flush", 19, []),  # all its files are written, some are on the disk
-        ("optim", "save_file", 2, HALF),  # its optimizer is written, its average is not
+        (checkpoint, "save_file", 4, []),  # the second checkpoint's model is written, its generators are not
+        (checkpoint, "_flush", 19, []),  # all its files are written, some are on the disk
+        (optim, "save_file", 2, HALF),  # its optimizer is written, its average is not
     ],
 )
 def test_killed_while_saving_the_checkpoint_before_is_used(
@@ -87,15 +91,15 @@ def test_killed_while_saving_the_checkpoint_before_is_used(
     whole_half: Path,
     manifest: Path,
     tmp_path: Path,
-    module: str,
+    forked: Callable,
+    module: ModuleType,
     function: str,
     call: int,
     more: list[str],
 ) -> None:
-    out, program = tmp_path / "run", KILL.format(module=module, function=function, call=call)
-    command = [sys.executable, "-c", program, *options(manifest, out), *more]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    out = tmp_path / "run"
+    process = forked(killed_at(module, function, call, [*options(manifest, out), *more]))
+    assert process.wait() == -signal.SIGKILL, process.output()
     names = sorted(p.name.split(".")[1] if p.name.startswith(".") else p.name for p in (out / "checkpoints").iterdir())
     assert names == ["step_00000002", "step_00000004"]  # the second is under a name that begins with a dot
     assert not (out / "checkpoints" / "step_00000004").exists()
@@ -105,18 +109,20 @@ def test_killed_while_saving_the_checkpoint_before_is_used(
 
 
 def test_a_disk_that_is_full_stops_the_run_with_its_reason_and_costs_no_checkpoint(
-    whole: Path, manifest: Path, tmp_path: Path
+    whole: Path, manifest: Path, tmp_path: Path, forked: Callable
 ) -> None:
     """The system itself refuses to let files grow, as on a full disk, from the first checkpoint on."""
     out = tmp_path / "run"
-    command = [sys.executable, "-m", "train.sft", *options(manifest, out)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    for line in process.stdout:
-        if "saved" in line:
-            break
+
+    def body() -> int:
+        sys.argv = ["train.sft", *options(manifest, out), "--step-sleep-ms", "50"]
+        return flags.guarded(sft.main)
+
+    process = forked(body)
+    process.until("saved")
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (200_000, 200_000))
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 1, said
+    assert process.wait() == 1, process.output()
+    said = process.output()
     assert "cannot write the checkpoint" in said and "free some space and continue with --resume" in said
     assert "Traceback" not in said
     names = [p.name for p in (out / "checkpoints").iterdir()]

@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -53,12 +52,14 @@ def test_weights_and_biases_keeps_an_offline_run(manifest: Path, tmp_path: Path)
 
 
 def test_a_terminal_has_a_progress_line_and_the_log_stays_whole(manifest: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "train.sft", "--manifest", str(manifest), "--out", str(tmp_path / "run")]
-    command += ["--preset", "tiny", "--steps", "3", "--threads", "1", "--batch-rows", "4"]
-    own, other = pty.openpty()
-    environment = os.environ | {"TERM": "xterm", "COLUMNS": "240"}
-    process = subprocess.Popen(command, stdout=other, stderr=other, env=environment)
-    os.close(other)
+    plain = ["--manifest", str(manifest), "--out", str(tmp_path / "run"), "--preset", "tiny", "--steps", "3"]
+    pid, own = pty.fork()
+    if not pid:
+        os.environ |= {"TERM": "xterm", "COLUMNS": "240"}
+        sys.stdout = sys.stderr = os.fdopen(1, "w", closefd=False)
+        code = main([*plain, "--threads", "1", "--batch-rows", "4"])
+        sys.stdout.flush()
+        os._exit(code)
     said = b""
     while True:
         try:
@@ -68,7 +69,7 @@ def test_a_terminal_has_a_progress_line_and_the_log_stays_whole(manifest: Path, 
         if not piece:
             break
         said += piece
-    assert process.wait() == 0
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode())
     assert "3/3" in text
     assert re.search(r"loss \d\.\d{4}  [\d,]+ tok/s", text)

@@ -171,7 +171,7 @@ def test_chunks_in_half_precision_stay_as_near_as_the_whole(model: CausalLM, man
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the compiler's own
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
 def test_a_compiled_label_only_layer_is_the_eager_one_and_is_compiled_once_for_all_counts(manifest: Path) -> None:
-    config = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, head_dim=8, intermediate_size=48)
+    config = replace(PRESETS["tiny"], vocab_size=300, num_layers=1, hidden_size=32, head_dim=8, intermediate_size=48)
     eager, compiled = CausalLM(config), CausalLM(config)
     for made in (eager, compiled):
         made.init_weights(torch.Generator().manual_seed(0))
