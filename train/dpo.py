@@ -158,11 +158,11 @@ class DpoLoss:
 def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, prog, __doc__, argv)
-    data, place = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
+    data, path = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
     labels = check_device(config.labels, usable_device(config.loop.device))
-    if (place / "manifest.json").is_file() and not (place / "config.json").is_file():
-        place = place / "manifest.json"
-    reference = stored(place, data) if place.is_file() else frozen(place, data, labels)
+    if (path / "manifest.json").is_file() and not (path / "config.json").is_file():
+        path = path / "manifest.json"
+    reference = stored(path, data) if path.is_file() else frozen(path, data, labels)
     return prepare(config, DpoLoss(config.pairs, reference, labels), data).run()
 
 

@@ -216,8 +216,7 @@ def chat(generator: Generator) -> None:
 
 
 def _answer(generator: Generator, messages: list[dict[str, Any]]) -> str:
-    """Print and return the answer; Ctrl-C ends it early. If the conversation is too long, its first turns are
-    dropped."""
+    """Print and return the answer; Ctrl-C ends it early. First turns are dropped if the conversation is too long."""
     answer, most = "", generator.model.config.max_positions
     room = most - min(generator.config.sample.max_new_tokens, most // 2)
     while len(generator.turns(messages)) > room and len(messages) > 1:

@@ -26,7 +26,7 @@ from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_lo
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelConfig(ChunkedConfig):
-    """How the loss is computed; no value changes what it is."""
+    """How the loss is computed; no value here changes the result."""
 
     head_loss: Literal["plain", "liger", "cce"] = option(
         "plain", "fused kernel for output head and loss on CUDA: liger-kernel or cut-cross-entropy, if installed"

@@ -126,12 +126,12 @@ def _file_names(manifest: Path) -> list[str]:
 
 
 def _ancestors(path: Path) -> Iterator[tuple[Path, Manifest]]:
-    place: Path | None = path
-    while place is not None and place.is_file():
-        found = load(place)
-        yield place, found
+    manifest: Path | None = path
+    while manifest is not None and manifest.is_file():
+        found = load(manifest)
+        yield manifest, found
         parents = [p for p in found.parents if p.get("manifest") not in (None, "tokenizer")]
-        place = find_parent(place, parents[0]) if parents else None
+        manifest = find_parent(manifest, parents[0]) if parents else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -19,13 +19,13 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
     """
     about = (about or "").split("\n")[0]
     parser = argparse.ArgumentParser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False)
-    places: dict[str, tuple[str, ...]] = {}
-    _add(parser, config, (), places)
+    sections: dict[str, tuple[str, ...]] = {}
+    _add(parser, config, (), sections)
     values = vars(parser.parse_args([_dashed(a) for a in argv]))
     nested: dict[str, Any] = {}
     for name, value in values.items():
         table = nested
-        for part in places[name][:-1]:
+        for part in sections[name][:-1]:
             table = table.setdefault(part, {})
         table[name] = value
     return nested
@@ -51,17 +51,17 @@ def _dashed(argument: str) -> str:
 
 
 def _add(
-    parser: argparse.ArgumentParser, config: type, section: tuple[str, ...], places: dict[str, tuple[str, ...]]
+    parser: argparse.ArgumentParser, config: type, section: tuple[str, ...], sections: dict[str, tuple[str, ...]]
 ) -> None:
     """Add a flag for each field; flags of a section are grouped under the first line of its docstring."""
     title = (config.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
     group = parser.add_argument_group(title) if section else parser
     for o in options(config):
         if o.nested:
-            _add(parser, o.nested, (*section, o.name), places)
+            _add(parser, o.nested, (*section, o.name), sections)
             continue
-        assert o.name not in places, f"two flags are called {o.name}"
-        places[o.name] = (*section, o.name)
+        assert o.name not in sections, f"two flags are called {o.name}"
+        sections[o.name] = (*section, o.name)
         flag, about = f"--{o.name.replace('_', '-')}", f"{o.help} [{_shown(o.default)}]".replace("%", "%%")
         if o.type is bool:
             group.add_argument(flag, help=about, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
@@ -150,8 +150,8 @@ def guarded(run: Callable[[Sequence[str]], int]) -> int:
 
 def _memory_wanted(error: Exception) -> str | None:
     """The size of a failed allocation; None for any other error."""
-    said, words = str(error), ("can't allocate memory", "out of memory", "can't start new thread")
-    if not isinstance(error, MemoryError) and not any(word in said for word in words):
+    message, words = str(error), ("can't allocate memory", "out of memory", "can't start new thread")
+    if not isinstance(error, MemoryError) and not any(word in message for word in words):
         return None
-    found = re.search(r"allocate ([\d.]+ \w+)", said)
+    found = re.search(r"allocate ([\d.]+ \w+)", message)
     return found[1] if found else "further tensors"
