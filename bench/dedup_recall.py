@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datakit.dedup._kernels_sets import shared_values
-from datakit.dedup.config import DedupConfig
+from datakit.dedup._kernels_cluster import shared_values
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
-from datakit.text.normalize import normalize
+from datakit.dedup.stage import DedupConfig
+from datakit.text.normal_form import normalize
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from datakit.manifest import data_dir, load
+from datakit.manifest import data_dir, load, tables
 from datakit.pack.fit import fewest_rows
 from datakit.pack.stage import Pack, PackConfig
-from datakit.run.job import tables
 from datakit.write import read_shard
 
 LEAST, BEHIND = 0.99, 0.002

@@ -24,8 +24,8 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
     IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change; runs that
     come after, also those against a dataset that was itself run against this one, leave the rows out and say so.
     """
-    from datakit.run.against import dropped_ids
-    from datakit.run.against import remove as remove_rows
+    from datakit.dedup.index import dropped_ids
+    from datakit.dedup.index import remove as remove_rows
 
     wanted = [line.rstrip("\r\n") for line in ids or ()]
     wanted = [name for name in wanted if name]

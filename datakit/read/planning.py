@@ -1,40 +1,91 @@
-"""Deciding how each input file is read: its format from its first bytes, its layout from its first records."""
+"""What is read and how: the plan (format and layout of each file), its work units, and the rows of a unit."""
 
+import gc
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
+from typing import Final
+
+import pyarrow as pa
 
 from datakit.errors import InputError, LayoutError
-from datakit.layouts.recognise import LAYOUTS, Choice, choose
-from datakit.layouts.record import Fields, MisfitError
-from datakit.read import columnar, csv_rows, json_records, json_values
-from datakit.read.files import SourceFile, find, open_binary, suffixes_of
-from datakit.read.scan import lines
-from datakit.read.stage import IngestConfig, Plan
-from datakit.read.streams import BrokenStreamError, blocks, compression_of
+from datakit.read import columnar, csv, json, text
+from datakit.read.files import (
+    BOM,
+    BrokenStreamError,
+    Cutter,
+    Segment,
+    Skipped,
+    SourceFile,
+    blocks,
+    compression_of,
+    cut_lines,
+    find,
+    open_binary,
+    suffixes_of,
+)
+from datakit.read.layouts.recognise import LAYOUTS, Choice, choose
+from datakit.read.layouts.record import Fields, MisfitError
+from datakit.read.row_builder import Position, RowBuilder
+from datakit.read.stage import IngestConfig
 from datakit.read.text import FIELD
-from datakit.read.units import BOM
 from datakit.schema import KINDS
+from datakit.stage import RawBatch
 
-HEAD_RECORDS = 100
-HEAD_BYTES = 4 << 20
-FIRST_BYTES = 1 << 19
+HEAD_BYTES: Final = 4 << 20
+"""How much of a file is read to recognise it; more only if its first record is longer."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_END = object()
 
 
-def make_plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
-    """See `stage.plan`."""
+# Plan: the format of each file from its first bytes, its layout from its first records.
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The sorted files, the layout of each, and the kind of row that all of them make."""
+
+    files: tuple[SourceFile, ...]
+    layouts: tuple[Choice, ...]
+    kind: str
+    segment_source: str
+    config: IngestConfig
+    skipped: tuple[Skipped, ...]
+    """Files and folders in the given folders that are not read, and why."""
+    summary: tuple[str, ...]
+    """The plan as lines for people."""
+
+
+def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
+    """Find the files and recognise their layouts.
+
+    Raises:
+        InputError: no input, a missing or unreadable file, a file of an unknown format.
+        LayoutError: records that fit no layout, or files of different kinds.
+    """
     found, skipped = find(inputs)
-    files, layouts = [], []
-    for path, name, size in found:
-        file, head = _inspect(path, name, size)
-        files.append(file)
-        layouts.append(_layout(file, head, config))
+    return _plan([_inspect(*file) for file in found], skipped, config)
+
+
+def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Plan:
+    """The plan for a table in memory (`columnar.table_of`), read as one file. Its rows get `name` as their source.
+
+    Raises:
+        LayoutError: the columns fit no layout.
+    """
+    file = SourceFile(name, name, "table", "", table.nbytes)
+    return _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config)
+
+
+def _plan(inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig) -> Plan:
+    files = [file for file, _ in inspected]
+    layouts = [_layout(file, head, config) for file, head in inspected]
     kind = _kind(files, layouts, config)
     layouts = [c if c.kind in (kind, "") else Choice("", "", other_kind=c.kind) for c in layouts]
     made = Plan(tuple(files), tuple(layouts), kind, _segment_source(kind, config), config, tuple(skipped), ())
@@ -42,21 +93,20 @@ def make_plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
 
 
 def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]:
-    """A file's format and compression, and its first records (plain text: none)."""
+    """A file with its format and compression, and its first records (plain text: none)."""
     with open_binary(path) as opened:
         magic = opened.read(8)
-    compression = compression_of(magic)
-    file = SourceFile(path, name, suffixes_of(name)[0], compression, size)
-    columns = _by_magic(magic) or (file.format if file.format in ("parquet", "arrow") else "")
-    if columns:
-        if compression:
-            raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
-        file = replace(file, format=columns)
-        return file, columnar.head(file, HEAD_RECORDS)
-    return _inspect_stream(file, _head(file))
+    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size)
+    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") else "")
+    if not columns:
+        return _inspect_stream(file, _head(file))
+    if file.compression:
+        raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
+    file = replace(file, format=columns)
+    return file, columnar.head(file, json.HEAD_RECORDS)
 
 
-def _by_magic(magic: bytes) -> str:
+def _columnar_format(magic: bytes) -> str:
     if magic.startswith(b"PAR1"):
         return "parquet"
     if magic.startswith(b"ARROW1"):
@@ -72,30 +122,27 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
         )
     head = head.removeprefix(BOM)
     if file.format == "csv":
-        header, delimiter = csv_rows.header_of(head, file.name)
+        header, delimiter = csv.header_of(head, file.name)
         return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
     if file.format == "text":
         return file, []
-    found = _json_format(head, file.format) or ("jsonl" if file.format == "jsonl" and not _looks_binary(head) else "")
+    found = json.format_of(head, file.format) or ("jsonl" if file.format == "jsonl" and not _looks_binary(head) else "")
     if not found:
         if file.format or _looks_binary(head):
             known = "JSON" if file.format else "any format that is read"
             raise InputError(f"{file.path}: it is not {known}: it begins with {head[:24]!r}")
         return replace(file, format="text"), []
-    return replace(file, format=found), _json_head(head, found)
+    return replace(file, format=found), json.first_records(head, found)
 
 
 def _head(file: SourceFile) -> bytes:
-    """The first bytes, uncompressed: some megabytes, and at least one whole record if there is one.
-
-    Where they are records, a line each, those that are looked at are enough.
-    """
-    head, wanted = bytearray(), FIRST_BYTES
+    """The first bytes, uncompressed: enough records, one a line; or some megabytes with at least one whole record."""
+    head, wanted = bytearray(), json.FIRST_BYTES
     with suppress(BrokenStreamError):
-        for block in blocks(file, FIRST_BYTES):
+        for block in blocks(file, json.FIRST_BYTES):
             head += block
             if len(head) >= wanted:
-                if wanted < HEAD_BYTES and _begins_with_lines(head):
+                if wanted < HEAD_BYTES and json.begins_with_records(bytes(head[: json.FIRST_BYTES])):
                     break
                 if wanted >= HEAD_BYTES and _holds_a_record(head):
                     break
@@ -103,14 +150,9 @@ def _head(file: SourceFile) -> bytes:
     return bytes(head)
 
 
-def _begins_with_lines(head: bytearray) -> bool:
-    rows = _lines(bytes(head[:FIRST_BYTES]))
-    return len(rows) >= HEAD_RECORDS and type(_value(rows[0].removeprefix(BOM))) is dict
-
-
 def _holds_a_record(head: bytearray) -> bool:
     if _ARRAY.match(head):
-        return bool(_json_head(bytes(head), "json"))
+        return bool(json.first_records(bytes(head), "json"))
     return b"\n" in head
 
 
@@ -121,54 +163,6 @@ def _looks_binary(head: bytes) -> bool:
     except UnicodeDecodeError as e:
         return b"\0" in begin or e.start < len(begin) - 4
     return b"\0" in begin
-
-
-def _json_format(head: bytes, suffix: str) -> str:
-    """jsonl, json (an array) or json_objects (one after another); "" for what begins like neither.
-
-    An array that is JSON by itself on the first line means lines if there are more.
-    """
-    body, rows = head.lstrip(), _lines(head)
-    good = sum(type(_value(r)) is dict for r in rows)
-    if not body:
-        return "jsonl"
-    if body.startswith(b"["):
-        alone = _value(rows[0]) is not None
-        others = any(_value(r) is not None for r in rows[1:])
-        as_lines = others if alone else suffix == "jsonl" and good > len(rows) // 2
-        return "jsonl" if as_lines else "json"
-    if not good and body.startswith(b"{") and body[1:].lstrip().startswith(b'"'):
-        return "json_objects"
-    return "jsonl" if good or any(r[:1] in (b"{", b"[") for r in rows) else ""
-
-
-def _json_head(head: bytes, form: str) -> list[Fields]:
-    """The first records that can be parsed."""
-    if form == "jsonl":
-        rows = _lines(head)
-    else:
-        finder, data = json_values.Finder(in_array=form == "json"), bytearray(head)
-        cut = finder(data, 1 << 62, True)
-        spans = cut.spans[:HEAD_RECORDS].tolist() if cut is not None and cut.spans is not None else []
-        rows = [head[start:stop] for start, stop, _ in spans]
-    values = [_value(r) for r in rows]
-    return [v for v in values if type(v) is dict]
-
-
-def _lines(head: bytes) -> list[bytes]:
-    """The first lines that are not blank; most often they stand at the very beginning of some megabytes."""
-    begin = head[: head.rfind(b"\n", 0, FIRST_BYTES) + 1]
-    starts, stops, _ = lines(begin)
-    if len(starts) < HEAD_RECORDS:
-        starts, stops, _ = lines(head)
-    return [head[a:b] for a, b in zip(starts[:HEAD_RECORDS].tolist(), stops[:HEAD_RECORDS].tolist(), strict=True)]
-
-
-def _value(row: bytes) -> object:
-    try:
-        return json_records.parse(row)
-    except MisfitError:
-        return None
 
 
 def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Choice:
@@ -191,16 +185,18 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Choic
 
 
 def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) -> str:
-    """The kind of row that all files make, or the one asked for.
+    """The row kind of the dataset: the one asked for, or the one that all files make.
 
     Raises:
-        LayoutError: files of another kind.
-        InputError: nothing says which kind it is.
+        LayoutError: some files make rows of another kind.
+        InputError: no file could be recognised and no kind was asked for.
     """
     kinds = sorted({c.kind for c in layouts if c.kind})
     if config.kind == "auto":
         if not kinds:
-            raise InputError(f"{files[0].path}: no record can be read there that tells its kind; name it with --kind")
+            raise InputError(
+                f"{files[0].path}: no record there can be read, so its kind is unknown; name it with --kind"
+            )
         if len(kinds) > 1:
             raise LayoutError(
                 f"the inputs hold rows of different kinds: {_by_kind(files, layouts, kinds)}. "
@@ -208,14 +204,14 @@ def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) 
             )
         return kinds[0]
     wanted = KINDS[config.kind]
-    if kinds and all(k.startswith("tokens") for k in kinds) and len(kinds) == 1:
+    if len(kinds) == 1 and kinds[0].startswith("tokens"):
         return kinds[0]
     others = [k for k in kinds if k != wanted]
     if others and config.other_kinds == "refuse":
         raise LayoutError(
             f"--kind {config.kind} was asked for, and some inputs hold something else: "
             f"{_by_kind(files, layouts, others)}. Leave these files out, "
-            "or set other_kinds to quarantine to set their rows aside"
+            "or set other_kinds to quarantine, which quarantines their rows"
             + (". Pairs need a chosen and a rejected answer to one prompt" if wanted == "preference" else "")
         )
     return wanted
@@ -231,7 +227,7 @@ def _by_kind(files: list[SourceFile], layouts: list[Choice], kinds: list[str]) -
 
 
 def _segment_source(kind: str, config: IngestConfig) -> str:
-    """What token ids were made from, as far as it can be known."""
+    """What rows of token ids were made from, as far as it is known."""
     if kind == "tokens_preference":
         return "preference"
     return KINDS.get(config.kind, "document").replace("document", "text")
@@ -250,3 +246,120 @@ def _summary(plan: Plan) -> list[str]:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         said.append(f"not read ({why}): {', '.join(names[:5])}{more}")
     return said
+
+
+# Units: cut by the data alone.
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
+
+    index: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes."""
+        return sum(s.bytes for s in self.segments)
+
+
+def units(plan: Plan, table: pa.Table | None = None) -> Iterator[Unit]:
+    """The work units of a plan in order; they depend on the data and the configuration only.
+
+    A unit ends with the first record at which it has `shard_mb` or more. Uncompressed files are read once to find the
+    ends and numbers of records; compressed ones are decompressed, and the units hold their bytes. `table` is the table
+    of `plan_table`; the units hold its rows.
+    """
+    size = plan.config.shard_mb << 20
+    segments, filled, number = list[Segment](), 0, 0
+
+    def remaining() -> int:
+        return size - filled
+
+    for index, file in enumerate(plan.files):
+        cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
+        for segment in cut(file, index, remaining):
+            segments.append(segment)
+            filled += segment.bytes
+            if filled >= size:
+                yield Unit(number, tuple(segments))
+                segments, filled, number = [], 0, number + 1
+    if segments:
+        yield Unit(number, tuple(segments))
+
+
+def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
+    """The function that cuts files of this format."""
+    cutters: dict[str, Cutter] = {
+        "jsonl": cut_lines,
+        "json": json.cut_array,
+        "json_objects": json.cut_objects,
+        "csv": csv.cut,
+        "text": partial(text.cut, split=config.text_split),
+    }
+    return cutters.get(file.format, columnar.cut)
+
+
+# Read: the rows of a unit.
+
+
+def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
+    """The rows of a unit and its quarantined records, in order, in batches that depend on the data only.
+
+    Raises:
+        InputError: a file changed or vanished since it was planned.
+    """
+    builder = RowBuilder(plan.kind, plan.segment_source, plan.config.id_field)
+    for segment in unit.segments:
+        file = plan.files[segment.file]
+        builder.begin_file(segment.file, file.name, plan.layouts[segment.file])
+        steps = _records(segment, file, plan, builder)
+        while _next_step(steps):
+            if builder.full:
+                yield builder.take()
+        if segment.failure:
+            end = Position(segment.first_record, segment.first_line, segment.stop)
+            builder.end_early(end, MisfitError(*segment.failure))
+    if not builder.empty:
+        yield builder.take()
+
+
+def _next_step(steps: Iterator[None]) -> bool:
+    """One step without Python's cycle collector, which would visit a million live tuples again and again."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        return next(steps, _END) is None
+    finally:
+        if paused:
+            gc.enable()
+
+
+def _records(segment: Segment, file: SourceFile, plan: Plan, builder: RowBuilder) -> Iterator[None]:
+    """Give the records of a segment to the builder, and yield now and then so that a batch can be taken."""
+    if segment.table is not None:
+        return columnar.read_table(segment, builder)
+    if segment.groups is not None:
+        return columnar.read(file, segment, builder)
+    data = _bytes(segment, file)
+    if file.format == "jsonl":
+        return json.read_lines(data, segment, builder)
+    if file.format == "csv":
+        return csv.read(file, data, segment, builder)
+    if file.format == "text":
+        return text.read(data, segment, builder, plan.config.text_split)
+    return json.read_values(data, segment, builder)
+
+
+def _bytes(segment: Segment, file: SourceFile) -> bytes:
+    if segment.data is not None:
+        return segment.data
+    with open_binary(file.path) as opened:
+        opened.seek(segment.start)
+        data = opened.read(segment.bytes)
+    if len(data) != segment.bytes:
+        raise InputError(
+            f"{file.path}: it changed while it was being read: bytes {segment.start} to {segment.stop} are gone"
+        )
+    return data

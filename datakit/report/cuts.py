@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from datakit.manifest import Manifest, data_dir
+from datakit.manifest import Manifest, data_dir, tables
 from datakit.report.origins import visible
 from datakit.report.rows import shorten
-from datakit.run.job import tables
 from datakit.write import read_shard
 
 MOST = 20

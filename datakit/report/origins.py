@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.manifest import Manifest, data_dir, find_parent, load
-from datakit.run.job import tables
+from datakit.manifest import Manifest, data_dir, find_parent, load, tables
 from datakit.schema import RECORD_BITS
 from datakit.write import read_shard
 

@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Any, cast
 
 from datakit.errors import UsageError
-from datakit.manifest import Manifest, load
+from datakit.manifest import Manifest, ancestors, load
 from datakit.recipe import STAGES, Recipe, StageName
-from datakit.run.job import Run, ancestors
-from datakit.stage import Stage
+from datakit.run.job import Run
 
 STAGE_CLASSES = {
     "normalize": "datakit.filter.normalize:Normalize",
     "language": "datakit.filter.language:Language",
     "dedup": "datakit.dedup.stage:Dedup",
     "dedup_urls": "datakit.dedup.urls:DedupUrls",
-    "dedup_lines": "datakit.dedup.lines:DedupLines",
-    "dedup_spans": "datakit.dedup.spans:DedupSpans",
+    "dedup_lines": "datakit.dedup.repeats:DedupLines",
+    "dedup_spans": "datakit.dedup.repeats:DedupSpans",
     "dedup_ngrams": "datakit.dedup.ngrams:DedupNgrams",
     "filter": "datakit.filter.stage:Filter",
     "classify": "datakit.filter.classifier:Classify",
@@ -171,7 +170,7 @@ class Flow:
 
     def _against(self, stage: Any, config: Any, parent: Path) -> tuple[Any, list[Path]]:
         """The dedup stage with the earlier dataset that it compares its rows with, and that dataset's manifest."""
-        from datakit.run.against import dedup_of, earlier
+        from datakit.dedup.index import dedup_of, earlier
 
         place, manifest = dedup_of(Path(config.against))
         target = self.run.place.manifest("dedup")
@@ -183,9 +182,9 @@ class Flow:
         return replace(stage, earlier=earlier(place, config, load(parent).kind)), [place]
 
 
-def _made(stage: str, config: Any) -> Stage:
+def _made(stage: str, config: Any) -> Any:
     module, name = STAGE_CLASSES[stage].split(":")
-    made: Stage = getattr(importlib.import_module(module), name)(config=config)
+    made: Any = getattr(importlib.import_module(module), name)(config=config)
     return made
 
 

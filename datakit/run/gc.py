@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from datakit.errors import ManifestError
-from datakit.manifest import ROLES, data_dir, load, run_file
+from datakit.manifest import ROLES, ancestors, data_dir, load, lock, run_file
 from datakit.recipe import STAGES
-from datakit.run.job import ancestors
-from datakit.run.work import lock
 
 
 def _manifests(root: Path, dataset: str | None) -> Iterator[Path]:

@@ -16,7 +16,18 @@ from datakit import __version__
 from datakit.config import resolved
 from datakit.errors import DatakitError, UsageError
 from datakit.execute.local import Local
-from datakit.manifest import AGAINST, Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
+from datakit.manifest import (
+    AGAINST,
+    Ledger,
+    Manifest,
+    Shard,
+    ancestors,
+    data_dir,
+    load,
+    save,
+    tables,
+    write_whole,
+)
 from datakit.recent import Recent
 from datakit.run.lineage import code_hash, current, key_of, parent_entry
 from datakit.run.place import Place
@@ -168,28 +179,6 @@ def attach(data: Path, files: dict[str, bytes]) -> list[Shard]:
     for path, content in files.items():
         write_whole(data / path, content)
     return [entry(data, path) for path in sorted(files)]
-
-
-def tables(manifest: Manifest, role: str) -> tuple[Shard, ...]:
-    """The shards of a role that are tables of rows, in order."""
-    return tuple(s for s in manifest.of_role(role) if s.path.endswith(".parquet"))
-
-
-def ancestors(path: Path, *, against: bool = False) -> list[tuple[Path, Manifest]]:
-    """The manifest at `path` and those it was made from, nearest first, as far as they can be found.
-
-    With `against`, also those whose rows were compared with.
-    """
-    found: dict[str, tuple[Path, Manifest]] = {}
-    waiting = [path]
-    while waiting:
-        path = waiting.pop(0)
-        manifest = load(path)
-        if found.setdefault(manifest.version, (path, manifest))[0] == path:
-            parents = [p for p in manifest.parents if "manifest" in p and (against or p.get("use") != AGAINST)]
-            places = [find_parent(path, p) for p in parents]
-            waiting += [p for p in places if p is not None]
-    return list(found.values())
 
 
 def duplicate_of_dropped(parents: list[Path], data: Path, made: list[Shard]) -> dict[str, int]:

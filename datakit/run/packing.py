@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from datakit.errors import UsageError
-from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load
+from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, tables
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
-from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
+from datakit.run.job import Run, attach, begin, duplicate_of_dropped
 from datakit.run.work import Result
 from datakit.text.view import view
 from datakit.write import Split, read_shard, settle

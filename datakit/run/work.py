@@ -5,7 +5,6 @@ A unit's record is written after its files are on the disk; it names them, and i
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import shutil
@@ -18,7 +17,7 @@ from typing import Any, Protocol, Self
 
 from datakit.errors import DatakitError, IntegrityError, UsageError
 from datakit.execute.local import Local
-from datakit.manifest import ROLES, write_whole
+from datakit.manifest import ROLES, lock, write_whole
 
 Result = dict[str, Any]
 """What a unit reports, as JSON; `files` lists [path relative to the data folder, bytes] or [path, bytes, CRC-32] of
@@ -165,17 +164,6 @@ def crc32(file: Path) -> int:
         while block := f.read(1 << 20):
             total = zlib.crc32(block, total)
     return total
-
-
-def lock(data: Path) -> int | None:
-    """A file descriptor that holds a data folder for its owner alone, until it is closed; None where it is held."""
-    held = os.open(data, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        return None
-    return held
 
 
 def _perform(work: Callable[[int, Any], Result], records: Path, task: tuple[int, Any]) -> tuple[int, Result]:

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pytest
 
 from datakit.execute.local import Local
-from datakit.manifest import Manifest, data_dir, load, verify
+from datakit.manifest import Manifest, data_dir, load, tables, verify
 from datakit.progress import Quiet
 from datakit.recipe import Recipe
 from datakit.run.flow import Flow
-from datakit.run.job import Run, tables
+from datakit.run.job import Run
 from datakit.run.place import Place
 from datakit.write import inspect, read_shard
 

@@ -1,0 +1,278 @@
+"""Where records start and stop in the bytes of JSON and CSV files. All offsets count from the start of `data`."""
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
+import numpy as np
+
+from datakit.kernels import kernel
+
+MORE, CLOSED, BROKEN = 0, 1, 2
+_VALUE, _FIRST_VALUE, _KEY, _FIRST_KEY, _COLON, _AFTER = 0, 1, 2, 3, 4, 5
+_QUOTE, _BACKSLASH, _NEWLINE = 34, 92, 10
+_OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
+_COMMA, _COLON_BYTE = 44, 58
+_BLOCK = 64  # bytes compared together: LLVM makes vector instructions of such loops
+
+
+@kernel(inline="always")
+def _is_space(c):
+    return c == 32 or c == 10 or c == 13 or c == 9
+
+
+@kernel(inline="always")
+def _is_literal(c):
+    letter = (65 <= c <= 90) or (97 <= c <= 122)
+    return letter or (48 <= c <= 57) or c == 43 or c == 45 or c == 46
+
+
+@kernel(inline="always")
+def _has_newline(block):
+    found = False
+    for k in range(_BLOCK):
+        found |= block[k] == _NEWLINE
+    return found
+
+
+@kernel
+def _string_end(data, i, end):
+    """One past the closing quote of the string whose first byte after the opening quote is at i.
+
+    -1 if the string does not end; -2 - j if there is a raw new line at j, which a JSON string may not hold.
+    """
+    while i < end:
+        c = data[i]
+        if c == _QUOTE:
+            return i + 1
+        if c == _NEWLINE:
+            return -2 - i
+        i += 2 if c == _BACKSLASH else 1
+    return -1
+
+
+@kernel
+def lines(data):
+    """The lines of `data` that are not blank, without the white space around them.
+
+    Returns (starts, stops, numbers), int64 each; a line's number counts the blank lines before it too.
+    """
+    capacity = 1
+    for c in data:
+        capacity += c == _NEWLINE
+    starts, stops, numbers = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    found, start, end = 0, 0, len(data)
+    for number in range(capacity):
+        stop = start
+        while stop + _BLOCK <= end and not _has_newline(data[stop : stop + _BLOCK]):
+            stop += _BLOCK
+        while stop < end and data[stop] != _NEWLINE:
+            stop += 1
+        first, last = start, stop
+        while first < last and _is_space(data[first]):
+            first += 1
+        while last > first and _is_space(data[last - 1]):
+            last -= 1
+        if first < last:
+            starts[found], stops[found], numbers[found] = first, last, number
+            found += 1
+        start = stop + 1
+    return starts[:found], stops[:found], numbers[:found]
+
+
+@kernel
+def members(data, starts, stops):
+    """The members of the outermost object of each record `data[starts[r]:stops[r]]`.
+
+    Returns (first, spans), int64: record r has the rows `first[r]:first[r + 1]` of `spans`, each (key start, key stop,
+    value start, value stop), the key without its quotes. A record that is no object has no members, and a broken one
+    has those before the break: whether a record is valid is decided by the parser.
+    """
+    capacity = len(starts)
+    for r in range(len(starts)):
+        capacity += (stops[r] - starts[r]) // 5  # the shortest member, `"":0,`
+    first, spans = np.empty(len(starts) + 1, np.int64), np.empty((capacity, 4), np.int64)
+    n = 0
+    first[0] = 0
+    for r in range(len(starts)):
+        i, end = starts[r], stops[r]
+        if i < end and data[i] == _OPEN_BRACE:
+            i += 1
+            while True:
+                while i < end and (_is_space(data[i]) or data[i] == _COMMA):
+                    i += 1
+                if i >= end or data[i] != _QUOTE:
+                    break
+                key_stop = _string_end(data, i + 1, end)
+                if key_stop < 0:
+                    break
+                spans[n, 0], spans[n, 1] = i + 1, key_stop - 1
+                i = key_stop
+                while i < end and (_is_space(data[i]) or data[i] == _COLON_BYTE):
+                    i += 1
+                stop = _value_end(data, i, end)
+                if stop <= i:
+                    break
+                spans[n, 2], spans[n, 3] = i, stop
+                i = stop
+                n += 1
+        first[r + 1] = n
+    return first, spans[:n]
+
+
+@kernel
+def _value_end(data, i, end):
+    """One past the value that begins at i: a string, a bracketed value, or a run of literal characters."""
+    if i >= end:
+        return i
+    if data[i] == _QUOTE:
+        return _string_end(data, i + 1, end)
+    if data[i] != _OPEN_BRACE and data[i] != _OPEN_BRACKET:
+        while i < end and _is_literal(data[i]):
+            i += 1
+        return i
+    depth = 0
+    while i < end:
+        c = data[i]
+        if c == _QUOTE:
+            i = _string_end(data, i + 1, end)
+            if i < 0:
+                return -1
+            continue
+        if c in (_OPEN_BRACE, _OPEN_BRACKET):
+            depth += 1
+        elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
+            depth -= 1
+            if depth == 0:
+                return i + 1
+        i += 1
+    return -1
+
+
+@kernel
+def values(data, pos, in_array, spans):
+    """Find JSON values that follow one another, as elements of an array (`in_array`) or with white space between them.
+
+    Fills `spans`, int64 (capacity, 3), with (start, stop, new lines before the start) of complete values. Returns
+    (count, pos, new lines, status). Status MORE: the bytes or the capacity ended, `pos` is the start of an unfinished
+    value. CLOSED: the array's bracket was found, `pos` is after it. BROKEN: the value at `pos` is not JSON.
+    """
+    end, count, newlines = len(data), 0, 0
+    i = pos
+    while count < len(spans):
+        while i < end and (_is_space(data[i]) or (in_array and data[i] == _COMMA)):
+            newlines += data[i] == _NEWLINE
+            i += 1
+        if i >= end:
+            return count, i, newlines, MORE
+        if in_array and data[i] == _CLOSE_BRACKET:
+            return count, i + 1, newlines, CLOSED
+        stop, inner = _check_value(data, i, end)
+        if stop == -1:
+            return count, i, newlines, MORE
+        if stop == -2:
+            return count, i, newlines, BROKEN
+        spans[count, 0], spans[count, 1], spans[count, 2] = i, stop, newlines
+        count += 1
+        newlines += inner
+        i = stop
+    return count, i, newlines, MORE
+
+
+@kernel
+def _check_value(data, start, end):
+    """(stop, new lines inside) of the value at `start`; stop is -1 if the bytes end inside it, -2 if it is not JSON.
+
+    Checks the grammar, so that a missing brace or quote is noticed where it is missing. Whether a closing bracket
+    matches its opening one is checked in the innermost 64 levels only.
+    """
+    i, newlines, depth, kinds, state = start, 0, 0, np.uint64(0), _VALUE
+    one = np.uint64(1)
+    while i < end:
+        c = data[i]
+        if _is_space(c):
+            newlines += c == _NEWLINE
+            i += 1
+            continue
+        in_object = (kinds & one) == one and depth > 0
+        if c == _QUOTE:
+            stop = _string_end(data, i + 1, end)
+            if stop == -1:
+                return -1, newlines
+            if stop < -1 or state in (_COLON, _AFTER):
+                return -2, newlines
+            i = stop
+            state = _COLON if state in (_KEY, _FIRST_KEY) else _AFTER
+        elif c in (_OPEN_BRACE, _OPEN_BRACKET):
+            if state != _VALUE and state != _FIRST_VALUE:
+                return -2, newlines
+            depth += 1
+            kinds = kinds << one | np.uint64(c == _OPEN_BRACE)
+            state = _FIRST_KEY if c == _OPEN_BRACE else _FIRST_VALUE
+            i += 1
+        elif c in (_CLOSE_BRACE, _CLOSE_BRACKET):
+            closes = state == _AFTER or state == (_FIRST_KEY if c == _CLOSE_BRACE else _FIRST_VALUE)
+            if depth == 0 or not closes or (depth <= 64 and in_object != (c == _CLOSE_BRACE)):
+                return -2, newlines
+            depth -= 1
+            kinds = kinds >> one
+            state = _AFTER
+            i += 1
+        elif c == _COLON_BYTE and state == _COLON:
+            state = _VALUE
+            i += 1
+        elif c == _COMMA and state == _AFTER and depth > 0:
+            state = _KEY if in_object else _VALUE
+            i += 1
+        elif _is_literal(c) and (state in (_VALUE, _FIRST_VALUE)):
+            while i < end and _is_literal(data[i]):
+                i += 1
+            if i >= end:
+                return -1, newlines
+            state = _AFTER
+        else:
+            return -2, newlines
+        if depth == 0 and state == _AFTER:
+            return i, newlines
+    return -1, newlines
+
+
+@kernel
+def csv_records(data, start, at_end, delimiter, wanted):
+    """Records of CSV (RFC 4180): a quote opens a cell only at the cell's beginning; "" inside it means one quote.
+
+    Returns (starts, stops, lines, pos, newlines): the records from `start` on without their line ends, the new lines
+    before each, where reading goes on, and the new lines up to there. Blank lines are not records. Stops after the
+    first record that ends at or after `wanted`, or where the bytes end; a last record without a line end counts
+    only with `at_end`, else `pos` is its start.
+    """
+    capacity = 16
+    for c in data:
+        capacity += c == _NEWLINE
+    starts, stops, numbers = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    end, found, newlines = len(data), 0, 0
+    begin, i, before = start, start, 0
+    quoted, field_start = False, True
+    while i <= end:
+        if i == end and (not at_end or quoted):
+            break
+        c = data[i] if i < end else _NEWLINE
+        if quoted:
+            newlines += c == _NEWLINE
+            if c == _QUOTE:
+                if i + 1 < end and data[i + 1] == _QUOTE:
+                    i += 1
+                else:
+                    quoted = False
+        elif c == _NEWLINE:
+            stop = i - 1 if i > begin and data[i - 1] == 13 else i
+            if stop > begin:
+                starts[found], stops[found], numbers[found] = begin, stop, before
+                found += 1
+            newlines += i < end
+            begin, before, field_start = min(i + 1, end), newlines, True
+            if begin >= wanted:
+                break
+        else:
+            quoted = c == _QUOTE and field_start
+            field_start = c == delimiter
+        i += 1
+    return starts[:found], stops[:found], numbers[:found], begin, before

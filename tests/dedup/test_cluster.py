@@ -1,0 +1,200 @@
+import tempfile
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from datakit.dedup._kernels_cluster import least_of_class, least_shared, shared_values, size_class
+from datakit.dedup.cluster import BLOCK_ROWS, Clusters, components, first_of_component, star
+from datakit.dedup.exact import Memory
+from datakit.dedup.minhash import Buckets, find_buckets
+
+MEMORY = Memory(1 << 30, Path(tempfile.gettempdir()))
+Row = tuple[frozenset[int], tuple[int, ...]]  # shingles, band hashes
+
+
+def spread(value: int) -> int:
+    """A small number as a 64-bit hash."""
+    return (value * 0x9E3779B97F4A7C15) % 2**64
+
+
+def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    """(the arrays, which must stay alive; address; length)"""
+    memory = [np.array(sorted(map(spread, values)), dtype=np.uint64) for values in sets]
+    address = np.array([values.ctypes.data for values in memory], dtype=np.uint64)
+    return memory, address, np.array([len(values) for values in memory], dtype=np.int64)
+
+
+def find(rows: list[Row], least: Fraction, crowd: int, workers: int = 1, block_rows: int = BLOCK_ROWS) -> Clusters:
+    memory, address, length = laid_out([shingles for shingles, _ in rows])
+    bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
+    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(rows), MEMORY)
+    clusters = star(buckets, address, length, least, MEMORY, crowd, workers=workers, block_rows=block_rows)
+    assert len(memory) == len(rows)
+    return clusters
+
+
+def reference(rows: list[Row], least: Fraction) -> tuple[list[int], list[float]]:
+    """The definition in design.md: each row against every earlier kept row."""
+    survivor, similarity = [], []
+    for i, (shingles, bands) in enumerate(rows):
+        survivor.append(-1)
+        similarity.append(1.0)
+        for j in range(i):
+            if survivor[j] >= 0 or not any(a == b for a, b in zip(bands, rows[j][1], strict=True)):
+                continue
+            jaccard = Fraction(len(shingles & rows[j][0]), len(shingles | rows[j][0]))
+            if jaccard >= least:
+                survivor[i], similarity[i] = j, int(jaccard * 1000 + Fraction(1, 2)) / 1000
+                break
+    return survivor, similarity
+
+
+few_shingles = st.frozensets(st.integers(0, 11), min_size=1)
+some_rows = st.lists(st.tuples(few_shingles, st.tuples(st.integers(0, 1), st.integers(0, 2))), min_size=1, max_size=30)
+thresholds = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(3, 4), Fraction(1)])
+
+
+@given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]))
+@example([(frozenset({1}), (0, 0)), (frozenset({1, 2}), (0, 1)), (frozenset({1}), (1, 0))], Fraction(1, 2), 0)
+@settings(max_examples=400)
+def test_star_follows_its_definition_walked_or_indexed(rows: list[Row], least: Fraction, crowd: int) -> None:
+    clusters = find(rows, least, crowd)
+    assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
+
+
+@given(some_rows, thresholds, st.sampled_from([0, 1, 3]), st.sampled_from([1, 2, 5]))
+@settings(max_examples=200)
+def test_star_follows_its_definition_block_by_block(
+    rows: list[Row], least: Fraction, crowd: int, block_rows: int
+) -> None:
+    clusters = find(rows, least, crowd, block_rows=block_rows)
+    assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
+
+
+@pytest.mark.parametrize("crowd", [0, 2, 64])
+def test_workers_change_neither_what_star_decides_nor_what_it_counts(crowd: int) -> None:
+    rng = np.random.default_rng(9)
+    base = [frozenset(map(int, rng.choice(4000, 60, replace=False))) for _ in range(400)]
+    rows: list[Row] = []
+    for _ in range(9000):
+        family = int(rng.integers(len(base)))
+        changed = frozenset(map(int, rng.integers(5000, 9000, int(rng.integers(0, 12)))))
+        rows.append((base[family] | changed, (family, int(rng.integers(20)))))
+    one = find(rows, Fraction(9, 10), crowd, workers=1, block_rows=4096)
+    assert 100 < (one.survivor < 0).sum() < 8000
+    for workers in (2, 5):
+        other = find(rows, Fraction(9, 10), crowd, workers=workers, block_rows=4096)
+        assert (other.survivor == one.survivor).all() and (other.similarity == one.similarity).all()
+        counted = (other.pairs_compared, other.entries_visited)
+        assert counted == (one.pairs_compared, one.entries_visited)
+    apart = find(rows, Fraction(9, 10), crowd, block_rows=64)
+    assert (apart.survivor == one.survivor).all() and (apart.similarity == one.similarity).all()
+
+
+@pytest.mark.parametrize("crowd", [0, 8])
+def test_star_follows_its_definition_on_sets_of_many_sizes(crowd: int) -> None:
+    rng = np.random.default_rng(5)
+    rows: list[Row] = []
+    for _ in range(300):
+        base = int(rng.integers(4)) * 1000
+        size = int(rng.choice([1, 2, 60, 127, 128, 200, 400]))
+        shingles = frozenset(base + np.flatnonzero(rng.random(size) < 0.95)) or frozenset({base})
+        rows.append((frozenset(map(int, shingles)), (base, int(rng.integers(3)))))
+    for least in (Fraction(3, 5), Fraction(3, 4), Fraction(9, 10)):
+        clusters = find(rows, least, crowd)
+        assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
+        assert 0 < (clusters.survivor < 0).sum() < 300
+
+
+def test_who_is_dropped_stands_for_nobody() -> None:
+    rows = [(frozenset(range(i, i + 20)), (0,)) for i in range(0, 40, 2)]
+    clusters = find(rows, Fraction(3, 4), 64)
+    assert (clusters.survivor[clusters.survivor[clusters.survivor >= 0]] == -1).all()
+    assert clusters.survivor.tolist()[:4] == [-1, 0, -1, 2], "row 2 is close to row 1, which is dropped"
+
+
+@pytest.mark.parametrize("rows", [2_000, 20_000])
+def test_equal_rows_need_one_comparison_each(rows: int) -> None:
+    clusters = find([(frozenset(range(20)), (7, 8))] * rows, Fraction(3, 4), 64)
+    assert clusters.pairs_compared == rows - 1
+    assert clusters.entries_visited == 2 * (rows - 1)
+    assert (clusters.survivor[1:] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("common", "own"),
+    [(95, 5), (40, 5), (25, 5), (22, 5), (11, 5), (1, 5)],
+    ids=["0.90", "0.80", "0.71", "0.69", "0.52", "0.09"],
+)
+def test_a_flood_of_rows_that_differ_in_one_word_is_not_quadratic(common: int, own: int) -> None:
+    """Changing one word changes five shingles; all rows share a band that a common shingle decides."""
+    count = 20_000
+    rows: list[Row] = [
+        (frozenset(range(common)) | frozenset(range(1000 + own * i, 1000 + own * (i + 1))), (3, i))
+        for i in range(count)
+    ]
+    clusters = find(rows, Fraction(3, 4), 64)
+    similar = Fraction(common, common + 2 * own) >= Fraction(3, 4)
+    assert (clusters.survivor < 0).sum() == (1 if similar else count)
+    assert clusters.pairs_compared < 2 * count
+    assert clusters.entries_visited < 70 * count
+
+
+@given(st.frozensets(st.integers(0, 50)), st.frozensets(st.integers(0, 50)), st.integers(0, 60))
+def test_shared_values_are_counted_or_given_up_rightly(a: frozenset[int], b: frozenset[int], least: int) -> None:
+    memory, _, _ = laid_out([a, b])
+    assert shared_values(*memory, least) == (len(a & b) if len(a & b) >= least else -1)
+
+
+def test_shared_values_of_large_sets() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (np.unique(rng.integers(0, 20_000, 9_000, dtype=np.uint64)) for _ in range(2))
+    assert shared_values(a, b, 0) == len(np.intersect1d(a, b))
+    assert shared_values(a, b, len(a)) == -1
+
+
+@given(st.integers(1, 400), st.integers(1, 400), st.sampled_from([Fraction(3, 4), Fraction(1, 3), Fraction(999, 1000)]))
+def test_least_shared_is_where_the_threshold_is_reached(a: int, b: int, least: Fraction) -> None:
+    shared = least_shared(a, b, least.numerator, least.denominator)
+    assert Fraction(shared, a + b - shared) >= least
+    assert Fraction(shared - 1, a + b - shared + 1) < least
+
+
+def test_size_classes_grow_and_begin_at_their_least_size() -> None:
+    classes = [size_class(n) for n in range(1, 5000)]
+    assert classes == sorted(classes)
+    assert {c - b for b, c in pairwise(classes)} == {0, 1}
+    for n, c in enumerate(classes, start=1):
+        assert least_of_class(c) <= n < least_of_class(c + 1) <= max(n * 1.02, n + 1) + 1
+
+
+def test_components_name_the_first_row_and_its_true_similarity() -> None:
+    sets = [frozenset(range(i, i + 10)) for i in (0, 5, 10, 50)]
+    memory, address, length = laid_out(sets)
+    bands = np.array([[1, 10], [1, 20], [2, 20], [3, 30]], dtype=np.uint64)
+    buckets = find_buckets(lambda n: bands[:, n], 2, 4, MEMORY)
+    clusters = components(buckets, address, length, MEMORY)
+    assert len(memory) == 4
+    assert clusters.survivor.tolist() == [-1, 0, 0, -1]
+    assert clusters.similarity.tolist() == [1.0, 0.333, 0.0, 1.0]
+
+
+def test_nothing_in_nothing_out() -> None:
+    empty = Buckets(np.empty((14, 0), np.int32), np.empty(0, np.int64))
+    clusters = star(empty, np.empty(0, np.uint64), np.empty(0, np.int64), Fraction(3, 4), MEMORY)
+    assert len(clusters.survivor) == len(clusters.similarity) == clusters.pairs_compared == 0
+
+
+@given(arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4)))
+def test_components_are_what_chains_of_bands_reach(bands: np.ndarray) -> None:
+    linked = (bands[:, None, :] == bands[None, :, :]).any(axis=2)
+    reach = np.linalg.matrix_power(linked.astype(object), max(len(bands), 1)) > 0 if len(bands) else linked
+    expected = [int(np.flatnonzero(reach[row])[0]) for row in range(len(bands))]
+    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(bands), MEMORY)
+    assert first_of_component(buckets).tolist() == expected

@@ -1,0 +1,196 @@
+"""Runs against earlier ones: what they leave out, and that they end like one run over all rows."""
+
+import random
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.dedup.index import Earlier, Removed, fingerprint
+from datakit.dedup.minhash import Buckets
+from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.errors import ConfigError, IntegrityError
+from datakit.manifest import Shard
+from datakit.run.stages import index_unit
+from tests.dedup.conftest import write
+from tests.dedup.test_stage import edited, families, prose
+
+Fate = tuple[str, str, float]
+
+
+def rows(texts: Sequence[str], name: str) -> pa.RecordBatch:
+    keys = pa.array(range(len(texts)), pa.uint64())
+    names = pa.array([f"{name}{i}" for i in range(len(texts))], pa.string())
+    return pa.record_batch({"row_key": keys, "id": names, "text": pa.array(texts, pa.string())})
+
+
+@dataclass
+class Runs:
+    """Dedup runs one after another, each against all before it."""
+
+    folder: Path
+    config: DedupConfig
+    done: tuple[Earlier, ...] = ()
+
+    def add(self, batch: pa.RecordBatch, cut: int = 7) -> dict[str, Fate]:
+        """What became of the rows that were dropped: (reason, survivor, similarity)."""
+        data = self.folder / str(len(self.done))
+        data.mkdir()
+        stage = Dedup(replace(self.config, save_index=True), earlier=self.done)
+        shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
+        files = [write(stage.sketch(shard), data / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
+        stage.reduce(files, data / "decisions.arrow", workers=2)
+        bound = stage.bind(data / "decisions.arrow")
+        index = tuple(
+            Shard(**index_unit(bound, data, i, [files[i].name, files[i].stat().st_size])["shard"])
+            for i in range(len(files))
+        )
+        self.done += (Earlier(f"run {len(self.done)}", f"v{len(self.done)}", data, index, Removed()),)
+        found = {}
+        for shard in shards:
+            decision = bound.decide(shard)
+            columns = [decision.reasons, *(decision.drop_columns[n] for n in ("duplicate_of", "similarity"))]
+            for name, *fate in zip(shard.column("id").to_pylist(), *(c.to_pylist() for c in columns), strict=True):
+                if fate[0] is not None:
+                    found[name] = tuple(fate)
+        return found
+
+
+def jointly_and_apart(parts: Sequence[Sequence[str]], **config: object) -> tuple[dict[str, Fate], dict[str, Fate]]:
+    with tempfile.TemporaryDirectory() as folder:
+        apart, made = dict[str, Fate](), DedupConfig(**config)  # type: ignore[arg-type]
+        runs = Runs(Path(folder), made)
+        for n, part in enumerate(parts):
+            apart |= runs.add(rows(part, f"{n}:"))
+        batches = [rows(part, f"{n}:") for n, part in enumerate(parts)]
+        table = pa.Table.from_batches(batches).combine_chunks()
+        table = table.set_column(0, "row_key", pa.array(range(table.num_rows), pa.uint64()))
+        (joint,) = table.to_batches() or [rows([], "")]
+        (Path(folder) / "joint").mkdir()
+        return Runs(Path(folder) / "joint", made).add(joint), apart
+
+
+pool = st.sampled_from([*families(6, 40, seed=2), "short", "Short", "", "我们正在寻找一种更好的方法来清理训练数据"])
+
+
+@given(st.lists(st.lists(pool, max_size=12), min_size=2, max_size=4), st.sampled_from([(14, 8), (40, 1)]))
+@settings(max_examples=25)
+def test_runs_against_each_other_end_like_one_over_all_rows(parts: list[list[str]], bands: tuple[int, int]) -> None:
+    joint, apart = jointly_and_apart(parts, num_bands=bands[0], rows_per_band=bands[1])
+    assert apart == joint
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_many_rows_cut_anywhere_end_like_one_run(seed: int) -> None:
+    texts = families(25, 500, seed=seed)
+    cuts = sorted(random.Random(seed).sample(range(len(texts)), 2))
+    joint, apart = jointly_and_apart([texts[: cuts[0]], texts[cuts[0] : cuts[1]], texts[cuts[1] :]])
+    assert apart == joint and len(joint) > 200
+
+
+def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
+    """Hundreds of kept rows share a band, so that their duplicates are looked up in the index of rare shingles."""
+    base, rng = prose(5, 30), random.Random(5)
+    flood = [" ".join([*base[:15], f"x{i}", *base[16:]]) for i in range(500)]
+    flood += [f"{text} {rng.choice(base)}" for text in rng.sample(flood, 60)]
+    rng.shuffle(flood)
+    joint, apart = jointly_and_apart([flood[:300], flood[300:]])
+    assert apart == joint and len(joint) >= 30
+    assert any(of.startswith("0:") and name.startswith("1:") for name, (_, of, _) in apart.items())
+
+
+@pytest.mark.parametrize("name", ["nodejs_13_versions_en", "react_docs_zh", "electron_8_langs"])
+def test_real_documents_end_like_one_run(shared: Path, name: str) -> None:
+    with pa.input_stream(str(shared / f"corpora/web/{name}.jsonl.zst"), compression="zstd") as file:
+        texts = [orjson.loads(line)["text"] for line in file.read().splitlines()]
+    texts = texts[:: max(len(texts) // 300, 1)]
+    texts += [text[: len(text) * 19 // 20] for text in texts[::9]]  # near copies of some, across the cut too
+    order = np.random.default_rng(4).permutation(len(texts))
+    texts = [texts[i] for i in order]
+    joint, apart = jointly_and_apart([texts[: len(texts) // 3], texts[len(texts) // 3 :]])
+    assert apart == joint
+    assert any(of.startswith("0:") and name.startswith("1:") for name, (_, of, _) in apart.items())
+
+
+def test_a_row_that_was_removed_from_the_index_is_in_nobodys_way(tmp_path: Path) -> None:
+    text = " ".join(prose(1))
+    runs = Runs(tmp_path, DedupConfig())
+    runs.add(rows([text, edited(prose(1), 1, 1), " ".join(prose(2)), "short"], "old"))
+    gone = replace(runs.done[0], removed=Removed().plus(["old0", "old3"]))
+    new = rows([edited(prose(1), 1, 2), " ".join(prose(2)), "short", "short"], "new")
+    assert runs.add(new) == {
+        "new0": ("near_duplicate", "old0", 0.917),
+        "new1": ("exact_duplicate", "old2", 1.0),
+        "new2": ("exact_duplicate", "old3", 1.0),
+        "new3": ("exact_duplicate", "old3", 1.0),
+    }
+    (tmp_path / "again").mkdir()
+    again = Runs(tmp_path / "again", DedupConfig(), (gone,))
+    assert again.add(new) == {
+        "new1": ("exact_duplicate", "old2", 1.0),
+        "new3": ("exact_duplicate", "new2", 1.0),
+    }
+
+
+@pytest.mark.parametrize("harm", ["changed", "cut", "gone"])
+def test_a_damaged_index_is_refused_before_it_is_believed(tmp_path: Path, harm: str) -> None:
+    runs = Runs(tmp_path, DedupConfig())
+    runs.add(rows(families(3, 30), "old"))
+    file = runs.done[0].paths[1]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.unlink()
+    if harm != "gone":
+        file.write_bytes(data if harm == "changed" else data[:-8])
+    with pytest.raises(IntegrityError, match=f"{file}.*run 0"):
+        runs.add(rows(["new"], "new"))
+
+
+@pytest.mark.parametrize("harm", ["cut", "changed", "another", "empty"])
+def test_a_damaged_list_of_removed_rows_is_refused(tmp_path: Path, harm: str) -> None:
+    Removed().plus(["one", "üé\n"]).write(tmp_path)
+    file = tmp_path / "index/removed.json"
+    assert Removed.read(tmp_path).ids == ("one", "üé\n")
+    data = file.read_bytes()
+    harmed = {"cut": data[:-3], "changed": data.replace(b"one", b"two"), "another": b"[]", "empty": b""}
+    file.write_bytes(harmed[harm])
+    with pytest.raises(IntegrityError, match=r"removed\.json"):
+        Removed.read(tmp_path)
+
+
+def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:
+    words = prose(1, 300)
+    old = [" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(50)]
+    runs = Runs(tmp_path, DedupConfig(threshold=1.0))
+    assert runs.add(rows(old, "old")) == {}
+    stage = Dedup(runs.config, earlier=runs.done)
+    file = write(stage.sketch(rows([old[7], "short", "another row of more than five words"], "new")), tmp_path / "new")
+    facts = stage.reduce([file], tmp_path / "decisions", workers=1)
+    assert facts["candidates"]["pairs_compared"] == facts["candidates"]["entries_visited"] == 0
+
+
+def test_buckets_of_settled_rows_alone_are_left_out() -> None:
+    buckets = Buckets(np.array([[0, 0, 1, 1], [2, -1, 2, -1]], np.int32), np.array([2, 2, 2]))
+    buckets.leave_settled(3)
+    assert buckets.of_row.tolist() == [[-1, -1, 1, 1], [-1, -1, -1, -1]]
+
+
+def test_the_fingerprint_follows_what_rows_are_compared_by() -> None:
+    plain = fingerprint(DedupConfig())
+    assert fingerprint(DedupConfig(threshold=0.9, max_cluster_rows=3)) == plain
+    others = [DedupConfig(seed=2), DedupConfig(shingle_words=4), DedupConfig(num_bands=13), DedupConfig(on="prompt")]
+    assert len({plain, *map(fingerprint, others)}) == 5
+
+
+@pytest.mark.parametrize("values", [{"cluster": "components"}, {"policy": "longest"}])
+def test_neither_an_index_nor_a_run_against_one_goes_with_another_rule(values: dict[str, str]) -> None:
+    for name, value in (("save_index", True), ("against", "m.json")):
+        with pytest.raises(ConfigError, match=f"{name}.*{next(iter(values.values()))}"):
+            DedupConfig(**values, **{name: value})  # type: ignore[arg-type]
