@@ -116,5 +116,5 @@ def test_a_package_that_is_missing_is_named() -> None:
 
 
 def test_a_chunk_of_a_fused_loss_is_refused() -> None:
-    with pytest.raises(ConfigError, match="loss_chunk is for head_loss plain"):
+    with pytest.raises(ConfigError, match="loss_chunk is only for head_loss plain"):
         LabelConfig(loss_chunk=4, head_loss="liger")
