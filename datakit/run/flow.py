@@ -165,21 +165,9 @@ class Flow:
         made = _made(stage, config)
         against: list[Path] = []
         if stage == "dedup" and config.against:
-            made, against = self._against(made, config, parent)
+            made, compared = made.compare_with(self.run.place.manifest("dedup"), load(parent).kind)
+            against = [one.path for one in compared]
         return map_stage(self.run, made, parent, extra, against)
-
-    def _against(self, stage: Any, config: Any, parent: Path) -> tuple[Any, list[Path]]:
-        """The dedup stage with the earlier dataset that it compares its rows with, and that dataset's manifest."""
-        from datakit.dedup.index import dedup_of, earlier
-
-        place, manifest = dedup_of(Path(config.against))
-        target = self.run.place.manifest("dedup")
-        if target.resolve() in (place.resolve(), place.resolve().parent.parent / f"{manifest.stage}.json"):
-            raise UsageError(
-                f"--against {config.against}: is the result that this run writes: every row would be a duplicate of "
-                "itself. Give this run another --dataset or --output"
-            )
-        return replace(stage, earlier=earlier(place, config, load(parent).kind)), [place]
 
 
 def _made(stage: str, config: Any) -> Any:
