@@ -52,7 +52,7 @@ class Memory:
         """
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if size <= self.bytes // ARRAY_SHARE:
-            return np.full(shape, value, dtype)
+            return np.full(shape, value, dtype) if value else np.zeros(shape, dtype)
         with tempfile.TemporaryFile(dir=self.folder) as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -93,14 +93,14 @@ class Memory:
     def release(self) -> None:
         """Return mapped memory to the system once it is much; later reads mostly come from the page cache.
 
-        Files mapped for reading go first: their parts are rarely read twice, while arrays are read all the time. So
-        they have their share besides the arrays and what was mapped before, within half of the whole: between two
-        calls much may be mapped.
+        Files mapped for reading go first: their parts are rarely read twice, while arrays are read all the time. They
+        may take their share in addition to the arrays and to what was mapped before, but at most half of `bytes`:
+        much may be mapped between two calls.
         """
         with self._lock:
             read, arrays = list(self._read), list(self._arrays)
-        beside = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
-        for mappings, most in ((read, min(beside, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
+        others = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
+        for mappings, most in ((read, min(others, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
             resident = _resident_bytes()
             if (sum(map(len, [*read, *arrays])) if resident is None else resident) > most:
                 for mapped in mappings:
