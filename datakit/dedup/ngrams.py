@@ -33,7 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.config import option
-from datakit.dedup.exact import Memory, Rows, open_rows
+from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.dedup.repeats import (
     CuttingConfig,
     CuttingStage,
@@ -292,7 +292,7 @@ class DedupNgrams(CuttingStage):
         }
 
     def _decide_all(
-        self, rows: Rows, made: BloomFilter, losses: Losses, counts: dict[str, int]
+        self, rows: SketchRows, made: BloomFilter, losses: Losses, counts: dict[str, int]
     ) -> Iterator[pa.RecordBatch]:
         """The decisions, batch by batch in the order of the rows: each row adds to the filter."""
         from datakit.dedup import _kernels_ngrams as kernels
