@@ -1,28 +1,24 @@
-"""What a stage is: a map over record batches, or map -> reduce -> map, that decides about every row.
+"""What a stage is: a step that decides about every row. The engine knows stages by this base class only.
 
-A stage may have more than the protocols below ask for; `run.stages` looks for each by name:
+Three kinds of work go through one runner (`engine.runner`):
 
-    for_kind(kind)        the stage with its defaults settled for rows of a kind
-    output_kind           the kind of the kept rows, where it is another than that of the rows that came in
-    kept_columns(names)   which columns kept rows have
-    files()               {path: bytes} that travel with the result (a tokenizer)
-    facts()               what the manifest says besides
-    saves()               what the table that `Decision.aside` carries depends on (`run.aside`); then `decide_again`
-    decide_again(batch, saved)   the decision from such a table of an earlier run
-    leaves(keys)          whether the rows with these keys (uint64, ascending) all stay as they are: their shard is then
-                          taken over as it is
-    measured()            {name: count}: how the work went in this process since it was asked last; may hang on workers
-    told(counts)          what those came to, as a line for people; the counts themselves go into the run file
-    forecast(shards)      of a `ReduceStage`: a line on the disk that the comparison needs, said beforehand
+- map: `decide` says of each row of a batch whether it stays, and why not.
+- map -> reduce -> map (`compares_rows`): `sketch` summarises rows, `reduce` compares the sketches of all rows and
+  writes decisions, `bind` gives the stage its decisions, then `decide` applies them.
+- all rows at once (`work_unit = "all"`): `make` reads every row and writes files (pack, the training of a tokenizer).
+
+A stage is a frozen dataclass, small and picklable. What is heavy is loaded by `open`, in each worker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from datakit.manifest import Count, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,46 +33,223 @@ class Decision:
     """Columns added or rewritten, in kept and dropped rows alike."""
     drop_columns: dict[str, pa.Array] = field(default_factory=dict)
     """Columns that only dropped rows get (`duplicate_of`, `similarity`)."""
-    aside: dict[str, pa.RecordBatch] = field(default_factory=dict)
-    """By role: a table about the batch, written beside the kept and dropped rows."""
+    side_tables: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    """By role: a table about the batch, written beside the kept and dropped rows (signals, matches, cuts)."""
     notes: dict[str, int] = field(default_factory=dict)
     """Counts for the ledger beside the balance."""
     edited: pa.Array | None = None
     """bool[rows]: the stage changed the row's text."""
 
 
-class Stage(Protocol):
-    """A map over batches. A stage is small and picklable; what is heavy is loaded by `open`, in the worker."""
+@dataclass(frozen=True, slots=True)
+class RawFile:
+    """A file that a stage reads by itself, and that the manifest names by its SHA-256."""
+
+    name: str
+    """Unique among the files of a run; the manifest holds it."""
+    path: str
+    """Where it lies: a local path or a URL."""
+    bytes: int
+    is_local: bool = True
+    sha256: str = ""
+    """Where it is known already (a table in memory); else the engine computes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawBatch:
+    """Rows that were read, and the records that could not become rows."""
+
+    rows: pa.RecordBatch
+    quarantined: pa.RecordBatch
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """A manifest whose rows come into a stage, or which the stage needs for its work (a tokenizer's)."""
+
+    path: Path
+    manifest: Manifest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """What a stage with `work_unit = "all"` made of all rows."""
+
+    files: tuple[str, ...]
+    """Paths relative to the folder that `make` was given; they become `kept/...` of the result."""
+    rows: Count
+    tokens: Count | None = None
+    dropped: Iterable[pa.RecordBatch] = ()
+    """Dropped rows, with `stage`, `reason` and `detail`."""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Stage:
+    """Base class of all stages. A subclass sets the class variables, declares `config`, and overrides what it needs."""
 
     name: ClassVar[str]
-    holds_gil: ClassVar[bool]
+    """What recipes, manifests and `--set` call the stage."""
+    Config: ClassVar[type]
+    """The frozen dataclass with every value that shapes the result; flags and recipe sections are made from it."""
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "shard"
+    """What one unit of work takes: a shard of the parent, a part of the raw files (ingest), or all rows at once."""
+    holds_gil: ClassVar[bool] = False
     """True for a stage that keeps the interpreter lock while it works: it runs in processes, any other in threads."""
+    compares_rows: ClassVar[bool] = False
+    """True for map -> reduce -> map."""
+    takes_tokens: ClassVar[bool] = False
+    """True for a stage that also accepts rows which hold token ids and no text."""
+    directly_after: ClassVar[str] = ""
+    """The stage whose result this one needs as its input (pack: "tokenize"). Empty: any rows."""
+    kept_is_rows: ClassVar[bool] = True
+    """False where the files in `kept/` are no tables with one row for each kept row (pack, models)."""
 
-    @property
-    def config(self) -> Any:
-        """The frozen dataclass with every value that shapes the result."""
+    config: Any
+    """An instance of `Config`."""
+
+    # What the stage is: called in the main process, before any work.
+
+    def check(self) -> None:
+        """Raise a clear error, before any work of the command, for models and files that are missing or unusable."""
+        stage = self.for_kind("document")
+        stage.resources()
+        stage.open()
+
+    def use_earlier(self, made: Mapping[str, Parent]) -> tuple[Self, tuple[Parent, ...]]:
+        """The stage with what it takes from results of earlier stages besides the rows, and those results.
+
+        `made` has the results of the recipe's earlier stages by name. Default: nothing is taken.
+        """
+        return self, ()
+
+    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
+        """The stage with the earlier datasets that its rows are compared with, and their manifests (`--against`).
+
+        `target` is where the manifest of this run goes. Default: nothing is compared with.
+        """
+        return self, ()
+
+    def sources(self) -> tuple[RawFile, ...]:
+        """Raw files that the stage reads by itself. Default: none."""
+        return ()
+
+    def for_kind(self, kind: str) -> Self:
+        """The stage with its defaults settled for rows of a kind ("document", "conversation", ...). Default: itself."""
+        return self
 
     def resources(self) -> dict[str, Any]:
-        """Models and tokenizers that shape the result, by name and SHA-256, as JSON."""
+        """Models and tokenizers that shape the result, by name and SHA-256, as JSON. Default: none."""
+        return {}
+
+    def modules(self) -> tuple[str, ...]:
+        """Modules that the configuration chooses, as part of the stage's own code (rule sets). Default: none."""
+        return ()
 
     def open(self) -> None:
-        """Load what `decide` needs. Called in each worker, more than once; raises a clear error before any work."""
+        """Load what the work needs. Called in each worker, more than once; raises a clear error before any work."""
+
+    def prepare(self, rows: Callable[[], Iterator[pa.RecordBatch]], folder: Path) -> Self:
+        """Look at the rows once, before the units; `rows` begins a new pass over all input rows.
+
+        What is found must be stored in `folder`, so that an interrupted run finds the same. Default: the stage itself.
+        """
+        return self
+
+    def use_processes(self) -> bool:
+        """Whether units run in processes. Default: as `holds_gil` says."""
+        return self.holds_gil
+
+    # What the result has besides rows.
+
+    def output_kind(self, kind: str) -> str:
+        """The kind of the kept rows, from the kind of the input rows. Default: the same."""
+        return kind
+
+    def kept_columns(self, names: list[str]) -> list[str]:
+        """Which columns kept rows have. Default: all."""
+        return names
+
+    def files(self) -> dict[str, bytes]:
+        """Files that travel with the result, by path below the data folder (a tokenizer). Default: none."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """What the manifest says besides, as JSON. Default: nothing."""
+        return {}
+
+    # Raw files: for `work_unit = "raw"`.
+
+    def raw_units(self) -> Iterator[tuple[int, Any]]:
+        """The numbered parts of the raw files, cut by their bytes and the configuration alone."""
+        raise NotImplementedError(f"{type(self).__name__}.raw_units")
+
+    def read(self, unit: Any) -> Iterator[RawBatch]:
+        """The rows of one part, in order, and what could not be read."""
+        raise NotImplementedError(f"{type(self).__name__}.read")
+
+    # Map: decide about each row.
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Decide about each row of a batch; a pure function of the row, whatever the batch around it."""
+        raise NotImplementedError(f"{type(self).__name__}.decide")
 
+    def saves(self) -> dict[str, Any] | None:
+        """What the table under `Decision.side_tables` depends on besides rows and code, as JSON with its `role`.
 
-class ReduceStage(Stage, Protocol):
-    """Map -> reduce -> map: rows are sketched, the sketches of all rows are reduced to decisions, rows are split."""
+        A later run with other thresholds then finds that table and calls `decide_again`. Default: nothing is saved.
+        """
+        return None
+
+    def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch) -> Decision:
+        """The decision from the table of an earlier run; for stages with `saves`."""
+        raise NotImplementedError(f"{type(self).__name__}.decide_again")
+
+    def measured(self) -> dict[str, int]:
+        """Counters of this process since the last call; they may vary with the worker count. Default: none."""
+        return {}
+
+    def summary(self, counts: dict[str, int]) -> str:
+        """One line for people from the sum of all `measured` counters. Default: empty, nothing is printed."""
+        return ""
+
+    # Map -> reduce -> map: compare all rows.
+
+    def forecast(self, shards: Sequence[Path]) -> str:
+        """One line on the disk space that the comparison needs, printed before it begins. Default: empty."""
+        return ""
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the reduce phase needs to know of each row, in row order."""
+        raise NotImplementedError(f"{type(self).__name__}.sketch")
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """From all sketches (Arrow IPC files in shard order) to a decisions file; returns facts for the manifest."""
+        raise NotImplementedError(f"{type(self).__name__}.reduce")
 
     def bind(self, out: Path) -> Self:
         """The same stage with the decisions of `out` behind its `decide`."""
+        raise NotImplementedError(f"{type(self).__name__}.bind")
+
+    def unchanged(self, row_keys: Any) -> bool:
+        """Whether the rows with these keys (uint64, ascending) all stay as they are; their shard is then linked, not
+        written again. Asked of stages with `compares_rows` only. Default: no."""
+        return False
+
+    @property
+    def saves_index(self) -> bool:
+        """Whether the result holds an index that later runs compare with (`--against`). Default: no."""
+        return False
+
+    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
+        """Stores what later runs need to detect duplicates of kept rows; for stages with `saves_index`."""
+        raise NotImplementedError(f"{type(self).__name__}.index")
+
+    # All rows at once.
+
+    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
+        """Read all rows and write files into `folder`, which is new and empty; for stages with `work_unit = "all"`."""
+        raise NotImplementedError(f"{type(self).__name__}.make")
 
 
 def split(batch: pa.RecordBatch, decision: Decision, stage: str) -> tuple[pa.RecordBatch, pa.RecordBatch]:

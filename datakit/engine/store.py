@@ -213,32 +213,6 @@ class Split:
                 writer.abandon()
 
 
-def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard, one batch a row group.
-
-    Raises:
-        InputError: missing, or not a Parquet file.
-    """
-    try:
-        file = pq.ParquetFile(path, memory_map=True)
-    except (OSError, pa.ArrowInvalid) as e:
-        raise InputError(f"{path}: cannot read the shard ({e}); `datakit verify` names what is damaged") from None
-    with file:
-        if file.num_row_groups == 0:
-            yield _empty(file.schema_arrow, columns)
-        for group in range(file.num_row_groups):
-            try:
-                rows = file.read_row_group(group, columns=columns)
-            except (OSError, pa.ArrowException) as e:
-                raise InputError(f"{path}: row group {group} is damaged ({e}); `datakit verify` tells more") from None
-            yield from rows.combine_chunks().to_batches()
-
-
-def _empty(schema: pa.Schema, columns: list[str] | None) -> pa.RecordBatch:
-    fields = [schema.field(c) for c in columns or schema.names]
-    return pa.record_batch([pa.array([], f.type) for f in fields], schema=pa.schema(fields))
-
-
 def inspect(file: Path, shard: Shard) -> Iterator[str]:
     """What differs between a shard's values and its entry: rows, content (for `manifest.verify`)."""
     try:
