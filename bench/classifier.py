@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from datakit.execute.local import Local
 from datakit.filter import fasttext_model, models
-from datakit.filter.train_classifier import TrainConfig
+from datakit.filter.classifier import TrainConfig
 from datakit.manifest import load
 from datakit.progress import Quiet
 from datakit.run.classifier import Examples, train_classifier

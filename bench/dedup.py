@@ -24,8 +24,8 @@ import pyarrow.parquet as pq
 
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.minhash import shingle_sets, signatures
-from datakit.text.buffers import row_chunks, string_buffers
-from datakit.text.normalize import binary_digest, normalize
+from datakit.text.characters import row_chunks, string_buffers
+from datakit.text.normal_form import binary_digest, normalize
 from datakit.text.words import hash_words
 
 HERE = Path(__file__).resolve().parent

@@ -26,7 +26,7 @@ import pyarrow as pa
 from datakit.dedup._kernels_sets import shared_values
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
-from datakit.text.normalize import normalize
+from datakit.text.normal_form import normalize
 
 
 @dataclass(frozen=True)

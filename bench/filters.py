@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from datakit.config import build
 from datakit.filter.language import Language
-from datakit.filter.signals import Signals, measure
+from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
 
 RULES = {"quality": "gopher_quality", "repetition": "gopher_repetition", "c4": "c4", "fineweb": "fineweb"}
@@ -78,7 +78,7 @@ def ours(texts: pa.Array, symbol_words: str) -> tuple[dict[str, list[str | None]
     start = time.thread_time()
     both.decide(batch)
     seconds = time.thread_time() - start
-    return verdicts, seconds, measure(texts)
+    return verdicts, seconds, count_signals(texts)
 
 
 def theirs(python: Path, texts: pa.Array, same: list[str]) -> tuple[dict[str, list[str | None]], dict[str, float]]:

@@ -43,7 +43,7 @@ Function = Callable[..., Any]
 class Kernels:
     """The kernels of a module as attributes; the module itself is imported only where one must be compiled.
 
-    `_kernels = Kernels("datakit.text._kernels")`, then `_kernels.collapse_spaces(...)`.
+    `_kernels = Kernels("datakit.text._kernels_normal_form")`, then `_kernels.collapse_spaces(...)`.
     """
 
     def __init__(self, module: str) -> None:

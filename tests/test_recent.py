@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from datakit.errors import InputError
-from datakit.read.stage import IngestConfig, plan, read_unit, units
+from datakit.read.planning import plan, read_unit, units
+from datakit.read.stage import IngestConfig
 from datakit.recent import Recent
 from datakit.write import Split, read_shard
 

@@ -96,8 +96,7 @@ def theirs(tokenizer: PreTrainedTokenizerFast, messages: list[dict], tools: list
 
 
 def ours(tokenizer, messages: list[dict], tools: list | None) -> tuple[list, list]:
-    from datakit.pack.encode import labelled_ids
-    from datakit.pack.labels import label
+    from datakit.pack.labels import label, labelled_ids
 
     row = label(tokenizer, messages, tools)
     ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)

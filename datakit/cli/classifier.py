@@ -10,7 +10,7 @@ from datakit.cli.flags import Field
 from datakit.cli.stages import CONTEXT
 from datakit.config import build, options
 from datakit.execute.local import Local
-from datakit.filter.train_classifier import TrainConfig
+from datakit.filter.classifier import TrainConfig
 from datakit.manifest import data_dir, load
 from datakit.progress import for_terminal
 from datakit.run.job import Run

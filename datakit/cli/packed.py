@@ -12,7 +12,7 @@ from datakit.cli.stages import CONTEXT
 from datakit.errors import InputError, IntegrityError, UsageError
 
 if TYPE_CHECKING:
-    from datakit.pack.rows import Rows
+    from datakit.pack.inspect import PackedSet
     from datakit.report.origins import Origins
 
 Manifest = click.argument("manifest", type=click.Path(path_type=Path))
@@ -30,11 +30,10 @@ def _manifest(path: Path) -> Path:
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page instead.")
 def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, html: Path | None) -> None:
     """Show a packed row as text: what the model learns in green, each sequence with its source row, the padding."""
-    from datakit.pack.peek import peek as look_at
-    from datakit.pack.rows import open_all
+    from datakit.pack.inspect import open_all
+    from datakit.pack.inspect import peek as look_at
     from datakit.report.origins import Origins
-    from datakit.report.packed_page import page
-    from datakit.report.packed_row import lines
+    from datakit.report.peek import lines, page
 
     if row is not None and row_id is not None:
         raise UsageError("peek shows --row or --id, not both")
@@ -55,14 +54,14 @@ def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, 
         click.echo(f"wrote {html}")
 
 
-def _chosen(sets: "list[Rows]", name: str | None) -> "list[Rows]":
+def _chosen(sets: "list[PackedSet]", name: str | None) -> "list[PackedSet]":
     found = [s for s in sets if name in (None, s.name)]
     if not found:
         raise UsageError(f"no set is called {name!r}; there are {', '.join(s.name for s in sets)}")
     return found
 
 
-def _places(sets: "list[Rows]", origins: "Origins", row_id: str) -> "list[tuple[Rows, int]]":
+def _places(sets: "list[PackedSet]", origins: "Origins", row_id: str) -> "list[tuple[PackedSet, int]]":
     """The packed rows that hold tokens of a row."""
     if origins.path is None:
         raise InputError("the tokenize manifest behind this set is gone, and with it the rows' ids; use --row")
@@ -84,8 +83,7 @@ def _places(sets: "list[Rows]", origins: "Origins", row_id: str) -> "list[tuple[
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON, and nothing else.")
 def lint(manifest: Path, as_json: bool) -> None:
     """Count by source what is wrong, or may be, with a packed set's labels; fail on what is always wrong."""
-    from datakit.pack.lint import WRONG, lint_rows
-    from datakit.pack.rows import open_all
+    from datakit.pack.inspect import WRONG, lint_rows, open_all
     from datakit.report.findings import table
     from datakit.report.origins import Origins
 
@@ -110,13 +108,12 @@ def lint(manifest: Path, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(0), help="Only so many rows.")
 def unpack(manifest: Path, name: str | None, output: Path | None, limit: int | None) -> None:
     """Turn a packed set back into text: a JSON line a row, with the stretches that the model must produce."""
-    from datakit.pack.rows import open_all
-    from datakit.pack.unpack import Index, texts
+    from datakit.pack.inspect import TokenIndex, open_all, texts
     from datakit.report.origins import Origins
 
     path = _manifest(manifest)
     sets, tokenizer = open_all(path)
-    rows = _named(texts(Index(_chosen(sets, name)), tokenizer), Origins.of(path))
+    rows = _named(texts(TokenIndex(_chosen(sets, name)), tokenizer), Origins.of(path))
     lines = (json.dumps(row, ensure_ascii=False) for row in islice(rows, limit))
     if output is None:
         for line in lines:
@@ -148,13 +145,12 @@ def compare(path: Path) -> str | None:
         InputError: the tokens that went in are gone.
     """
     from datakit.manifest import load
-    from datakit.pack.rows import open_all
-    from datakit.pack.unpack import Index, prove
+    from datakit.pack.inspect import TokenIndex, open_all, prove
     from datakit.report.origins import Origins
 
     sets, _ = open_all(path)
     origins, ledger = Origins.of(path), load(path).ledger
     if origins.path is None or ledger.tokens is None:
         raise InputError(f"{path}: the tokenize manifest behind it, or a shard of that, is gone: nothing to compare")
-    problems = list(islice(prove(Index(sets), origins.batches(None), ledger.rows, ledger.tokens), 20))
+    problems = list(islice(prove(TokenIndex(sets), origins.batches(None), ledger.rows, ledger.tokens), 20))
     return "; ".join(problems) or None

@@ -74,7 +74,7 @@ def _signals(path: Path, manifest: Manifest, folder: Path) -> Any:
 
 def _rule_sets(manifest: Manifest, thresholds: tuple[str, ...], sets: tuple[str, ...]) -> list[tuple[str, Any]]:
     """The rule sets of the run, then others that are asked for, with the run's limits and `--set` values."""
-    from datakit.filter.rules import config_class
+    from datakit.filter.rule_set import config_class
     from datakit.filter.stage import FilterConfig
 
     values = dict(manifest.config) | {"rules": []}
@@ -93,7 +93,7 @@ def _rule_sets(manifest: Manifest, thresholds: tuple[str, ...], sets: tuple[str,
 
 
 def _was_measured(name: str, config: Any, measured: dict[str, Any], asked: bool) -> bool:
-    from datakit.filter.rules import counting, has
+    from datakit.filter.rule_set import counting, has
 
     if not has(name, "count") or measured.get(name) == json.loads(json.dumps(counting(name, config))):
         return True

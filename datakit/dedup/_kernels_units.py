@@ -1,13 +1,13 @@
 """Texts cut into lines, paragraphs or sentences: where each lies, its hash, and the text without some of them.
 
-Arrays only. Texts are (data uint8, offsets int64), as `text.buffers` gives them; `flags` is `units.flags()`. A unit
+Arrays only. Texts are (data uint8, offsets int64), as `string_buffers` gives them; `flags` is `units.flags()`. A unit
 begins and ends with something else than white space; all that is between two units is white space.
 """
 
 import numpy as np
 from numba import njit
 
-from datakit.text._kernels import decode
+from datakit.text._kernels_normal_form import decode
 
 # As units.py has them: what a unit is, what a character is, and the hash of what is not compared, which no other has.
 LINE, PARAGRAPH, SENTENCE = range(3)

@@ -15,7 +15,7 @@ from datakit.dedup.units import Unit, cut_units
 from datakit.errors import UsageError
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION, character_table
-from datakit.text.normalize import digest, normalize
+from datakit.text.normal_form import digest, normalize
 
 CUTS = "cuts"
 """The role of the tables that record what was cut."""
@@ -80,7 +80,7 @@ class Cutting:
             detail=found.column("detail"),
             columns=columns,
             drop_columns={"duplicate_of": found.column("duplicate_of")},
-            aside={CUTS: cuts} if cuts else {},
+            side_tables={CUTS: cuts} if cuts else {},
             notes={f"{self.unit}s_cut": cuts.num_rows if cuts else 0, "bytes_cut": bytes_cut},
             edited=edited,
         )

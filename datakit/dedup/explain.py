@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from datakit.dedup.star import to_thousandths
-from datakit.text.normalize import normalize
+from datakit.text.normal_form import normalize
 from datakit.text.words import split_words
 
 SIDES = ("prompt", "chosen", "rejected")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.native import Kernels
-from datakit.text.buffers import row_chunks, string_buffers
+from datakit.text.characters import row_chunks, string_buffers
 from datakit.text.words import hash_words_in
 
 _CHUNK_BYTES = 1 << 20  # of text: its words and shingles then stay in the second-level cache

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from datakit.dedup.units import Unit, Units, find_units, words_of
 from datakit.native import Kernels
-from datakit.text.buffers import row_chunks, string_buffers
-from datakit.text.normalize import compose
+from datakit.text.characters import row_chunks, string_buffers
+from datakit.text.normal_form import compose
 
 _kernels = Kernels("datakit.dedup._kernels_bloom")
 _CHUNK_BYTES = 1 << 20

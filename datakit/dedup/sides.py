@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.minhash import ShingleSets, shingle_sets
-from datakit.text.normalize import compose, hash_values, normalize
+from datakit.text.normal_form import compose, hash_values, normalize
 from datakit.text.view import sides
 
 _SIDE_SHIFT = np.uint64(62)  # the two highest bits of a hash are the number of its side

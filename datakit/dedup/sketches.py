@@ -18,7 +18,7 @@ from datakit.dedup.exact import first_of_equals
 from datakit.dedup.memory import Memory, in_range
 from datakit.dedup.minhash import band_hashes, signatures
 from datakit.dedup.sides import compared, sets_of, whole
-from datakit.text.normalize import binary_digest, stated_digest
+from datakit.text.normal_form import binary_digest, stated_digest
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 

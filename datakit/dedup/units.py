@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.native import Kernels
-from datakit.text.buffers import row_chunks, string_array, string_buffers
-from datakit.text.marks import BREAKS, QUOTES, TERMINALS
-from datakit.text.normalize import compose
+from datakit.text.characters import BREAKS, QUOTES, TERMINALS, row_chunks, string_array, string_buffers
+from datakit.text.normal_form import compose
 from datakit.text.words import hash_words_in
 
 Unit = Literal["line", "paragraph", "sentence"]

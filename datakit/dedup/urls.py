@@ -21,7 +21,7 @@ from datakit.dedup.rows import Rows, open_rows
 from datakit.dedup.url_form import page_form
 from datakit.errors import ConfigError
 from datakit.stage import Decision
-from datakit.text.normalize import binary_digest
+from datakit.text.normal_form import binary_digest
 
 _DIGEST_BYTES = 96  # a row takes while digests are sorted: the digest twice, its place, the order, ...
 

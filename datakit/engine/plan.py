@@ -10,7 +10,6 @@ from datakit.errors import UsageError
 from datakit.manifest import Manifest, load
 from datakit.recipe import STAGES, Recipe, StageName
 from datakit.run.job import Run, ancestors
-from datakit.stage import Stage
 
 STAGE_CLASSES = {
     "normalize": "datakit.filter.normalize:Normalize",
@@ -183,9 +182,9 @@ class Flow:
         return replace(stage, earlier=earlier(place, config, load(parent).kind)), [place]
 
 
-def _made(stage: str, config: Any) -> Stage:
+def _made(stage: str, config: Any) -> Any:
     module, name = STAGE_CLASSES[stage].split(":")
-    made: Stage = getattr(importlib.import_module(module), name)(config=config)
+    made: Any = getattr(importlib.import_module(module), name)(config=config)
     return made
 
 

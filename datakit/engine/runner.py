@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +20,11 @@ from datakit.recent import Recent
 from datakit.run.aside import Beside, earlier
 from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
 from datakit.run.work import Result, Work, crc32, insist
-from datakit.stage import ReduceStage, Stage, split
+from datakit.stage import Stage, split
 from datakit.write import Split, read_shard, settle, take_over
 
 
-def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), against: Sequence[Path] = ()) -> Path:
+def map_stage(run: Run, stage: Any, parent: Path, extra: Sequence[Path] = (), against: Sequence[Path] = ()) -> Path:
     """Run a map or map -> reduce -> map stage on the kept rows of a parent manifest; returns the stage's manifest.
 
     `extra` are manifests that the result depends on too (the tokenizer's), `against` those whose rows the rows are
@@ -49,8 +49,8 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), 
             if found := earlier(job.manifest, job.data, source.version, wants):
                 run.progress.line(f"{stage.name}: deciding from what {found[0].version} measured")
                 saved = found[1] / wants["role"]
-        if hasattr(stage, "reduce"):
-            stage, reduced, sketches = _reduce(run, work, cast(ReduceStage, stage), folder, shards)
+        if hasattr(stage, "reduce") and type(stage).reduce is not Stage.reduce:
+            stage, reduced, sketches = _reduce(run, work, stage, folder, shards)
             facts |= reduced
         index = _index(work, stage, sketches) if getattr(stage, "saves_index", False) else []
         results = work.phase(
@@ -67,26 +67,28 @@ def map_stage(run: Run, stage: Stage, parent: Path, extra: Sequence[Path] = (), 
         made += attach(job.data, getattr(stage, "files", dict)())
         facts |= getattr(stage, "facts", dict)()
         kind = getattr(stage, "output_kind", "")
+        kind = kind(source.kind) if callable(kind) else kind
         return job.close(work, ledger=ledger, shards=made, facts=facts, kind=kind, about=_measured(run, stage, results))
 
 
-def _measured(run: Run, stage: Stage, results: Sequence[Result]) -> dict[str, Any]:
+def _measured(run: Run, stage: Any, results: Sequence[Result]) -> dict[str, Any]:
     """How the work went, told and for the run file."""
     counts = sum((Counter(r["measured"]) for r in results if "measured" in r), Counter[str]())
     if not counts:
         return {}
-    run.progress.line(f"{stage.name}: {cast(Any, stage).told(counts)}")
+    line = (stage.summary if hasattr(stage, "summary") else stage.told)(counts)
+    run.progress.line(f"{stage.name}: {line}")
     return {"measured": dict(counts)}
 
 
 def _reduce(
-    run: Run, work: Work, stage: ReduceStage, folder: Path, shards: Sequence[Shard]
-) -> tuple[ReduceStage, dict[str, Any], list[Result]]:
+    run: Run, work: Work, stage: Any, folder: Path, shards: Sequence[Shard]
+) -> tuple[Any, dict[str, Any], list[Result]]:
     """(the stage with its decisions, facts about them, what the units of the sketch phase wrote)."""
     sketches = work.folder / "sketches"
     sketches.mkdir(exist_ok=True)
-    if hasattr(stage, "forecast"):
-        run.progress.line(f"{stage.name}: {stage.forecast([folder / s.path for s in shards])}")
+    if hasattr(stage, "forecast") and (line := stage.forecast([folder / s.path for s in shards])):
+        run.progress.line(f"{stage.name}: {line}")
     sketched = work.phase(
         "sketch",
         partial(sketch_unit, stage, folder, sketches, run.recent),
@@ -143,7 +145,7 @@ def index_unit(stage: Any, data: Path, index: int, sketches: Sequence[Any]) -> R
     return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes]]}
 
 
-def sketch_unit(stage: ReduceStage, folder: Path, sketches: Path, recent: Recent, index: int, path: str) -> Result:
+def sketch_unit(stage: Any, folder: Path, sketches: Path, recent: Recent, index: int, path: str) -> Result:
     """Sketch the rows of one shard into an Arrow IPC file."""
     stage.open()
     rows = size = 0
@@ -182,7 +184,7 @@ def split_unit(
             columns = getattr(stage, "kept_columns", lambda names: names)(kept.schema.names)
             out.write("kept", kept.select(columns))
             out.write("dropped", dropped)
-            for role, table in decision.aside.items():
+            for role, table in decision.side_tables.items():
                 out.write(role, table)
             count = count.plus(_count(batch, kept, dropped, decision.edited))
             notes.update(decision.notes)
@@ -209,10 +211,11 @@ def _stays(stage: Any, file: Path, source: Shard) -> bool:
     Raises:
         InputError: it is not what its manifest says.
     """
-    if not hasattr(stage, "leaves"):
+    unchanged = getattr(stage, "leaves", None) or (stage.unchanged if getattr(stage, "compares_rows", False) else None)
+    if unchanged is None:
         return False
     keys = [batch.column("row_key").to_numpy() for batch in read_shard(file, ["row_key"])]
-    if not stage.leaves(np.concatenate(keys)):
+    if not unchanged(np.concatenate(keys)):
         return False
     if sha256_file(file) != source.sha256:
         raise InputError(f"{file}: it is not as it was written; `datakit verify` tells more. Run its stage again")

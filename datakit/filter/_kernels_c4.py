@@ -9,10 +9,8 @@ a time: only the ends of words, brackets and characters beyond ASCII are looked 
 import numpy as np
 from numba import njit
 
-import datakit.filter._kernels_phrases as phrases
 from datakit.filter._kernels_bytes import below, first, load, same
-from datakit.filter._kernels_phrases import matches
-from datakit.text._kernels import decode
+from datakit.text._kernels_normal_form import decode
 
 COUNTS = (
     "c4_words",
@@ -54,12 +52,12 @@ def count(data, offsets, classes, kinds, min_words, max_chars, unfinished, javas
     """
     rows = offsets.size - 1
     out = np.zeros((len(COUNTS), rows), np.int64)
-    hits, hit_kinds = phrases.room(offsets)
+    hits, hit_kinds = _room(offsets)
     counts, nothing = np.empty(len(COUNTS), np.int64), np.empty(0, np.uint8)
     for row in range(rows):
         counts[:] = 0
         low, high = offsets[row], offsets[row + 1]
-        phrases.find(data, low, high, hits, hit_kinds)
+        _find_phrases(data, low, high, hits, hit_kinds)
         rules = (min_words, max_chars, unfinished, javascript, policy, False)
         _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, nothing, 0)
         out[:, row] = counts
@@ -74,14 +72,14 @@ def cut(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascr
     become new lines, and a blank line stays between lines that had one between them. Rows mostly in Thai and Lao lose
     nothing. Returns how many rows changed.
     """
-    hits, hit_kinds = phrases.room(offsets)
+    hits, hit_kinds = _room(offsets)
     counts = np.empty(len(COUNTS), np.int64)
     at, made = 0, 0
     out_offsets[0] = 0
     for row in range(offsets.size - 1):
         counts[:] = 0
         low, high = offsets[row], offsets[row + 1]
-        phrases.find(data, low, high, hits, hit_kinds)
+        _find_phrases(data, low, high, hits, hit_kinds)
         rules = (min_words, max_chars, unfinished, javascript, policy, True)
         end = _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, at)
         loses = counts[KEPT] < counts[LINES] or counts[CITATIONS] > 0
@@ -101,7 +99,7 @@ def _citation(data, at, high):
     if end < high and data[end] == 93:
         return end + 1 - at
     for phrase in (_EDIT, _CITATION_NEEDED):
-        if matches(data, at, at, high, phrase):
+        if _matches(data, at, at, high, phrase):
             return phrase.size
     return 0
 
@@ -181,9 +179,9 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
             sentences += said
             lorem, javascript, policy = 0, 0, 0
             while hits[hit] < at:
-                lorem += hit_kinds[hit] == phrases.LOREM
-                javascript += hit_kinds[hit] == phrases.JAVASCRIPT
-                policy += hit_kinds[hit] == phrases.POLICY
+                lorem += hit_kinds[hit] == SAYS_LOREM
+                javascript += hit_kinds[hit] == SAYS_JAVASCRIPT
+                policy += hit_kinds[hit] == SAYS_POLICY
                 hit += 1
             counts[LOREM] += lorem
             counts[CURLY] += curly
@@ -294,3 +292,100 @@ def _copy(data, line, end, citations, blank, begun, out, at):
             at += 1
             place += 1
     return at
+
+
+SAYS_JAVASCRIPT, SAYS_POLICY, SAYS_LOREM = 1, 2, 3  # kinds of phrases; 0 is none
+
+_JAVASCRIPT = np.frombuffer(b"javascript", np.uint8)
+_LOREM = np.frombuffer(b"lorem ipsum", np.uint8)
+_TERMS = np.frombuffer(b"terms of use", np.uint8)
+_PRIVACY = np.frombuffer(b"privacy policy", np.uint8)
+_COOKIE_POLICY = np.frombuffer(b"cookie policy", np.uint8)
+_USES_COOKIES = np.frombuffer(b"uses cookies", np.uint8)
+_USE_COOKIES = np.frombuffer(b"use cookies", np.uint8)
+_USE_OF_COOKIES = np.frombuffer(b"use of cookies", np.uint8)
+
+_BLOCK = 64  # bytes looked at together: LLVM makes vectors of them
+
+
+@njit(nogil=True, cache=True)
+def _room(offsets):
+    """Room for the phrases of the longest row: each takes more than four bytes of its own."""
+    longest = 0
+    for row in range(offsets.size - 1):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    return np.empty(longest // 4 + 2, np.int64), np.empty(longest // 4 + 2, np.uint8)
+
+
+@njit(nogil=True, cache=True)
+def _matches(data, at, low, high, phrase):
+    """Whether the bytes from `at` are the phrase, whatever the case of ASCII letters."""
+    if at < low or at + phrase.size > high:
+        return False
+    for i in range(phrase.size):
+        byte = data[at + i]
+        if (byte | 32 if 65 <= byte <= 90 else byte) != phrase[i]:
+            return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _find_phrases(data, low, high, hits, hit_kinds):
+    """Where javascript, lorem ipsum and the phrases of policies are: places in order, then one behind the row."""
+    found, at = 0, low
+    while at < high:
+        end = min(at + _BLOCK, high)
+        if at + _BLOCK + 2 > high or _has_rare(data[at : at + _BLOCK + 2]):
+            for place in range(at, end):
+                kind = _phrase(data, place, low, high) if _is_rare(data, place, high) else 0
+                if kind:
+                    hits[found], hit_kinds[found] = place, kind
+                    found += 1
+        at = end
+    hits[found] = high
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _rare(one, two, three):
+    """Whether lower-case bytes are three that every phrase has somewhere and hardly another text: "jav", "m i" of lorem
+    ipsum, "f u" of terms of use, "y p" of privacy policy, "oki" of cookies."""
+    return (
+        ((one == 106) & (two == 97) & (three == 118))
+        | ((one == 109) & (two == 32) & (three == 105))
+        | ((one == 102) & (two == 32) & (three == 117))
+        | ((one == 121) & (two == 32) & (three == 112))
+        | ((one == 111) & (two == 107) & (three == 105))
+    )
+
+
+@njit(nogil=True, cache=True)
+def _has_rare(block):
+    """Whether three rare bytes begin in a block, which has two more bytes behind it; without branches."""
+    found = False
+    for k in range(_BLOCK):
+        found |= _rare(block[k] | 32, block[k + 1] | 32, block[k + 2] | 32)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _is_rare(data, at, high):
+    return at + 2 < high and _rare(data[at] | 32, data[at + 1] | 32, data[at + 2] | 32)
+
+
+@njit(nogil=True, cache=True)
+def _phrase(data, at, low, high):
+    """The kind of the phrase whose three rare bytes begin at `at`; 0 for none."""
+    if _matches(data, at, low, high, _JAVASCRIPT):
+        return SAYS_JAVASCRIPT
+    if _matches(data, at - 4, low, high, _LOREM):
+        return SAYS_LOREM
+    if (
+        _matches(data, at - 7, low, high, _TERMS)
+        or _matches(data, at - 6, low, high, _PRIVACY)
+        or _matches(data, at - 2, low, high, _COOKIE_POLICY)
+        or _matches(data, at - 7, low, high, _USES_COOKIES)
+        or _matches(data, at - 6, low, high, _USE_COOKIES)
+        or _matches(data, at - 9, low, high, _USE_OF_COOKIES)
+    ):
+        return SAYS_POLICY
+    return 0

@@ -1,4 +1,19 @@
-"""The names of what the signal pass counts, their places, and the flags of characters. Constants only."""
+"""The signal pass: everything that the rule sets measure, in one call per batch, straight from the Arrow buffer.
+
+Legend: N rows of the batch, S signals, W words of a row. Text is UTF-8 as Arrow guarantees it (always valid).
+Per row the pass costs two scans of the bytes and one hash-table insertion per word; longer n-grams are looked at only
+where both shorter ones inside them repeat, which ordinary text rarely has.
+
+First come the words of a row and what is counted of them, then its lines and paragraphs.
+"""
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
+import numpy as np
+from numba import njit
+
+from datakit.filter._kernels_bytes import HIGH, before, below, decode, digits, first, hashed, head, letters, load, mixed
+from datakit.filter._kernels_repeats import duplicates, ngrams, number, table_size
 
 SIGNALS = (
     "chars",  # code points of the row, white space included
@@ -77,3 +92,303 @@ KANA_HAN_EXTRA = 2
 # n-grams of single characters repeat in any text.
 KANA_HAN_STEP, OTHER_STEP = 2, 4
 FIRST_KANA_HAN = 0x2E80  # the other scripts without spaces come before
+
+_ONE, _ALL, _CASE = np.uint64(1), np.uint64(2**64 - 1), np.uint64(0x2020202020202020)
+
+# Gopher's eight English words in a table of sixteen, each as a number whose lowest byte is its first letter: the
+# multiplier was searched so that no two share a slot.
+_SPREAD, _SPREAD_SHIFT = np.uint64(0xA648A7DD06839EB9), np.uint64(60)
+_ENGLISH = np.zeros(16, np.uint64)
+for _word in (b"the", b"be", b"to", b"of", b"and", b"that", b"have", b"with"):
+    _packed = int.from_bytes(_word, "little")
+    _ENGLISH[_packed * int(_SPREAD) % 2**64 >> 60] = _packed
+
+
+@njit(nogil=True, cache=True)
+def scan_words(data, low, high, classes, keys, sizes, starts, signals):
+    """Find the words of one row and count them.
+
+    Words are white-space tokens; in a token with characters of a script without spaces each of those is a word, and
+    so are the runs between them that hold a letter or digit (a lone comma between two of them belongs to neither).
+    Fills keys (hash), sizes (code points) and starts (place in the row with every gap as one space) of each word.
+    Counts live in local variables until the end: a store to `signals` for each word would cost a third of the speed.
+    """
+    found, place, chars, dots = 0, 0, 0, 0
+    hashes, ellipses, alone, kana_han, alpha, foreign = 0, 0, 0, 0, 0, 0
+    word_chars, mark_chars, symbols, symbol_chars, longest, stop_words = 0, 0, 0, 0, 0, 0
+    marks, flags, rest, begin = 0, 0, 0, low  # rest: bytes of the token that are not the first of their character
+    letter, digit = np.uint64(0), np.uint64(0)
+    punctuated = False
+    broken = False  # the token has already given words of one character
+    at = low
+    while at <= high:
+        start = at
+        while at + 8 <= high:  # most of most words: letters and digits
+            eight = load(data, at)
+            is_letter, is_digit = letters(eight), digits(eight)
+            other = ~(is_letter | is_digit) & HIGH
+            if other:
+                inside = (other & (~other + _ONE)) - _ONE
+                letter |= is_letter & inside
+                digit |= is_digit & inside
+                at += first(other)
+                break
+            letter |= is_letter
+            digit |= is_digit
+            at += 8
+        if at + 8 > high:  # what no eight bytes are left for
+            while at < high and data[np.uintp(at)] < 0x80 and classes[data[np.uintp(at)]] & (LETTER | NUMBER):
+                flags |= classes[data[np.uintp(at)]]
+                at += 1
+        if at > start:
+            dots = 0
+        byte = data[np.uintp(at)] if at < high else 32
+        if 32 < byte < 0x80:
+            dots = dots + 1 if byte == 46 else 0
+            if dots == 3:
+                dots = 0
+                ellipses += 1
+            hashes += byte == 35
+            punctuated = True
+            at += 1
+            continue
+        code, width = (32, 1) if byte == 32 else decode(data, at)
+        kind = classes[code]
+        if kind & (SPACE | SPACELESS):
+            broken |= (kind & SPACELESS) != 0
+            size = at - begin - rest
+            chars += size
+            flags |= (LETTER if letter else 0) | (NUMBER if digit else 0)
+            if size > 0 and (not broken or flags & (LETTER | MARK | NUMBER)):
+                word = head(data, begin, at)
+                keys[np.uintp(found)] = (
+                    hashed(data, begin, at) if at - begin > 8 else mixed(word) + np.uint64(at - begin)
+                )
+                sizes[np.uintp(found)], starts[np.uintp(found)] = size, place
+                found += 1
+                place += size
+                word_chars += size
+                mark_chars += marks
+                longest = max(longest, size)
+                if flags & LETTER:
+                    alpha += 1
+                    if flags & FOREIGN_LETTER:
+                        foreign += 1
+                    elif not punctuated:
+                        stop_words |= _stop_word(word, size)
+                    elif size <= MAX_STOP_WORD_CHARS:
+                        stop_words |= _quoted_stop_word(data, begin, at)
+                elif not flags & (MARK | NUMBER):
+                    symbols += 1
+                    symbol_chars += size
+            chars += at < high
+            dots = 0
+            if kind & SPACELESS:
+                keys[found], sizes[found], starts[found] = hashed(data, at, at + width), 1, place
+                found += 1
+                place += 1
+                alone += 1
+                kana_han += code >= FIRST_KANA_HAN
+                alpha += (kind & (LETTER | MARK)) != 0
+                foreign += (kind & (LETTER | MARK)) != 0
+            else:
+                broken = False
+                if found > 0 and starts[np.uintp(found - 1)] + sizes[np.uintp(found - 1)] == place:
+                    place += 1
+            marks, flags, rest, begin, punctuated = 0, 0, 0, at + width, False
+            letter, digit = np.uint64(0), np.uint64(0)
+        else:
+            dots = 0
+            ellipses += code == 0x2026
+            punctuated = True
+            rest += width - 1
+            marks += (kind & MARK) != 0
+            flags |= kind
+            if kind & LETTER:
+                flags |= FOREIGN_LETTER
+        at += width
+    signals[CHARS], signals[WORDS], signals[SPACELESS_WORDS], signals[KANA_HAN_WORDS] = chars, found, alone, kana_han
+    signals[WORD_CHARS], signals[SPACED_CHARS] = word_chars + alone, word_chars - mark_chars
+    signals[SYMBOL_WORDS], signals[SYMBOL_CHARS], signals[HASHES], signals[ELLIPSES] = (
+        symbols,
+        symbol_chars,
+        hashes,
+        ellipses,
+    )
+    signals[ALPHA_WORDS], signals[FOREIGN_WORDS], signals[STOP_WORDS] = alpha, foreign, _bits(stop_words)
+    signals[MAX_WORD_CHARS] = max(longest, min(alone, 1))
+    signals[NGRAM_STEP] = 1
+    if 2 * alone > found:
+        signals[NGRAM_STEP] = KANA_HAN_STEP if 2 * kana_han > alone else OTHER_STEP
+
+
+@njit(nogil=True, cache=True)
+def _stop_word(word, size):
+    """The bit of the stop word that the `size` lowest bytes of `word` are, whatever their case; 0 for none."""
+    word = (word | _CASE) & _ALL >> np.uint64(64 - 8 * min(size, 8))
+    slot = word * _SPREAD >> _SPREAD_SHIFT
+    return np.int64(_ENGLISH[slot] == word) << np.int64(slot)
+
+
+@njit(nogil=True, cache=True)
+def _quoted_stop_word(data, begin, end):
+    """The same of a word with punctuation around it."""
+    while begin < end and not _ascii_alphanumeric(data[begin]):
+        begin += 1
+    while begin < end and not _ascii_alphanumeric(data[end - 1]):
+        end -= 1
+    return _stop_word(head(data, begin, end), end - begin) if begin < end else 0
+
+
+@njit(nogil=True, cache=True, inline="always")
+def _ascii_alphanumeric(byte):
+    return 48 <= byte <= 57 or 97 <= (byte | 32) <= 122
+
+
+@njit(nogil=True, cache=True)
+def _bits(mask):
+    count = 0
+    while mask:
+        mask &= mask - 1
+        count += 1
+    return count
+
+
+_SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
+
+
+@njit(nogil=True, cache=True)
+def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals):
+    """Find the lines and paragraphs of one row and count them; blank lines only separate paragraphs.
+
+    Fills keys (hash) and sizes (code points) of the lines and of the paragraphs. White space at a line's end belongs to
+    neither; indentation does.
+    """
+    line, place = low, 0  # where the line begins: its byte, its code point
+    paragraph_key, paragraph_start, paragraph_end = _SEED, -1, 0
+    while line <= high:
+        stop, width, rest, extra = _line(data, line, high, classes)
+        signals[LINE_BREAKS] += stop < high
+        signals[ALL_LINES] += stop < high or stop > line
+        end, trimmed = _solid_end(data, line, stop, classes)
+        size = stop - line - rest
+        if end > line:
+            count, key = signals[LINES], hashed(data, line, end)
+            keys[count], sizes[count] = key, size - trimmed
+            _count_line(data, line, end, stop, classes, size - trimmed, extra, signals)
+            if paragraph_start < 0:
+                paragraph_key, paragraph_start = _SEED, place
+            paragraph_key, paragraph_end = (paragraph_key ^ key) * _PRIME, place + size - trimmed
+        if paragraph_start >= 0 and (end == line or stop == high):
+            paragraph = signals[PARAGRAPHS]
+            paragraph_keys[paragraph] = paragraph_key ^ paragraph_key >> np.uint64(32)
+            paragraph_sizes[paragraph] = paragraph_end - paragraph_start
+            signals[PARAGRAPHS] += 1
+            paragraph_start = -1
+        line, place = stop + width, place + size + 1
+
+
+@njit(nogil=True, cache=True)
+def _line(data, at, high, classes):
+    """(where the line's break is, its bytes, bytes of the line that are not the first of their character, what
+    characters of Han and kana count more than one). "\\r\\n" breaks at "\\n"."""
+    rest, extra = 0, 0
+    while at < high:
+        while at + 8 <= high:
+            found = below(load(data, at), 32)
+            if found:
+                at += first(found)
+                break
+            at += 8
+        if at == high:
+            break
+        code, width = decode(data, at)
+        kind = classes[code]
+        if kind & BREAK and not (code == 13 and at + 1 < high and data[at + 1] == 10):
+            return at, width, rest, extra
+        rest += width - 1
+        if kind & SPACELESS and code >= FIRST_KANA_HAN:
+            extra += KANA_HAN_EXTRA
+        at += width
+    return high, 1, rest, extra
+
+
+@njit(nogil=True, cache=True)
+def _solid_end(data, line, end, classes):
+    """(where the last character ends that is no white space, how many of it come behind); `line` if there is none."""
+    trimmed = 0
+    while end > line:
+        begin = before(data, end, line)
+        code, _ = decode(data, begin)
+        if not classes[code] & SPACE:
+            break
+        end = begin
+        trimmed += 1
+    return end, trimmed
+
+
+@njit(nogil=True, cache=True)
+def _count_line(data, line, end, stop, classes, size, extra, signals):
+    """Add a line to the row's signals: the solid part of it is data[line:end], its break comes at `stop`."""
+    signals[LINES] += 1
+    signals[LINE_CHARS] += size
+    signals[SHORT_LINES] += size + extra <= SHORT_LINE_CHARS
+    last, _ = decode(data, before(data, end, line))
+    dots = end - line >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46
+    signals[ELLIPSIS_LINES] += last == 0x2026 or dots
+    signals[TERMINAL_LINES] += (classes[last] & TERMINAL) != 0
+    code, width = decode(data, line)
+    while classes[code] & SPACE:
+        line += width
+        code, width = decode(data, line)
+    behind = line + width
+    second = 32 if behind == stop or (data[behind] == 13 and behind + 1 == stop) else np.int64(data[behind])
+    dash = (code == 45 or code == 42) and (second == 32 or second == 9)
+    # • ‣ ◦ ● ▪
+    signals[BULLET_LINES] += (
+        dash or code == 0x2022 or code == 0x2023 or code == 0x25E6 or code == 0x25CF or code == 0x25AA
+    )
+
+
+@njit(nogil=True, cache=True)
+def measure(data, offsets, classes):
+    """All signals of a batch.
+
+    data uint8[bytes], offsets int64[N+1] into it, classes uint8[0x110000] -> int64[S, N], in the order of SIGNALS.
+    """
+    rows = offsets.size - 1
+    out = np.zeros((len(SIGNALS), rows), np.int64)
+    longest = 0
+    for row in range(rows):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    # A word takes two bytes at least: its own and the space, or three for a character of a script without spaces.
+    room = longest // 2 + 2
+    keys, sizes, starts = np.empty(room, np.uint64), np.empty(room, np.int32), np.empty(room, np.int32)
+    words, places, numbers = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
+    counts, firsts = np.empty(room, np.int32), np.empty(room, np.int32)
+    paragraph_keys, paragraph_sizes = np.empty(room, np.uint64), np.empty(room, np.int32)
+    table = np.empty(128, np.uint64)
+    signals = np.empty(len(SIGNALS), np.int64)
+    for row in range(rows):
+        signals[:] = 0
+        low, high = offsets[row], offsets[row + 1]
+        scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals)
+        lines, paragraphs = signals[LINES], signals[PARAGRAPHS]
+        table = _at_least(2 * table_size(lines), table)
+        if lines > 1:
+            number(keys, lines, table, numbers, counts, firsts)
+            duplicates(sizes, lines, numbers, counts, firsts, signals[DUP_LINES:])
+        if paragraphs > 1:
+            number(paragraph_keys, paragraphs, table, numbers, counts, firsts)
+            duplicates(paragraph_sizes, paragraphs, numbers, counts, firsts, signals[DUP_PARAGRAPHS:])
+        scan_words(data, low, high, classes, keys, sizes, starts, signals)
+        total, step, chars, repeats = signals[WORDS], signals[NGRAM_STEP], signals[CHARS], signals[TOP_NGRAM:]
+        table = _at_least(2 * table_size(total), table)
+        ngrams(keys, total, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, repeats)
+        out[:, row] = signals
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _at_least(size, table):
+    return table if table.size >= size else np.empty(size, np.uint64)

@@ -32,10 +32,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.chars import BREAK, SPACE, classes
-from datakit.filter.rules import Measure, Rows, check_ratios
-from datakit.filter.signals import Signals
-from datakit.text.buffers import string_array, string_buffers
+from datakit.filter.rule_set import BREAK, SPACE, Measure, Rows, Signals, check_ratios, classes
+from datakit.text.characters import string_array, string_buffers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,21 +10,49 @@ row is looked at, prompts, answers and reasoning, whatever part of it the other 
 an n-gram in common is listed in the table `matches/` beside the rows: item, part, row, overlap.
 """
 
+import functools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from datakit.config import option
-from datakit.errors import ConfigError
-from datakit.filter import evaluation
-from datakit.filter.rules import Measure, Rows, check_ratios
-from datakit.filter.signals import Signals
+from datakit.config import option, sha256_file
+from datakit.errors import ConfigError, InputError
+from datakit.filter.rule_set import Measure, Rows, Signals, check_ratios
 from datakit.text.words import hash_words
+
+PROMPTS = ("question", "prompt", "instruction", "problem", "query", "input", "text", "goal", "ctx", "sentence")
+ANSWERS = ("answer", "output", "completion", "response", "solution", "target", "canonical_solution")
+"""Where an item's prompt and answer stand: all of these that hold text, joined in this order."""
+
+PARTS = ("prompt", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The n-grams of the items of some files. A part is the prompt or the answer of one item."""
+
+    slots: NDArray[np.uint64]
+    numbers: NDArray[np.int32]
+    """The table of n-gram hashes that `_kernels_lookup.find` takes."""
+    lengths: NDArray[np.int64]
+    """Words of an n-gram: the sizes there are."""
+    gram_parts: NDArray[np.int64]
+    """The parts that hold n-gram i: `gram_parts[gram_starts[i]:gram_starts[i + 1]]`."""
+    gram_starts: NDArray[np.int64]
+    grams: NDArray[np.int64]
+    """By part: how many different n-grams it has; 0 for one with too few words."""
+    sizes: NDArray[np.int64]
+    """By part: the words of its n-grams."""
+    items: tuple[str, ...]
+    """By item: `<file name>:<record>`, records counted from 0. Item i has the parts 2i (prompt) and 2i + 1 (answer)."""
+
 
 SEES = "all"
 COUNTING = ("ngram_words", "short_ngram_words")
@@ -53,7 +81,7 @@ def resources(config: Config) -> dict[str, Any]:
     """The evaluation files, by name and SHA-256."""
     if not config.eval:
         raise ConfigError("the rule set contamination is on, but contamination.eval names no evaluation files")
-    return {"evaluation": evaluation.digests(config.eval)}
+    return {"evaluation": digests(config.eval)}
 
 
 def prepare(config: Config) -> None:
@@ -65,7 +93,7 @@ def count(texts: pa.Array, config: Config) -> Signals:
     """The largest overlap of each row with any prompt and with any answer, in thousandths, and the items' numbers."""
     found = _overlaps(texts, config)
     counts: dict[str, NDArray[np.int64]] = {}
-    for which, part in enumerate(evaluation.PARTS):
+    for which, part in enumerate(PARTS):
         of = found.part % 2 == which
         best, item = np.zeros(len(texts), np.int64), np.full(len(texts), -1, np.int64)
         order = np.lexsort((-found.part[of], found.share[of]))  # the best is written last, the first item of equals
@@ -80,7 +108,7 @@ def measure(rows: Rows, config: Config) -> Iterator[Measure]:
     counts = rows.counted("contamination")
     cut = config.action == "cut" and "text" in rows.batch.schema.names
     applies = np.zeros(rows.batch.num_rows, np.bool_) if cut else None
-    for part in evaluation.PARTS:
+    for part in PARTS:
         yield Measure(f"max_{part}_overlap_ratio", counts[f"contamination_{part}_overlap"] / 1000, applies)
 
 
@@ -110,7 +138,7 @@ def report(rows: Rows, texts: pa.Array, config: Config) -> dict[str, pa.RecordBa
     }
     columns |= {
         "item": pa.array([items[p // 2] for p in found.part.tolist()], pa.string()),
-        "part": pa.array([evaluation.PARTS[p % 2] for p in found.part.tolist()], pa.string()),
+        "part": pa.array([PARTS[p % 2] for p in found.part.tolist()], pa.string()),
         "overlap": pa.array(np.round(found.share / 1000, 3), pa.float64()),
     }
     return {"matches": pa.record_batch(columns)}
@@ -125,16 +153,16 @@ class _Overlaps:
     share: NDArray[np.int64]
 
 
-def _index(config: Config) -> evaluation.Index:
-    return evaluation.index(config.eval, config.ngram_words, config.short_ngram_words)
+def _index(config: Config) -> Index:
+    return index(config.eval, config.ngram_words, config.short_ngram_words)
 
 
 def _overlaps(texts: pa.Array, config: Config) -> _Overlaps:
-    from datakit.filter import _kernels_contamination
+    from datakit.filter import _kernels_lookup
 
     known = _index(config)
     words, starts = hash_words(texts)
-    rows, keys, _ = _kernels_contamination.find(words, starts, known.lengths, known.slots, known.numbers)
+    rows, keys, _ = _kernels_lookup.find(words, starts, known.lengths, known.slots, known.numbers)
     row, key = np.divmod(np.unique(rows * len(known.gram_starts) + keys), len(known.gram_starts))
     parts = np.diff(known.gram_starts)[key]
     held = known.gram_parts[
@@ -145,17 +173,93 @@ def _overlaps(texts: pa.Array, config: Config) -> _Overlaps:
     return _Overlaps(row, part, np.maximum(1, np.round(1000 * count / known.grams[part]).astype(np.int64)))
 
 
-def _without(text: str, parts: set[int], known: evaluation.Index) -> str:
+def _without(text: str, parts: set[int], known: Index) -> str:
     """The text without the lines that hold a word of an n-gram of these parts."""
-    from datakit.filter import _kernels_contamination
+    from datakit.filter import _kernels_lookup
 
     lines = text.splitlines(keepends=True)
     words, starts = hash_words(pa.array(lines, pa.string()))
     whole = np.array([0, len(words)], np.int64)
-    _, keys, places = _kernels_contamination.find(words, whole, known.lengths, known.slots, known.numbers)
+    _, keys, places = _kernels_lookup.find(words, whole, known.lengths, known.slots, known.numbers)
     held = np.zeros(len(words) + 1, np.int64)
     for key, place in zip(keys.tolist(), places.tolist(), strict=True):
         of = parts.intersection(known.gram_parts[known.gram_starts[key] : known.gram_starts[key + 1]].tolist())
         if of:
             held[place : place + int(known.sizes[next(iter(of))])] = 1
     return "".join(line for line, (a, b) in zip(lines, pairwise(starts), strict=True) if not held[a:b].any())
+
+
+@functools.lru_cache(maxsize=4)
+def index(files: tuple[str, ...], words: int, short_words: int) -> Index:
+    """The index of evaluation files: n-grams of `words` words, of `short_words` in parts with fewer words.
+
+    Raises:
+        InputError: a file that cannot be read, or holds no item with text.
+    """
+    from datakit.filter import _kernels_lookup
+
+    names, texts = [], []
+    for file in files:
+        items = list(_items(Path(file)))
+        names += [f"{Path(file).name}:{record}" for record, _, _ in items]
+        texts += [text for _, *parts in items for text in parts]
+    hashes, starts = hash_words(pa.array(texts, pa.string()))
+    counts = np.diff(starts)
+    sizes = np.where(counts >= words, words, short_words)
+    grams = [
+        np.unique(_kernels_lookup.rolling(hashes[begin:end], size))
+        for (begin, end), size in zip(pairwise(starts.tolist()), sizes.tolist(), strict=True)
+    ]
+    held = np.array([len(g) for g in grams], np.int64)
+    part = np.repeat(np.arange(len(grams)), held)
+    keys, inverse = np.unique(np.concatenate([*grams, np.empty(0, np.uint64)]), return_inverse=True)
+    slots, numbers = _kernels_lookup.table_of(keys)
+    gram_starts = np.searchsorted(np.sort(inverse), np.arange(len(keys) + 1))
+    lengths = np.unique(sizes[held > 0]).astype(np.int64)
+    return Index(
+        slots, numbers, lengths, part[np.argsort(inverse, kind="stable")], gram_starts, held, sizes, tuple(names)
+    )
+
+
+def digests(files: tuple[str, ...]) -> dict[str, str]:
+    """SHA-256 of each file, by its name.
+
+    Raises:
+        InputError: a file that is not there, or two of one name.
+    """
+    found: dict[str, str] = {}
+    for file in files:
+        path = Path(file)
+        if not path.is_file():
+            raise InputError(f"{file}: the evaluation file is not there; contamination.eval names files")
+        if path.name in found:
+            raise InputError(f"{file}: two evaluation files are named {path.name}; results could not tell them apart")
+        found[path.name] = sha256_file(path)
+    return found
+
+
+def _items(path: Path) -> Iterator[tuple[int, str, str]]:
+    """(record, prompt, answer) of each item of a JSONL file or JSON array, compressed or not."""
+    try:
+        with pa.input_stream(str(path)) as stream:
+            raw = stream.read()
+        records = (
+            json.loads(raw) if raw.lstrip()[:1] == b"[" else [json.loads(s) for s in raw.splitlines() if s.strip()]
+        )
+    except (OSError, ValueError) as e:
+        raise InputError(f"{path}: cannot be read as JSON lines or a JSON array of evaluation items: {e}") from None
+    found = 0
+    for record, item in enumerate(records):
+        prompt, answer = _part(item, PROMPTS), _part(item, ANSWERS)
+        if prompt or answer:
+            found += 1
+            yield record, prompt, answer
+    if not found:
+        raise InputError(
+            f"{path}: no record has text in a field that evaluation items have: {', '.join(PROMPTS + ANSWERS)}"
+        )
+
+
+def _part(item: Any, names: tuple[str, ...]) -> str:
+    values = [item.get(name) for name in names] if isinstance(item, dict) else [item] if names is PROMPTS else []
+    return "\n".join(v for v in values if isinstance(v, str) and v.strip())

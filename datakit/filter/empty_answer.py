@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rules import Measure, Rows, check_ratios
+from datakit.filter.rule_set import Measure, Rows, check_ratios
 
 _UNLIMITED = np.iinfo(np.int64).max
 

@@ -14,18 +14,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from datakit.errors import ModelError
-from datakit.filter import _kernels_fasttext as hidden
-from datakit.filter import _kernels_fasttext_output as output
-from datakit.filter import _kernels_fasttext_words as reading
+from datakit.filter import _kernels_fasttext as kernels
 from datakit.filter._kernels_fasttext import Arrays
-from datakit.text.buffers import string_buffers
+from datakit.text.characters import string_buffers
 
 LABEL: Final = "__label__"
 """What fastText writes before a label, to tell it from the words of a line."""
 
 _MAGIC: Final = 793712314
 _SUPERVISED: Final = 3
-_LOSSES: Final = {1: output.HIERARCHICAL, 2: output.ONE_VS_ALL, 3: output.SOFTMAX, 4: output.ONE_VS_ALL}
+_LOSSES: Final = {1: kernels.HIERARCHICAL, 2: kernels.ONE_VS_ALL, 3: kernels.SOFTMAX, 4: kernels.ONE_VS_ALL}
 """By number in the file: hs, ns (which predicts as one-vs-all does), softmax, ova."""
 
 _CENTROIDS: Final = 256
@@ -68,12 +66,12 @@ class FastTextModel:
         means_ND, counts = self._means(texts, sample_bytes)
         m = self.arrays
         if allowed is None:
-            output.best(
+            kernels.best(
                 m.loss, m.output_DL, m.output_norms, m.left, m.right, m.sigmoid, means_ND, counts, best, scores
             )  # fmt: skip
         else:
             some = np.flatnonzero(allowed)
-            output.best_among(
+            kernels.best_among(
                 m.loss, m.output_DL, m.output_norms, m.left, m.parent, m.sigmoid, means_ND, counts, some, best, scores
             )  # fmt: skip
         indices = pa.array(best, mask=best < 0)
@@ -94,7 +92,7 @@ class FastTextModel:
         data, offsets = string_buffers(texts)
         means_ND = np.empty((len(texts), self.arrays.output_DL.shape[0]), np.float32)
         counts = np.empty(len(texts), np.int64)
-        hidden.means(self.arrays, self._magic, data, offsets, sample_bytes, means_ND, counts)
+        kernels.means(self.arrays, self._magic, data, offsets, sample_bytes, means_ND, counts)
         return means_ND, counts
 
     @property
@@ -233,7 +231,7 @@ def _dictionary(file: _Cursor) -> _Dictionary:
         raise ValueError(f"a dictionary of {size} entries, {num_words} words and {num_labels} labels")
     if size > len(file.data):
         raise ValueError(f"{len(file.data)} bytes, which cannot hold a dictionary of {size} entries")
-    begins, sizes, counts, kinds, end = reading.parse_entries(file.data, file.at, size)
+    begins, sizes, counts, kinds, end = kernels.parse_entries(file.data, file.at, size)
     if end < 0 or not (kinds[:num_words] == 0).all() or not (kinds[num_words:] == 1).all():
         raise ValueError("a dictionary that ends too early, or has words after labels")
     file.at = int(end)
@@ -305,7 +303,7 @@ def _check(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _M
 
 def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> Arrays:
     table = np.full(1 << (2 * len(words.offsets)).bit_length(), -1, np.int32)
-    reading.build_table(words.blob, words.offsets, table)
+    kernels.build_table(words.blob, words.offsets, table)
     kept, seen = _kept(settings, words.pruned)
     decode = len(input_.norms) * settings.dim * 4 <= _MAX_DECODED_BYTES
     rows = input_.decoded() * input_.norms[:, None] if decode and len(input_.codes) else input_.rows
@@ -314,7 +312,7 @@ def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _
         blob=words.blob,
         word_offsets=words.offsets,
         table=table,
-        marks=reading.possible_separators(),
+        marks=kernels.possible_separators(),
         num_words=words.num_words,
         min_chars=settings.minn,
         max_chars=max(settings.maxn, 0) if words.pruned is None or len(words.pruned) else 0,

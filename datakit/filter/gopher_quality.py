@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 from datakit.config import option
 from datakit.errors import ConfigError
 from datakit.filter import stop_words
-from datakit.filter.rules import Measure, Rows, check_ratios, labels
-from datakit.filter.signals import ratio
+from datakit.filter.rule_set import Measure, Rows, check_ratios, labels, ratio
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
 _MAX_SPACELESS_WORD_RATIO = 0.2

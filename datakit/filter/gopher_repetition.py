@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from datakit.config import option
-from datakit.filter.rules import Measure, Rows, check_ratios
+from datakit.filter.rule_set import Measure, Rows, check_ratios
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from datakit.config import option
-from datakit.filter.rules import Measure, Rows, check_ratios
+from datakit.filter.rule_set import Measure, Rows, check_ratios
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from datakit.filter.edits import apply
+from datakit.filter.rule_set import apply
 from datakit.stage import Decision
 
 _MOJIBAKE = (

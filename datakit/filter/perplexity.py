@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError, MissingExtraError, ModelError
-from datakit.filter import models, scores
+from datakit.filter import models, ranking
 from datakit.stage import Decision
 from datakit.text.view import view
 
@@ -136,7 +136,7 @@ class Perplexity:
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the perplexities of all rows and, by language, the last one of head and of middle to `out`."""
-        rows = scores.read(sketches)
+        rows = ranking.read(sketches)
         found, cuts, rest = rows["score"].to_numpy(), {}, {}
         for language in sorted(pc.unique(rows["lang"]).to_pylist()):
             of = found[pc.equal(rows["lang"], language).to_numpy()]
@@ -146,7 +146,7 @@ class Perplexity:
             if len(values):
                 percentiles = (self.config.head_percentile, self.config.middle_percentile)
                 cuts[language] = [float(values[math.ceil(p * len(values) / 100) - 1]) for p in percentiles]
-        scores.save(out, rows["row_key"].to_numpy(), found, cuts)
+        ranking.save(out, rows["row_key"].to_numpy(), found, cuts)
         limits = {language: dict(zip(BUCKETS, cut, strict=False)) for language, cut in cuts.items()}
         return {"perplexity": {"up_to": limits, "not_measured": rest}}
 
@@ -157,7 +157,7 @@ class Perplexity:
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Hold the perplexities that were sketched against the cuts of the rows' languages."""
         assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        found, cuts = scores.saved(self.cut, batch.column("row_key").to_numpy()), scores.cut(self.cut)
+        found, cuts = ranking.saved(self.cut, batch.column("row_key").to_numpy()), ranking.cut(self.cut)
         limits = np.array([cuts.get(name, (np.inf, np.inf)) for name in _languages(batch).to_pylist()]).reshape(-1, 2)
         measured = ~np.isnan(found)
         bucket = (found[:, None] > limits).sum(axis=1)

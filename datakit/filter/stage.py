@@ -13,9 +13,7 @@ import pyarrow.compute as pc
 from datakit.config import option, section
 from datakit.errors import ConfigError
 from datakit.filter import stop_words
-from datakit.filter.edits import apply
-from datakit.filter.measured import Measured, kind_of
-from datakit.filter.rules import available, config_class, counting, has, judge, part
+from datakit.filter.rule_set import Measured, apply, available, config_class, counting, has, judge, kind_of, part
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION
 from datakit.text.view import On
@@ -135,7 +133,7 @@ class Filter:
             reasons=reasons,
             detail=pa.array(verdicts.details, pa.string()),
             columns=columns,
-            aside=aside,
+            side_tables=aside,
             notes=functools.reduce(operator.or_, notes, {}),
             edited=edited if edits else None,
         )

@@ -69,14 +69,16 @@ def count(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
 
     `labels` is string[N] of the rows' languages; a row whose is null counts as the language that it has most of.
     """
-    from datakit.filter import _kernels_stop_words
+    from datakit.filter import _kernels_lookup
 
     numbers = numbered(labels)
     of, counts = np.flatnonzero(numbers != NONE), np.zeros(len(texts), np.int64)
     if len(of) and languages():
         known = lists()
         words, starts = hash_words(texts.take(pa.array(of)) if len(of) < len(texts) else texts)
-        counts[of] = _kernels_stop_words.count(words, starts, numbers[of], known.slots, known.numbers, known.masks)
+        counts[of] = _kernels_lookup.count_stop_words(
+            words, starts, numbers[of], known.slots, known.numbers, known.masks
+        )
     return counts
 
 
@@ -100,7 +102,7 @@ def refused(names: tuple[str, ...]) -> str | None:
 @functools.cache
 def lists() -> Lists:
     """All lists, read once a process. Entries that are several words for us are left out."""
-    from datakit.filter import _kernels_contamination
+    from datakit.filter import _kernels_lookup
 
     found: dict[str, int] = {}
     for place, language in enumerate(languages()):
@@ -110,7 +112,7 @@ def lists() -> Lists:
                 found[words[0]] = found.get(words[0], 0) | 1 << place
     hashes, _ = hash_words(pa.array(sorted(found)))
     masks = np.array([found[word] for word in sorted(found)], np.uint64)
-    slots, numbers = _kernels_contamination.table_of(hashes)
+    slots, numbers = _kernels_lookup.table_of(hashes)
     return Lists(slots, numbers, masks)
 
 

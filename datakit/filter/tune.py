@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.filter.rules import Measure, measures
-from datakit.filter.signals import Signals
+from datakit.filter.rule_set import Measure, Signals, measures
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 """Shares of rows that `Finding.limits` looks for."""
@@ -40,7 +39,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Saved signals as rule sets see rows (`rules.Rows`)."""
+    """Saved signals as rule sets see rows (`rule_set.Rows`)."""
 
     batch: pa.RecordBatch
     signals: Signals

@@ -18,7 +18,7 @@ from datakit.pack._kernels_bpe_split import ISOLATED, LETTER, NEWLINE, NUMBER, O
 _CODE_POINTS = 0x110000
 _LETTERS = "stremvld"
 NOT_NFC = 8
-"""Flag of an NFC entry, as `datakit.text._kernels` reads it: NFC may change the text around this character."""
+"""Flag of an NFC entry, as the kernels of the normal form read it: NFC may change the text around this character."""
 CLASS_SHIFT = 8
 """Where an NFC entry holds an order of combining classes."""
 

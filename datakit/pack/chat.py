@@ -10,8 +10,11 @@ wherever no content spells an added token, normalisation and merges across the s
 import hashlib
 import json
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,14 +22,209 @@ from jinja2 import Template, TemplateError
 from tokenizers import Encoding, Tokenizer
 
 from datakit.errors import ModelError
-from datakit.pack.messages import Message, RenderError, of, tracked_messages, tracked_tools
-from datakit.pack.rendering import Rendering, Structure, unmarked, untagged
-from datakit.pack.sandbox import Sandbox
-from datakit.pack.templates import BUILT_IN
+from datakit.pack.sandbox import MARK, OPEN, Sandbox, Span, Tracked, track
 
 RESERVED = "\ufdd0"
 """A noncharacter; followed by a private-use character it spells an added token."""
 FIRST_PRIVATE, PRIVATE = 0xE000, 6400
+
+FIELDS = ("content", "reasoning_content", "tool_calls", "name", "tool_call_id", "role")
+CONTENT, REASONING, TOOL_CALLS = 0, 1, 2
+WIDTH = 8
+"""Tags of message i are i * WIDTH + the field's place in FIELDS, + 1; 0 is the tools'."""
+TOOLS = 0
+
+Message = Mapping[str, Any]
+
+
+def of(tag: int) -> int:
+    """The message that a tag is of; -1 for the tools."""
+    return (tag - 1) // WIDTH
+
+
+class RenderError(ModelError):
+    """Messages that a template fails on or refuses; the text says why."""
+
+
+def _fields(message: Message, as_text: bool) -> dict[str, Any]:
+    """What a template sees of a message: fields that are there, calls as objects; no content is an empty one."""
+    seen: dict[str, Any] = {"role": message["role"] or "", "content": message.get("content") or ""}
+    for name in ("reasoning_content", "name", "tool_call_id"):
+        if message.get(name) is not None:
+            seen[name] = message[name]
+    calls = message.get("tool_calls")
+    if calls:
+        seen["tool_calls"] = [
+            _call(c, as_text) for c in (_json(calls, "tool_calls") if isinstance(calls, str) else calls)
+        ]
+    return seen
+
+
+def _call(call: Any, as_text: bool) -> Any:
+    """A tool call with its arguments as an object, as most templates expect, or as the JSON that OpenAI's are."""
+    if not isinstance(call, dict):
+        return call
+    if isinstance(call.get("function"), dict):
+        return call | {"function": _call(call["function"], as_text)}
+    if as_text:
+        given = call.get("arguments")
+        return call if isinstance(given, str) else call | {"arguments": json.dumps(given, ensure_ascii=False)}
+    try:
+        parsed = json.loads(call["arguments"])
+    except (KeyError, TypeError, ValueError):
+        return call
+    return call | {"arguments": parsed} if isinstance(parsed, dict) else call
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as e:
+        raise RenderError(f"{where} is not JSON: {e}") from None
+
+
+def plain_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
+    """Messages as a template sees them, the arguments of calls as objects or `as_text`."""
+    return [_fields(m, as_text) for m in messages]
+
+
+def tracked_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
+    """The same, each string tagged with its message and field.
+
+    A role that is a plain word is the template's own text: templates build markers from it (`<|` + role + `|>`).
+    """
+    seen = []
+    for i, message in enumerate(plain_messages(messages, as_text)):
+        tagged = {k: track(v, 1 + i * WIDTH + FIELDS.index(k)) for k, v in message.items()}
+        if message["role"].isidentifier():
+            tagged["role"] = message["role"]
+        seen.append(tagged)
+    return seen
+
+
+def plain_tools(tools: Any) -> Any:
+    """Tools as a template sees them: None where there are none."""
+    return (_json(tools, "tools") if isinstance(tools, str) else tools) or None
+
+
+def tracked_tools(tools: Any) -> Any:
+    """The same, tagged."""
+    return track(plain_tools(tools), TOOLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a template made of messages."""
+
+    text: str
+    spans: tuple[Span, ...] = ()
+    """Where text of the row stands, if the messages were tracked."""
+    generated: tuple[tuple[int, int], ...] = ()
+    """`{% generation %}` blocks, in characters of `text`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The added tokens that a template itself wrote, and the text with these (and only these) in reserved spelling."""
+
+    text: str
+    tokens: tuple[tuple[int, int, int], ...]
+    """Start and end in the rendering, and id."""
+
+    def place(self, characters: Sequence[int]) -> list[int]:
+        """Where characters of the rendering, not inside a structural token, stand in `text`."""
+        ends = [end for _, end, _ in self.tokens]
+        shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.tokens)]
+        return [at + shifts[bisect_right(ends, at)] for at in characters]
+
+
+def untagged(rendering: Rendering) -> Iterable[tuple[int, int]]:
+    """The stretches that the template wrote."""
+    at = 0
+    for start, end, _ in rendering.spans:
+        if start > at:
+            yield at, start
+        at = max(at, end)
+    if at < len(rendering.text):
+        yield at, len(rendering.text)
+
+
+def unmarked(text: str) -> Rendering:
+    """Take the generation marks out of a rendering."""
+    if not isinstance(text, Tracked):
+        return Rendering(text)
+    kept, spans, opened, generated = [], [], [], []
+    at = shift = 0
+    for start, end, tag in text.spans:
+        if tag != MARK:
+            spans.append((start - shift, end - shift, tag))
+            continue
+        kept.append(str.__getitem__(text, slice(at, start)))
+        if str.__getitem__(text, start) == OPEN:
+            opened.append(start - shift)
+        elif opened:
+            generated.append((opened.pop(), start - shift))
+        at, shift = end, shift + 1
+    kept.append(str.__getitem__(text, slice(at, None)))
+    return Rendering("".join(kept), tuple(spans), tuple(generated))
+
+
+CHATML = """\
+{%- if tools -%}
+{{ '<|im_start|>system\\n' }}
+{%- if messages[0].role == 'system' -%}{{ messages[0].content + '\\n\\n' }}{%- endif -%}
+{{ '# Tools\\n\\nYou may call these functions:\\n<tools>' }}
+{%- for tool in tools -%}{{ '\\n' + (tool | tojson) }}{%- endfor -%}
+{{ '\\n</tools>\\n\\nTo call one, answer with\\n<tool_call>\\n{"name": <name>, "arguments": <object>}\\n</tool_call>' }}
+{{- '<|im_end|>\\n' -}}
+{%- endif -%}
+{%- for message in messages -%}
+{%- if not (tools and loop.first and message.role == 'system') -%}
+{{ '<|im_start|>' + message.role + '\\n' }}
+{%- if message.role == 'tool' -%}{{ message.content }}
+{%- elif message.role == 'assistant' -%}
+{%- generation -%}
+{%- if message.reasoning_content -%}{{ '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{%- endif -%}
+{{ message.content }}
+{%- for call in message.tool_calls or [] -%}
+{%- if message.content or not loop.first -%}{{ '\\n' }}{%- endif -%}
+{{ '<tool_call>\\n' + (call.function or call) | tojson + '\\n</tool_call>' }}
+{%- endfor -%}
+{{ '<|im_end|>' }}
+{%- endgeneration -%}
+{%- else -%}{{ message.content }}
+{%- endif -%}
+{%- if message.role != 'assistant' -%}{{ '<|im_end|>' }}{%- endif -%}
+{{ '\\n' }}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\\n' }}{%- endif -%}
+"""
+
+LLAMA3 = """\
+{{- bos_token or '' -}}
+{%- for message in messages -%}
+{{ '<|start_header_id|>' + message.role + '<|end_header_id|>\\n\\n' }}
+{%- if message.role == 'assistant' -%}
+{%- generation -%}{{ message.content | trim + '<|eot_id|>' }}{%- endgeneration -%}
+{%- else -%}{{ message.content | trim + '<|eot_id|>' }}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- endif -%}
+"""
+
+PLAIN = """\
+{%- for message in messages -%}
+{%- if message.role == 'assistant' -%}
+{{ 'Assistant: ' }}{%- generation -%}{{ message.content + eos_token }}{%- endgeneration -%}{{ '\\n' }}
+{%- elif message.role == 'system' -%}{{ message.content + '\\n' }}
+{%- else -%}{{ message.role | capitalize + ': ' + message.content + '\\n' }}
+{%- endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ 'Assistant: ' }}{%- endif -%}
+"""
+
+BUILT_IN = {"chatml": CHATML, "llama3": LLAMA3, "plain": PLAIN}
 
 
 class ChatTokenizer:

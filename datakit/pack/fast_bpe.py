@@ -40,8 +40,8 @@ from datakit.pack._kernels_bpe_seams import (
 )
 from datakit.pack._kernels_bpe_split import SplitTables
 from datakit.pack.bpe_pipeline import IN_UTF8, NotRecognised, Pipeline, inert, recognise
-from datakit.text.buffers import string_array, string_buffers
-from datakit.text.normalize import may_not_be_nfc
+from datakit.text.characters import string_array, string_buffers
+from datakit.text.normal_form import may_not_be_nfc
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

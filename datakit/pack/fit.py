@@ -7,22 +7,199 @@ slack heuristic after Gupta and Ho 1999, on a histogram of lengths), and the den
 both need clearly more rows than a lower bound says, a third way is tried, which learns what lengths are worth.
 """
 
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from datakit.pack._kernels import best_fit, by_length, paired_fit
-from datakit.pack._kernels_fit import valued_fit
+from datakit.pack._kernels_fit import (
+    best_fit,
+    by_length,
+    copy_flat,
+    copy_rows,
+    count_labels,
+    lay_out,
+    mark,
+    paired_fit,
+    valued_fit,
+)
+from datakit.pack.format import SOURCE_DTYPE
+from datakit.pack.writers import RowWriter
 
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.uint8]
+
 Packing = Literal["best_fit", "concat", "pad"]
 
+EMPTY, TOO_LONG, NO_LABELS, TRUNCATED = "empty", "too_long", "no_labels", "truncated"
 CLOSE = 1.005
 """Rows over the lower bound that are few enough."""
 QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
 """Otherwise: powers that lengths are worth, how often each is tried, and how often the promising ones are."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What becomes of sequences that are too long for a row."""
+
+    stride: int
+    overflow: Literal["split", "truncate", "drop", "stream"]
+    """`stream`: no row limits a sequence; they are cut when they are joined."""
+    max_doc_tokens: int
+    drop_long: bool
+    sides: int
+    """2 for preference pairs, of which both sides stay or neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Runs of tokens within flat arrays; a run is packed whole. One entry a run in all but the first two."""
+
+    ids: Int32
+    mask: Mask
+    """1 for tokens that are labels; empty for plain text, where all are."""
+    start: Int64
+    """In `ids`."""
+    length: Int64
+    row_key: npt.NDArray[np.uint64]
+    offset: Int64
+    """The run's first token within its row's tokens."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, which: "npt.NDArray[np.bool_] | Int64 | slice") -> Self:
+        """Some of the runs, over the same flat arrays."""
+        chosen = {name: getattr(self, name)[which] for name in ("start", "length", "row_key", "offset")}
+        return replace(self, **chosen)
+
+    def alone(self) -> Self:
+        """The same runs over flat arrays that reach no further than they do."""
+        first = int(self.start.min()) if len(self) else 0
+        last = int((self.start + self.length).max(initial=0))
+        return replace(self, ids=self.ids[first:last], mask=self.mask[first:last], start=self.start - first)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The runs of all parts, in order."""
+        shifts = np.cumsum([0] + [len(p.ids) for p in parts[:-1]])
+        return cls(
+            np.concatenate([p.ids for p in parts]),
+            np.concatenate([p.mask for p in parts]),
+            np.concatenate([p.start + shift for p, shift in zip(parts, shifts, strict=True)]),
+            *(np.concatenate([getattr(p, n) for p in parts]) for n in ("length", "row_key", "offset")),
+        )
+
+
+@dataclass(slots=True)
+class CutBatch:
+    """What came of one batch."""
+
+    sequences: Sequences
+    reasons: list[str | None]
+    """One a row of the batch; None keeps it."""
+    details: list[str | None]
+    into: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+    """Tokens by reason, of rows that stay and of rows that do not."""
+
+
+def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
+    """The sequences of a batch's rows, those of a pair next to each other: chosen, rejected.
+
+    A row goes if a side of it is empty, too long (`overflow = "drop"`, `drop_long`) or keeps no label token within its
+    limits; of a row that is split, the pieces without label tokens go.
+    """
+    flat = _flat(batch, limits.sides, labelled)
+    size = flat.length.copy()
+    work = CutBatch(flat, [None] * batch.num_rows, [None] * batch.num_rows, into=int(size.sum()))
+    kept = _drop(work, size == 0, size, limits, EMPTY, "nothing to pack")
+    cap, drops = (limits.max_doc_tokens or size.max(initial=0)), limits.drop_long
+    kept &= _drop(work, size > cap, size, limits, TOO_LONG, f"max_doc_tokens is {cap}") if drops else True
+    length = np.minimum(size, cap)
+    if limits.overflow == "drop":
+        kept &= _drop(work, length > limits.stride, size, limits, TOO_LONG, f"a row holds {limits.stride}")
+    elif limits.overflow == "truncate":
+        length = np.minimum(length, limits.stride)
+    work.lost[TRUNCATED] += int((size - length)[kept].sum())
+    which, offset, run = _pieces(length, limits.stride if limits.overflow == "split" else 0)
+    pieces = flat.take(which)
+    pieces = replace(pieces, start=pieces.start + offset, length=run, offset=offset)
+    alive = kept[which]
+    if labelled and limits.overflow != "stream":
+        labels = count_labels(flat.mask, pieces.start, pieces.length)
+        silent = np.bincount(which, labels, len(size)) == 0
+        cut_off = np.where(kept, length, size)
+        kept &= _drop(work, silent & kept, cut_off, limits, NO_LABELS, "no label token is left within the limits")
+        mute = kept[which] & (labels == 0)
+        work.lost[NO_LABELS] += int(run[mute].sum())
+        alive = kept[which] & ~mute
+    work.sequences = pieces.take(alive)
+    work.lost = +work.lost
+    return work
+
+
+def _drop(
+    work: CutBatch, bad: npt.NDArray[np.bool_], size: Int64, limits: Limits, reason: str, why: str
+) -> "npt.NDArray[np.bool_]":
+    """Drop the rows of bad sequences, their other sides too; returns which sequences stay."""
+    rows = bad.reshape(-1, limits.sides).any(axis=1)
+    gone = np.repeat(rows, limits.sides)
+    for row in np.flatnonzero(rows):
+        if work.reasons[row] is None:
+            sides = size[row * limits.sides : (row + 1) * limits.sides]
+            work.reasons[row] = reason
+            work.details[row] = f"{' and '.join(map(str, sides))} tokens; {why}"
+            work.lost[reason] += int(sides.sum())
+    return ~gone
+
+
+def _pieces(length: Int64, stride: int) -> tuple[Int64, Int64, Int64]:
+    """Sequence, offset and length of each piece of at most `stride` tokens (0: whole)."""
+    if not stride:
+        return np.arange(len(length)), np.zeros(len(length), np.int64), length
+    count = -(-length // stride)
+    which = np.repeat(np.arange(len(length)), count)
+    offset = (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)) * stride
+    return which, offset, np.minimum(length[which] - offset, stride)
+
+
+def _flat(batch: pa.RecordBatch, sides: int, labelled: bool) -> Sequences:
+    """The batch's sequences as they are; for pairs, the sides' ids follow one another in memory, the runs alternate."""
+    columns = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")][:sides]
+    keys = batch.column("row_key").to_numpy(zero_copy_only=False).astype(np.uint64)
+    parts = [_column(batch.column(ids), batch.column(spans), keys, labelled) for ids, spans in columns]
+    if sides == 1:
+        return parts[0]
+    both = Sequences.join(parts)
+    return both.take(np.arange(len(both)).reshape(sides, -1).T.ravel())
+
+
+def _column(ids: pa.Array, spans: pa.Array, keys: npt.NDArray[np.uint64], labelled: bool) -> Sequences:
+    length = pc.fill_null(pc.list_value_length(ids), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    start = np.cumsum(length) - length
+    flat = ids.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    mask = _mask(spans, start, length) if labelled else np.empty(0, np.uint8)
+    return Sequences(flat, mask, start, length, keys, np.zeros(len(keys), np.int64))
+
+
+def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:
+    """1 for each label token; all tokens of a row without spans (plain text among conversations) are labels."""
+    mask = np.zeros(int(length.sum()), np.uint8)
+    counts = pc.fill_null(pc.list_value_length(spans), 0).to_numpy(zero_copy_only=False)
+    values = spans.flatten()
+    base = np.repeat(start, counts)
+    first, last = (values.field(i).to_numpy(zero_copy_only=False).astype(np.int64) + base for i in (0, 1))
+    mark(mask, first, last)
+    whole = spans.is_null().to_numpy(zero_copy_only=False)
+    mark(mask, start[whole], (start + length)[whole])
+    return mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +288,136 @@ def _aligned(lengths: Int64, stride: int) -> Fit:
     begins = np.concatenate([[0], ends[last]])[:-1]
     fitted[last] -= np.maximum(ends[last] - begins - stride, 0)
     return Fit(np.arange(len(lengths)), np.zeros(len(lengths), np.int64), fitted, row)
+
+
+@dataclass(slots=True)
+class Output:
+    """One set that is being written, and what went into it."""
+
+    name: str
+    """The last part of its prefix."""
+    writer: RowWriter
+    packed_rows: int = 0
+    sequences: int = 0
+    tokens: int = 0
+    labels: int = 0
+
+    @property
+    def stride(self) -> int:
+        """Tokens that a row holds."""
+        return self.writer.header.stride
+
+
+class Packer:
+    """Gathers sequences into windows and writes each window's rows.
+
+    With several outputs, of ascending row lengths, a row is as short as its longest sequence allows; shorter sequences
+    fill the gaps of longer rows first.
+    """
+
+    def __init__(
+        self, packing: Packing, window_tokens: int, outputs: Sequence[Output], lost: Counter[str], align_bos: bool
+    ) -> None:
+        self.packing, self.window_tokens, self.outputs = packing, window_tokens, outputs
+        self.lost, self.align_bos = lost, align_bos
+        self._waiting: list[Sequences] = []
+        self._tokens = 0
+        self._sides = outputs[0].writer.header.rows_per_unit
+        if self._sides == 2:
+            self.packing = "pad"
+
+    def add(self, sequences: Sequences) -> None:
+        """Take sequences; whenever the window is full, the sequence that fills it ends it."""
+        while len(sequences):
+            ends = self._tokens + np.cumsum(sequences.length)
+            count = int(np.searchsorted(ends, self.window_tokens)) + 1
+            count = min(-(-count // self._sides) * self._sides, len(sequences))
+            self._waiting.append(sequences.take(slice(0, count)).alone())
+            self._tokens = int(ends[count - 1])
+            sequences = sequences.take(slice(count, None))
+            if self._tokens >= self.window_tokens:
+                self.flush(final=False)
+
+    def flush(self, final: bool) -> None:
+        """Write the window's rows; joined sequences leave what fills no row to the next window."""
+        if not self._waiting:
+            return
+        window = Sequences.join(self._waiting)
+        self._waiting, self._tokens = [], 0
+        for output, fitted in self._fitted(window):
+            if self.packing == "concat" and not final:
+                full = np.bincount(fitted.row, fitted.length)[fitted.row] == output.stride
+                self._keep(window, Fit(*_part(fitted, ~full)))
+                fitted = Fit(*_part(fitted, full))
+            if fitted.num_rows:
+                _write(output, window, fitted)
+
+    def _fitted(self, window: Sequences) -> Iterator[tuple[Output, Fit]]:
+        """The rows of each output, the longest first."""
+        left = np.arange(len(window))
+        unit = window.length.reshape(-1, self._sides).max(axis=1).repeat(self._sides)  # a pair goes where both fit
+        for shorter, output in zip([None, *self.outputs][-2::-1], self.outputs[::-1], strict=True):
+            fitted = fit(window.length[left], output.stride, self.packing, self.align_bos)
+            cut_off = int(window.length[left].sum() - fitted.length.sum())
+            self.lost.update({TRUNCATED: cut_off} if cut_off else {})
+            if shorter is not None:
+                needed = unit[left][fitted.sequence] > shorter.stride
+                stays = np.bincount(fitted.row, needed, fitted.num_rows)[fitted.row] > 0
+                rest = np.sort(left[fitted.sequence[~stays]])
+                fitted = Fit(*_part(fitted, stays))
+                _, rows = np.unique(fitted.row, return_inverse=True)
+                fitted = Fit(left[fitted.sequence], fitted.offset, fitted.length, rows)
+                left = rest
+            else:
+                fitted = Fit(left[fitted.sequence], fitted.offset, fitted.length, fitted.row)
+            yield output, fitted
+
+    def _keep(self, window: Sequences, fitted: Fit) -> None:
+        left = _placed(window, fitted)
+        if len(left):
+            self._waiting, self._tokens = [Sequences.join([left.alone()])], int(left.length.sum())
+
+
+def _write(output: Output, window: Sequences, fitted: Fit) -> None:
+    pieces, header = _placed(window, fitted), output.writer.header
+    rows, tokens = fitted.num_rows, int(fitted.length.sum())
+    labels = np.empty(tokens if header.labelled else 0, np.int32)
+    segments = np.empty(len(pieces) + rows, np.int32)
+    label_counts, segment_counts = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    places = np.empty(len(pieces), np.int64)
+    lay_out(
+        pieces.mask, pieces.start, pieces.length, fitted.row,
+        labels, label_counts, segments, segment_counts, places,
+    )  # fmt: skip
+    sources = np.empty(len(pieces), SOURCE_DTYPE)
+    sources["row_key"], sources["start"], sources["tokens"] = pieces.row_key, pieces.offset, pieces.length
+    sources["row"], sources["segment"] = fitted.row + output.packed_rows, places
+    labels = labels[: int(label_counts.sum())]
+    ids = _ids(output.writer, pieces, fitted)
+    output.writer.append(ids, labels, label_counts, segments, segment_counts, sources)
+    output.packed_rows += rows
+    output.sequences += len(pieces)
+    output.tokens += tokens
+    output.labels += len(labels) if header.labelled else tokens - len(pieces)
+
+
+def _ids(writer: RowWriter, pieces: Sequences, fitted: Fit) -> npt.NDArray[np.int32]:
+    """The rows' ids: a matrix with padding, or one after another."""
+    if not writer.padded:
+        flat = np.empty(int(pieces.length.sum()), np.int32)
+        copy_flat(pieces.ids, pieces.start, pieces.length, flat)
+        return flat
+    ids_NS = np.full((fitted.num_rows, writer.header.stride), writer.header.pad_id, np.int32)
+    copy_rows(pieces.ids, pieces.start, pieces.length, fitted.row, ids_NS)
+    return ids_NS
+
+
+def _part(fitted: Fit, which: Any) -> Iterator[Any]:
+    return (a[which] for a in (fitted.sequence, fitted.offset, fitted.length, fitted.row))
+
+
+def _placed(window: Sequences, fitted: Fit) -> Sequences:
+    """The fitted pieces as sequences of their own, in order of their rows."""
+    whole = window.take(fitted.sequence)
+    start, offset = whole.start + fitted.offset, whole.offset + fitted.offset
+    return Sequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset)

@@ -124,8 +124,8 @@ class Writer:
 
     def __init__(self, prefix: Path, header: Header) -> None:
         self.header = header
-        self._beside = Beside(prefix, header)
-        self._ids = self._beside.create("ids2d.bin")
+        self._sidecars = Sidecars(prefix, header)
+        self._ids = self._sidecars.create("ids2d.bin")
 
     def append(
         self,
@@ -139,12 +139,12 @@ class Writer:
         """Append N rows; label positions and segment boundaries are flat, with one count a row."""
         assert ids_NS.ndim == 2 and ids_NS.shape[1] == self.header.stride, ids_NS.shape
         self._ids.write(np.ascontiguousarray(ids_NS, self.header.dtype).tobytes())
-        self._beside.append(labels, label_counts, segments, segment_counts, sources)
+        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
         """Finish the files, the header last, and return it with the number of rows."""
         self._ids.close()
-        return self._beside.close()
+        return self._sidecars.close()
 
     def __enter__(self) -> Self:
         return self
@@ -156,7 +156,7 @@ class Writer:
             self.close()
 
 
-class Beside:
+class Sidecars:
     """The files beside a set's ids: labels, segments, sources, and last the header."""
 
     def __init__(self, prefix: Path, header: Header) -> None:

@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
+from datakit.pack.fit import Limits, Output, Packer, Sequences, cut
 from datakit.pack.format import Format, Header
-from datakit.pack.sequences import Limits, Sequences, cut
-from datakit.pack.windows import Output, Packer
 from datakit.pack.writers import open_writer
 from datakit.stage import Decision, split
 

@@ -10,7 +10,7 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,19 +18,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError, ModelError
 from datakit.pack.bpe_pipeline import NotRecognised, recognise, recognised
-from datakit.pack.chat import ChatTokenizer
-from datakit.pack.check_ids import CheckIds
-from datakit.pack.conversations import encode_labelled
-from datakit.pack.documents import encode_documents
-from datakit.pack.encode import Spans
-from datakit.pack.fast_bpe import FastBpe, Tally
-from datakit.pack.labels import Labelled, RowError, label
+from datakit.pack.chat import RESERVED, ChatTokenizer
+from datakit.pack.fast_bpe import FastBpe, Int32, Int64, Tally
+from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.schema import SPANS, tokens
 from datakit.stage import Decision
+from datakit.text.characters import string_buffers
 
 MIN_FAST_SHARE = 0.99
 """Share of the pieces below which the run says why the library had to encode."""
@@ -57,14 +55,14 @@ class TokenizeConfig:
 
 
 @dataclass(slots=True)
-class _Side:
+class _Tokens:
     """The tokens of one sequence a row, collected row by row; None where the row is dropped."""
 
     ids: list[npt.NDArray[np.int32] | None]
     spans: list[Spans | None]
 
     @classmethod
-    def empty(cls, rows: int) -> "_Side":
+    def empty(cls, rows: int) -> "_Tokens":
         return cls([None] * rows, [None] * rows)
 
     def columns(self, ids: str, spans: str) -> dict[str, pa.Array]:
@@ -259,12 +257,12 @@ class _Conversations:
             columns |= side.columns(*names)
         return _decision(self.reasons, self.details, columns, "preference")
 
-    def _answered(self, prompts: list[list[Any]], answers: list[list[Any]]) -> _Side:
+    def _answered(self, prompts: list[list[Any]], answers: list[list[Any]]) -> _Tokens:
         return self._side(lambda i: (prompts[i] + answers[i], len(prompts[i])))
 
-    def _side(self, messages: Callable[[int], tuple[list[dict[str, Any]], int]]) -> _Side:
+    def _side(self, messages: Callable[[int], tuple[list[dict[str, Any]], int]]) -> _Tokens:
         rendered = {i: r for i in range(self.batch.num_rows) if (r := self._rendered(i, *messages(i))) is not None}
-        side = _Side.empty(self.batch.num_rows)
+        side = _Tokens.empty(self.batch.num_rows)
         given, least = list(rendered.values()), self.config.min_label_tokens
         made = encode_labelled(self.tokenizer, self.fast, given, least, self.library)
         for i, found in zip(rendered, made, strict=True):
@@ -291,3 +289,147 @@ def _decision(
 ) -> Decision:
     columns = columns | {"segment_source": pa.repeat(pa.scalar(source), len(reasons))}
     return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()), columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The ids of a batch of documents; a refused one has none."""
+
+    input_ids: pa.ListArray
+    reasons: list[str | None]
+    details: list[str | None]
+    library: Tally
+    """What the library encoded because there are no kernels."""
+
+
+def encode_documents(
+    tokenizer: ChatTokenizer, fast: FastBpe | None, texts: pa.Array, before: Sequence[int], after: Sequence[int]
+) -> Documents:
+    """Encode a string array; `before` and `after` are ids put around each document."""
+    encode = fast.encode if fast else _Library(tokenizer).encode
+    ids, offsets = encode(texts, before, after)
+    library = Tally() if fast else Tally(library_rows=len(texts), library_ids=len(ids))
+    reasons: list[str | None] = [None] * len(texts)
+    details: list[str | None] = [None] * len(texts)
+    alive = np.ones(len(texts), np.bool_)
+    for row in _suspects(tokenizer, texts, ids, offsets, len(before) + len(after)):
+        own = ids[offsets[row] : offsets[row + 1]].tolist()[len(before) :]
+        own = own[: max(len(own) - len(after), 0)]
+        try:
+            plain_ids(tokenizer, texts[row].as_py() or "", own)
+        except RowError as e:
+            reasons[row], details[row], alive[row] = e.reason, e.detail, False
+    lengths = np.diff(offsets)
+    if not alive.all():
+        ids, lengths = ids[np.repeat(alive, lengths)], lengths * alive
+    starts = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return Documents(pa.ListArray.from_arrays(starts, pa.array(ids, pa.int32())), reasons, details, library)
+
+
+class _Library:
+    """The same as `FastBpe.encode`, for tokenizers that it does not know."""
+
+    def __init__(self, tokenizer: ChatTokenizer) -> None:
+        self._encoder = tokenizer.encoder
+
+    def encode(self, texts: pa.Array, before: Sequence[int], after: Sequence[int]) -> tuple[Int32, Int64]:
+        given = [text or "" for text in texts.to_pylist()]
+        found = [e.ids for e in self._encoder.encode_batch_fast(given, add_special_tokens=False)]
+        rows = [np.array([*before, *ids, *after], np.int32) for ids in found]
+        return np.concatenate([np.empty(0, np.int32), *rows]), np.cumsum([0, *map(len, rows)], dtype=np.int64)
+
+
+def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64, around: int) -> list[int]:
+    """Rows that `plain_ids` may refuse: the empty ones, and those in which a mark of added tokens occurs."""
+    found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) <= around)]
+    data, begins = string_buffers(texts)
+    first, *rest = RESERVED.encode()
+    at = begins[0] + np.flatnonzero(data[begins[0] : begins[-1]] == first)
+    for i, byte in enumerate(rest, start=1):
+        at = at[data[at + i] == byte]  # a lead byte is never a text's last
+    found.append(np.searchsorted(begins, at, side="right") - 1)
+    if tokenizer.spelled_by_model:
+        spelled = np.flatnonzero(np.isin(ids, list(tokenizer.spelled_by_model)))
+        found.append(np.searchsorted(offsets, spelled, side="right") - 1)
+    rows: list[int] = np.unique(np.concatenate(found)).tolist()
+    return rows
+
+
+Made = tuple[npt.NDArray[np.int32], Spans]
+
+
+def encode_labelled(
+    tokenizer: ChatTokenizer, fast: FastBpe | None, rows: Sequence[Labelled], min_label_tokens: int, library: Tally
+) -> Iterator[Made | RowError]:
+    """The ids and label spans of each row, or why it is to be dropped, in order; `library` counts what it encoded."""
+    made = _by_kernels(tokenizer, fast, rows, min_label_tokens) if fast else [None] * len(rows)
+    rest = [row for row, found in zip(rows, made, strict=True) if found is None]
+    encodings = iter(tokenizer.encode([row.text for row in rest]))
+    for row, found in zip(rows, made, strict=True):
+        if found is not None:
+            yield found
+            continue
+        try:
+            encoding = next(encodings)
+            library.add(Tally(library_rows=1, library_ids=len(encoding.ids)))
+            yield labelled_ids(tokenizer, row, encoding, min_label_tokens)
+        except RowError as e:
+            yield e
+
+
+def _by_kernels(
+    tokenizer: ChatTokenizer, fast: FastBpe, rows: Sequence[Labelled], min_label_tokens: int
+) -> list[Made | RowError | None]:
+    """None for rows whose tokens cannot be placed in their text: those that normalisation changes."""
+    ids, offsets, ends, aligned = fast.encode_aligned(pa.array([row.text for row in rows], pa.string()))
+    made: list[Made | RowError | None] = [None] * len(rows)
+    for i in np.flatnonzero(aligned).tolist():
+        own = slice(offsets[i], offsets[i + 1])
+        try:
+            made[i] = labelled_bytes(tokenizer, rows[i], ids[own], ends[own], min_label_tokens)
+        except RowError as e:
+            made[i] = e
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class CheckIds:
+    """Checks ids against a vocabulary and label spans against the ids."""
+
+    vocab_size: int
+    min_label_tokens: int
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Drop rows whose ids or spans are out of range."""
+        reasons: list[str | None] = [None] * batch.num_rows
+        details: list[str | None] = [None] * batch.num_rows
+        for ids_name, spans_name in (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")):
+            if ids_name in batch.schema.names:
+                spans = batch.column(spans_name).to_pylist()
+                for i, problem in enumerate(self._problems(batch.column(ids_name), spans)):
+                    if problem and reasons[i] is None:
+                        reasons[i], details[i] = problem
+        source = batch.column("segment_source")
+        return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()), {"segment_source": source})
+
+    def _problems(self, ids: pa.Array, spans: list[Any]) -> Iterator[tuple[str, str] | None]:
+        lengths, flat = pc.list_value_length(ids).to_numpy(zero_copy_only=False), ids.flatten().to_numpy()
+        ends = np.cumsum(lengths)
+        bad = np.add.accumulate(np.concatenate([[0], (flat < 0) | (flat >= self.vocab_size)]), dtype=np.int64)
+        for length, end, row_spans in zip(lengths, ends, spans, strict=True):
+            yield self._problem(flat[end - length : end], bool(bad[end] - bad[end - length]), row_spans)
+
+    def _problem(self, ids: npt.NDArray[np.int32], outside: bool, spans: Any) -> tuple[str, str] | None:
+        if not len(ids):
+            return "empty", "no ids"
+        if outside:
+            worst = ids.max() if ids.max() >= self.vocab_size else ids.min()
+            return "id_out_of_vocabulary", f"id {worst}; the tokenizer's vocabulary has {self.vocab_size}"
+        if spans is None:
+            return None
+        edges = [0, *(e for s in spans for e in (s["start"], s["end"])), len(ids)]
+        if edges != sorted(edges):
+            return "bad_label_spans", f"label spans are not in order or leave the {len(ids)} ids"
+        if sum(s["end"] - max(s["start"], 1) for s in spans) < self.min_label_tokens:
+            return "no_labels", f"fewer than {self.min_label_tokens} label tokens"
+        return None

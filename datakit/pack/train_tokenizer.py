@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
-from datakit.pack.templates import CHATML
+from datakit.pack.chat import CHATML
 
 PAD, BOS, EOS = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 

@@ -30,7 +30,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datakit.errors import InputError
-from datakit.pack.format import Beside, Counts, Header, Int32, Ragged, Writer
+from datakit.pack.format import Counts, Header, Int32, Ragged, Sidecars, Writer
 
 MEGATRON_MAGIC = b"MMIDIDX\x00\x00"
 MEGATRON_DTYPES = {"int32": 4, "uint16": 8}
@@ -80,8 +80,8 @@ class BinWriter:
     padded = False
 
     def __init__(self, prefix: Path, header: Header) -> None:
-        self.header, self._beside = header, Beside(prefix, header)
-        self._ids = Ragged(self._beside.create("ids.bin"), self._beside.create("ids.idx"), header.dtype)
+        self.header, self._sidecars = header, Sidecars(prefix, header)
+        self._ids = Ragged(self._sidecars.create("ids.bin"), self._sidecars.create("ids.idx"), header.dtype)
 
     def append(
         self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
@@ -89,12 +89,12 @@ class BinWriter:
     ) -> None:  # fmt: skip
         """Append rows."""
         self._ids.append(ids, row_lengths(segments, segment_counts))
-        self._beside.append(labels, label_counts, segments, segment_counts, sources)
+        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
         """Finish the files, the header last."""
         self._ids.close()
-        return self._beside.close()
+        return self._sidecars.close()
 
 
 class MegatronWriter:
@@ -103,8 +103,8 @@ class MegatronWriter:
     padded = False
 
     def __init__(self, prefix: Path, header: Header) -> None:
-        self.header, self._beside, self._prefix = header, Beside(prefix, header), prefix
-        self._ids = self._beside.create("bin")
+        self.header, self._sidecars, self._prefix = header, Sidecars(prefix, header), prefix
+        self._ids = self._sidecars.create("bin")
         self._lengths: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
 
     def append(
@@ -114,7 +114,7 @@ class MegatronWriter:
         """Append rows."""
         self._ids.write(np.ascontiguousarray(ids, self.header.dtype).tobytes())
         self._lengths.append(row_lengths(segments, segment_counts))
-        self._beside.append(labels, label_counts, segments, segment_counts, sources)
+        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
         """Write the index; then the files beside it, the header last."""
@@ -127,7 +127,7 @@ class MegatronWriter:
             f.write(np.array([len(lengths), len(lengths) + 1], "<u8").tobytes())
             f.write(lengths.astype("<i4").tobytes() + first_bytes.astype("<i8").tobytes())
             f.write(np.arange(len(lengths) + 1, dtype="<i8").tobytes())
-        return self._beside.close()
+        return self._sidecars.close()
 
 
 class ParquetWriter:
@@ -137,7 +137,7 @@ class ParquetWriter:
     COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
 
     def __init__(self, prefix: Path, header: Header) -> None:
-        self.header, self._beside = header, Beside(prefix, header)
+        self.header, self._sidecars = header, Sidecars(prefix, header)
         schema = pa.schema([pa.field(name, pa.list_(pa.int32())) for name in self.COLUMNS])
         self._table = pq.ParquetWriter(f"{prefix}.parquet", schema, compression="zstd")
         self._schema = schema
@@ -166,12 +166,12 @@ class ParquetWriter:
         table = pa.Table.from_arrays(columns, schema=self._schema)
         rows = max(1, ROW_GROUP_TOKENS // self.header.stride)
         self._table.write_table(table, row_group_size=rows)
-        self._beside.append(labels, label_counts, segments, segment_counts, sources)
+        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
         """Finish the files, the header last."""
         self._table.close()
-        return self._beside.close()
+        return self._sidecars.close()
 
 
 def _lists(values: npt.NDArray[Any], counts: Counts) -> pa.Array:

@@ -6,7 +6,7 @@ What is taken here is what a parser would take, and nothing that parsers differ 
 import numpy as np
 from numba import njit
 
-from datakit.read._kernels import has_equal, key_hash
+from datakit.read._kernels_records import has_equal, key_hash
 from datakit.text._kernels_words import encode
 
 _WORD = 8  # bytes looked at together

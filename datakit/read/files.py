@@ -1,16 +1,25 @@
-"""From files, globs, folders and URLs to one sorted list of files: what is read, and in which order."""
+"""Input files: which are read and in which order, their bytes without compression, and where these can be cut."""
 
+import bz2
 import fnmatch
 import glob
+import json
+import lzma
 import os
 import re
-from collections.abc import Iterator, Sequence
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
 
 from datakit.errors import InputError, MissingExtraError
-from datakit.read.folders import OURS, UNKNOWN, Skipped, Walk
+from datakit.manifest import FORMAT, ROLES
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",
@@ -40,8 +49,46 @@ COMPRESSED: Final = {
 ABOUT: Final = re.compile(r"(?i)^(readme|license|licence|changelog|contributing|notice|citation)\b")
 """Files about the data rather than of it: in a folder they are left out, named on their own they are read."""
 
+_RUN: Final = re.compile(r"/data/[^/]+/[^/]+/[0-9a-f]{16}$")
+"""Where a run's data lies: root, dataset, stage, key."""
+
+UNKNOWN: Final = "no suffix that is known, or about the data"
+HIDDEN: Final = "name begins with . or _"
+OURS: Final = "written by datakit"
+TWICE: Final = "link to a folder that is read already"
+
+BLOCK: Final = 4 << 20
+CHUNK: Final = 1 << 18
+"""Compressed bytes that are decoded at once."""
+MAGIC: Final = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+_MAKERS: Final[dict[str, Callable[[], Any]]] = {
+    "gzip": lambda: zlib.decompressobj(wbits=31),
+    "bz2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+}
+_ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, ValueError)
+
+BOM: Final = b"\xef\xbb\xbf"
+_PIECE: Final = 1 << 18
+Spans = np.ndarray[Any, Any]
+
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
 _NATIVE = ("s3://", "gs://", "gcs://", "hdfs://")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Skipped:
+    """A file or a folder that lies beside what is read."""
+
+    path: str
+    why: str
+    """`UNKNOWN`, `HIDDEN`, `OURS` or `TWICE`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,3 +278,376 @@ def _names(paths: list[str]) -> dict[str, str]:
         (i for i, level in enumerate(zip(*folders, strict=False)) if len(set(level)) > 1), min(map(len, folders))
     )
     return {p: "/".join(parts[shared:]) for p, parts in zip(paths, split, strict=True)}
+
+
+class Walk:
+    """One look through the folders that one input names: each folder and each file is given once."""
+
+    def __init__(self, is_data: Callable[[str], bool], skipped: list[Skipped]) -> None:
+        self.is_data = is_data
+        self.skipped = skipped
+        self._folders: set[str] = set()
+        self._files: set[str] = set()
+        self._ours: dict[str, bool] = {}
+
+    def below(self, roots: Sequence[str]) -> Iterator[tuple[str, int]]:
+        """The data files in these folders and in those below them, as (path, bytes).
+
+        A folder is read under its own path rather than under a link's: links come last, and only where they lead to a
+        folder that is not read yet. So links in a circle end.
+
+        Raises:
+            InputError: a folder cannot be listed, a link that should be data leads nowhere.
+        """
+        links = [r for r in roots if os.path.islink(r)]
+        folders = sorted(set(roots) - set(links), reverse=True)
+        while folders or links:
+            at = (folders or links).pop()
+            real = os.path.realpath(at)
+            if real in self._folders:
+                if os.path.islink(at):
+                    self.skipped.append(Skipped(at, TWICE))
+                continue
+            if self.is_ours(at):
+                self.skipped.append(Skipped(at, OURS))
+                continue
+            self._folders.add(real)
+            yield from self._files_in(at, folders, links)
+            folders.sort(reverse=True)
+            links.sort(reverse=True)
+
+    def matched(self, paths: Sequence[str], base: str) -> Iterator[tuple[str, int]]:
+        """What a pattern matches below the folder `base`: files, whatever they are called, and all `below` a folder."""
+        theirs = [p for p in sorted(paths) if not self._in_ours(p, base)]
+        yield from self.below([p for p in theirs if os.path.isdir(p)])
+        for path in sorted(theirs, key=lambda p: (os.path.realpath(p) != p, p)):
+            if not os.path.isdir(path):
+                yield from self._once(path)
+
+    def _in_ours(self, path: str, base: str) -> bool:
+        above = os.path.dirname(path)
+        while len(above) > len(base):
+            if self.is_ours(above):
+                self.skipped.append(Skipped(above, OURS))
+                return True
+            above = os.path.dirname(above)
+        return False
+
+    def _once(self, path: str) -> Iterator[tuple[str, int]]:
+        """A file, if it was not given before under another path of its folder."""
+        real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        if real not in self._files:
+            self._files.add(real)
+            yield path, _size(path)
+
+    def is_ours(self, folder: str) -> bool:
+        """Whether this program wrote the folder: a dataset with its manifest, a run's data, or manifests of a root."""
+        if folder not in self._ours:
+            self._ours[folder] = _is_ours(folder)
+        return self._ours[folder]
+
+    def _files_in(self, folder: str, folders: list[str], links: list[str]) -> Iterator[tuple[str, int]]:
+        """The data files of one folder; the folders in it are added to the lists."""
+        for entry in _entries(folder):
+            hidden = entry.name.startswith((".", "_"))
+            if entry.is_dir():
+                if hidden:
+                    self.skipped.append(Skipped(entry.path, HIDDEN))
+                else:
+                    (links if entry.is_symlink() else folders).append(entry.path)
+            elif self.is_data(entry.name):
+                yield from self._once(entry.path)
+            elif not hidden:
+                self.skipped.append(Skipped(entry.path, UNKNOWN))
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda e: e.name)
+    except OSError as e:
+        raise InputError(f"{folder}: cannot be listed: {e.strerror or e}") from e
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError as e:
+        raise InputError(f"{path}: cannot be read: {e.strerror or e}") from e
+
+
+def _is_ours(folder: str) -> bool:
+    if _is_manifest(os.path.join(folder, "manifest.json")) or os.path.isdir(os.path.join(folder, ".work")):
+        return True
+    if _RUN.search(folder.replace(os.sep, "/")):
+        return any(os.path.isdir(os.path.join(folder, role)) for role in ROLES)
+    if os.path.basename(os.path.dirname(folder)) != "manifests":
+        return False
+    return any(_is_manifest(e.path) for e in _entries(folder) if e.name.endswith(".json"))
+
+
+def _is_manifest(path: str) -> bool:
+    try:
+        with open(path, "rb") as opened:
+            body = json.load(opened)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and body.get("format") == FORMAT
+
+
+class BrokenStreamError(Exception):
+    """A compressed stream that ends early or is damaged, raised after every byte before the damage was given."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+def compression_of(head: bytes) -> str:
+    """The compression that a file's first bytes name; "" for none."""
+    return next((name for magic, name in MAGIC.items() if head.startswith(magic)), "")
+
+
+def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
+    """The uncompressed bytes of a file, those of a plain one `size` at a time. Streams of several members or frames
+    are one.
+
+    Raises:
+        BrokenStreamError: after the last good byte.
+        InputError: the file cannot be opened or read.
+    """
+    with open_binary(file.path) as raw:
+        try:
+            if not file.compression:
+                while block := raw.read(size):
+                    yield block
+            elif file.compression in _MAKERS:
+                yield from _members(raw, _MAKERS[file.compression], file)
+            else:
+                yield from _frames(raw, file)
+        except OSError as e:
+            raise InputError(f"{file.path}: cannot be read: {e}") from e
+
+
+def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes]:
+    """gzip, bz2 and xz. After an error the stream is read again, byte by byte where it broke, for all before that."""
+    fed = done = 0
+
+    def chunks(source: BinaryIO, until: int) -> Iterator[bytes]:
+        nonlocal fed
+        while data := source.read(CHUNK if fed < until else 1):
+            yield data
+            fed += len(data)
+
+    try:
+        for out in _inflate(chunks(raw, sys.maxsize), make):
+            done += len(out)
+            yield out
+        return
+    except _ERRORS as e:
+        found, broken_at, fed = str(e), fed, 0
+    except EOFError:
+        raise _truncated(file) from None
+    with open_binary(file.path) as again, suppress(*_ERRORS, EOFError):
+        for out in _inflate(chunks(again, broken_at), make):
+            if len(out) > done:
+                yield out[done:]
+            done = max(done - len(out), 0)
+    raise _damaged(file, found)
+
+
+def _inflate(chunks: Iterator[bytes], make: Callable[[], Any]) -> Iterator[bytes]:
+    """Members one after another; zeros between and after them are padding.
+
+    Raises:
+        EOFError: the last member has no end.
+    """
+    decoder, fresh = make(), True
+    for chunk in chunks:
+        data = chunk
+        while data := data.lstrip(b"\0") if fresh else data:
+            fresh = False
+            if out := decoder.decompress(data):
+                yield out
+            if not decoder.eof:
+                break
+            data, decoder, fresh = decoder.unused_data, make(), True
+    if not fresh:
+        raise EOFError
+
+
+def _truncated(file: SourceFile) -> BrokenStreamError:
+    said = f"the {file.compression} stream of {file.name} is truncated: it ends before its end mark"
+    return BrokenStreamError("truncated_stream", said)
+
+
+def _damaged(file: SourceFile, found: str) -> BrokenStreamError:
+    return BrokenStreamError("corrupt_stream", f"the {file.compression} stream of {file.name} is damaged: {found}")
+
+
+def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes]:
+    """zstd and lz4 through Arrow. On an error the stream is read again in small steps, up to the last good byte."""
+    codec, done = file.compression, 0
+    try:
+        stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec)
+        while block := stream.read(BLOCK):
+            done += len(block)
+            yield block
+        return
+    except (OSError, pa.ArrowException) as e:
+        found = str(e)
+    with open_binary(file.path) as again:
+        stream = pa.CompressedInputStream(pa.PythonFile(again, mode="r"), codec)
+        left = done
+        while left:
+            left -= len(stream.read(min(left, BLOCK)))
+        rest = bytearray()
+        with suppress(OSError, pa.ArrowException):
+            while byte := stream.read(1):
+                rest += byte
+    if rest:
+        yield bytes(rest)
+    if "runcated" in found:
+        raise _truncated(file)
+    raise _damaged(file, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A part of one file that holds whole records.
+
+    Its bytes are `data`, or for a plain local file the range `start:stop` that the worker reads itself. Columnar files
+    have `groups` (row groups or record batches, half open) instead.
+    """
+
+    file: int
+    first_record: int
+    first_line: int
+    start: int
+    stop: int
+    data: bytes | None = None
+    spans: Spans | None = None
+    """int64[records, 3] of JSON values: (start, stop) in the segment's bytes, lines before the start."""
+    groups: tuple[int, int] | None = None
+    failure: tuple[str, str] | None = None
+    """(reason, detail) when the file could not be read beyond this segment."""
+
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes."""
+        return self.stop - self.start
+
+
+Room = Callable[[], int]
+"""How many bytes the unit under way still takes (below 1: none, cut at the next record)."""
+
+
+class Cutter(Protocol):
+    """Cuts one file into segments."""
+
+    def __call__(self, file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
+        """The segments of file number `index`, each as long as the room when it is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a segment may end: its bytes, and the records and lines in it."""
+
+    stop: int
+    records: int
+    lines: int
+    spans: Spans | None = None
+
+
+Find = Callable[[bytearray, int, bool], Cut | None]
+"""(bytes from a record's start on, room, at the file's end) -> the first cut at or past the room; None: more bytes."""
+
+
+def cut_stream(file: SourceFile, index: int, room: Room, find: Find) -> Iterator[Segment]:
+    """Cut a file that is read from its beginning to its end. A byte order mark is skipped."""
+    keep = bool(file.compression) or not file.is_local
+    buffer, base, record, line, wait = bytearray(), 0, 0, 0, 0
+    for block, failure in _with_failure(file):
+        at_end = block is None
+        buffer += block or b""
+        if base == 0 and buffer.startswith(BOM):
+            del buffer[: len(BOM)]
+            base = len(BOM)
+        # A record longer than the room is looked for again only when twice the bytes are there: linear in all.
+        while buffer and (at_end or len(buffer) > max(room(), wait)):
+            found = find(buffer, max(room(), 1), at_end)
+            if found is None:
+                wait = 2 * len(buffer)
+                break
+            data = bytes(memoryview(buffer)[: found.stop]) if keep else None
+            last = at_end and found.stop == len(buffer)
+            stop, failed = base + found.stop, failure if last else None
+            del buffer[: found.stop]
+            yield Segment(index, record, line, base, stop, data, found.spans, failure=failed)
+            base, record, line, wait = stop, record + found.records, line + found.lines, 0
+            failure = None if last else failure
+    if failure:
+        yield Segment(index, record, line, base, base, b"", failure=failure)
+
+
+def line_end(data: bytearray, room: int, at_end: bool) -> Cut | None:
+    """The first line end at or past `room`; at the file's end also the last byte."""
+    found = data.find(b"\n", room - 1)
+    if found < 0 and not at_end:
+        return None
+    stop = found + 1 if found >= 0 else len(data)
+    newlines = count_newlines(memoryview(data)[:stop])
+    return Cut(stop, newlines, newlines)
+
+
+def cut_lines(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
+    """What `cut_stream` gives with `line_end`; of a plain local file no byte is kept on the way.
+
+    Raises:
+        InputError: the file cannot be opened or read.
+    """
+    if file.compression or not file.is_local:
+        yield from cut_stream(file, index, room, line_end)
+        return
+    with open_binary(file.path) as opened:
+        try:
+            base, line = len(BOM) if opened.read(len(BOM)) == BOM else 0, 0
+            while True:
+                opened.seek(base)
+                stop, newlines = _lines_of(opened, max(room(), 1))
+                if stop == 0:
+                    return
+                yield Segment(index, line, line, base, base + stop)
+                base, line = base + stop, line + newlines
+        except OSError as e:
+            raise InputError(f"{file.path}: cannot be read: {e}") from e
+
+
+def _lines_of(opened: BinaryIO, room: int) -> tuple[int, int]:
+    """(bytes, new lines) from here to the first line end at or past `room`, or to the file's end."""
+    size = newlines = 0
+    while piece := opened.read(_PIECE):
+        if size + len(piece) >= room:
+            found = piece.find(b"\n", max(room - 1 - size, 0)) + 1
+            if found:
+                return size + found, newlines + piece.count(b"\n", 0, found)
+        size, newlines = size + len(piece), newlines + count_newlines(piece)
+    return size, newlines
+
+
+def _with_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, str] | None]]:
+    """The blocks of a file, then (None, the failure that ended them or None)."""
+    failure: tuple[str, str] | None = None
+    try:
+        for block in blocks(file):
+            yield block, None
+    except BrokenStreamError as e:
+        failure = e.reason, e.detail
+    yield None, failure
+
+
+def count_newlines(data: bytes | bytearray | memoryview) -> int:
+    """New lines in some bytes, by pieces, whose comparisons stay in the processor's cache."""
+    array = np.frombuffer(data, np.uint8)
+    return sum(int(np.count_nonzero(array[i : i + _PIECE] == 10)) for i in range(0, len(array), _PIECE))

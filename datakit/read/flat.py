@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from datakit.native import Kernels
-from datakit.text.buffers import Bytes, string_array
+from datakit.text.characters import Bytes, string_array
 
 MAX_MEMBERS: Final = 64
 """A record with more of them is left to the parser."""

@@ -1,34 +1,65 @@
 """Deciding how each input file is read: its format from its first bytes, its layout from its first records."""
 
+import gc
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePath
 
 from datakit.errors import InputError, LayoutError
-from datakit.layouts.recognise import LAYOUTS, Choice, choose
-from datakit.layouts.record import Fields, MisfitError
-from datakit.read import columnar, csv_rows, json_records, json_values
-from datakit.read.files import SourceFile, find, open_binary, suffixes_of
-from datakit.read.scan import lines
-from datakit.read.stage import IngestConfig, Plan
-from datakit.read.streams import BrokenStreamError, blocks, compression_of
+from datakit.read import columnar, csv, json, text
+from datakit.read.files import (
+    BOM,
+    BrokenStreamError,
+    Cutter,
+    Segment,
+    Skipped,
+    SourceFile,
+    blocks,
+    compression_of,
+    find,
+    open_binary,
+    suffixes_of,
+)
+from datakit.read.layouts.recognise import LAYOUTS, Choice, choose
+from datakit.read.layouts.record import Fields, MisfitError
+from datakit.read.row_builder import Batch, Converter, Place, Sink, Source
+from datakit.read.stage import IngestConfig
 from datakit.read.text import FIELD
-from datakit.read.units import BOM
 from datakit.schema import KINDS
 
-HEAD_RECORDS = 100
 HEAD_BYTES = 4 << 20
-FIRST_BYTES = 1 << 19
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
+_END = object()
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def make_plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
-    """See `stage.plan`."""
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is read: the sorted files, each one's layout, and the kind of row that all of them make."""
+
+    files: tuple[SourceFile, ...]
+    layouts: tuple[Choice, ...]
+    kind: str
+    segment_source: str
+    config: IngestConfig
+    skipped: tuple[Skipped, ...]
+    """Files and folders in the given folders that are not read, and why."""
+    summary: tuple[str, ...]
+    """Lines that tell people what was found."""
+
+
+def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
+    """Find the files and decide their layouts, from the first records of each.
+
+    Raises:
+        InputError: no input, a missing or unreadable file, a file of an unknown format.
+        LayoutError: records that fit no layout, or files of different kinds.
+    """
     found, skipped = find(inputs)
     files, layouts = [], []
     for path, name, size in found:
@@ -52,7 +83,7 @@ def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]
         if compression:
             raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
         file = replace(file, format=columns)
-        return file, columnar.head(file, HEAD_RECORDS)
+        return file, columnar.head(file, json.HEAD_RECORDS)
     return _inspect_stream(file, _head(file))
 
 
@@ -72,17 +103,17 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
         )
     head = head.removeprefix(BOM)
     if file.format == "csv":
-        header, delimiter = csv_rows.header_of(head, file.name)
+        header, delimiter = csv.header_of(head, file.name)
         return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
     if file.format == "text":
         return file, []
-    found = _json_format(head, file.format) or ("jsonl" if file.format == "jsonl" and not _looks_binary(head) else "")
+    found = json.format_of(head, file.format) or ("jsonl" if file.format == "jsonl" and not _looks_binary(head) else "")
     if not found:
         if file.format or _looks_binary(head):
             known = "JSON" if file.format else "any format that is read"
             raise InputError(f"{file.path}: it is not {known}: it begins with {head[:24]!r}")
         return replace(file, format="text"), []
-    return replace(file, format=found), _json_head(head, found)
+    return replace(file, format=found), json.first_records(head, found)
 
 
 def _head(file: SourceFile) -> bytes:
@@ -90,9 +121,9 @@ def _head(file: SourceFile) -> bytes:
 
     Where they are records, a line each, those that are looked at are enough.
     """
-    head, wanted = bytearray(), FIRST_BYTES
+    head, wanted = bytearray(), json.FIRST_BYTES
     with suppress(BrokenStreamError):
-        for block in blocks(file, FIRST_BYTES):
+        for block in blocks(file, json.FIRST_BYTES):
             head += block
             if len(head) >= wanted:
                 if wanted < HEAD_BYTES and _begins_with_lines(head):
@@ -104,13 +135,13 @@ def _head(file: SourceFile) -> bytes:
 
 
 def _begins_with_lines(head: bytearray) -> bool:
-    rows = _lines(bytes(head[:FIRST_BYTES]))
-    return len(rows) >= HEAD_RECORDS and type(_value(rows[0].removeprefix(BOM))) is dict
+    rows = json.first_lines(bytes(head[: json.FIRST_BYTES]))
+    return len(rows) >= json.HEAD_RECORDS and type(json.value_of(rows[0].removeprefix(BOM))) is dict
 
 
 def _holds_a_record(head: bytearray) -> bool:
     if _ARRAY.match(head):
-        return bool(_json_head(bytes(head), "json"))
+        return bool(json.first_records(bytes(head), "json"))
     return b"\n" in head
 
 
@@ -121,54 +152,6 @@ def _looks_binary(head: bytes) -> bool:
     except UnicodeDecodeError as e:
         return b"\0" in begin or e.start < len(begin) - 4
     return b"\0" in begin
-
-
-def _json_format(head: bytes, suffix: str) -> str:
-    """jsonl, json (an array) or json_objects (one after another); "" for what begins like neither.
-
-    An array that is JSON by itself on the first line means lines if there are more.
-    """
-    body, rows = head.lstrip(), _lines(head)
-    good = sum(type(_value(r)) is dict for r in rows)
-    if not body:
-        return "jsonl"
-    if body.startswith(b"["):
-        alone = _value(rows[0]) is not None
-        others = any(_value(r) is not None for r in rows[1:])
-        as_lines = others if alone else suffix == "jsonl" and good > len(rows) // 2
-        return "jsonl" if as_lines else "json"
-    if not good and body.startswith(b"{") and body[1:].lstrip().startswith(b'"'):
-        return "json_objects"
-    return "jsonl" if good or any(r[:1] in (b"{", b"[") for r in rows) else ""
-
-
-def _json_head(head: bytes, form: str) -> list[Fields]:
-    """The first records that can be parsed."""
-    if form == "jsonl":
-        rows = _lines(head)
-    else:
-        finder, data = json_values.Finder(in_array=form == "json"), bytearray(head)
-        cut = finder(data, 1 << 62, True)
-        spans = cut.spans[:HEAD_RECORDS].tolist() if cut is not None and cut.spans is not None else []
-        rows = [head[start:stop] for start, stop, _ in spans]
-    values = [_value(r) for r in rows]
-    return [v for v in values if type(v) is dict]
-
-
-def _lines(head: bytes) -> list[bytes]:
-    """The first lines that are not blank; most often they stand at the very beginning of some megabytes."""
-    begin = head[: head.rfind(b"\n", 0, FIRST_BYTES) + 1]
-    starts, stops, _ = lines(begin)
-    if len(starts) < HEAD_RECORDS:
-        starts, stops, _ = lines(head)
-    return [head[a:b] for a, b in zip(starts[:HEAD_RECORDS].tolist(), stops[:HEAD_RECORDS].tolist(), strict=True)]
-
-
-def _value(row: bytes) -> object:
-    try:
-        return json_records.parse(row)
-    except MisfitError:
-        return None
 
 
 def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Choice:
@@ -250,3 +233,130 @@ def _summary(plan: Plan) -> list[str]:
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         said.append(f"not read ({why}): {', '.join(names[:5])}{more}")
     return said
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
+
+    index: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes."""
+        return sum(s.bytes for s in self.segments)
+
+
+class _Assembly:
+    """Segments on their way into units of at least `size` bytes each."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.segments: list[Segment] = []
+        self.filled = 0
+        self.index = 0
+
+    def room(self) -> int:
+        return self.size - self.filled
+
+    def add(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.filled += segment.bytes
+
+    def take(self) -> Unit:
+        made = Unit(self.index, tuple(self.segments))
+        self.segments, self.filled, self.index = [], 0, self.index + 1
+        return made
+
+
+def assemble(files: list[tuple[SourceFile, Cutter]], size: int) -> Iterator[Unit]:
+    """The units of all files, in order. A unit ends with the first record at which it has `size` bytes or more."""
+    assembly = _Assembly(size)
+    for index, (file, cut) in enumerate(files):
+        for segment in cut(file, index, assembly.room):
+            assembly.add(segment)
+            if assembly.room() <= 0:
+                yield assembly.take()
+    if assembly.segments:
+        yield assembly.take()
+
+
+def units(plan: Plan) -> Iterator[Unit]:
+    """The work units of a plan in order: a function of the files' bytes and the configuration alone.
+
+    Plain files are read once to find record ends and numbers; compressed ones are decompressed, and their bytes travel
+    in the unit.
+    """
+    return assemble([(f, cutter(f, plan.config)) for f in plan.files], plan.config.shard_mb << 20)
+
+
+def cutter(file: SourceFile, config: IngestConfig) -> Cutter:
+    """How a file of this format is cut."""
+    cutters: dict[str, Cutter] = {
+        "jsonl": json.cut,
+        "json": json.cut_array,
+        "json_objects": json.cut_objects,
+        "csv": csv.cut,
+        "text": partial(text.cut, split=config.text_split),
+    }
+    return cutters.get(file.format, columnar.cut)
+
+
+def read_unit(unit: Unit, plan: Plan) -> Iterator[Batch]:
+    """The rows of a unit and the records that could not become rows, in order, in batches cut by the data alone.
+
+    Raises:
+        InputError: a file changed or vanished since it was planned.
+    """
+    sink = Sink(plan.kind, plan.segment_source)
+    for segment in unit.segments:
+        file = plan.files[segment.file]
+        source = Source(segment.file, file.name, plan.layouts[segment.file], plan.config.id_field)
+        sink.ends_badly = False
+        steps = _records(segment, file, plan, Converter(source, sink))
+        while _advance(steps):
+            if sink.full:
+                yield sink.take()
+        if segment.failure:
+            end = Place(segment.first_record, segment.first_line, segment.stop)
+            sink.broken_off(file.name, end, MisfitError(*segment.failure))
+    if not sink.empty:
+        yield sink.take()
+
+
+def _advance(steps: Iterator[None]) -> bool:
+    """One step with the cycle collector paused: it would walk a million live tuples again and again, none a cycle."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        return next(steps, _END) is None
+    finally:
+        if paused:
+            gc.enable()
+
+
+def _records(segment: Segment, file: SourceFile, plan: Plan, converter: Converter) -> Iterator[None]:
+    if segment.groups is not None:
+        return columnar.read(file, segment, converter)
+    data = _bytes(segment, file)
+    if file.format == "jsonl":
+        return json.read(data, segment, converter)
+    if file.format == "csv":
+        return csv.read(file, data, segment, converter)
+    if file.format == "text":
+        return text.read(data, segment, converter, plan.config.text_split)
+    return json.read_values(data, segment, converter)
+
+
+def _bytes(segment: Segment, file: SourceFile) -> bytes:
+    if segment.data is not None:
+        return segment.data
+    with open_binary(file.path) as opened:
+        opened.seek(segment.start)
+        data = opened.read(segment.bytes)
+    if len(data) != segment.bytes:
+        raise InputError(
+            f"{file.path}: it changed while it was being read: bytes {segment.start} to {segment.stop} are gone"
+        )
+    return data

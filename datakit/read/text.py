@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from datakit.layouts.record import MisfitError
 from datakit.read.columnar import Cells
-from datakit.read.convert import Converter
-from datakit.read.files import SourceFile
-from datakit.read.json_records import BLOCK
-from datakit.read.scan import lines
-from datakit.read.sink import MAX_RECORD_BYTES, Place
-from datakit.read.units import Cut, Room, Segment, count_newlines, cut_lines, cut_stream
+from datakit.read.files import Cut, Room, Segment, SourceFile, count_newlines, cut_lines, cut_stream
+from datakit.read.json import BLOCK, lines
+from datakit.read.layouts.record import MisfitError
+from datakit.read.row_builder import MAX_RECORD_BYTES, Converter, Place
 
 FIELD: Final = "text"
 """The field of the records that plain text is made of."""

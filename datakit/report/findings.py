@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from datakit.pack.lint import WRONG, Counts
+from datakit.pack.inspect import WRONG, LintCounts
 
 WORTH_A_LOOK = ("truncated_answers", "special_in_content")
 
 
-def table(by_source: dict[str, Counts]) -> Iterator[str]:
+def table(by_source: dict[str, LintCounts]) -> Iterator[str]:
     """Lines of text."""
     width = max((len(s) for s in by_source), default=6)
     yield f"{'source':<{width}} {'sequences':>12} {'tokens':>16} {'labels':>16} {'share':>7}"

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from datakit.config import resolved
 from datakit.errors import InputError, UsageError
 from datakit.filter import fasttext_model
-from datakit.filter.train_classifier import POSITIVE, Quality, TrainConfig, held_out, quality, train, write_examples
+from datakit.filter.classifier import POSITIVE, Quality, TrainConfig, held_out, quality, train, write_examples
 from datakit.manifest import Count, Ledger, Shard, data_dir, load
 from datakit.read.files import open_binary
-from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
+from datakit.read.planning import Plan, plan, read_unit, units
+from datakit.read.stage import IngestConfig
 from datakit.run.job import Job, Run, tables
 from datakit.run.lineage import RawHashes, parent_entry
 from datakit.run.work import Result

@@ -16,14 +16,14 @@ from datakit.config import resolved
 from datakit.errors import InputError
 from datakit.manifest import Count, Ledger, Shard
 from datakit.read.files import open_binary
-from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
-from datakit.read.units import Unit
+from datakit.read.planning import Plan, Unit, plan, read_unit, units
+from datakit.read.stage import IngestConfig
 from datakit.recent import Recent
 from datakit.run.job import Job, Run, way
 from datakit.run.lineage import RawHashes
 from datakit.run.work import Result
 from datakit.stage import with_column
-from datakit.text.normalize import hash_values
+from datakit.text.normal_form import hash_values
 from datakit.write import Split, read_shard, take_over
 
 FEW_BYTES = 256 << 20

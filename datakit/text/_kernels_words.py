@@ -35,7 +35,7 @@ def _mix(state):  # type: ignore[no-untyped-def]
     return state ^ state >> _HALF
 
 
-# A copy of _kernels.decode, since numba's own cache keeps an inlined kernel of another file as it was after an edit.
+# A copy of the normal form's, since numba's own cache keeps an inlined kernel of another file as it was before an edit.
 @njit(cache=True, nogil=True)
 def _decode(data, i, end):  # type: ignore[no-untyped-def]
     """(code point, bytes) of the UTF-8 character at byte i; U+FFFD and 1 where the row ends inside it."""

@@ -1,24 +1,28 @@
-"""What every Unicode character is to us, as one table that the kernels read.
+"""Strings as kernels read them: the buffers of Arrow arrays, and what every Unicode character is to us, as one table.
 
 The table comes from Python's `unicodedata`, so its Unicode version is the interpreter's: stages whose result it shapes
 name `UNICODE_VERSION` among their resources. Building it takes 0.14 s, so it is kept beside this file once it is made.
 """
 
 import io
+import re
 import sys
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from datakit.cached import cached
 
 UNICODE_VERSION = unicodedata.unidata_version
 
-# The low byte of an entry. _kernels.py repeats these values: numba freezes module globals of its own file only.
+# The low byte of an entry. The kernel files repeat these values: numba freezes module globals of its own file only.
 WORD = 1  # letters, combining marks, numbers: Unicode L, M, N
 SPACELESS = 2  # of a script written without spaces: each WORD character is a word
 SPACE = 4  # white space as str.isspace() has it
@@ -129,3 +133,90 @@ def _paged(flat: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.uint16], npt.ND
     numbers: dict[bytes, int] = {}
     pages = [numbers.setdefault(page.tobytes(), len(numbers)) for page in flat.reshape(-1, 256)]
     return np.array(pages, dtype=np.uint16), np.frombuffer(b"".join(numbers), dtype=np.uint32)
+
+
+BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""Where `str.splitlines` ends a line."""
+
+_TERMINAL_RANGES = (
+    "!.?\u0589\u061d-\u061f\u06d4\u0700-\u0702\u07f9\u0837\u0839\u083d\u083e\u0964\u0965\u104a\u104b\u1362\u1367\u1368"
+    "\u166e\u1735\u1736\u17d4-\u17d6\u17d9\u17da\u1803\u1809\u1944\u1945\u1aa8-\u1aab\u1b4e\u1b4f\u1b5a\u1b5b\u1b5e\u1b5f"
+    "\u1b7d-\u1b7f\u1c3b\u1c3c\u1c7e\u1c7f\u2024\u203c\u203d\u2047-\u2049\u2cf9-\u2cfb\u2e2e\u2e3c\u2e53\u2e54\u2e60\u2e61"
+    "\u3002\ua4ff\ua60e\ua60f\ua6f3\ua6f7\ua876\ua877\ua8ce\ua8cf\ua92f\ua9c8\ua9c9\uaa5d-\uaa5f\uaaf0\uaaf1\uabeb"
+    "\ufe12\ufe15\ufe16\ufe52\ufe56\ufe57\uff01\uff0e\uff1f\uff61"
+    "\U00010a56\U00010a57\U00010f55-\U00010f59\U00010f86-\U00010f89\U00011047\U00011048\U000110be-\U000110c1"
+    "\U00011141-\U00011143\U000111c5\U000111c6\U000111cd\U000111de\U000111df\U00011238\U00011239\U0001123b\U0001123c"
+    "\U000112a9\U000113d4\U000113d5\U0001144b\U0001144c\U000115c2\U000115c3\U000115c9-\U000115d7\U00011641\U00011642"
+    "\U0001173c-\U0001173e\U00011944\U00011946\U00011a42\U00011a43\U00011a9b\U00011a9c\U00011c41\U00011c42\U00011ef7"
+    "\U00011ef8\U00011f43\U00011f44\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44\U00016d6e\U00016d6f"
+    "\U00016e98\U0001bc9f\U0001da88"
+)
+"""As in a regular expression, a hyphen makes a range."""
+
+QUOTES = "\"'”’»›」』｣“‘"
+"""What may stand behind a sentence's mark: closing quotes, those among them that open in other languages."""
+
+
+def _expand(ranges: str) -> str:
+    """Every character of a list with ranges: "a-cx" is "abcx"."""
+    spans = re.findall("(.)-(.)|(.)", ranges, re.DOTALL)
+    return "".join(alone or "".join(map(chr, range(ord(first), ord(last) + 1))) for first, last, alone in spans)
+
+
+TERMINALS = _expand(_TERMINAL_RANGES)
+"""What a sentence ends with: Unicode's property Sentence_Terminal (UAX #44), and the Khmer signs that end one too."""
+
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+
+
+def string_buffers(array: pa.Array) -> tuple[Bytes, Offsets]:
+    """The UTF-8 bytes of a string array and where each value begins in them; no copy of the bytes.
+
+    Nulls count as "". Returns data uint8 (bytes of the buffer) and offsets int64 (rows + 1); value i is
+    `data[offsets[i]:offsets[i + 1]]`.
+
+    Raises:
+        TypeError: the array is not of type string or large_string.
+    """
+    if pa.types.is_string(array.type):
+        width: type[np.signedinteger] = np.int32
+    elif pa.types.is_large_string(array.type):
+        width = np.int64
+    else:
+        raise TypeError(f"expected an array of strings, found {array.type}")
+    if array.null_count:
+        array = pc.fill_null(array, "")
+    _, offset_buffer, data_buffer = array.buffers()
+    if offset_buffer is None or len(array) == 0:
+        return np.empty(0, np.uint8), np.zeros(len(array) + 1, np.int64)
+    offsets = np.frombuffer(offset_buffer, dtype=width)[array.offset : array.offset + len(array) + 1]
+    data = np.frombuffer(data_buffer, dtype=np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
+    return data, offsets.astype(np.int64)
+
+
+def string_array(data: Bytes, offsets: Offsets) -> pa.Array:
+    """The string array over `data` (bytes that end where the last offset says); the inverse of `string_buffers`.
+
+    Raises:
+        OverflowError: more than 2 GB in one array, which `pa.string()` cannot address.
+    """
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise OverflowError(f"{offsets[-1]} bytes of text in one batch; a batch holds less than 2 GiB")
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def row_chunks(offsets: Offsets, chunk_bytes: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs [begin, end) of at most `chunk_bytes` of text each, or one longer row.
+
+    For kernels whose output is larger than their input: memory that is given back and taken again costs a page fault
+    every 4 KiB, which the C library avoids for allocations below 32 MiB.
+    """
+    begin, rows = 0, len(offsets) - 1
+    while begin < rows:
+        end = int(np.searchsorted(offsets, offsets[begin] + chunk_bytes, side="right")) - 1
+        end = min(max(end, begin + 1), rows)
+        yield begin, end
+        begin = end

@@ -10,8 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.native import Kernels
-from datakit.text.buffers import Bytes, Offsets, string_buffers
-from datakit.text.characters import SPACELESS, WORD, character_table, entry
+from datakit.text.characters import SPACELESS, WORD, Bytes, Offsets, character_table, entry, string_buffers
 
 _kernels_words = Kernels("datakit.text._kernels_words")
 

@@ -59,7 +59,7 @@ def _take(outcome: Outcome, shard: pa.RecordBatch, decision: Any) -> None:
             outcome.dropped[name] = tuple(reason)
     if decision.edited is not None:
         outcome.edited |= set(shard.column("id").filter(decision.edited).to_pylist())
-    for table in decision.aside.values():
+    for table in decision.side_tables.values():
         outcome.cuts += table.to_pylist()
     for name, count in decision.notes.items():
         outcome.notes[name] = outcome.notes.get(name, 0) + count

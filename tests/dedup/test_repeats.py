@@ -16,7 +16,7 @@ from datakit.dedup.levels import LinesConfig, SpansConfig
 from datakit.dedup.lines import DedupLines
 from datakit.dedup.spans import DedupSpans
 from datakit.errors import ConfigError, UsageError
-from datakit.text.normalize import digest, normalize
+from datakit.text.normal_form import digest, normalize
 from datakit.text.words import split_words
 from tests.dedup.levels import Outcome, documents, restored, run
 from tests.dedup.test_units import units_of

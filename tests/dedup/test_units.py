@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from datakit.dedup import _kernels_units as kernels
 from datakit.dedup import units
 from datakit.dedup.units import NONE, Unit, cut_units, find_units, flags, hash_spans
-from datakit.text.buffers import string_buffers
-from datakit.text.marks import QUOTES, TERMINALS
+from datakit.text.characters import QUOTES, TERMINALS, string_buffers
 from datakit.text.words import split_words
 
 UNITS: tuple[Unit, ...] = ("line", "paragraph", "sentence")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build
-from datakit.filter import _kernels_c4, c4, chars
+from datakit.filter import _kernels_c4, c4, rule_set
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.schema import MESSAGES
 
@@ -21,7 +21,7 @@ CLOSING = QUOTES + ")]"
 
 
 def flagged(c: str, flag: int) -> bool:
-    return bool(chars.classes()[ord(c)] & flag)
+    return bool(rule_set.classes()[ord(c)] & flag)
 
 
 def lower(text: str) -> str:
@@ -29,7 +29,7 @@ def lower(text: str) -> str:
 
 
 def spaceless(c: str) -> bool:
-    return flagged(c, chars.SPACELESS)
+    return flagged(c, rule_set.SPACELESS)
 
 
 def words_of(line: str) -> list[str]:
@@ -42,9 +42,9 @@ def sentences_of(line: str) -> int:
     for c in [*line, "\n"]:
         if c.isspace():
             bare = before.rstrip(CLOSING)
-            if said and bare and flagged(bare[-1], chars.TERMINAL):
+            if said and bare and flagged(bare[-1], rule_set.TERMINAL):
                 count, said = count + 1, False
-        elif flagged(c, chars.TERMINAL) and ord(c) > 0x3000:
+        elif flagged(c, rule_set.TERMINAL) and ord(c) > 0x3000:
             count, said = count + said, False
         elif c.isascii() or c not in QUOTES:
             said = True
@@ -56,7 +56,7 @@ def finished(line: str) -> bool:
     line = line.rstrip()
     while found := re.search(f"(?:{CITATION.pattern}) *$", line, re.IGNORECASE):
         line = line[: found.start()].rstrip(" ")
-    return bool(line.strip()) and not line.endswith("...") and flagged(line[-1], chars.TERMINAL | chars.QUOTE)
+    return bool(line.strip()) and not line.endswith("...") and flagged(line[-1], rule_set.TERMINAL | rule_set.QUOTE)
 
 
 def verdict(line: str, config: c4.Config) -> str:
@@ -226,7 +226,7 @@ def test_a_page_goes_for_a_bracket_anywhere_and_with_lines_only_where_text_may_s
 
 
 def test_cut_rows_are_counted_as_edited_and_get_the_hash_of_their_new_text():
-    from datakit.text.normalize import digest, normalize
+    from datakit.text.normal_form import digest, normalize
 
     prose = "This is a sentence of a page. " * 5
     texts = [prose + "\nmenu", prose, "menu\nonly"]
@@ -248,7 +248,7 @@ def test_conversations_are_judged_and_never_cut():
 
 def test_the_kernel_and_the_character_table_agree_on_the_flags():
     for flag in ("SPACE", "BREAK", "SPACELESS", "TERMINAL", "QUOTE"):
-        assert getattr(_kernels_c4, flag) == getattr(chars, flag)
+        assert getattr(_kernels_c4, flag) == getattr(rule_set, flag)
 
 
 def test_counts_do_not_depend_on_the_batch_around_a_row():

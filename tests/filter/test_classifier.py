@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
 from datakit.execute.local import Local
-from datakit.filter.classifier import Classify, ClassifyConfig
+from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
-from datakit.filter.train_classifier import TrainConfig, held_out, pieces
 from datakit.manifest import data_dir, load, verify
 from datakit.progress import Quiet
 from datakit.run.classifier import Examples, train_classifier

@@ -9,7 +9,7 @@ import pytest
 
 from datakit.config import build, resolved
 from datakit.errors import ConfigError, InputError
-from datakit.filter import contamination, evaluation
+from datakit.filter import contamination
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.schema import MESSAGES
 from datakit.text.words import split_words
@@ -102,7 +102,7 @@ def test_prompts_and_answers_are_told_apart(items):
 
 
 def test_every_row_that_holds_an_item_is_listed_under_it(items):
-    matches = stage(items).decide(documents(PROSE, f"{QUESTION} {ANSWER}", QUESTION)).aside["matches"].to_pylist()
+    matches = stage(items).decide(documents(PROSE, f"{QUESTION} {ANSWER}", QUESTION)).side_tables["matches"].to_pylist()
     assert {(m["item"], m["part"], m["id"], m["overlap"]) for m in matches} == {
         ("sheep.jsonl:1", "prompt", "r1", 1.0),
         ("sheep.jsonl:1", "answer", "r1", 1.0),
@@ -130,7 +130,7 @@ def test_saved_overlaps_decide_as_the_text_did(items):
     batch = documents(QUESTION, PROSE, QUESTION[:-30])
     first = stage(items).decide(batch)
     other = stage(items, max_prompt_overlap_ratio=0.9)
-    assert other.decide_again(batch, first.aside["signals"]) == other.decide(batch)
+    assert other.decide_again(batch, first.side_tables["signals"]) == other.decide(batch)
 
 
 def test_the_files_are_known_by_name_and_hash(items):
@@ -170,4 +170,4 @@ def test_all_verbatim_items_of_gsm8k_are_found_and_hardly_any_row_of_its_trainin
     assert found == long_enough and sum(long_enough) > 1300
     clean = made.decide(documents(*(f"{row['question']}\n{row['answer']}" for row in train))).reasons
     assert len(clean) - clean.null_count <= 0.001 * len(train)
-    assert len(evaluation.index((str(folder / "test.jsonl"),), 13, 8).items) == len(test)
+    assert len(contamination.index((str(folder / "test.jsonl"),), 13, 8).items) == len(test)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.errors import ConfigError
 from datakit.filter import private
-from datakit.filter.private_values import FINDERS, find, luhn
+from datakit.filter.private import FINDERS, find, luhn
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.schema import MESSAGES
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.filter import _kernels_signals, chars
-from datakit.filter.signals import Signals, measure
+from datakit.filter import _kernels_signals, rule_set
+from datakit.filter.rule_set import Signals, count_signals
 from datakit.text import characters
 
 STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
@@ -24,7 +24,7 @@ def kind(c: str) -> str:
 
 
 def spaceless(c: str) -> bool:
-    return bool(chars.classes()[ord(c)] & chars.SPACELESS)
+    return bool(rule_set.classes()[ord(c)] & rule_set.SPACELESS)
 
 
 def words_of(text: str) -> list[str]:
@@ -128,7 +128,7 @@ def reference(text: str) -> dict[str, int]:
         "lines": len(lines),
         "bullet_lines": sum(a in "•‣◦●▪" or (a in "-*" and b in ("", " ", "\t")) for a, b in starts),
         "ellipsis_lines": sum(line.endswith(("...", "…")) for line in lines),
-        "terminal_lines": sum(bool(chars.classes()[ord(line[-1])] & chars.TERMINAL) for line in lines),
+        "terminal_lines": sum(bool(rule_set.classes()[ord(line[-1])] & rule_set.TERMINAL) for line in lines),
         "short_lines": sum(
             len(line) + 2 * sum(spaceless(c) and ord(c) >= 0x2E80 for c in line) <= 30 for line in lines
         ),
@@ -197,7 +197,7 @@ EDGES = [
 
 @pytest.mark.parametrize("text", EDGES, ids=range(len(EDGES)))
 def test_every_signal_equals_the_plain_definition(text):
-    assert row(measure(pa.array([text])), 0) == reference(text)
+    assert row(count_signals(pa.array([text])), 0) == reference(text)
 
 
 PIECES = st.sampled_from(
@@ -211,7 +211,7 @@ PIECES = st.sampled_from(
 @example(["-\r\n"])
 @given(st.lists(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80), max_size=4))
 def test_any_text_measures_as_the_plain_definition_says(texts):
-    signals = measure(pa.array(texts, pa.string()))
+    signals = count_signals(pa.array(texts, pa.string()))
     assert [row(signals, i) for i in range(len(texts))] == [reference(t) for t in texts]
 
 
@@ -224,23 +224,23 @@ def test_any_text_measures_as_the_plain_definition_says(texts):
 )
 def test_repetitive_text_measures_as_the_plain_definition_says(text, times):
     text = " ".join([text] * times)
-    assert row(measure(pa.array([text])), 0) == reference(text)
+    assert row(count_signals(pa.array([text])), 0) == reference(text)
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.text("ab1.#\0\té\u3000", min_size=1, max_size=20), max_size=30), st.sampled_from(["", " ", "\n"]))
 def test_words_of_any_length_measure_alike_wherever_they_begin(words, between):
     text = between.join(words)
-    shifted = measure(pa.array(["x" * n + text for n in range(9)])).counts
-    assert row(measure(pa.array([text])), 0) == reference(text)
+    shifted = count_signals(pa.array(["x" * n + text for n in range(9)])).counts
+    assert row(count_signals(pa.array([text])), 0) == reference(text)
     assert [int(n) for n in shifted["chars"]] == [len(text) + n for n in range(9)]
-    assert row(measure(pa.array(["x" * 8 + text, text]).slice(1)), 0) == reference(text)
+    assert row(count_signals(pa.array(["x" * 8 + text, text]).slice(1)), 0) == reference(text)
 
 
 def test_many_different_words_and_lines_measure_as_the_plain_definition_says():
     words = [f"{n:x}" for n in range(9000)]
     text = "\n".join(" ".join(words[i : i + 3]) for i in range(0, len(words), 3))
-    assert row(measure(pa.array([text + "\n" + text])), 0) == reference(text + "\n" + text)
+    assert row(count_signals(pa.array([text + "\n" + text])), 0) == reference(text + "\n" + text)
 
 
 LONG = 1_000_000
@@ -259,31 +259,31 @@ LONG_ROWS = {
 @pytest.mark.parametrize("name", LONG_ROWS)
 def test_very_long_rows_measure_what_is_in_them(name):
     text, expected = LONG_ROWS[name]
-    found = row(measure(pa.array([text])), 0)
+    found = row(count_signals(pa.array([text])), 0)
     assert {n: found[n] for n in expected} == expected
 
 
 def test_signals_do_not_depend_on_the_batch_around_a_row():
     texts = [*EDGES, None, "a longer row " * 300, *reversed(EDGES)]
-    together = measure(pa.array(texts))
-    sliced = measure(pa.array(texts).slice(3, len(texts) - 5))
+    together = count_signals(pa.array(texts))
+    sliced = count_signals(pa.array(texts).slice(3, len(texts) - 5))
     for i, text in enumerate(texts):
-        assert row(together, i) == row(measure(pa.array([text or ""])), 0)
+        assert row(together, i) == row(count_signals(pa.array([text or ""])), 0)
         if 3 <= i < len(texts) - 2:
             assert row(sliced, i - 3) == row(together, i)
 
 
 def test_no_rows_give_no_signals():
-    assert {len(v) for v in measure(pa.array([], pa.string())).counts.values()} == {0}
+    assert {len(v) for v in count_signals(pa.array([], pa.string())).counts.values()} == {0}
 
 
 def test_a_ratio_of_nothing_is_zero_and_ratios_are_rounded():
-    signals = measure(pa.array(["", "a 1 2"]))
+    signals = count_signals(pa.array(["", "a 1 2"]))
     assert signals.ratio("alpha_words", "words").tolist() == [0.0, 0.333]
 
 
 def test_signals_survive_being_saved_as_columns():
-    signals = measure(pa.array(EDGES))
+    signals = count_signals(pa.array(EDGES))
     restored = Signals.from_batch(pa.record_batch({n: pa.array(v) for n, v in signals.counts.items()}))
     assert list(restored.counts) == list(signals.counts)
     assert all(np.array_equal(restored[name], signals[name]) for name in signals.counts)
@@ -291,21 +291,21 @@ def test_signals_survive_being_saved_as_columns():
 
 def test_the_kernel_and_the_character_table_agree_on_the_flags():
     for flag in ("SPACE", "BREAK", "LETTER", "MARK", "NUMBER", "SPACELESS", "TERMINAL"):
-        assert getattr(chars, flag) == getattr(_kernels_signals, flag)
+        assert getattr(rule_set, flag) == getattr(_kernels_signals, flag)
 
 
 def test_character_classes_are_those_of_python():
-    table = chars.classes()
+    table = rule_set.classes()
     for code in [*range(0x3000), *range(0x3000, 0x110000, 97)]:
         c, flags = chr(code), int(table[code])
-        assert bool(flags & chars.SPACE) == c.isspace(), hex(code)
-        assert bool(flags & chars.BREAK) == (len(f"a{c}b".splitlines()) == 2), hex(code)
-        expected = {"L": chars.LETTER, "M": chars.MARK, "N": chars.NUMBER}.get(kind(c), 0)
-        assert flags & (chars.LETTER | chars.MARK | chars.NUMBER) == expected, hex(code)
+        assert bool(flags & rule_set.SPACE) == c.isspace(), hex(code)
+        assert bool(flags & rule_set.BREAK) == (len(f"a{c}b".splitlines()) == 2), hex(code)
+        expected = {"L": rule_set.LETTER, "M": rule_set.MARK, "N": rule_set.NUMBER}.get(kind(c), 0)
+        assert flags & (rule_set.LETTER | rule_set.MARK | rule_set.NUMBER) == expected, hex(code)
     shared = characters.character_table()
     assert (
-        chars.SPACELESS & table[ord("字")]
-        and chars.SPACELESS & table[ord("ไ")]
-        and not table[ord("한")] & chars.SPACELESS
+        rule_set.SPACELESS & table[ord("字")]
+        and rule_set.SPACELESS & table[ord("ไ")]
+        and not table[ord("한")] & rule_set.SPACELESS
     )
     assert shared.pages.size * 256 == table.size

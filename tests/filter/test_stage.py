@@ -4,15 +4,25 @@ import collections
 import dataclasses
 import json
 import pickle
+import warnings
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from datakit.config import assign, build, options, resolved
 from datakit.errors import ConfigError, InputError
+from datakit.execute.local import Local
 from datakit.filter import gopher_repetition
-from datakit.filter.signals import Signals, measure
+from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
+from datakit.manifest import data_dir, load
+from datakit.progress import Quiet
+from datakit.recipe import load_recipe
+from datakit.run.flow import Flow
+from datakit.run.job import Run
+from datakit.run.place import Place
 from datakit.schema import MESSAGES
 from datakit.stage import split
 
@@ -317,9 +327,9 @@ def test_saved_signals_are_those_that_decided():
     kept, dropped = split(batch, decision, "filter")
     assert kept.num_rows + dropped.num_rows == 3
     assert kept.schema == batch.schema
-    words = Signals.from_batch(decision.aside["signals"])["words"].tolist()
-    assert words == measure(batch["text"])["words"].tolist() == [67, 1, 0]
-    assert stage(signals=False).decide(batch).aside == {}
+    words = Signals.from_batch(decision.side_tables["signals"])["words"].tolist()
+    assert words == count_signals(batch["text"])["words"].tolist() == [67, 1, 0]
+    assert stage(signals=False).decide(batch).side_tables == {}
 
 
 @pytest.mark.parametrize("rules", [(), ("c4", "fineweb", "gopher_quality", "gopher_repetition")])
@@ -328,7 +338,7 @@ def test_saved_signals_decide_as_the_text_did(rules):
     first = stage(rules=rules).decide(documents(*texts))
     for values in ({}, {"gopher_quality": {"min_words": 30}}, {"fineweb": {"max_dup_line_char_ratio": 0.6}}):
         other = stage(**({"rules": rules} if rules else {}) | values)
-        again = other.decide_again(documents(*texts), first.aside["signals"])
+        again = other.decide_again(documents(*texts), first.side_tables["signals"])
         assert again == other.decide(documents(*texts))
 
 
@@ -379,3 +389,62 @@ def test_real_web_pages_go_for_the_reasons_they_say(shared):
     short = [t for t, (reason, _) in zip(texts, found, strict=True) if reason == "gopher_quality.min_words"]
     assert short == [t for t in texts if len(t.split()) < 50]
     assert sum(reason is None for reason, _ in found) > 0.8 * len(texts)
+
+
+SAID = "Please write to {} about the matter. "
+ROWS = {
+    "document": {"text": SAID},
+    "conversation": {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": SAID}]},
+    "preference": {"prompt": "Whom?", "chosen": SAID, "rejected": "I do not know."},
+}
+
+
+def rows(root: Path, kind: str, who: str, *stages: str) -> pa.Table:
+    raw = root / f"{kind}-{len(stages)}.jsonl"
+    raw.write_text("\n".join(json.dumps(ROWS[kind]).replace("{}", w) for w in (who, "nobody")))
+    place = Place(root=root, dataset=f"{kind}{len(stages)}", output=None, final="")
+    recipe = load_recipe(root, place.dataset)
+    run, path = Run(place=place, executor=Local(1), progress=Quiet()), raw
+    for stage in ("ingest", *stages):
+        sets = {"filter": {"rules": "private"}} if stage == "filter" else {}
+        path = Flow(run=run, recipe=recipe, sets=sets).stage(stage, [str(path)])
+    return pq.read_table(data_dir(path, load(path)) / "kept")
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_an_edited_row_has_the_hash_that_ingest_would_give_it(tmp_path, kind):
+    edited = rows(tmp_path, kind, "joe@firma.de", "filter")
+    fresh = rows(tmp_path, kind, "<EMAIL>")
+    assert edited["content_hash"].to_pylist() == fresh["content_hash"].to_pylist()
+
+
+AWKWARD = ["", " ", "\n" * 5000, "\r\n" * 50, "a", "😀", "😀" * 5000, "\u200d", "{" * 3000, "[" * 3000, "." * 3000,
+           "@" * 3000, "x" * 300_000, "a " * 100_000, "字" * 50_000, "1" * 50_000, "\x00", "\u2028" * 100,
+           "e\u0301" * 1000]  # fmt: skip
+
+
+def test_awkward_rows_are_no_trouble_to_any_rule(tmp_path):
+    items = tmp_path / "items.jsonl"
+    items.write_text(json.dumps({"question": "a " * 20}))
+    names = [
+        "gopher_quality",
+        "gopher_repetition",
+        "c4",
+        "fineweb",
+        "loops",
+        "empty_answer",
+        "contamination",
+        "private",
+    ]
+    limits = {"min_words": 0, "max_words": 10**9}
+    for rules in [[name] for name in names] + [names]:
+        values = (
+            {"rules": rules, "contamination": {"eval": [str(items)]}} if "contamination" in rules else {"rules": rules}
+        )
+        values |= {"gopher_quality": limits} if "gopher_quality" in rules else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            stage = Filter(config=build(FilterConfig, values, "filter"))
+            together = stage.decide(pa.record_batch({"text": AWKWARD}))
+            assert len(together.reasons) == len(AWKWARD)
+            assert stage.decide(pa.record_batch({"text": pa.array([None, ""], pa.string())})).reasons is not None

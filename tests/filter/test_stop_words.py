@@ -57,7 +57,7 @@ def test_only_the_languages_asked_for_must_have_stop_words():
     assert decide(texts, langs, min_stop_words=0).notes == {}
     again = Filter(config=build(FilterConfig, {"rules": ["gopher_quality"]}, "filter"))
     batch = pa.record_batch({"text": texts, "lang": langs})
-    saved = again.decide(batch).aside["signals"]
+    saved = again.decide(batch).side_tables["signals"]
     assert again.decide_again(batch.select(["text", "lang"]), saved).reasons.null_count == 0
 
 

@@ -6,8 +6,7 @@ import json
 from tokenizers import Tokenizer
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.encode import labelled_ids
-from datakit.pack.labels import label
+from datakit.pack.labels import label, labelled_ids
 
 
 @functools.cache

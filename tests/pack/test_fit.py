@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.pack._kernels import best_fit, by_length, paired_fit
-from datakit.pack._kernels_fit import valued_fit
+from datakit.pack._kernels_fit import best_fit, by_length, paired_fit, valued_fit
 from datakit.pack.fit import fewest_rows, fit
 
 LENGTHS = st.lists(st.integers(1, 200), max_size=80)

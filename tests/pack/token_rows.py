@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from datakit.pack.rows import Rows, open_rows
+from datakit.pack.inspect import PackedSet, open_rows
 from datakit.pack.stage import Pack, PackConfig, PackResult
 from datakit.schema import SPANS, tokens
 
@@ -15,7 +15,7 @@ FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
 
 
 def batch_of(rows, labelled=True, first_key=0, rejected=None) -> pa.RecordBatch:
-    """Rows of (length, edges of label spans)."""
+    """PackedSet of (length, edges of label spans)."""
     count = len(rows)
     columns = {
         "row_key": pa.array(range(first_key, first_key + count), pa.uint64()),
@@ -49,7 +49,7 @@ def spans_of(length: int, edges: list[int]) -> list[dict]:
     return [{"start": a, "end": b} for a, b in zip(edges[::2], edges[1::2], strict=False)]
 
 
-def pack_rows(out: Path, batches, **config: Any) -> tuple[PackResult, dict[str, Rows]]:
+def pack_rows(out: Path, batches, **config: Any) -> tuple[PackResult, dict[str, PackedSet]]:
     """Pack; the ledger must balance. Returns the sets by name too."""
     result = Pack(PackConfig(**config)).run(iter(batches), out, FACTS)
     assert result.rows.balance == 0
@@ -58,7 +58,7 @@ def pack_rows(out: Path, batches, **config: Any) -> tuple[PackResult, dict[str, 
     return result, {rows.name: rows for rows in (open_rows(out, h) for h in headers)}
 
 
-def found_tokens(rows: Rows) -> dict[tuple[int, int, int], tuple[int, bool, int]]:
+def found_tokens(rows: PackedSet) -> dict[tuple[int, int, int], tuple[int, bool, int]]:
     """(row key, side, place in its row's tokens) -> (id, is it a target that counts, packed row)."""
     found = {}
     source = iter(rows.sources)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from datakit.read.stage import IngestConfig, Plan, plan, read_unit, units
+from datakit.read.planning import Plan, plan, read_unit, units
+from datakit.read.stage import IngestConfig
 
 
 @dataclass

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from datakit.read import json_records
-from datakit.read.files import SourceFile
-from datakit.read.streams import blocks, compression_of
+from datakit.read.files import SourceFile, blocks, compression_of
+from datakit.read.json import parse
 
 SFT = {
     "gpteacher/codegen-instruct.json": ("alpaca", 4535),
@@ -104,7 +103,7 @@ def test_parsing_equals_json_loads_on_every_line_of_every_corpus(shared):
     for path in sorted((shared / "corpora").rglob("*.jsonl*")):
         for line in whole(path).split(b"\n"):
             if line.strip():
-                assert json_records.parse(line) == json.loads(line)
+                assert parse(line) == json.loads(line)
 
 
 def test_conversations_hold_every_turn_of_the_original(shared, read):

@@ -1,15 +1,37 @@
-"""Which files are read, in which order, under which names."""
+"""Which files are read, in which order, under which names; what a broken stream gives; where files are cut."""
 
+import bz2
 import gzip
 import json
+import lzma
 import os
+import random
 import sys
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from datakit.errors import ConfigError, InputError, LayoutError
-from datakit.read.folders import HIDDEN, UNKNOWN
-from datakit.read.stage import IngestConfig, plan, units
+from datakit.read import files
+from datakit.read.files import (
+    BOM,
+    HIDDEN,
+    OURS,
+    TWICE,
+    UNKNOWN,
+    Segment,
+    SourceFile,
+    cut_lines,
+    cut_stream,
+    line_end,
+)
+from datakit.read.planning import plan, read_unit, units
+from datakit.read.stage import IngestConfig
 
 ROW = b'{"text":"t"}\n'
 
@@ -53,9 +75,9 @@ def test_a_folder_is_read_with_its_folders_and_without_what_is_no_data(folder):
 def test_a_name_that_is_not_utf8_is_refused(tmp_path):
     with open(os.fsencode(tmp_path) + b"/caf\xe9.jsonl", "wb") as out:
         out.write(ROW)
-    for given in (str(tmp_path), str(tmp_path / "*.jsonl"), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl")):
+    for named in (str(tmp_path), str(tmp_path / "*.jsonl"), os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jsonl")):
         with pytest.raises(InputError, match=r"not UTF-8.*xe9.*rename") as refused:
-            plan([given], IngestConfig())
+            plan([named], IngestConfig())
         str(refused.value).encode()
 
 
@@ -114,8 +136,8 @@ def test_a_remote_file_system_is_read_like_a_local_one(read):
     memory = fsspec.filesystem("memory")
     memory.pipe("/bucket/a/x.jsonl", b'{"text":"a"}\nbroken\n')
     memory.pipe("/bucket/b/y.jsonl.gz", gzip.compress(b'{"text":"b"}\n'))
-    for given in ("memory://bucket", "memory://bucket/*/*.jsonl*"):
-        found = read(given)
+    for url in ("memory://bucket", "memory://bucket/*/*.jsonl*"):
+        found = read(url)
         assert [f.name for f in found.plan.files] == ["a/x.jsonl", "b/y.jsonl.gz"]
         assert found.texts == ["a", "b"]
         assert found.reasons == ["invalid_json"]
@@ -146,11 +168,222 @@ def test_settings_without_sense_are_refused():
 
 
 def test_a_file_that_shrinks_while_it_is_read_is_told(tmp_path):
-    from datakit.read.stage import read_unit
-
     (tmp_path / "x.jsonl").write_bytes(ROW * 100)
     planned = plan([str(tmp_path)], IngestConfig())
     cut = list(units(planned))
     (tmp_path / "x.jsonl").write_bytes(ROW)
     with pytest.raises(InputError, match="changed while it was being read"):
         list(read_unit(cut[0], planned))
+
+
+def put(path, data=ROW):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def found(*inputs):
+    planned = plan([str(i) for i in inputs], IngestConfig(kind="text"))
+    return (
+        [f.name for f in planned.files],
+        [(os.path.basename(s.path), s.why) for s in planned.skipped],
+        planned.summary,
+    )
+
+
+def output(folder, name):
+    """A folder as ingest leaves it, finished, interrupted or below a root."""
+    run = folder / {"root": "root/data/set/ingest/0123456789abcdef"}.get(name, name)
+    put(run / "kept" / "00000.jsonl")
+    put(run / "quarantine" / "00000.jsonl")
+    if name == "finished":
+        put(run / "manifest.json", json.dumps({"code": {}, "format": "datakit.manifest"}, indent=1).encode())
+    if name == "interrupted":
+        (run / ".work").mkdir()
+    if name == "root":
+        put(folder / "root" / "manifests" / "set" / "ingest.json", b'{"format": "datakit.manifest"}')
+    return run
+
+
+@pytest.mark.parametrize("kind", ["finished", "interrupted", "root"])
+def test_our_own_output_is_not_read_again(tmp_path, kind):
+    put(tmp_path / "a.jsonl")
+    run = output(tmp_path, kind)
+    names, skipped, summary = found(tmp_path)
+    assert names == ["a.jsonl"]
+    assert (run.name, OURS) in skipped
+    assert any("not read (written by datakit)" in line and run.name in line for line in summary)
+    for pattern in ("*", "**/*.jsonl", "**"):
+        assert found(tmp_path / pattern)[0] == ["a.jsonl"]
+
+
+def test_our_output_as_the_only_input_is_refused_and_its_files_by_name_are_read(tmp_path):
+    run = output(tmp_path, "finished")
+    with pytest.raises(InputError, match="finished was written by datakit"):
+        found(run)
+    assert found(run / "kept" / "00000.jsonl")[0] == ["00000.jsonl"]
+    assert found(run / "kept" / "*.jsonl")[0] == ["00000.jsonl"]
+
+
+@pytest.mark.parametrize("manifest", [b'{"format": "other", "files": []}', b"[1]", b"broken"])
+def test_a_manifest_of_another_kind_keeps_its_folder(tmp_path, manifest):
+    put(tmp_path / "set" / "manifest.json", manifest)
+    put(tmp_path / "set" / "a.jsonl")
+    put(tmp_path / "data" / "set" / "part" / "0123456789abcdef" / "b.jsonl")
+    assert "set/a.jsonl" in found(tmp_path / "**" / "*.jsonl")[0]
+    assert "data/set/part/0123456789abcdef/b.jsonl" in found(tmp_path / "**" / "*.jsonl")[0]
+
+
+def test_linked_folders_are_read_once_and_circles_end(tmp_path):
+    put(tmp_path / "elsewhere" / "x.jsonl")
+    put(tmp_path / "in" / "real" / "a.jsonl")
+    for name, to in (
+        ("linked", tmp_path / "elsewhere"),
+        ("again", tmp_path / "in" / "real"),
+        ("real/up", tmp_path / "in"),
+    ):
+        (tmp_path / "in" / name).symlink_to(to)
+    for named in ("in", "in/*"):
+        names, skipped, _ = found(tmp_path / named)
+        assert names == ["linked/x.jsonl", "real/a.jsonl"]
+        assert ("again", TWICE) in skipped
+
+
+def test_a_link_to_nowhere_is_refused(tmp_path):
+    (tmp_path / "a.jsonl").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"a\.jsonl: cannot be read"):
+        found(tmp_path)
+
+
+def compress(data: bytes, codec: str) -> bytes:
+    if codec in ("zstd", "lz4"):
+        out = pa.BufferOutputStream()
+        with pa.CompressedOutputStream(out, codec) as stream:
+            stream.write(data)
+        return out.getvalue().to_pybytes()
+    return {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[codec](data)
+
+
+SUFFIX = {"gzip": "gz", "zstd": "zst", "bz2": "bz2", "xz": "xz", "lz4": "lz4"}
+CODECS = pytest.mark.parametrize("codec", SUFFIX)
+
+
+def records(count: int, seed: int = 0) -> list[str]:
+    rng = random.Random(seed)
+    return ["".join(rng.choices("abcdefgh ", k=rng.randrange(10, 400))) for _ in range(count)]
+
+
+def jsonl(texts: list[str]) -> bytes:
+    return b"".join(json.dumps({"text": t}).encode() + b"\n" for t in texts)
+
+
+@CODECS
+def test_several_members_are_one_stream(read_bytes, codec):
+    texts = records(3000)
+    whole = jsonl(texts)
+    cuts = [0, 7, 1000, len(whole) // 2 + 3, len(whole)]
+    data = b"".join(compress(whole[a:b], codec) for a, b in pairwise(cuts))
+    found = read_bytes(data, f"data.jsonl.{SUFFIX[codec]}")
+    assert found.texts == texts
+    assert not found.bad
+
+
+@CODECS
+@pytest.mark.parametrize("name", ["data", "data.jsonl"])
+def test_the_first_bytes_name_the_compression_not_the_suffix(read_bytes, codec, name):
+    assert read_bytes(compress(jsonl(["a"]), codec), name).texts == ["a"]
+
+
+@CODECS
+def test_a_truncated_stream_keeps_the_rows_before_the_cut(read_bytes, codec):
+    texts = records(20_000 if codec == "bz2" else 5000)
+    data = compress(jsonl(texts), codec)
+    found = read_bytes(data[: len(data) * 2 // 3], f"data.jsonl.{SUFFIX[codec]}")
+    assert found.texts == texts[: len(found.texts)]
+    assert len(found.texts) > 500
+    (bad,) = found.bad
+    assert (bad["reason"], bad["line"]) == ("truncated_stream", len(found.texts) + 1)
+    assert "truncated" in bad["detail"]
+    assert jsonl(texts)[bad["byte_offset"] :].startswith(bad["raw"])
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_a_stream_truncated_at_any_byte_loses_no_whole_line(read_bytes, codec):
+    texts = records(40)
+    data = compress(jsonl(texts), codec)
+    for cut in range(8, len(data), max(len(data) // 60, 1)):
+        found = read_bytes(data[:cut], f"data.jsonl.{SUFFIX[codec]}", kind="text")
+        assert found.texts == texts[: len(found.texts)]
+        assert found.reasons == ["truncated_stream"]
+
+
+@CODECS
+def test_damage_in_the_middle_is_quarantined_and_rows_before_it_survive(read_bytes, codec):
+    texts = records(20_000 if codec == "bz2" else 5000)
+    data = bytearray(compress(jsonl(texts), codec))
+    data[len(data) * 3 // 4 : len(data) * 3 // 4 + 64] = bytes(64)
+    found = read_bytes(bytes(data), f"data.jsonl.{SUFFIX[codec]}")
+    assert found.bad
+    assert {b["reason"] for b in found.bad} <= {"corrupt_stream", "truncated_stream", "invalid_json", "invalid_utf8"}
+    assert found.bad[-1]["reason"] in ("corrupt_stream", "truncated_stream")
+    assert len(found.texts) > 200
+    assert found.texts[:200] == texts[:200]
+
+
+def test_zeros_between_and_after_gzip_members_are_padding(read_bytes):
+    data = gzip.compress(jsonl(["a"])) + bytes(512) + gzip.compress(jsonl(["b"])) + bytes(1 << 19)
+    assert read_bytes(data, "x.jsonl.gz").texts == ["a", "b"]
+
+
+def test_rubbish_after_a_gzip_member_is_told(read_bytes):
+    found = read_bytes(gzip.compress(jsonl(["a"])) + b"rubbish", "x.jsonl.gz")
+    assert (found.texts, found.reasons) == (["a"], ["corrupt_stream"])
+
+
+def test_an_empty_member_holds_no_rows(read_bytes):
+    assert read_bytes(gzip.compress(b""), "x.jsonl.gz", kind="text").rows == []
+
+
+@CODECS
+def test_units_of_a_stream_equal_those_of_the_plain_file(read_bytes, codec):
+    texts = records(8000)
+    plain = read_bytes(jsonl(texts), "data.jsonl", shard_mb=1)
+    packed = read_bytes(compress(jsonl(texts), codec), f"data.jsonl.{SUFFIX[codec]}", shard_mb=1)
+    assert plain.units == packed.units == 2
+    assert [r["row_key"] for r in plain.rows] == [r["row_key"] for r in packed.rows]
+    assert packed.texts == texts
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from([b"a", b"\n", b"bcd", b"\r\n", BOM]), max_size=40), st.lists(st.integers(-1, 12)))
+@example([b"a"] * 9 + [b"\n"], [3])
+@example([BOM], [])
+@example([BOM, b"\n", b"a"], [1])
+def test_a_plain_file_is_cut_where_a_stream_is(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], rooms: list[int]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "cut.jsonl"
+    path.write_bytes(b"".join(pieces))
+    file = SourceFile(str(path), path.name, "jsonl", "", path.stat().st_size)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "_PIECE", 4)
+        assert _cuts(cut_lines, file, rooms) == _cuts(partial(cut_stream, find=line_end), file, rooms)
+
+
+def _cuts(cutter, file: SourceFile, rooms: list[int]) -> list[Segment]:
+    """The segments where the room is another one for each of them."""
+    found: list[Segment] = []
+    for segment in cutter(file, 3, lambda: rooms[len(found)] if len(found) < len(rooms) else 5):
+        found.append(segment)
+    return found
+
+
+def test_the_room_is_reached_and_nothing_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"".join(b"x" * (n % 700) + b"\n" for n in range(3000)))
+    file = SourceFile(str(path), path.name, "jsonl", "", path.stat().st_size)
+    found = list(cut_lines(file, 0, lambda: 10_000))
+    assert [s.start for s in found] == [0, *(s.stop for s in found[:-1])]
+    assert found[-1].stop == path.stat().st_size
+    assert all(10_000 <= s.bytes < 10_701 for s in found[:-1])
+    assert [s.first_record for s in found] == [path.read_bytes()[: s.start].count(b"\n") for s in found]

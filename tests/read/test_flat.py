@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.read.convert import Converter
 from datakit.read.flat import MAX_MEMBERS, flat_records
-from datakit.read.stage import IngestConfig, plan, read_unit, units
+from datakit.read.planning import plan, read_unit, units
+from datakit.read.row_builder import Converter
+from datakit.read.stage import IngestConfig
 
 
 def read(path: Path, *, kernel: bool) -> tuple[tuple[pa.Table, pa.Table, Counter], int]:

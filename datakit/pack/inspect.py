@@ -1,0 +1,691 @@
+"""Packed sets as rows of real tokens, whatever their format: for the tools that look at them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from datakit.errors import InputError, ManifestError
+from datakit.manifest import Count, Manifest, data_dir, load
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.format import IDS, Header, Packed, map_file, total
+from datakit.pack.writers import IGNORED
+from datakit.schema import RECORD_BITS
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+MAX_PIECE = 8
+"""Tokens of a piece; a character has four bytes at most, so more than this never become one."""
+BLOCK_ROWS = 4096
+"""Packed rows that lint looks at together."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSet:
+    """The rows of one packed set, over flat (memory-mapped) arrays. An index holds (offset, count), one pair a row."""
+
+    name: str
+    """The last part of the set's prefix: `train`, `validation`, `train-256`."""
+    header: Header
+    ids: npt.NDArray[Any]
+    id_index: Int64
+    """Real tokens only; padding is left out."""
+    segments: npt.NDArray[np.int32]
+    segment_index: Int64
+    labels: npt.NDArray[np.int32] | None
+    """Positions of targets, as in bin2d; None for plain text."""
+    label_index: Int64 | None
+    sources: npt.NDArray[Any]
+    """SOURCE_DTYPE records in order of (row, segment)."""
+
+    def __len__(self) -> int:
+        return len(self.id_index)
+
+    def ids_of(self, row: int) -> npt.NDArray[Any]:
+        """The real tokens of a row."""
+        return _part(self.ids, self.id_index, row)
+
+    def segments_of(self, row: int) -> npt.NDArray[np.int32]:
+        """Boundaries of a row's sequences: the first is 0, the last is where real tokens end."""
+        return _part(self.segments, self.segment_index, row)
+
+    def labels_of(self, row: int) -> npt.NDArray[np.int32] | None:
+        """Label positions of a row, ascending; None for plain text."""
+        if self.labels is None or self.label_index is None:
+            return None
+        return _part(self.labels, self.label_index, row)
+
+    def padding_of(self, row: int) -> int:
+        """Tokens that only fill the row; 0 in formats that hold none."""
+        return self.header.stride - int(self.id_index[row, 1]) if self.header.format == "bin2d" else 0
+
+
+def _part(values: npt.NDArray[Any], index: Int64, row: int) -> npt.NDArray[Any]:
+    offset, count = map(int, index[row])
+    return values[offset : offset + count]
+
+
+def headers(manifest: Manifest, where: str) -> Iterator[dict[str, Any]]:
+    """The header of each set that a pack manifest names: training sets by row length, then the validation sets.
+
+    Raises:
+        ManifestError: not the manifest of a pack stage.
+    """
+    if manifest.stage != "pack" or "packed" not in manifest.facts:
+        raise ManifestError(f"{where}: expected the manifest of a pack stage, found {manifest.stage!r}")
+    for name in ("packed", "validation"):
+        packed = manifest.facts.get(name)
+        if packed is not None:
+            yield from packed.get("buckets", [packed])
+
+
+def open_rows(folder: Path, header: dict[str, Any]) -> PackedSet:
+    """Open a set by its header in a manifest; `folder` is the manifest's data folder.
+
+    Raises:
+        InputError: a file is missing or its size does not fit the header.
+    """
+    prefix = folder / header["prefix"]
+    if header["format"] == "bin2d":
+        return _bin2d(prefix)
+    if header["format"] not in IDS:
+        raise InputError(f"{prefix}: expected a format of {', '.join(IDS)}, found {header['format']!r}")
+    known = Header.from_json(header, f"{prefix}.meta.json", header["format"])
+    return _parquet(prefix, header, known) if known.format == "parquet" else _flat(prefix, header, known)
+
+
+def _bin2d(prefix: Path) -> PackedSet:
+    packed = Packed.open(prefix)
+    index = np.asarray(packed.segment_index).astype(np.int64)
+    lengths = np.asarray(packed.segments)[index.sum(1) - 1].astype(np.int64) if len(index) else np.empty(0, np.int64)
+    starts = np.arange(len(index)) * packed.header.stride
+    return PackedSet(
+        name=prefix.name,
+        header=packed.header,
+        ids=packed.ids.reshape(-1),
+        id_index=np.stack([starts, lengths], axis=1),
+        segments=packed.segments,
+        segment_index=index,
+        labels=packed.labels,
+        label_index=None if packed.label_index is None else np.asarray(packed.label_index).astype(np.int64),
+        sources=packed.sources,
+    )
+
+
+def _flat(prefix: Path, meta: dict[str, Any], header: Header) -> PackedSet:
+    """bin and megatron: ids one after another, the rest beside them."""
+    segments, segment_index = _ragged(prefix.parent, meta["segments"], header.num_samples)
+    labels, label_index = _ragged(prefix.parent, meta["labels"], header.num_samples) if header.labelled else (None,) * 2
+    lengths = np.asarray(segments[segment_index.sum(1) - 1]).astype(np.int64)
+    id_index = np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
+    ids = map_file(prefix.parent / meta["ids"]["bin"], header.dtype, (int(lengths.sum()),))
+    sources = np.load(prefix.parent / meta["sources"], mmap_mode="r", allow_pickle=False)
+    return PackedSet(prefix.name, header, ids, id_index, segments, segment_index, labels, label_index, sources)
+
+
+def _ragged(folder: Path, files: dict[str, str], rows: int) -> tuple[npt.NDArray[np.int32], Int64]:
+    index = map_file(folder / files["idx"], "<u8", (rows, 2))
+    return map_file(folder / files["bin"], "<i4", (total(index),)), np.asarray(index).astype(np.int64)
+
+
+def _parquet(prefix: Path, meta: dict[str, Any], header: Header) -> PackedSet:
+    """Parquet: the table in memory."""
+    file = prefix.parent / meta["ids"]["parquet"]
+    try:
+        table = pq.read_table(file)
+    except (OSError, pa.ArrowException) as e:
+        raise InputError(f"{file}: cannot read the packed table ({e}); pack the set again") from None
+    ids, targets, lengths = (table.column(c).combine_chunks() for c in ("input_ids", "labels", "seq_lens"))
+    id_index, flat = _index(pc.list_value_length(ids).to_numpy()), ids.flatten().to_numpy()
+    counts = pc.list_value_length(lengths).to_numpy()
+    segment_index = _index(counts + 1)
+    ends = np.cumsum(lengths.flatten().to_numpy()) - np.repeat(id_index[:, 0], counts)
+    segments = np.insert(ends, np.cumsum(counts) - counts, 0).astype(np.int32)
+    labels = label_index = None
+    if header.labelled:
+        learnt = targets.flatten().to_numpy() != IGNORED
+        row = np.repeat(np.arange(len(id_index)), id_index[:, 1])[learnt]
+        labels = (np.flatnonzero(learnt) - id_index[row, 0] - 1).astype(np.int32)
+        label_index = _index(np.bincount(row, minlength=len(id_index)))
+    sources = np.load(prefix.parent / meta["sources"], mmap_mode="r", allow_pickle=False)
+    return PackedSet(prefix.name, header, flat, id_index, segments, segment_index, labels, label_index, sources)
+
+
+def _index(counts: npt.NDArray[Any]) -> Int64:
+    lengths = counts.astype(np.int64)
+    return np.stack([np.cumsum(lengths) - lengths, lengths], axis=1)
+
+
+def open_all(path: Path) -> tuple[list[PackedSet], ChatTokenizer]:
+    """Every set of a pack manifest, and the tokenizer that travels with them.
+
+    Raises:
+        ManifestError: not the manifest of a pack stage.
+        InputError: a file is missing or its size does not fit the header.
+        ModelError: the tokenizer cannot be used.
+    """
+    manifest = load(path)
+    folder = data_dir(path, manifest)
+    sets = [open_rows(folder, header) for header in headers(manifest, str(path))]
+    files = manifest.facts.get("tokenizer", {}).get("files")
+    if not files:
+        raise ManifestError(f"{path}: names no tokenizer files; pack the set again")
+    return sets, ChatTokenizer.load((folder / files[0]).parent)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """The fewest tokens that make whole characters: one token as a rule."""
+
+    text: str
+    ids: tuple[int, ...]
+    added: bool
+    """An added token (`<|im_end|>`, `<think>`), not text."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRun:
+    """Consecutive tokens of one sequence that are all targets, or all not."""
+
+    segment: int
+    learnt: bool
+    tokens: int
+    pieces: tuple[TextPiece, ...]
+
+    @property
+    def text(self) -> str:
+        """The tokens as text."""
+        return "".join(p.text for p in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSequence:
+    """One sequence of a packed row."""
+
+    row_key: int
+    start: int
+    """Its first token within the tokens of its own row."""
+    tokens: int
+    labels: int
+    runs: tuple[LabelRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedRow:
+    """A packed row."""
+
+    row: int
+    sequences: tuple[PackedSequence, ...]
+    padding: int
+
+    @property
+    def tokens(self) -> int:
+        """Real tokens."""
+        return sum(s.tokens for s in self.sequences)
+
+    @property
+    def labels(self) -> int:
+        """Targets that count."""
+        return sum(s.labels for s in self.sequences)
+
+
+def peek(rows: PackedSet, tokenizer: ChatTokenizer, row: int) -> PackedRow:
+    """A packed row's sequences in order.
+
+    Raises:
+        IndexError: there is no such row.
+    """
+    if not 0 <= row < len(rows):
+        raise IndexError(f"row {row} of {len(rows)}")
+    ids, bounds, learnt = rows.ids_of(row), rows.segments_of(row), learnt_of(rows, row)
+    first = int(np.searchsorted(rows.sources["row"], row))
+    sources = rows.sources[first : first + len(bounds) - 1]
+    sequences = [
+        PackedSequence(
+            int(source["row_key"]), int(source["start"]), int(b - a), int(learnt[a:b].sum()),
+            tuple(_runs(tokenizer, i, ids[a:b], learnt[a:b])),
+        )
+        for i, (source, (a, b)) in enumerate(zip(sources, pairwise(bounds.tolist()), strict=True))
+    ]  # fmt: skip
+    return PackedRow(row, tuple(sequences), rows.padding_of(row))
+
+
+def learnt_of(rows: PackedSet, row: int) -> npt.NDArray[np.bool_]:
+    """For each real token of a row whether it is a target that counts."""
+    bounds, labels = rows.segments_of(row), rows.labels_of(row)
+    learnt = np.full(int(bounds[-1]), labels is None)
+    if labels is not None:
+        learnt[labels + 1] = True
+    learnt[bounds[:-1]] = False  # the first token of a sequence is given, never a target
+    return learnt
+
+
+def _runs(
+    tokenizer: ChatTokenizer, segment: int, ids: npt.NDArray[np.int32], learnt: npt.NDArray[np.bool_]
+) -> list[LabelRun]:
+    changes = (np.flatnonzero(np.diff(learnt.astype(np.int8))) + 1).tolist()
+    edges = [0, *changes, len(ids)]
+    found = iter(pieces(tokenizer, ids.tolist(), frozenset(edges)))
+    runs, at = [], 0
+    for a, b in pairwise(edges):
+        own = []
+        while at < b:
+            own.append(next(found))
+            at += len(own[-1].ids)
+        runs.append(LabelRun(segment, bool(learnt[a]), b - a, tuple(own)))
+    return runs
+
+
+def pieces(tokenizer: ChatTokenizer, ids: list[int], edges: frozenset[int] = frozenset()) -> list[TextPiece]:
+    """The ids as pieces of whole characters; none reaches over an edge, even if that tears a character apart.
+
+    A piece is what its ids add to the text of the piece before it: some decoders treat a first token differently.
+    """
+    known = frozenset(tokenizer.real_ids.values())
+    made: list[TextPiece] = []
+    before: list[int] = []
+    own: list[int] = []
+    for at, token in enumerate(ids, 1):
+        own.append(token)
+        added = token in known
+        text = (tokenizer.token(token) or "") if added else _continued(tokenizer, before, own)
+        torn = text.endswith("\ufffd") and at < len(ids) and ids[at] not in known and len(own) < MAX_PIECE
+        if added or not torn or at in edges:
+            made.append(TextPiece(text, tuple(own), added))
+            before, own = own, []
+    return made
+
+
+def _continued(tokenizer: ChatTokenizer, before: list[int], own: list[int]) -> str:
+    return tokenizer.decode(before + own)[len(tokenizer.decode(before)) :]
+
+
+@dataclass(slots=True)
+class LintCounts:
+    """Of one source."""
+
+    sequences: int = 0
+    """Runs of tokens that are packed whole: a row of the dataset, a piece of one, or one side of a pair."""
+    tokens: int = 0
+    labels: int = 0
+    rows_without_labels: int = 0
+    """PackedSet of the dataset (sides of a pair) of which no token is a label."""
+    stop_not_labelled: int = 0
+    """Labelled stretches that end before their sequence does, and not with a special token."""
+    labels_on_padding: int = 0
+    labels_across_sequences: int = 0
+    """Labels on the first token of a sequence: predicted from another one."""
+    doubled_bos: int = 0
+    ids_outside_vocabulary: int = 0
+    truncated_answers: int = 0
+    """PackedSet whose last labelled stretch ends where the row's packed tokens end, and not with a special token."""
+    special_in_content: int = 0
+    """Special tokens inside a labelled stretch, not at its end."""
+
+    @property
+    def label_share(self) -> float:
+        """Labels of all real tokens."""
+        return round(self.labels / self.tokens, 4) if self.tokens else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Every count, and the share of labels."""
+        return asdict(self) | {"label_share": self.label_share}
+
+
+WRONG = (
+    "rows_without_labels",
+    "stop_not_labelled",
+    "labels_on_padding",
+    "labels_across_sequences",
+    "doubled_bos",
+    "ids_outside_vocabulary",
+)
+"""LintCounts that are 0 in a set that is right."""
+
+
+@dataclass(slots=True)
+class _Pieces:
+    """What must be known of all pieces before rows can be judged; one entry a piece."""
+
+    unit: list[npt.NDArray[np.uint64]] = field(default_factory=list)
+    """The row's key."""
+    side: list[Int64] = field(default_factory=list)
+    start: list[Int64] = field(default_factory=list)
+    end: list[Int64] = field(default_factory=list)
+    labels: list[Int64] = field(default_factory=list)
+    open_end: list[Bools] = field(default_factory=list)
+    """The last token is a label and no stop token."""
+
+
+def lint_rows(sets: Sequence[PackedSet], tokenizer: ChatTokenizer) -> dict[int, LintCounts]:
+    """LintCounts by input file, whose index begins a row's key."""
+    special = np.zeros(max(tokenizer.vocab_size, 1), bool)
+    special[[i for i in (*tokenizer.special.values(), tokenizer.eos_id) if i is not None]] = True
+    found: dict[int, LintCounts] = {}
+    pieces = _Pieces()
+    for rows in sets:
+        for block in _blocks(rows):
+            labels, open_end = _lint_block(block, special, tokenizer.bos_id, found)
+            _collect(pieces, block, labels if rows.header.labelled else block.end - block.start, open_end)
+    if pieces.unit:
+        _judge_rows(pieces, found)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Some packed rows: their tokens one after another, and where their sequences lie among these."""
+
+    ids: npt.NDArray[Any]
+    learnt: Bools
+    start: Int64
+    end: Int64
+    keys: npt.NDArray[np.uint64]
+    offset: Int64
+    """A sequence's first token within the tokens of its own row."""
+    side: Int64
+    on_padding: Int64
+    """Labels on padding, counted at the last sequence of their row."""
+    across: Int64
+
+
+def _blocks(rows: PackedSet) -> Iterator[_Block]:
+    for first in range(0, len(rows), BLOCK_ROWS):
+        last = min(first + BLOCK_ROWS, len(rows))
+        a, b = np.searchsorted(rows.sources["row"], [first, last])
+        yield _block(rows, first, last, rows.sources[a:b])
+
+
+def _block(rows: PackedSet, first: int, last: int, sources: npt.NDArray[Any]) -> _Block:
+    length = rows.id_index[first:last, 1]
+    base = np.cumsum(length) - length
+    which = sources["row"].astype(np.int64) - first
+    bounds, of_bound = _gathered(rows.segments, rows.segment_index[first:last])
+    first_of_row = np.append(True, of_bound[1:] != of_bound[:-1])
+    last_of_row = np.append(of_bound[1:] != of_bound[:-1], True)
+    start, end = (bounds + base[of_bound])[~last_of_row], (bounds + base[of_bound])[~first_of_row]
+    ids, _ = _gathered(rows.ids, rows.id_index[first:last])
+    learnt, on_padding, across = np.ones(len(ids), bool), np.zeros(len(start), np.int64), np.zeros(len(start), np.int64)
+    if rows.labels is not None and rows.label_index is not None:
+        at, of_label = _gathered(rows.labels, rows.label_index[first:last])
+        inside = (at >= 0) & (at + 1 < length[of_label])
+        final = np.flatnonzero(np.append(which[1:] != which[:-1], True))
+        np.add.at(on_padding, final[of_label[~inside]], 1)
+        target = (at + 1 + base[of_label])[inside]
+        learnt = np.zeros(len(ids), bool)
+        learnt[target] = True
+        across = learnt[start].astype(np.int64)
+    learnt[start] = False
+    side = (sources["row"] % rows.header.rows_per_unit).astype(np.int64)
+    return _Block(ids, learnt, start, end, sources["row_key"], sources["start"].astype(np.int64), side,
+                  on_padding, across)  # fmt: skip
+
+
+def _gathered(values: npt.NDArray[Any], index: Int64) -> tuple[npt.NDArray[Any], Int64]:
+    """The values of some rows one after another, and which of these rows each is of."""
+    count = index[:, 1]
+    which = np.repeat(np.arange(len(index)), count)
+    at = np.arange(len(which)) - (np.cumsum(count) - count)[which] + index[which, 0]
+    gathered = np.asarray(values[at])
+    return gathered.astype(np.int64) if gathered.dtype.kind == "i" else gathered, which
+
+
+def _lint_block(block: _Block, special: Bools, bos: int | None, found: dict[int, LintCounts]) -> tuple[Int64, Bools]:
+    """Count what a sequence shows by itself; returns its labels, and whether it ends in the middle of them."""
+    ids, learnt, start, end = block.ids.astype(np.int64), block.learnt, block.start, block.end
+    known = (ids >= 0) & (ids < len(special))
+    is_special = known & special[np.where(known, ids, 0)]
+    stretch_goes_on = learnt & np.append(learnt[1:], False)  # a sequence's first token is never learnt
+    ends = np.flatnonzero(learnt & ~stretch_goes_on)
+    of_end = np.searchsorted(start, ends, "right") - 1
+    at_end = ends == end[of_end] - 1
+    unstopped = ~is_special[ends]
+    labels = _per_sequence(learnt, start, end)
+    open_end = np.zeros(len(start), bool)
+    open_end[of_end[at_end & unstopped]] = True
+    counts = {
+        "sequences": np.ones(len(start), np.int64),
+        "tokens": end - start,
+        "labels": labels,
+        "stop_not_labelled": np.bincount(of_end[unstopped & ~at_end], minlength=len(start)),
+        "labels_on_padding": block.on_padding,
+        "labels_across_sequences": block.across,
+        "doubled_bos": _doubled(ids, start, end, bos),
+        "ids_outside_vocabulary": _per_sequence(~known, start, end),
+        "special_in_content": _per_sequence(is_special & stretch_goes_on, start, end),
+    }
+    _add(found, block.keys, counts)
+    return labels, open_end
+
+
+def _collect(pieces: _Pieces, block: _Block, labels: Int64, open_end: Bools) -> None:
+    pieces.unit.append(np.array(block.keys))
+    pieces.side.append(block.side)
+    pieces.start.append(block.offset)
+    pieces.end.append(block.offset + block.end - block.start)
+    pieces.labels.append(labels)
+    pieces.open_end.append(open_end)
+
+
+def _per_sequence(flags: Bools, start: Int64, end: Int64) -> Int64:
+    total: Int64 = np.concatenate([[0], np.cumsum(flags)]).astype(np.int64)
+    sums: Int64 = total[end] - total[start]
+    return sums
+
+
+def _doubled(ids: Int64, start: Int64, end: Int64, bos: int | None) -> Int64:
+    if bos is None or not len(ids):
+        return np.zeros(len(start), np.int64)
+    second = np.minimum(start + 1, len(ids) - 1)
+    found: Int64 = ((end - start > 1) & (ids[start] == bos) & (ids[second] == bos)).astype(np.int64)
+    return found
+
+
+def _judge_rows(pieces: _Pieces, found: dict[int, LintCounts]) -> None:
+    """LintCounts that need all pieces of a row: whether any is learnt, and whether the last one stops."""
+    key, side, start, end, labels, open_end = (
+        np.concatenate(getattr(pieces, n)) for n in ("unit", "side", "start", "end", "labels", "open_end")
+    )
+    order = np.lexsort((start, side, key))
+    key, side, start, end, labels, open_end = (a[order] for a in (key, side, start, end, labels, open_end))
+    new = np.append(True, (key[1:] != key[:-1]) | (side[1:] != side[:-1]))
+    firsts = np.flatnonzero(new)
+    goes_on = np.append(~new[1:] & (start[1:] == end[:-1]), False)
+    truncated = np.add.reduceat((open_end & ~goes_on).astype(np.int64), firsts)
+    mute = np.add.reduceat(labels, firsts) == 0
+    counts = {"rows_without_labels": mute.astype(np.int64), "truncated_answers": (truncated > 0).astype(np.int64)}
+    _add(found, key[firsts], counts)
+
+
+def _add(found: dict[int, LintCounts], keys: npt.NDArray[np.uint64], counts: dict[str, Int64]) -> None:
+    files, which = np.unique(keys >> np.uint64(RECORD_BITS), return_inverse=True)
+    for name, values in counts.items():
+        sums = np.bincount(which, values, len(files))
+        for file, n in zip(files.tolist(), sums.tolist(), strict=True):
+            own = found.setdefault(file, LintCounts())
+            setattr(own, name, getattr(own, name) + int(n))
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """A run of one row's tokens, where a set holds it."""
+
+    start: int
+    """Its first token within the row's tokens."""
+    ids: Int32
+    learnt: Bools
+    """Whether each token is a target; the first one never is."""
+
+
+class TokenIndex:
+    """Where each row's tokens are, over all sets of a pack manifest: 24 bytes a sequence in memory."""
+
+    def __init__(self, sets: Sequence[PackedSet]) -> None:
+        self.sets = sets
+        which = [np.full(len(s.sources), i, np.int64) for i, s in enumerate(sets)]
+        at = [np.arange(len(s.sources)) for s in sets]
+        keys, side, start = (
+            [np.asarray(s.sources[name]).astype(np.uint64) for s in sets] for name in ("row_key", "row", "start")
+        )
+        sides = [r % np.uint64(s.header.rows_per_unit) for r, s in zip(side, sets, strict=True)]
+        empty = [np.empty(0, np.uint64)]
+        joined = [np.concatenate(a) for a in (keys + empty, sides + empty, start + empty)]
+        order = np.lexsort(joined[::-1])
+        self.keys, self.side = joined[0][order], joined[1][order]
+        self._which, self._at = (np.concatenate([*a, np.empty(0, np.int64)])[order] for a in (which, at))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def rows(self) -> Iterator[tuple[int, int, list[Fragment]]]:
+        """Every row that has tokens: key, side (1 is a pair's rejected one) and pieces in order; by key and side."""
+        new = np.append(True, (self.keys[1:] != self.keys[:-1]) | (self.side[1:] != self.side[:-1]))
+        edges = np.append(np.flatnonzero(new), len(self.keys)).tolist() if len(self.keys) else [0]
+        for a, b in pairwise(edges):
+            yield int(self.keys[a]), int(self.side[a]), [self._piece(i) for i in range(a, b)]
+
+    def _piece(self, i: int) -> Fragment:
+        rows = self.sets[self._which[i]]
+        source = rows.sources[self._at[i]]
+        row, segment = int(source["row"]), int(source["segment"])
+        bounds = rows.segments_of(row)
+        a, b = int(bounds[segment]), int(bounds[segment + 1])
+        return Fragment(int(source["start"]), np.asarray(rows.ids_of(row)[a:b], np.int32), learnt_of(rows, row)[a:b])
+
+
+def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any]]:
+    """Each row as text: `{"row_key", "side", "text", "learnt", "tokens", "missing"}`.
+
+    `learnt` lists the stretches that the model must produce, null for plain text; of plain text the end token that
+    tokenizing added is left out, so that the text is the document's. `missing` counts the tokens that lie before or
+    between the pieces; what was cut off behind the last one cannot be told from the set.
+    """
+    plain = not any(s.header.labelled for s in index.sets)
+    for key, side, pieces in index.rows():
+        ids = np.concatenate([p.ids for p in pieces])
+        ends = pieces[-1].start + len(pieces[-1].ids)
+        shown = ids[:-1] if plain and len(ids) and ids[-1] == tokenizer.eos_id else ids
+        shown = shown[1:] if plain and len(shown) and shown[0] == tokenizer.bos_id else shown
+        yield {
+            "row_key": key,
+            "side": side,
+            "text": tokenizer.decode(shown.tolist()),
+            "learnt": None if plain else [tokenizer.decode(s) for p in pieces for s in _stretches(p)],
+            "tokens": len(ids),
+            "missing": ends - len(ids),
+        }
+
+
+def _stretches(piece: Fragment) -> Iterator[list[int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], piece.learnt, [False]]).astype(np.int8)))
+    for a, b in edges.reshape(-1, 2):
+        yield piece.ids[a:b].tolist()
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What a comparison of a packed set with the tokens that went in found."""
+
+    rows: int = 0
+    """PackedSet of the tokenized set."""
+    tokens: int = 0
+    found: int = 0
+    """Tokens of theirs that are packed, under their id, with their label."""
+    dropped_rows: int = 0
+    """PackedSet without any packed token."""
+    dropped_tokens: int = 0
+    cut: int = 0
+    """Tokens of kept rows that are not packed."""
+
+
+def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tokens: Count) -> Iterator[str]:
+    """Compare the packed tokens with the rows of the tokenized set, in order; yields what differs.
+
+    Every packed token must be its row's, with its label, and packed once; what is missing must be what the ledger says
+    was cut or dropped.
+    """
+    proof, packed = Comparison(), index.rows()
+    ahead = next(packed, None)
+    for batch in batches:
+        for key, row_id, sides in _given(batch):
+            proof.rows += 1
+            pieces: list[list[Fragment]] = [[] for _ in sides]
+            while ahead is not None and ahead[0] == key and ahead[1] < len(sides):
+                pieces[ahead[1]] = ahead[2]
+                ahead = next(packed, None)
+            for (ids, learnt), own in zip(sides, pieces, strict=True):
+                yield from (f"row {row_id}: {problem}" for problem in _compare(ids, learnt, own, proof))
+            if not any(pieces):
+                proof.dropped_rows += 1
+                proof.dropped_tokens += sum(len(ids) for ids, _ in sides)
+    if ahead is not None:
+        yield f"row key {ahead[0]}: is packed, and no row of the tokenized set has it, or not in that place"
+    yield from _accounts(proof, rows, tokens)
+
+
+def _accounts(proof: Comparison, rows: Count, tokens: Count) -> Iterator[str]:
+    lost = sum(tokens.dropped.values())
+    for name, expected, found in (
+        ("rows in", rows.into, proof.rows),
+        ("rows dropped", sum(rows.dropped.values()), proof.dropped_rows),
+        ("tokens in", tokens.into, proof.tokens),
+        ("tokens kept", tokens.kept, proof.found),
+        ("tokens dropped or cut", lost, proof.dropped_tokens + proof.cut),
+    ):
+        if expected != found:
+            yield f"{name}: the ledger says {expected:,}, a comparison token by token finds {found:,}"
+
+
+def _given(batch: pa.RecordBatch) -> Iterator[tuple[int, str, list[tuple[Int32, Bools | None]]]]:
+    """Each row of the tokenized set: key, id, and the ids and labels of its sides."""
+    names = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")]
+    sides = [_columns(batch, *n) for n in names if n[0] in batch.schema.names]
+    keys, ids = batch.column("row_key").to_pylist(), batch.column("id").to_pylist()
+    for key, row_id, *given in zip(keys, ids, *sides, strict=True):
+        yield key, row_id, given
+
+
+def _columns(batch: pa.RecordBatch, ids: str, spans: str) -> Iterator[tuple[Int32, Bools | None]]:
+    for i, row_spans in enumerate(batch.column(spans).to_pylist()):
+        values = batch.column(ids)[i].values
+        tokens = np.empty(0, np.int32) if values is None else values.to_numpy()
+        learnt = None if row_spans is None else np.zeros(len(tokens), bool)
+        for span in row_spans or ():
+            assert learnt is not None
+            learnt[span["start"] : span["end"]] = True
+        yield tokens, learnt
+
+
+def _compare(ids: Int32, learnt: Bools | None, pieces: list[Fragment], proof: Comparison) -> Iterator[str]:
+    """Check a row's pieces against its tokens."""
+    at = found = 0
+    for piece in pieces:
+        end = piece.start + len(piece.ids)
+        if piece.start < at:
+            yield f"tokens {piece.start} to {min(at, end)} are packed twice"
+        elif end > len(ids) or not np.array_equal(ids[piece.start : end], piece.ids):
+            yield f"tokens {piece.start} to {end} are packed under other ids"
+        elif not np.array_equal(_targets(learnt, piece), piece.learnt):
+            yield f"tokens {piece.start} to {end} have other labels than they were given"
+        else:
+            found += len(piece.ids)
+        at = max(at, end)
+    proof.tokens += len(ids)
+    proof.found += found
+    proof.cut += len(ids) - found if pieces else 0
+
+
+def _targets(learnt: Bools | None, piece: Fragment) -> Bools:
+    end = piece.start + len(piece.ids)
+    wanted = np.ones(len(piece.ids), bool) if learnt is None else learnt[piece.start : end].copy()
+    wanted[:1] = False  # the first token of a sequence is given, never a target
+    return wanted

@@ -1,0 +1,143 @@
+"""Which layout a file has, decided from the fields of its first records.
+
+Layouts stand in the order in which a record is tried against them: an alpaca record that also carries the rendered
+`text` is a conversation, a `conversations` list with `chosen` and `rejected` beside it is a pair.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from datakit.read.layouts import conversations, preferences, tokenised
+from datakit.read.layouts.record import Fields
+
+TEXT_FIELDS: Final = ("text", "content", "markdown", "raw_content", "body", "document")
+"""Where a document's text is looked for, in this order, unless `text_field` names another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A way to write records: its name for people and flags, the kind of row it makes, and how."""
+
+    name: str
+    kind: str
+    about: str
+    fits: Callable[[Fields], bool]
+    convert: Callable[[Fields], Any] | None
+    """None for documents, whose text is taken straight from `Choice.text_field`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The layout of one file; `text_field` is the field of a document's text.
+
+    `layout` is "" where no record could be read, and for a file that is set aside.
+    """
+
+    layout: str
+    kind: str
+    text_field: str = ""
+    records: int = 0
+    """How many records were looked at."""
+    other_kind: str = ""
+    """The kind of a file whose records are set aside because the dataset is of another kind."""
+
+
+def _styled(fields: Fields, names: tuple[str, ...], key: str) -> bool:
+    value = next((fields[n] for n in names if fields.get(n)), None)
+    if type(value) is str:
+        return value.lstrip().startswith("[{") and f'"{key}"' in value
+    return type(value) is list and type(value[0]) is dict and key in value[0]
+
+
+def _is_pair(fields: Fields) -> bool:
+    return preferences.pair_of(fields) is not None
+
+
+def _is_transcript_pair(fields: Fields) -> bool:
+    names = preferences.pair_of(fields)
+    return names is not None and all(preferences.is_transcript(fields[n]) for n in names)
+
+
+def _is_tokens(fields: Fields) -> bool:
+    return tokenised.is_ids(fields.get("input_ids")) or ("text" not in fields and tokenised.is_ids(fields.get("ids")))
+
+
+def _is_alpaca(fields: Fields) -> bool:
+    return type(fields.get("instruction")) is str and bool(conversations.first_of(conversations.OUTPUTS, fields))
+
+
+def _is_prompt(questions: tuple[str, ...]) -> Callable[[Fields], bool]:
+    def fits(fields: Fields) -> bool:
+        asked, told = conversations.first_of(questions, fields), conversations.first_of(conversations.ANSWERS, fields)
+        return bool(asked and told) and all(type(fields[n]) in (str, list, dict) for n in (asked, told))
+
+    return fits
+
+
+def _is_document(fields: Fields) -> bool:
+    return text_field_of(fields) != ""
+
+
+def text_field_of(fields: Fields) -> str:
+    """The first of `TEXT_FIELDS` that holds a string; "" without one."""
+    return next((n for n in TEXT_FIELDS if type(fields.get(n)) is str), "")
+
+
+LAYOUTS: Final = (
+    Layout("token_pairs", "tokens_preference", "chosen_ids, rejected_ids, prompt_ids",
+           lambda f: all(tokenised.is_ids(f.get(n)) for n in ("chosen_ids", "rejected_ids")), tokenised.from_id_pair),
+    Layout("tokens", "tokens", "input_ids or ids, with a loss mask or labels", _is_tokens, tokenised.from_ids),
+    Layout("transcripts", "preference", 'chosen and rejected: "Human: ... Assistant: ..."', _is_transcript_pair,
+           preferences.from_transcripts),
+    Layout("pairs", "preference", "a prompt or turns, with chosen and rejected (or preferred and other)", _is_pair,
+           preferences.from_pair),
+    Layout("messages", "conversation", "messages: a list of role, content",
+           lambda f: _styled(f, ("messages",), "role"), conversations.from_turns),
+    Layout("sharegpt", "conversation", "conversations: a list of from, value",
+           lambda f: _styled(f, conversations.TURN_FIELDS, "from"), conversations.from_turns),
+    Layout("minimind", "conversation", "conversations: a list of role, content",
+           lambda f: _styled(f, conversations.TURN_FIELDS, "role"), conversations.from_turns),
+    Layout("alpaca", "conversation", "instruction, input, output or response", _is_alpaca, conversations.from_alpaca),
+    Layout("question_answer", "conversation", "question, answer or response",
+           _is_prompt(("question", "query", "problem")), conversations.from_prompt),
+    Layout("prompt_completion", "conversation", "prompt, completion or response", _is_prompt(conversations.QUESTIONS),
+           conversations.from_prompt),
+    Layout("document", "document", f"one of {', '.join(TEXT_FIELDS)}", _is_document, None),
+)  # fmt: skip
+
+BY_NAME: Final = {layout.name: layout for layout in LAYOUTS}
+
+
+def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layout | None:
+    """The first layout that a record fits. With a row `kind` the first of that kind; a pair is never a conversation.
+
+    `text_field` makes every record that has such a string a document.
+    """
+    if text_field and kind in ("auto", "document"):
+        return BY_NAME["document"] if type(fields.get(text_field)) is str else None
+    fitting = [layout for layout in LAYOUTS if layout.fits(fields)]
+    if not fitting or kind == "auto" or fitting[0].kind.startswith(("tokens", "preference")):
+        first = fitting[0] if fitting else None
+        return first if kind != "document" or first is None else next((x for x in fitting if x.kind == kind), first)
+    return next((layout for layout in fitting if layout.kind == kind), fitting[0])
+
+
+def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> Choice | None:
+    """The layout that most of a file's first records have (ties: the earlier in `LAYOUTS`); None if none has any.
+
+    `forced` is a layout's name: then the records only tell which field holds a document's text.
+    """
+    if forced != "auto":
+        found = BY_NAME[forced]
+    else:
+        votes = Counter(layout.name for f in head if (layout := layout_of(f, kind, text_field)) is not None)
+        if not votes:
+            return None
+        found = max((x for x in LAYOUTS if x.name in votes), key=lambda x: votes[x.name])
+    field = text_field
+    if found.name == "document" and not field:
+        fields = Counter(name for f in head if (name := text_field_of(f)))
+        field = max(fields, key=lambda n: (fields[n], -TEXT_FIELDS.index(n))) if fields else TEXT_FIELDS[0]
+    return Choice(found.name, found.kind, field, len(head))

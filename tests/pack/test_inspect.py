@@ -1,0 +1,346 @@
+"""Lint finds each thing that is broken on purpose; peek shows rows as text; unpack finds every token again."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datakit.manifest import Count
+from datakit.pack.format import SOURCE_DTYPE, Header, Writer
+from datakit.pack.inspect import WRONG, LintCounts, TokenIndex, lint_rows, open_rows, peek, pieces, prove, texts
+from datakit.pack.stage import Pack, PackConfig
+from datakit.pack.tokenize import Tokenize, TokenizeConfig
+from datakit.stage import split
+from tests.pack.token_rows import batch_of, pack_rows
+
+ROW = st.tuples(st.integers(1, 60), st.lists(st.integers(0, 60), max_size=6, unique=True).map(sorted))
+ROWS = st.lists(ROW, min_size=1, max_size=20)
+fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
+
+
+@st.composite
+def options(draw, labelled: bool) -> dict:
+    packing = draw(st.sampled_from(["best_fit", "pad", "concat"]))
+    align_bos = draw(st.booleans()) and not (labelled and packing == "concat")
+    formats = ["bin2d", "bin", "parquet"] + ([] if labelled else ["megatron"])
+    form = draw(st.sampled_from(formats))
+    several = packing != "concat" and form != "megatron"
+    return {
+        "packing": packing,
+        "align_bos": align_bos,
+        "format": form,
+        "seq_len": draw(st.sampled_from([(9, 19), 24] if several else [24])),
+        "overflow": draw(st.sampled_from(["auto", "truncate", "drop"] + ([] if align_bos else ["split"]))),
+        "validation": draw(st.sampled_from([0.0, 0.4])),
+        "window_tokens": draw(st.integers(1, 200)),
+        "max_doc_tokens": draw(st.sampled_from([0, 30])),
+    }
+
+
+@fast
+@given(rows=ROWS, labelled=st.booleans(), data=st.data())
+def test_nothing_differs_however_rows_are_packed(tmp_path_factory, rows, labelled, data):
+    batch = batch_of(rows, labelled)
+    result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], **data.draw(options(labelled)))
+    index = TokenIndex(list(sets.values()))
+    assert list(prove(index, [batch.slice(0, 3), batch.slice(3)], result.rows, result.tokens)) == []
+
+
+@fast
+@given(pairs=st.lists(st.tuples(ROW, ROW), min_size=1, max_size=10), seq_len=st.sampled_from([(9, 29), 24]))
+def test_nothing_differs_in_pairs(tmp_path_factory, pairs, seq_len):
+    chosen, rejected = [list(side) for side in zip(*pairs, strict=True)]
+    batch = batch_of(chosen, rejected=rejected)
+    result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch], seq_len=seq_len)
+    assert list(prove(TokenIndex(list(sets.values())), [batch], result.rows, result.tokens)) == []
+
+
+BATCH = batch_of([(8, [2, 6]), (30, [1, 30]), (5, [2, 5])])
+
+
+@pytest.fixture
+def packed_rows(tmp_path):
+    result, sets = pack_rows(tmp_path, [BATCH], seq_len=24, overflow="split", packing="pad")
+    return result, sets["train"]
+
+
+def findings(result, rows, **changed) -> list[str]:
+    return list(prove(TokenIndex([replace(rows, **changed)]), [BATCH], result.rows, result.tokens))
+
+
+def test_another_id_is_found(packed_rows):
+    result, rows = packed_rows
+    ids = np.array(rows.ids)
+    ids[3] += 1
+    first, second, _ = findings(result, rows, ids=ids)
+    assert first == "row r0: tokens 0 to 8 are packed under other ids"
+    assert second.startswith("tokens kept: the ledger says 43, a comparison token by token finds 35")
+
+
+def test_a_label_that_moved_is_found(packed_rows):
+    result, rows = packed_rows
+    labels = np.array(rows.labels)
+    labels[0] -= 1
+    assert findings(result, rows, labels=labels)[0] == "row r0: tokens 0 to 8 have other labels than they were given"
+
+
+def test_a_piece_that_is_not_there_is_found(packed_rows):
+    result, rows = packed_rows
+    found = findings(result, rows, sources=rows.sources[:-1])
+    assert found == [
+        "rows dropped: the ledger says 0, a comparison token by token finds 1",
+        "tokens kept: the ledger says 43, a comparison token by token finds 38",
+        "tokens dropped or cut: the ledger says 0, a comparison token by token finds 5",
+    ]
+
+
+def test_a_piece_that_is_there_twice_is_found(packed_rows):
+    result, rows = packed_rows
+    found = findings(result, rows, sources=np.concatenate([rows.sources[:1], rows.sources]))
+    assert found == ["row r0: tokens 0 to 8 are packed twice"]
+
+
+def test_a_row_that_nobody_gave_is_found(packed_rows):
+    result, rows = packed_rows
+    sources = np.array(rows.sources)
+    sources["row_key"][-1] = 99
+    assert findings(result, rows, sources=sources)[0].startswith("row key 99: is packed")
+
+
+def test_a_ledger_that_does_not_fit_is_found(packed_rows):
+    result, rows = packed_rows
+    (found,) = prove(TokenIndex([rows]), [BATCH], result.rows, replace(result.tokens, into=44))
+    assert found == "tokens in: the ledger says 44, a comparison token by token finds 43"
+
+
+def test_nothing_packed_from_nothing_is_right():
+    assert list(prove(TokenIndex([]), [], Count(), Count())) == []
+    assert list(TokenIndex([]).rows()) == []
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"seq_len": 20}, {"seq_len": 20, "packing": "concat"}, {"seq_len": (8, 40)}, {"format": "megatron"},
+        {"seq_len": 20, "format": "bin", "ids_dtype": "uint16"}, {"seq_len": 20, "format": "parquet"},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("add_bos", [False, True])
+def test_documents_come_back_as_they_were(trained, small, documents, tmp_path, config, add_bos):
+    given = ["the quick fox", "<|im_end|> is text", " leading\n\n", "你好 🙂 é\ufffd", "dog " * 60, "a"]
+    stage = Tokenize(TokenizeConfig(tokenizer=str(trained), add_bos=add_bos))
+    batch = documents(given)
+    kept, _ = split(batch, stage.decide(batch), "tokenize")
+    result = Pack(PackConfig(**config)).run([kept], tmp_path, small.facts())
+    headers = result.header.get("buckets", [result.header])
+    found = list(texts(TokenIndex([open_rows(tmp_path, h) for h in headers]), small))
+    assert [row["text"] for row in found] == given
+    assert all(row["learnt"] is None and row["missing"] == 0 for row in found)
+
+
+def test_conversations_come_back_with_what_is_learnt(trained, small, conversations, tmp_path):
+    stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
+    turns = [
+        {"role": r, "content": c} for r, c in (("user", "q"), ("assistant", "a"), ("user", "r"), ("assistant", ""))
+    ]
+    batch = conversations([turns])
+    kept, _ = split(batch, stage.decide(batch), "tokenize")
+    result = Pack(PackConfig(seq_len=100)).run([kept], tmp_path, small.facts())
+    (row,) = texts(TokenIndex([open_rows(tmp_path, result.header)]), small)
+    assert row["text"].startswith("<|im_start|>user\nq<|im_end|>\n")
+    assert row["learnt"] == ["a<|im_end|>", "<|im_end|>"]
+    assert row["tokens"] == len(kept.column("input_ids")[0])
+
+
+def test_tokens_missing_before_the_last_piece_are_counted(tmp_path, small):
+    _, sets = pack_rows(tmp_path, [batch_of([(30, [1, 5, 20, 30])])], seq_len=9, overflow="split")
+    (row,) = texts(TokenIndex(list(sets.values())), small)
+    assert (row["tokens"], row["missing"]) == (20, 10)  # the middle piece has no labels, so it was not packed_rows
+
+
+# A piece is (ids, tokens of it that are targets, row key, its first token within its row).
+BEGIN, END, SEQ_LEN = 1, 2, 20
+GOOD = ([BEGIN, 50, 51, 60, 61, END, 70], [3, 4, 5], 0, 0)
+FILE = 1 << 40
+
+
+@pytest.fixture
+def linted(small, tmp_path):
+    """Writes packed rows with the format's writer and lints them."""
+
+    def make(*packed, labelled=True, pairs=False, extra=(), vocab_size=320):
+        header = Header(
+            task="sft", seq_len=SEQ_LEN, pad_id=0, eos_id=END, vocab_size=vocab_size, labelled=labelled,
+            rows_per_unit=2 if pairs else 1,
+        )  # fmt: skip
+        with Writer(tmp_path / "kept" / "train", header) as writer:
+            for number, pieces in enumerate(packed):
+                write(writer, number, pieces, extra)
+        return lint_rows([open_rows(tmp_path, header.to_json("train") | {"prefix": "kept/train"})], small)
+
+    return make
+
+
+def write(writer: Writer, number: int, pieces, extra) -> None:
+    bounds = np.cumsum([0] + [len(p[0]) for p in pieces])
+    ids = np.zeros((1, SEQ_LEN + 1), np.int32)
+    ids[0, : bounds[-1]] = [i for p in pieces for i in p[0]]
+    labels = [b + t - 1 for b, p in zip(bounds, pieces, strict=False) for t in p[1]] + list(extra)
+    sources = np.zeros(len(pieces), SOURCE_DTYPE)
+    sources["row_key"], sources["start"] = [p[2] for p in pieces], [p[3] for p in pieces]
+    sources["row"], sources["segment"], sources["tokens"] = number, range(len(pieces)), np.diff(bounds)
+    labels = np.array(labels, np.int32)
+    writer.append(
+        ids, labels, np.array([len(labels)]), bounds.astype(np.int32), np.array([len(bounds)]), sources
+    )  # fmt: skip
+
+
+def problems(found: dict[int, LintCounts]) -> dict[str, int]:
+    (counts,) = found.values()
+    plain = {f.name: getattr(counts, f.name) for f in fields(counts)}
+    return {n: v for n, v in plain.items() if v and n not in ("sequences", "tokens", "labels")}
+
+
+def test_a_set_that_is_right(linted):
+    found = linted([GOOD, (*GOOD[:2], 1, 0)], [(*GOOD[:2], FILE, 0)])
+    assert found == {0: LintCounts(sequences=2, tokens=14, labels=6), 1: LintCounts(sequences=1, tokens=7, labels=3)}
+    assert found[0].label_share == 0.4286
+
+
+BROKEN = {
+    "rows_without_labels": ([GOOD, ([BEGIN, 50, END], [], 1, 0)], ()),
+    "stop_not_labelled": ([([BEGIN, 50, 60, END, 70], [2], 0, 0)], ()),
+    "labels_on_padding": ([GOOD], (6,)),
+    "labels_across_sequences": ([GOOD, ([END, 50, END], [0, 1, 2], 1, 0)], ()),
+    "doubled_bos": ([([BEGIN, BEGIN, 60, END], [2, 3], 0, 0)], ()),
+    "ids_outside_vocabulary": ([([BEGIN, 320, 60, END], [2, 3], 0, 0)], ()),
+    "truncated_answers": ([([BEGIN, 50, 60, 61], [2, 3], 0, 0)], ()),
+    "special_in_content": ([([BEGIN, 50, END, 60, END], [2, 3, 4], 0, 0)], ()),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_check_finds_what_it_is_for_and_nothing_else(linted, name):
+    pieces, extra = BROKEN[name]
+    assert problems(linted(pieces, extra=extra)) == {name: 1}
+
+
+def test_every_count_that_is_wrong_has_a_test():
+    counts = {f.name for f in fields(LintCounts)} - {"sequences", "tokens", "labels"}
+    assert counts == set(BROKEN) > set(WRONG)
+
+
+@pytest.mark.parametrize("position", [-1, 6, SEQ_LEN - 1])
+def test_labels_on_padding_are_found_up_to_the_rows_end(linted, position):
+    assert problems(linted([GOOD], extra=(position,))) == {"labels_on_padding": 1}
+
+
+def test_an_id_below_0_is_outside_the_vocabulary(linted):
+    assert problems(linted([([BEGIN, -7, 60, END], [2, 3], 0, 0)])) == {"ids_outside_vocabulary": 1}
+
+
+def test_a_row_in_pieces_is_judged_whole(linted):
+    first = ([BEGIN, 50, 60, 61], [2, 3], 0, 0)
+    assert problems(linted([first], [([62, END, 70], [1], 0, 4)])) == {}
+    assert problems(linted([first], [([70, 71], [], 0, 6)])) == {"truncated_answers": 1}  # a piece between is gone
+    assert problems(linted([([BEGIN, 50], [], 0, 0)], [([60, END], [1], 0, 2)])) == {}
+
+
+def test_each_side_of_a_pair_is_judged_by_itself(linted):
+    assert problems(linted([GOOD], [(*GOOD[:2], 0, 0)], pairs=True)) == {}
+    assert problems(linted([GOOD], [([BEGIN, 50, 60], [], 0, 0)], pairs=True)) == {"rows_without_labels": 1}
+
+
+def test_plain_text_has_no_labels_to_miss(linted):
+    assert problems(linted([([50, 51, END], [], 0, 0), ([END], [], 1, 0)], labelled=False)) == {}
+    assert problems(linted([([50, 51], [], 0, 0)], labelled=False)) == {"truncated_answers": 1}
+
+
+def test_an_empty_set_has_no_findings(linted):
+    assert linted() == {}
+
+
+def test_blocks_of_rows_do_not_matter(linted, monkeypatch):
+    rows = [[GOOD, ([BEGIN, 50, 60], [2], 1, 0)], [(*GOOD[:2], FILE, 0)], [([BEGIN, BEGIN, END], [1, 2], 2, 0)]] * 3
+    whole = linted(*rows)
+    monkeypatch.setattr("datakit.pack.inspect.BLOCK_ROWS", 2)
+    assert linted(*rows) == whole
+
+
+@pytest.fixture
+def packed(trained, small, tmp_path):
+    """Tokenizes and packs a batch; returns its rows."""
+
+    def make(batch, **config):
+        stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
+        kept, _ = split(batch, stage.decide(batch), "tokenize")
+        result = Pack(PackConfig(**config)).run([kept], tmp_path, small.facts())
+        return open_rows(tmp_path, result.header)
+
+    return make
+
+
+def chat(question: str, answer: str) -> list[dict]:
+    return [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+
+
+def test_a_packed_row_reads_as_its_conversations(packed, small, conversations):
+    look = peek(packed(conversations([chat("hi", "yes"), chat("b", "")]), seq_len=100), small, 0)
+    assert [(r.segment, r.learnt, r.text) for s in look.sequences for r in s.runs] == [
+        (0, False, "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"),
+        (0, True, "yes<|im_end|>"),
+        (0, False, "\n"),
+        (1, False, "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n"),
+        (1, True, "<|im_end|>"),
+        (1, False, "\n"),
+    ]
+    assert [(s.row_key, s.start) for s in look.sequences] == [(0, 0), (1, 0)]
+    assert look.tokens + look.padding == 101
+    assert look.labels == sum(r.tokens for s in look.sequences for r in s.runs if r.learnt)
+
+
+def test_a_row_that_is_not_there_is_an_error(packed, small, conversations):
+    rows = packed(conversations([chat("hi", "yes")]), seq_len=100)
+    for row in (-1, 1):
+        with pytest.raises(IndexError):
+            peek(rows, small, row)
+
+
+def test_plain_text_is_learnt_whole_but_for_its_first_token(packed, small, documents):
+    (sequence,) = peek(packed(documents(["the quick fox"]), seq_len=30), small, 0).sequences
+    first, rest = sequence.runs
+    assert (first.learnt, first.tokens, rest.learnt) == (False, 1, True)
+    assert first.text + rest.text == "the quick fox<|im_end|>"
+
+
+def test_pieces_of_a_split_row_say_where_they_begin(packed, small, documents):
+    rows = packed(documents(["the lazy dog " * 20]), seq_len=9, packing="pad")
+    looks = [peek(rows, small, i) for i in range(len(rows))]
+    assert [look.sequences[0].start for look in looks] == list(range(0, 10 * len(rows), 10))
+
+
+@pytest.mark.parametrize("text", ["the 你好 🙂 é dog", "🙂🙂", "\ufffd", "", "a\ufffd\ufffdb", "🏳️‍🌈 <|im_end|>"])
+def test_pieces_make_up_the_text_and_hold_whole_characters(small, text):
+    ids = small.encoder.encode(text, add_special_tokens=False).ids
+    found = pieces(small, ids)
+    assert "".join(p.text for p in found) == text
+    assert [i for p in found for i in p.ids] == ids
+    if "\ufffd" not in text:
+        assert not any("\ufffd" in p.text for p in found)
+
+
+def test_an_edge_tears_a_character_apart_but_loses_no_id(small):
+    ids = small.encoder.encode("🙂", add_special_tokens=False).ids
+    found = pieces(small, ids, frozenset({1}))
+    assert found[0].ids == (ids[0],)
+    assert [i for p in found for i in p.ids] == ids
+
+
+def test_added_tokens_are_told_from_text_that_spells_them(small):
+    end = small.eos_id
+    spelled = small.encoder.encode("<|im_end|>", add_special_tokens=False).ids
+    found = pieces(small, [end, *spelled, end])
+    assert [p.added for p in found] == [True, *[False] * (len(found) - 2), True]
+    assert "".join(p.text for p in found) == "<|im_end|>" * 3

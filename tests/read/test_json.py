@@ -1,0 +1,405 @@
+"""JSON lines, arrays and objects: one bad record costs one row, whatever is wrong with it."""
+
+import json
+import random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datakit.errors import InputError
+
+
+def lines(*records):
+    return b"".join(r if isinstance(r, bytes) else json.dumps(r).encode() for r in _joined(records))
+
+
+def _joined(records):
+    for r in records:
+        yield r
+        yield b"\n"
+
+
+def test_a_bad_line_costs_one_row_and_says_where_it_stood(read_bytes):
+    data = lines({"text": "one"}, b'{"text": "tw', {"text": "three"})
+    found = read_bytes(data)
+    assert found.texts == ["one", "three"]
+    assert [r["row_key"] for r in found.rows] == [0, 2]
+    (bad,) = found.bad
+    assert (bad["file"], bad["line"], bad["reason"]) == ("data.jsonl", 2, "invalid_json")
+    assert data[bad["byte_offset"] :].startswith(bad["raw"])
+    assert bad["raw"] == b'{"text": "tw'
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b'{"text": "a"} trailing', "invalid_json"),
+        (b'{"text": "a"}{"text": "b"}', "invalid_json"),
+        (b'{"text": "a\x00b"}', "invalid_json"),
+        (b"\x00\x00\x00\x00", "invalid_json"),
+        (b'{"text": "\xff\xfe"}', "invalid_utf8"),
+        (b'{"text": "\xed\xa0\x80"}', "invalid_utf8"),
+        (b'["text"]', "not_an_object"),
+        (b'"text"', "not_an_object"),
+        (b"null", "not_an_object"),
+        (b"17", "not_an_object"),
+        (b'{"text": 17}', "not_text"),
+        (b'{"text": null}', "not_text"),
+        (b'{"text": ["a"]}', "not_text"),
+        (b'{"txt": "a"}', "missing_field"),
+        (b'{"text": "\\ud83d"}', "lone_surrogate"),
+        (b'{"text": "a", "meta": {"b": ["\\udc00"]}}', "lone_surrogate"),
+        (b"[" * 100_000, "too_deep"),
+        (b'{"text": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "too_deep"),
+        (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, "too_deep"),
+    ],
+)
+def test_what_is_wrong_is_named_and_the_bytes_are_kept(read_bytes, line, reason):
+    found = read_bytes(lines({"text": "before"}, line, {"text": "after"}))
+    assert found.texts == ["before", "after"]
+    assert [(b["line"], b["reason"], b["raw"]) for b in found.bad] == [(2, reason, line)]
+    assert found.bad[0]["detail"]
+
+
+def test_a_file_whose_every_line_is_broken_costs_its_lines_only(read, tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(lines({"text": "one"}))
+    (tmp_path / "q.jsonl").write_bytes(b"broken{")
+    found = read(tmp_path / "a.jsonl", tmp_path / "q.jsonl", kind="text")
+    assert found.texts == ["one"]
+    assert [(b["file"], b["line"], b["reason"], b["raw"]) for b in found.bad] == [
+        ("q.jsonl", 1, "invalid_json", b"broken{")
+    ]
+
+
+def test_a_binary_file_called_jsonl_is_refused(read_bytes):
+    with pytest.raises(InputError, match="it is not JSON"):
+        read_bytes(b"PK\x03\x04\x00\x00\xff\xfe", kind="text")
+
+
+def test_a_number_where_text_belongs_is_named_with_its_value(read_bytes):
+    found = read_bytes(lines({"text": "a"}, {"text": 3.5}))
+    assert found.bad[0]["detail"] == "text should be a string, found the number 3.5"
+
+
+def test_blank_lines_are_no_records_but_are_counted_as_lines(read_bytes):
+    found = read_bytes(b'\n  \n{"text":"a"}\n\t\r\n\n{"text":"b"}')
+    assert found.texts == ["a", "b"]
+    assert [r["row_key"] for r in found.rows] == [2, 5]
+    assert [r["id"] for r in found.rows] == ["data.jsonl:2", "data.jsonl:5"]
+
+
+def test_windows_line_ends_are_not_part_of_the_record(read_bytes):
+    found = read_bytes(b'{"text":"a"}\r\nbroken\r\n{"text":"b"}\r\n')
+    assert found.texts == ["a", "b"]
+    assert found.bad[0]["raw"] == b"broken"
+
+
+def test_a_utf8_byte_order_mark_is_skipped_and_offsets_stay_true(read_bytes):
+    data = b'\xef\xbb\xbf{"text":"a"}\nbroken\n'
+    found = read_bytes(data)
+    assert found.texts == ["a"]
+    assert data[found.bad[0]["byte_offset"] :] == b"broken\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf16_is_refused_with_what_to_do(read_bytes, encoding):
+    data = '\ufeff{"text":"a"}\n'.encode(encoding) if encoding != "utf-16" else '{"text":"a"}\n'.encode(encoding)
+    with pytest.raises(InputError, match=r"UTF-16.*iconv"):
+        read_bytes(data)
+
+
+def test_an_empty_file_tells_no_kind_and_is_fine_when_the_kind_is_named(read_bytes):
+    with pytest.raises(InputError, match="--kind"):
+        read_bytes(b"")
+    found = read_bytes(b"", kind="text")
+    assert (found.rows, found.bad, found.units) == ([], [], 0)
+
+
+def test_an_empty_file_among_others_changes_nothing_but_the_file_numbers(read, tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b"")
+    (tmp_path / "b.jsonl").write_bytes(b'{"text":"b"}\n')
+    found = read(tmp_path)
+    assert [r["row_key"] for r in found.rows] == [1 << 40]
+
+
+def test_a_line_of_fifty_megabytes_is_one_row(read_bytes):
+    text = "wörter und worte " * (3 << 20)
+    assert len(text.encode()) > 50e6
+    found = read_bytes(lines({"text": "a"}, {"text": text}, b"broken", {"text": "b"}), shard_mb=1)
+    assert [len(t) for t in found.texts] == [1, len(text), 1]
+    assert found.texts[1] == text
+    assert found.reasons == ["invalid_json"]
+
+
+def test_repeated_keys_keep_the_last_value_and_the_others_go_to_extra(read_bytes):
+    found = read_bytes(b'{"text":"a","text":"b","n":1,"n":2}\n{"text":"c"}\n')
+    assert found.texts == ["b", "c"]
+    assert found.rows[0]["extra"] == '{"text":"a","n":1,"n":2}'
+    assert found.notes == {"repeated_keys": 1}
+
+
+def test_a_key_repeated_with_an_escape_is_the_same_key(read_bytes):
+    found = read_bytes(b'{"te\\u0078t":"a","lang":"de"}\n')
+    assert found.texts == ["a"]
+    assert found.rows[0]["extra"] == '{"lang":"de"}'
+
+
+def test_extra_holds_other_fields_exactly_as_written(read_bytes):
+    extra = (
+        '{"big":123456789012345678901234567890,"float":1.0,"exp":1e400,"trail":0.10,"date":"2024-01-01T00:00:00",'
+        '"null":null,"nested":{"a":[1.50,{"b":-0.0}],"dup":1,"dup":2},"lang":"en","source":"web","lang_score":0.3,'
+        '"row_key":"mine","key with \\"quotes\\" é":true}'
+    )
+    line = '{"text":"t",' + extra[1:-1] + "}"
+    found = read_bytes(line.encode() + b"\n")
+    assert found.rows[0]["extra"] == extra
+    assert found.rows[0]["lang"] is None
+
+
+def test_nan_and_infinity_are_read_as_json_loads_does_and_kept_as_strings(read_bytes):
+    found = read_bytes(b'{"text":"t","a":NaN,"b":[-Infinity,1.0],"c":2.50}\n')
+    assert found.texts == ["t"]
+    assert found.rows[0]["extra"] == '{"a":"NaN","b":["-Infinity",1.0],"c":2.50}'
+
+
+@pytest.mark.parametrize(
+    ("given", "expected", "extra"),
+    [
+        ('"x-1"', "x-1", None),
+        ("17", "17", None),
+        ("-3", "-3", None),
+        ("123456789012345678901234567890", "123456789012345678901234567890", None),
+        ("1.5", "data.jsonl:0", '{"id":1.5}'),
+        ('""', "data.jsonl:0", '{"id":""}'),
+        ("null", "data.jsonl:0", '{"id":null}'),
+        ("true", "data.jsonl:0", '{"id":true}'),
+    ],
+)
+def test_ids_are_the_users_where_they_are_usable(read_bytes, given, expected, extra):
+    found = read_bytes(f'{{"text":"t","id":{given}}}\n'.encode())
+    assert (found.rows[0]["id"], found.rows[0]["extra"]) == (expected, extra)
+
+
+def test_the_id_field_can_be_named(read_bytes):
+    found = read_bytes(b'{"text":"t","id":"a","url":"u"}\n', id_field="url")
+    assert (found.rows[0]["id"], found.rows[0]["extra"]) == ("u", '{"id":"a"}')
+
+
+def test_units_are_cut_by_data_alone_and_row_numbers_go_on(read, tmp_path):
+    texts = [f"{i} " + "x" * (i * 7919 % 5000) for i in range(2000)]
+    (tmp_path / "a.jsonl").write_bytes(lines(*({"text": t} for t in texts)))
+    (tmp_path / "b.jsonl").write_bytes(lines(*({"text": t} for t in texts[:10])))
+    whole, cut = read(tmp_path), read(tmp_path, shard_mb=1)
+    assert (whole.units, cut.units) == (1, 5)
+    assert cut.rows == whole.rows
+    assert cut.texts == texts + texts[:10]
+    assert [r["row_key"] for r in cut.rows] == [*range(2000), *range(1 << 40, (1 << 40) + 10)]
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(record=st.dictionaries(st.text(), json_values), text=st.text(), ascii=st.booleans())
+def test_any_record_survives_with_all_its_fields(read_bytes, record, text, ascii):
+    record = {k: v for k, v in record.items() if k not in ("text", "id")} | {"text": text}
+    line = json.dumps(record, ensure_ascii=ascii, allow_nan=True)
+    try:
+        data = line.encode()
+        json.dumps(record, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return
+    found = read_bytes(data + b"\n")
+    (row,) = found.rows
+    extra = json.loads(row["extra"] or "{}")
+    expected = {k: v for k, v in record.items() if k != "text"}
+    assert row["text"] == text
+    assert json.dumps(extra) == json.dumps(_without_nan(expected))
+
+
+def _without_nan(value):
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return json.dumps(value)
+    if isinstance(value, dict):
+        return {k: _without_nan(v) for k, v in value.items()}
+    return [_without_nan(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("keys", [3, 33, 200_000])
+def test_repeated_keys_are_found_among_few_and_many(read_bytes, keys):
+    members = ",".join(f'"k{i}":{i}' for i in range(keys))
+    found = read_bytes(f'{{"text":"a",{members}}}\n{{"text":"b",{members},"k1":0}}\n'.encode())
+    assert found.texts == ["a", "b"]
+    assert found.notes == {"repeated_keys": 1}
+    assert found.rows[1]["extra"] == f'{{{members},"k1":0}}'
+
+
+GOOD = [{"text": f"text {i}", "n": {"i": i}} for i in range(6)]
+
+
+def array(elements, indent=None, separator=", "):
+    parts = [e if isinstance(e, str) else json.dumps(e, indent=indent) for e in elements]
+    return ("[" + separator.join(parts) + "]").encode()
+
+
+@pytest.mark.parametrize("indent", [None, 0, 4])
+@pytest.mark.parametrize("name", ["data.json", "data.jsonl", "data"])
+def test_an_array_is_read_whatever_its_indentation_and_suffix(read_bytes, indent, name):
+    found = read_bytes(json.dumps(GOOD, indent=indent).encode(), name)
+    assert found.texts == [g["text"] for g in GOOD]
+    assert [r["row_key"] for r in found.rows] == list(range(6))
+    assert json.loads(found.rows[3]["extra"]) == {"n": {"i": 3}}
+
+
+BROKEN = {
+    "quote forgotten at the end": '{"text": "no end, "n": 1}',
+    "quote forgotten, nothing after": '{"text": "no end}',
+    "brace forgotten": '{"text": "a", "n": {"i": 1}',
+    "bracket for brace": '{"text": "a", "n": {"i": 1]}',
+    "colon forgotten": '{"text" "a"}',
+    "single quotes": "{'text': 'a'}",
+    "trailing comma": '{"text": "a",}',
+    "python literal": '{"text": "a", "n": None}',
+    "not text": '{"text": 5}',
+    "no object": "17",
+    "a string": '"text"',
+    "a list": '["text"]',
+    "raw new line in a string": '{"text": "a\nb"}',
+    "rubbish": "rubbish !!",
+}
+
+
+@pytest.mark.parametrize("separator", [", ", ",\n    "])
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_element_costs_that_element(read_bytes, what, separator):
+    data = array([*GOOD[:3], BROKEN[what], *GOOD[3:]], separator=separator)
+    found = read_bytes(data, "data.json")
+    assert found.texts == [g["text"] for g in GOOD]
+    assert len(found.bad) in (1, 2)
+    bad = found.bad[0]
+    assert data[bad["byte_offset"] :].startswith(bad["raw"])
+    assert bad["line"] == data[: bad["byte_offset"]].count(b"\n") + 1
+    quarantined = b"".join(b["raw"] for b in found.bad)
+    assert quarantined.replace(b" ", b"").strip(b",]") in BROKEN[what].encode().replace(b" ", b"")
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_first_or_last_element_costs_that_element(read_bytes, what):
+    for elements in ([BROKEN[what], *GOOD], [*GOOD, BROKEN[what]]):
+        found = read_bytes(array(elements), "data.json")
+        assert found.texts == [g["text"] for g in GOOD]
+        assert found.bad
+
+
+def test_a_brace_too_many_costs_the_brace(read_bytes):
+    found = read_bytes(array([GOOD[0], '{"text": "a"}}', GOOD[1]]), "data.json")
+    assert found.texts == ["text 0", "a", "text 1"]
+    assert [b["raw"] for b in found.bad] == [b"}"]
+
+
+def test_an_array_that_never_closes_is_told(read_bytes):
+    found = read_bytes(array(GOOD)[:-1], "data.json")
+    assert found.texts == [g["text"] for g in GOOD]
+    assert found.reasons == ["invalid_json"]
+    found = read_bytes(array(GOOD)[:-20], "data.json")
+    assert found.texts == [g["text"] for g in GOOD[:-1]]
+    assert found.reasons == ["invalid_json"]
+
+
+def test_rubbish_after_an_array_is_told(read_bytes):
+    found = read_bytes(array(GOOD) + b"\nrubbish", "data.json")
+    assert found.texts == [g["text"] for g in GOOD]
+    assert [b["raw"] for b in found.bad] == [b"rubbish"]
+
+
+def test_an_empty_array_holds_no_rows(read_bytes):
+    found = read_bytes(b" [ ]\n", "data.json", kind="text")
+    assert (found.rows, found.bad) == ([], [])
+
+
+@pytest.mark.parametrize("between", ["\n", "", "\n\n"])
+def test_pretty_printed_objects_one_after_another(read_bytes, between):
+    data = between.join(json.dumps(g, indent=2) for g in GOOD).encode()
+    assert read_bytes(data, "data.json").texts == [g["text"] for g in GOOD]
+
+
+def test_one_object_is_one_row(read_bytes):
+    assert read_bytes(json.dumps(GOOD[0], indent=2).encode(), "data.json").texts == ["text 0"]
+    assert read_bytes(json.dumps(GOOD[0]).encode(), "data.json").texts == ["text 0"]
+
+
+def test_jsonl_named_json_is_read_as_lines(read_bytes):
+    data = b"\n".join(json.dumps(g).encode() for g in GOOD)
+    found = read_bytes(data, "data.json")
+    assert (found.plan.files[0].format, found.texts) == ("jsonl", [g["text"] for g in GOOD])
+
+
+def test_units_of_an_array_are_cut_between_elements(read_bytes):
+    rng = random.Random(1)
+    rows = [{"text": f"{i} " + "y" * rng.randrange(3000)} for i in range(3000)]
+    whole = read_bytes(json.dumps(rows, indent=1).encode(), "data.json")
+    cut = read_bytes(json.dumps(rows, indent=1).encode(), "data.json", shard_mb=1)
+    assert cut.units > 3
+    assert cut.rows == whole.rows
+    assert cut.texts == [r["text"] for r in rows]
+
+
+def test_positions_are_true_in_every_unit(read_bytes):
+    rows = [json.dumps({"text": f"{i} " + "y" * 3000}) for i in range(2000)]
+    for i in range(100, 2000, 100):
+        rows[i] = f'{{"text": {i}}}'
+    data = array(rows, separator=",\n")
+    found = read_bytes(data, "data.json", shard_mb=1)
+    assert len(found.rows) + len(found.bad) == 2000
+    for bad in found.bad:
+        assert data[bad["byte_offset"] :].startswith(bad["raw"])
+        assert bad["line"] == data[: bad["byte_offset"]].count(b"\n") + 1
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.text(max_size=10), values), max_size=8), st.sampled_from([None, 0, 3]), st.booleans())
+def test_any_array_gives_what_json_load_gives(read_bytes, elements, indent, ascii):
+    rows = [{"text": t, "value": v} for t, v in elements]
+    found = read_bytes(
+        json.dumps(rows, indent=indent, ensure_ascii=ascii).encode(errors="replace"), "data.json", kind="text"
+    )
+    again = json.loads(json.dumps(rows, ensure_ascii=ascii).encode(errors="replace"))
+    assert not found.bad
+    assert found.texts == [r["text"] for r in again]
+    assert [json.loads(r["extra"])["value"] for r in found.rows] == [r["value"] for r in again]
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_no_damage_crashes_or_loses_the_elements_before_it(read_bytes, data):
+    whole = bytearray(array(GOOD, indent=data.draw(st.sampled_from([None, 2]))))
+    at = data.draw(st.integers(1, len(whole) - 1))
+    whole[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
+    found = read_bytes(bytes(whole), "data.json", kind="text")
+    before = sum(1 for i in range(6) if (f'"text {i}"'.encode()) in whole[: max(at - 60, 0)])
+    assert len(found.texts) >= before
+    quarantined = b"".join(b["raw"] for b in found.bad).replace(b" ", b"")
+    for i in range(6):
+        assert f'"text {i}"'.encode() not in whole or f"text {i}" in found.texts or b"text%d" % i in quarantined
+
+
+def test_a_first_element_of_many_megabytes_still_tells_the_layout(read_bytes):
+    rows = [{"text": "x" * (9 << 20)}, {"text": "y"}]
+    found = read_bytes(json.dumps(rows).encode(), "data.json", shard_mb=1)
+    assert [len(t) for t in found.texts] == [9 << 20, 1]
