@@ -23,8 +23,8 @@ import pyarrow as pa
 from datakit.manifest import data_dir, load
 from datakit.pack.fit import fewest_rows
 from datakit.pack.stage import Pack, PackConfig
-from datakit.run.job import tables
-from datakit.write import read_shard
+from datakit.engine.runner import tables
+from datakit.data import read_shard
 
 LEAST, BEHIND = 0.99, 0.002
 

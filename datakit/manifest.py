@@ -274,6 +274,41 @@ def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
     return place if place.is_file() else None
 
 
+def ancestors(path: Path, *, against: bool = False) -> list[tuple[Path, Manifest]]:
+    """The manifest at `path` and those it was made from, nearest first, as far as they can be found.
+
+    With `against`, also those whose rows were compared with.
+    """
+    found: dict[str, tuple[Path, Manifest]] = {}
+    waiting = [path]
+    while waiting:
+        path = waiting.pop(0)
+        manifest = load(path)
+        if found.setdefault(manifest.version, (path, manifest))[0] == path:
+            parents = [p for p in manifest.parents if "manifest" in p and (against or p.get("use") != AGAINST)]
+            places = [find_parent(path, p) for p in parents]
+            waiting += [p for p in places if p is not None]
+    return list(found.values())
+
+
+def tables(manifest: Manifest, role: str) -> tuple[Shard, ...]:
+    """The shards of a role that are tables of rows, in order."""
+    return tuple(s for s in manifest.of_role(role) if s.path.endswith(".parquet"))
+
+
+def lock(data: Path) -> int | None:
+    """A file descriptor that holds a data folder for its owner alone, until it is closed; None where it is held."""
+    import fcntl  # not there on Windows, where one can train
+
+    held = os.open(data, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        return None
+    return held
+
+
 def _history(path: Path, version: str) -> Path:
     folder = path.parent if path.parent.name == "history" else path.parent / "history"
     stem = path.stem.removesuffix(f"-{version}") if path.parent.name == "history" else path.stem

@@ -9,8 +9,8 @@ import pytest
 from datakit.errors import InputError
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
-from datakit.recent import Recent
-from datakit.write import Split, read_shard
+from datakit.engine.store import Recent
+from datakit.engine.store import Split, read_shard
 
 LINES = {
     "document": '{"text": "one", "n": 1}\n{"text": ""}\n',

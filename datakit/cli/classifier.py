@@ -9,12 +9,12 @@ import click
 from datakit.cli.flags import Field
 from datakit.cli.stages import CONTEXT
 from datakit.config import build, options
-from datakit.execute.local import Local
+from datakit.engine.local import Local
 from datakit.filter.classifier import TrainConfig
 from datakit.manifest import data_dir, load
-from datakit.progress import for_terminal
-from datakit.run.job import Run
-from datakit.run.place import Place
+from datakit.engine.progress import for_terminal
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
 
 
 def _train_flags(command: Any) -> Any:

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import click
 
 from datakit.config import Option, options, parse
-from datakit.execute.local import Local
-from datakit.progress import Bar, Lines, Quiet, for_terminal
-from datakit.recipe import StageName, check_name, config_class, load_recipe, only_dataset
-from datakit.run.flow import Flow, given_manifest, sections
-from datakit.run.job import Run
-from datakit.run.place import Place
+from datakit.engine.local import Local
+from datakit.engine.progress import Bar, Lines, Quiet, for_terminal
+from datakit.engine.recipe import StageName, check_name, config_class, load_recipe, only_dataset
+from datakit.engine.plan import Flow, given_manifest, sections
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
 
 F = TypeVar("F", bound=Callable[..., Any])
 

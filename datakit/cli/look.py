@@ -10,7 +10,7 @@ from datakit.cli.tables import columns_option, ledger_lines, terminal_columns
 from datakit.errors import InputError, IntegrityError, UsageError
 from datakit.manifest import data_dir, load
 from datakit.manifest import verify as verify_manifest
-from datakit.recipe import check_name, only_dataset
+from datakit.engine.recipe import check_name, only_dataset
 
 Manifest = click.argument("manifest", type=click.Path(path_type=Path))
 
@@ -21,7 +21,7 @@ Manifest = click.argument("manifest", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else.")
 def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
     """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs."""
-    from datakit.write import inspect
+    from datakit.engine.store import inspect
 
     checked = list(verify_manifest(_manifest(manifest), inspect))
     if roundtrip and not any(problem for _, problem in checked):
@@ -104,7 +104,7 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: in
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def gc(dataset: str | None, history: bool, dry_run: bool) -> None:
     """Remove data folders that no manifest names; interrupted runs are among them."""
-    from datakit.run.gc import forget_history, remove, unnamed
+    from datakit.engine.lineage import forget_history, remove, unnamed
 
     if dataset:
         check_name(dataset)

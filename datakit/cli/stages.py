@@ -9,7 +9,7 @@ import click
 from datakit.cli.flags import StageCommand, common, flow, stage_flags
 from datakit.cli.tables import ledger_lines
 from datakit.manifest import data_dir, load
-from datakit.recipe import OFF, STAGES, load_recipe, write_recipe
+from datakit.engine.recipe import OFF, STAGES, load_recipe, write_recipe
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 Inputs = click.argument("inputs", nargs=-1, metavar="[INPUTS]...")

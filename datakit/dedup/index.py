@@ -21,7 +21,7 @@ from datakit.dedup.removed import Removed
 from datakit.dedup.sketches import Sketches, sketch
 from datakit.errors import IntegrityError
 from datakit.manifest import Shard
-from datakit.schema import MESSAGES
+from datakit.data import MESSAGES
 
 _NOT_NEEDED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` ranks nothing
 

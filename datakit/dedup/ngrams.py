@@ -37,7 +37,7 @@ from datakit.dedup.rows import Rows, lists, open_rows, starts, values
 from datakit.dedup.units import Unit
 from datakit.errors import UsageError
 from datakit.native import Kernels
-from datakit.text.view import sides
+from datakit.data import sides
 
 _kernels = Kernels("datakit.dedup._kernels_bloom")
 _WORD_BYTES = 5  # of English text a word, rather too few: one n-gram begins with each

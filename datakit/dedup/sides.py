@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from datakit.dedup.config import DedupConfig
 from datakit.dedup.minhash import ShingleSets, shingle_sets
 from datakit.text.normal_form import compose, hash_values, normalize
-from datakit.text.view import sides
+from datakit.data import sides
 
 _SIDE_SHIFT = np.uint64(62)  # the two highest bits of a hash are the number of its side
 _SALTS = np.arange(3, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # signatures are made of the low bits

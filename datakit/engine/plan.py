@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from datakit.errors import UsageError
 from datakit.manifest import Manifest, load
-from datakit.recipe import STAGES, Recipe, StageName
-from datakit.run.job import Run, ancestors
+from datakit.engine.recipe import STAGES, Recipe, StageName
+from datakit.engine.runner import Run, ancestors
 
 STAGE_CLASSES = {
     "normalize": "datakit.filter.normalize:Normalize",
@@ -154,7 +154,7 @@ class Flow:
                 if stage == "tokenizer"
                 else packing.pack(self.run, config, parent)
             )
-        from datakit.run.stages import map_stage
+        from datakit.engine.runner import map_stage
 
         extra = []
         if stage == "tokenize" and not config.tokenizer and "tokenizer" in done:

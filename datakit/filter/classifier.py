@@ -32,7 +32,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, ModelError
 from datakit.filter import models, ranking
 from datakit.stage import Decision
-from datakit.text.view import view
+from datakit.data import view
 
 if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel

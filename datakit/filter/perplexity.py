@@ -26,7 +26,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import models, ranking
 from datakit.stage import Decision
-from datakit.text.view import view
+from datakit.data import view
 
 BUCKETS = ("head", "middle", "tail")
 UNKNOWN = "unknown"

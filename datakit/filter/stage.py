@@ -16,7 +16,7 @@ from datakit.filter import stop_words
 from datakit.filter.rule_set import Measured, apply, available, config_class, counting, has, judge, kind_of, part
 from datakit.stage import Decision
 from datakit.text.characters import UNICODE_VERSION
-from datakit.text.view import On
+from datakit.data import On
 
 DEFAULT_RULES: Final = {
     "document": ("gopher_quality", "gopher_repetition"),

@@ -17,7 +17,7 @@ from datakit.manifest import Count, Manifest, data_dir, load
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import IDS, Header, Packed, map_file, total
 from datakit.pack.writers import IGNORED
-from datakit.schema import RECORD_BITS
+from datakit.data import RECORD_BITS
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

@@ -26,7 +26,7 @@ from datakit.pack.bpe_pipeline import NotRecognised, recognise, recognised
 from datakit.pack.chat import RESERVED, ChatTokenizer
 from datakit.pack.fast_bpe import FastBpe, Int32, Int64, Tally
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
-from datakit.schema import SPANS, tokens
+from datakit.data import SPANS, tokens
 from datakit.stage import Decision
 from datakit.text.characters import string_buffers
 

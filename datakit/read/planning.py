@@ -29,7 +29,7 @@ from datakit.read.layouts.record import Fields, MisfitError
 from datakit.read.row_builder import Batch, Converter, Place, Sink, Source
 from datakit.read.stage import IngestConfig
 from datakit.read.text import FIELD
-from datakit.schema import KINDS
+from datakit.data import KINDS
 
 HEAD_BYTES = 4 << 20
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}

@@ -14,8 +14,8 @@ from datakit.dedup.sides import compared, sets_of, whole
 from datakit.dedup.star import to_thousandths
 from datakit.manifest import Manifest, data_dir
 from datakit.native import Kernels
-from datakit.run.job import tables
-from datakit.write import read_shard
+from datakit.engine.runner import tables
+from datakit.data import read_shard
 
 _kernels = Kernels("datakit.dedup._kernels_sets")
 _NAMES = ["row_key", "id", "reason", "duplicate_of"]

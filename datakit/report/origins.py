@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.manifest import Manifest, data_dir, find_parent, load
-from datakit.run.job import tables
-from datakit.schema import RECORD_BITS
-from datakit.write import read_shard
+from datakit.engine.runner import tables
+from datakit.data import RECORD_BITS
+from datakit.data import read_shard
 
 
 @dataclass(frozen=True, slots=True)

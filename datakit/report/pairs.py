@@ -15,8 +15,8 @@ from datakit.report.differences import differences
 from datakit.report.origins import visible
 from datakit.report.rows import body
 from datakit.report.side_by_side import side_by_side
-from datakit.run.job import ancestors, tables
-from datakit.write import read_shard
+from datakit.engine.runner import ancestors, tables
+from datakit.data import read_shard
 
 LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from datakit.manifest import Manifest
-from datakit.write import read_shard
+from datakit.data import read_shard
 
 WIDTH = 400
 

@@ -14,10 +14,10 @@ from datakit.dedup.index import Earlier, fingerprint
 from datakit.dedup.removed import Removed
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.manifest import AGAINST, Manifest, data_dir, find_parent, load
-from datakit.run.job import ancestors, tables
-from datakit.run.work import lock
+from datakit.engine.runner import ancestors, tables
+from datakit.engine.store import lock
 from datakit.text.characters import UNICODE_VERSION
-from datakit.write import read_shard
+from datakit.data import read_shard
 
 _FREE = {
     *("max_cluster_rows", "max_source_loss", "min_alarm_rows"),  # alarms

@@ -20,11 +20,11 @@ from datakit.manifest import Count, Ledger, Shard, data_dir, load
 from datakit.read.files import open_binary
 from datakit.read.planning import Plan, plan, read_unit, units
 from datakit.read.stage import IngestConfig
-from datakit.run.job import Job, Run, tables
-from datakit.run.lineage import RawHashes, parent_entry
-from datakit.run.work import Result
-from datakit.text.view import view
-from datakit.write import entry, read_shard
+from datakit.engine.runner import Job, Run, tables
+from datakit.engine.lineage import RawHashes, parent_entry
+from datakit.engine.store import Result
+from datakit.data import view
+from datakit.engine.store import entry, read_shard
 
 STAGE: Final = "classifier"
 MODEL: Final = "kept/model.bin"

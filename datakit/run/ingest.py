@@ -18,13 +18,13 @@ from datakit.manifest import Count, Ledger, Shard
 from datakit.read.files import open_binary
 from datakit.read.planning import Plan, Unit, plan, read_unit, units
 from datakit.read.stage import IngestConfig
-from datakit.recent import Recent
-from datakit.run.job import Job, Run, way
-from datakit.run.lineage import RawHashes
-from datakit.run.work import Result
+from datakit.engine.store import Recent
+from datakit.engine.runner import Job, Run, way
+from datakit.engine.lineage import RawHashes
+from datakit.engine.store import Result
 from datakit.stage import with_column
 from datakit.text.normal_form import hash_values
-from datakit.write import Split, read_shard, take_over
+from datakit.engine.store import Split, read_shard, take_over
 
 FEW_BYTES = 256 << 20
 HASHES_AT_ONCE = 1 << 22

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from datakit import __version__
 from datakit.config import resolved
 from datakit.errors import DatakitError, UsageError
-from datakit.execute.local import Local
+from datakit.engine.local import Local
 from datakit.manifest import AGAINST, Ledger, Manifest, Shard, data_dir, find_parent, load, save, write_whole
-from datakit.recent import Recent
-from datakit.run.lineage import code_hash, current, key_of, parent_entry
-from datakit.run.place import Place
-from datakit.run.work import Progress, Work
-from datakit.write import entry, read_shard
+from datakit.engine.store import Recent
+from datakit.engine.lineage import code_hash, current, key_of, parent_entry
+from datakit.engine.store import Place
+from datakit.engine.store import Progress, Work
+from datakit.engine.store import entry, read_shard
 
 RECENT_BYTES = 128 << 20
 

@@ -12,10 +12,10 @@ from datakit.errors import UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
-from datakit.run.job import Run, attach, begin, duplicate_of_dropped, tables
-from datakit.run.work import Result
-from datakit.text.view import view
-from datakit.write import Split, read_shard, settle
+from datakit.engine.runner import Run, attach, begin, duplicate_of_dropped, tables
+from datakit.engine.store import Result
+from datakit.data import view
+from datakit.engine.store import Split, read_shard, settle
 
 
 def _rows(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:

@@ -12,7 +12,7 @@ import pytest
 
 from datakit.cli.main import COMMANDS
 from datakit.manifest import load
-from datakit.recipe import OFF, STAGES, config_class, options
+from datakit.engine.recipe import OFF, STAGES, config_class, options
 from tests.run.corpus import WORDS, write_corpus, write_project
 
 ANSWERS = [

@@ -11,7 +11,7 @@ import pytest
 
 from datakit.dedup.explain import compare_sides
 from datakit.manifest import load
-from datakit.text.view import sides
+from datakit.data import sides
 
 WORDS = [f"word{n}" for n in range(500)]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from datakit.execute.local import Local
+from datakit.engine.local import Local
 from datakit.manifest import load
-from datakit.progress import Quiet
-from datakit.run.lineage import RawHashes
-from datakit.run.work import Work
+from datakit.engine.progress import Quiet
+from datakit.engine.lineage import RawHashes
+from datakit.engine.store import Work
 from tests.cli.test_commands import chats
 from tests.run.corpus import write_project
 

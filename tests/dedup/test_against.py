@@ -20,7 +20,7 @@ from datakit.dedup.removed import Removed
 from datakit.dedup.stage import Dedup
 from datakit.errors import ConfigError, IntegrityError
 from datakit.manifest import Shard
-from datakit.run.stages import index_unit
+from datakit.engine.runner import index_unit
 from tests.dedup.conftest import write
 from tests.dedup.test_stage import edited, families, prose
 

@@ -20,7 +20,7 @@ from datakit.dedup.memory import Memory
 from datakit.dedup.ngrams import DedupNgrams
 from datakit.dedup.parts import hash_ngrams, hash_sides
 from datakit.errors import ConfigError, UsageError
-from datakit.schema import MESSAGES
+from datakit.data import MESSAGES
 from datakit.text.words import split_words
 from tests.dedup.levels import Outcome, documents, restored, run
 from tests.dedup.test_repeats import sentence

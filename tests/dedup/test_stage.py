@@ -18,7 +18,7 @@ from datakit.dedup.minhash import signatures
 from datakit.dedup.sides import sets_of
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import ConfigError
-from datakit.schema import MESSAGES
+from datakit.data import MESSAGES
 from datakit.stage import split
 from tests.dedup.conftest import documents
 

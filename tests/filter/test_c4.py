@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.filter import _kernels_c4, c4, rule_set
 from datakit.filter.stage import Filter, FilterConfig
-from datakit.schema import MESSAGES
+from datakit.data import MESSAGES
 
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]", re.IGNORECASE)
 POLICIES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 
 from datakit.config import build
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
-from datakit.execute.local import Local
+from datakit.engine.local import Local
 from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
-from datakit.progress import Quiet
+from datakit.engine.progress import Quiet
 from datakit.run.classifier import Examples, train_classifier
-from datakit.run.job import Run
-from datakit.run.place import Place
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
 
 STORY = list(
     dict.fromkeys(

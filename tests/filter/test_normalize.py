@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.errors import ConfigError
 from datakit.filter.normalize import Normalize, NormalizeConfig
-from datakit.schema import MESSAGES
+from datakit.data import MESSAGES
 
 pytest.importorskip("ftfy", reason="the extra normalize is not installed")
 

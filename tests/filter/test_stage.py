@@ -13,17 +13,17 @@ import pytest
 
 from datakit.config import assign, build, options, resolved
 from datakit.errors import ConfigError, InputError
-from datakit.execute.local import Local
+from datakit.engine.local import Local
 from datakit.filter import gopher_repetition
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.manifest import data_dir, load
-from datakit.progress import Quiet
-from datakit.recipe import load_recipe
-from datakit.run.flow import Flow
-from datakit.run.job import Run
-from datakit.run.place import Place
-from datakit.schema import MESSAGES
+from datakit.engine.progress import Quiet
+from datakit.engine.recipe import load_recipe
+from datakit.engine.plan import Flow
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
+from datakit.data import MESSAGES
 from datakit.stage import split
 
 PROSE = (

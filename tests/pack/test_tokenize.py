@@ -7,7 +7,7 @@ import pytest
 
 from datakit.errors import ConfigError, ModelError
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
-from datakit.schema import SPANS, tokens
+from datakit.data import SPANS, tokens
 from datakit.stage import split
 
 SAY = {"role": "assistant", "content": "fine"}

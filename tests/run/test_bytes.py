@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from datakit.execute.local import Local
+from datakit.engine.local import Local
 from datakit.manifest import load, verify
-from datakit.progress import Quiet
-from datakit.recipe import load_recipe
-from datakit.run.flow import Flow
-from datakit.run.job import Run
-from datakit.run.place import Place
-from datakit.write import inspect
+from datakit.engine.progress import Quiet
+from datakit.engine.recipe import load_recipe
+from datakit.engine.plan import Flow
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
+from datakit.engine.store import inspect
 from tests.run.corpus import results, write_project
 
 STAGES = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]

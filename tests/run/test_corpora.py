@@ -5,14 +5,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from datakit.execute.local import Local
+from datakit.engine.local import Local
 from datakit.manifest import Manifest, data_dir, load, verify
-from datakit.progress import Quiet
-from datakit.recipe import Recipe
-from datakit.run.flow import Flow
-from datakit.run.job import Run, tables
-from datakit.run.place import Place
-from datakit.write import inspect, read_shard
+from datakit.engine.progress import Quiet
+from datakit.engine.recipe import Recipe
+from datakit.engine.plan import Flow
+from datakit.engine.runner import Run, tables
+from datakit.engine.store import Place
+from datakit.engine.store import inspect, read_shard
 
 FORCED = {"kind": "sft", "other_kinds": "quarantine"}
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from datakit.errors import DatakitError, UsageError
-from datakit.execute.local import Local
-from datakit.progress import Quiet
-from datakit.run.work import Result, Work
+from datakit.engine.local import Local
+from datakit.engine.progress import Quiet
+from datakit.engine.store import Result, Work
 
 
 def open_work(data: Path, key: str = "k") -> Work:

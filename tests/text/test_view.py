@@ -1,8 +1,8 @@
 import pyarrow as pa
 import pytest
 
-from datakit.schema import MESSAGES
-from datakit.text.view import view
+from datakit.data import MESSAGES
+from datakit.data import view
 
 
 def message(role: str, content: str | None, **fields: str) -> dict[str, str | None]:
