@@ -18,15 +18,15 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pyarrow as pa
+from datakit.run.classifier import Examples, train_classifier
 
 from datakit.engine.local import Local
+from datakit.engine.progress import Quiet
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
 from datakit.filter import fasttext_model, models
 from datakit.filter.classifier import TrainConfig
 from datakit.manifest import load
-from datakit.engine.progress import Quiet
-from datakit.run.classifier import Examples, train_classifier
-from datakit.engine.runner import Run
-from datakit.engine.store import Place
 
 WANTED = ("classic_books_en.parquet", "rust_book_en.jsonl.zst")
 UNWANTED = ("nodejs_13_versions_en.jsonl.zst",)

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow.parquet as pq
 from dedup import texts_of, timed
 
-from datakit.dedup import _kernels_bloom as kernels
-from datakit.dedup import bloom
-from datakit.dedup.memory import Memory
+from datakit.dedup import _kernels_ngrams as kernels
+from datakit.dedup.exact import Memory
+from datakit.dedup.ngrams import PROBES, make_filter
 
 HERE = Path(__file__).resolve().parent
 
@@ -71,11 +71,9 @@ def command(level: str, paths: list[Path], peer: Path | None, repeats: int, work
 
 
 def rates(keys: int) -> None:
-    print(
-        f"{keys:,} keys, {bloom.PROBES:,} probes: rate asked for, measured; bits a key, hashes, a filter of one piece"
-    )
+    print(f"{keys:,} keys, {PROBES:,} probes: rate asked for, measured; bits a key, hashes, a filter of one piece")
     for rate in (0.1, 0.01, 0.001, 1e-4, 1e-5):
-        made = bloom.make(keys, rate, Memory(1 << 40, Path()))
+        made = make_filter(keys, rate, Memory(1 << 40, Path()))
         hashes = np.random.default_rng(1).integers(0, 1 << 64, keys, np.uint64)
         kernels.insert(made.bits, hashes, made.num_hashes)
         single = -np.log(rate) / np.log(2) ** 2

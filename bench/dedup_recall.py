@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datakit.dedup._kernels_sets import shared_values
-from datakit.dedup.config import DedupConfig
+from datakit.dedup._kernels_cluster import shared_values
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
+from datakit.dedup.stage import DedupConfig
 from datakit.text.normal_form import normalize
 
 

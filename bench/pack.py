@@ -20,11 +20,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from datakit.manifest import data_dir, load
+from datakit.data import read_shard
+from datakit.manifest import data_dir, load, tables
 from datakit.pack.fit import fewest_rows
 from datakit.pack.stage import Pack, PackConfig
-from datakit.engine.runner import tables
-from datakit.data import read_shard
 
 LEAST, BEHIND = 0.99, 0.002
 

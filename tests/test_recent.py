@@ -6,11 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from datakit.engine.store import Recent, Split, read_shard
 from datakit.errors import InputError
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
-from datakit.engine.store import Recent
-from datakit.engine.store import Split, read_shard
 
 LINES = {
     "document": '{"text": "one", "n": 1}\n{"text": ""}\n',

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datakit.errors import InputError
 from datakit.engine.store import ROW_GROUP_ROWS, ContentHash, ShardWriter, Split, content_of, inspect, read_shard
+from datakit.errors import InputError
 
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("weight", pa.float64())]))
 SCHEMA = pa.schema([("n", pa.uint64()), ("s", pa.string()), ("f", pa.float32()), ("b", pa.bool_()), ("m", MESSAGES)])

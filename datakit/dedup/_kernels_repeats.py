@@ -1,6 +1,185 @@
-"""Which spans of which rows are cut, and which rows go with them. Arrays only."""
+"""Texts cut into lines, paragraphs or sentences: where each lies, its hash, and the text without some of them.
 
+Arrays only. Texts are (data uint8, offsets int64), as `string_buffers` gives them; `flags` is `units.flags()`. A unit
+begins and ends with something else than white space; all that is between two units is white space.
+"""
+
+import numpy as np
 from numba import njit
+
+from datakit.text._kernels_normal_form import decode
+
+# As units.py has them: what a unit is, what a character is, and the hash of what is not compared, which no other has.
+LINE, PARAGRAPH, SENTENCE = range(3)
+SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE = (1 << bit for bit in range(6))
+NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+_BASE = np.uint64(0xA0761D6478BD642F)  # odd: order matters, nothing is lost
+_FINAL_1 = np.uint64(0xFF51AFD7ED558CCD)  # MurmurHash3's 64-bit finalizer (Appleby, 2011)
+_FINAL_2 = np.uint64(0xC4CEB9FE1A85EC53)
+_SHIFT = np.uint64(33)
+_CR, _LF = 13, 10
+
+
+@njit(cache=True, nogil=True)
+def find_units(data, offsets, flags, mode, starts, ends, row_starts):  # type: ignore[no-untyped-def]
+    """Write where the units of each row begin and end (`starts`, `ends`: half the bytes and a place a row are enough).
+
+    `row_starts` (rows + 1) gets the number of each row's first unit.
+    """
+    units = 0
+    for row in range(len(offsets) - 1):
+        row_starts[row] = units
+        i, end = offsets[row], offsets[row + 1]
+        last, previous = offsets[row], np.int64(0)
+        inside, ended, alone, breaks = False, False, False, 0
+        while i < end:
+            code, size = np.int64(data[i]), 1
+            if code >= 0x80:
+                code, size = decode(data, i, end)
+            flag = flags[code]
+            if flag & SPACE:
+                breaks += flag & BREAK > 0 and not (code == _LF and previous == _CR)
+                if inside and _closes(mode, breaks, ended):
+                    ends[units] = last
+                    units += 1
+                    inside = False
+            else:
+                if inside and alone and (flag & (TERMINAL | CLOSER) == 0 or flag & OPENER > 0):
+                    ends[units] = last
+                    units += 1
+                    inside = False
+                if not inside:
+                    starts[units] = i
+                    inside, ended, alone = True, False, False
+                breaks, last = 0, np.int64(i + size)
+                if mode == SENTENCE and flag & TERMINAL:
+                    ended = True
+                    alone |= flag & ALONE > 0
+                elif flag & CLOSER == 0:
+                    ended = alone = False
+            previous = code
+            i += size
+        if inside:
+            ends[units] = last
+            units += 1
+    row_starts[len(offsets) - 1] = units
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _closes(mode, breaks, ended):  # type: ignore[no-untyped-def]
+    """White space with so many line breaks ends a unit."""
+    return breaks >= 2 if mode == PARAGRAPH else breaks >= 1 or (mode == SENTENCE and ended)
+
+
+@njit(cache=True, nogil=True)
+def hash_units(words, word_starts, hashes, counts):  # type: ignore[no-untyped-def]
+    """The hash of each unit's words in their order, and how many they are."""
+    for unit in range(len(word_starts) - 1):
+        h = np.uint64(word_starts[unit + 1] - word_starts[unit])
+        for j in range(word_starts[unit], word_starts[unit + 1]):
+            h = h * _BASE + words[j]
+        hashes[unit], counts[unit] = _final(h), word_starts[unit + 1] - word_starts[unit]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _final(h):  # type: ignore[no-untyped-def]
+    h = (h ^ h >> _SHIFT) * _FINAL_1
+    h = (h ^ h >> _SHIFT) * _FINAL_2
+    return min(h ^ h >> _SHIFT, NONE - np.uint64(1))
+
+
+@njit(cache=True, nogil=True)
+def hash_spans(hashes, counts, row_starts, size, min_words, out):  # type: ignore[no-untyped-def]
+    """The hash of the `size` units of a row that begin with each unit; NONE where fewer follow, or fewer words are."""
+    for row in range(len(row_starts) - 1):
+        for unit in range(row_starts[row], row_starts[row + 1]):
+            out[unit] = NONE
+            if unit + size > row_starts[row + 1]:
+                continue
+            h, words = np.uint64(0), 0
+            for k in range(unit, unit + size):
+                h = h * _BASE + hashes[k]
+                words += counts[k]
+            if words >= min_words:
+                out[unit] = _final(h)
+
+
+@njit(cache=True, nogil=True)
+def _breaks_between(data, begin, end, flags):  # type: ignore[no-untyped-def]
+    """(line breaks in a run of white space, where what is behind the last of them begins)."""
+    breaks, behind, previous, i = 0, begin, 0, begin
+    while i < end:
+        code, size = decode(data, i, end)
+        i += size
+        if flags[code] & BREAK:
+            breaks += not (code == _LF and previous == _CR)
+            behind = i
+        previous = code
+    return breaks, behind
+
+
+@njit(cache=True, nogil=True)
+def _range_to_cut(data, begin, first, last, end, at_begin, at_end, flags):  # type: ignore[no-untyped-def]
+    """The bytes to cut for units from `first` to `last`, with white space from `begin` on and up to `end` around them.
+
+    Of the two runs of white space, the one with more line breaks stays: paragraphs stay apart. What is behind the cut
+    keeps its own indentation.
+    """
+    if at_end:
+        return begin, last
+    breaks_before, indent_before = _breaks_between(data, begin, first, flags)
+    breaks_behind, indent_behind = _breaks_between(data, last, end, flags)
+    if breaks_behind == 0 and (at_begin or begin < first):
+        return first, end
+    if at_begin or breaks_before > breaks_behind:
+        return indent_before, indent_behind
+    return begin, last
+
+
+@njit(cache=True, nogil=True)
+def cut_units(text, flags, units, cut, kept, kept_offsets, gone, gone_offsets, places):  # type: ignore[no-untyped-def]
+    """Copy each row to `kept` without the units that `cut` marks, and these to `gone`, one piece a unit.
+
+    `text` is (data, offsets), `units` (starts, ends, row_starts). Both outputs hold as many bytes as the rows together.
+    `places` (cut units) gets the byte of its row at which each piece stood: with the pieces put back there, the row is
+    as it was.
+    """
+    data, offsets = text
+    starts, ends, row_starts = units
+    at, gone_at, piece = 0, 0, 0
+    for row in range(len(offsets) - 1):
+        kept_offsets[row] = at
+        begin, end, unit, stop = offsets[row], offsets[row + 1], row_starts[row], row_starts[row + 1]
+        copied = begin
+        while unit < stop:
+            if not cut[unit]:
+                unit += 1
+                continue
+            first = unit
+            while unit < stop and cut[unit]:
+                unit += 1
+            before = ends[first - 1] if first > row_starts[row] else begin
+            behind = starts[unit] if unit < stop else end
+            low, high = _range_to_cut(
+                data, before, starts[first], ends[unit - 1], behind, first == row_starts[row], unit == stop, flags
+            )
+            for i in range(copied, low):
+                kept[at] = data[i]
+                at += 1
+            copied = high
+            for k in range(first, unit):
+                places[piece] = (low if k == first else starts[k]) - begin
+                gone_offsets[piece] = gone_at
+                for i in range(places[piece] + begin, high if k == unit - 1 else starts[k + 1]):
+                    gone[gone_at] = data[i]
+                    gone_at += 1
+                piece += 1
+        for i in range(copied, end):
+            kept[at] = data[i]
+            at += 1
+    kept_offsets[len(offsets) - 1] = at
+    gone_offsets[piece] = gone_at
 
 
 @njit(cache=True, nogil=True)

@@ -1,9 +1,19 @@
-"""Rows with the URL of an earlier row: pages that were fetched more than once, whatever became of their text."""
+"""Rows with the URL of an earlier row: pages that were fetched more than once, whatever became of their text.
 
-from collections.abc import Sequence
+One form for the URLs that lead to one page.
+
+By RFC 3986, section 6: scheme and host in lower case, no default port, percent-encoding in one way, no dot segments.
+And as pages are found in practice: http is https, a fragment is a place in the page (unless it begins with ! or /,
+which a program in the page reads), a slash at the end says nothing, parameters come in any order, and some parameters
+tell where the visitor came from, not what was asked for (`TRACKING`). Not touched: `www.`, the case of the path,
+`index.html`, any other parameter; pages that differ in these may differ.
+"""
+
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,23 +21,39 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.dedup.cutting import source
-from datakit.dedup.decisions import look_up, write
-from datakit.dedup.exact import first_of_equals
-from datakit.dedup.levels import UrlsConfig
-from datakit.dedup.losses import Losses
-from datakit.dedup.memory import Memory, in_range
-from datakit.dedup.rows import Rows, open_rows
-from datakit.dedup.url_form import page_form
+from datakit.config import option
+from datakit.dedup.exact import Memory, Rows, first_of_equals, in_range, open_rows
+from datakit.dedup.stage import MEMORY, Losses, check_values, look_up, source, write
 from datakit.errors import ConfigError
-from datakit.stage import Decision
+from datakit.stage import Decision, Stage
 from datakit.text.normal_form import binary_digest
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UrlsConfig:
+    """Rows with the URL of an earlier row are dropped."""
+
+    field: str = option("url", "where a row has its URL: a column, or a field of extra; dots lead into it (meta.url)")
+    same: Literal["page", "exact"] = option(
+        "page", "page: URLs that lead to one page are the same (scheme, fragment, tracking, ...); exact: equal ones"
+    )
+    max_cluster_rows: int = option(1000, "raise an alarm where more rows than this have one URL")
+    max_source_loss: float = option(0.75, "raise an alarm where a source loses more than this share of its rows")
+    memory_mb: int = option(1024, MEMORY, result=False)
+
+    def __post_init__(self) -> None:
+        if not all(self.field.split(".")):
+            raise ConfigError(
+                f"field names a column or a field of extra, such as url or meta.url; found {self.field!r}"
+            )
+        check_values(self)
+
 
 _DIGEST_BYTES = 96  # a row takes while digests are sorted: the digest twice, its place, the order, ...
 
 
 @dataclass(frozen=True)
-class DedupUrls:
+class DedupUrls(Stage):
     """Drops every row whose URL an earlier row has; the reason is `duplicate_url`, `duplicate_of` names that row.
 
     Rows without a URL stay, and are counted (`no_url`).
@@ -36,7 +62,8 @@ class DedupUrls:
     config: UrlsConfig = field(default_factory=UrlsConfig)
     decisions: Path | None = None
     name: ClassVar[str] = "dedup_urls"
-    holds_gil: ClassVar[bool] = False
+    Config: ClassVar[type] = UrlsConfig
+    compares_rows: ClassVar[bool] = True
 
     def resources(self) -> dict[str, Any]:
         """Nothing."""
@@ -160,3 +187,85 @@ def _decide(rows: Rows, number: int, survivor: npt.NDArray[np.int64], losses: Lo
             "duplicate_of": rows.ids(first[dropped]),
         }
     )
+
+
+TRACKING: Final = re.compile(
+    r"utm_\w+|mtm_\w+|hsa_\w+|pk_(campaign|kwd|source|medium|content)|(fb|g|d|y|ys|tw|tt)clid|msclkid|gclsrc|gbraid|"
+    r"wbraid|li_fat_id|igsh|igshid|mc_[ce]id|_ga|_gl|_hsenc|_hsmi|mkt_tok|oly_(anon|enc)_id|vero_(id|conv)|_openstat|"
+    r"__twitter_impression|spm|phpsessid|jsessionid|aspsessionid\w*",
+    re.IGNORECASE,
+)
+"""Names of parameters that say who came from where, or in which session."""
+
+_PARTS: Final = (
+    r"(?s)^(?:(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):)?//)?(?P<host>[^/?#]*)(?P<path>[^?#]*)"
+    r"(?:\?(?P<query>[^#]*))?(?:#(?P<fragment>.*))?$"
+)
+_UNRESERVED: Final = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+
+
+def page_form(urls: pa.Array) -> pa.Array:
+    """URLs (strings) in the form that is equal for URLs of one page; null stays null."""
+    parts = pc.extract_regex(pc.utf8_trim_whitespace(urls), _PARTS)
+    scheme, host, path, query, fragment = (
+        pc.fill_null(pc.struct_field(parts, name), "") for name in ("scheme", "host", "path", "query", "fragment")
+    )
+    scheme = pc.utf8_lower(scheme)
+    web = pc.is_in(scheme, pa.array(["", "http", "https"]))
+    scheme = pc.if_else(web, "", pc.binary_join_element_wise(scheme, "://", ""))
+    host = pc.replace_substring_regex(
+        pc.utf8_lower(_each(host, r"[^\x00-\x7f]", _ascii_host)), r"\.?(:(80|443)?)?$", ""
+    )
+    path = pc.replace_substring_regex(path, r"(?i);jsessionid=[^/]*$", "")
+    path = pc.utf8_rtrim(_each(_each(path, r"[%]|[^\x21-\x7e]", _encode), r"/\.", _no_dots), "/")
+    query = _each(_each(query, r"[%]|[^\x21-\x7e]", _encode), ".", _parameters)
+    query = pc.if_else(pc.equal(query, ""), "", pc.binary_join_element_wise("?", query, ""))
+    place = pc.if_else(pc.match_substring_regex(fragment, "^[!/]"), pc.binary_join_element_wise("#", fragment, ""), "")
+    made = pc.binary_join_element_wise(scheme, host, path, query, place, "")
+    return pc.if_else(pc.is_valid(urls), made, pa.scalar(None, pa.string()))
+
+
+def _each(texts: pa.Array, pattern: str, mend: Callable[[str], str]) -> pa.Array:
+    """The texts with those that match an RE2 pattern mended, one by one."""
+    mask = pc.match_substring_regex(texts, pattern)
+    made = [mend(text) for text in texts.filter(mask).to_pylist()]
+    return pc.replace_with_mask(texts, mask, pa.array(made, pa.string()))
+
+
+def _ascii_host(host: str) -> str:
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        return host
+
+
+def _encode(text: str) -> str:
+    """Percent-encoded where it must be, and nowhere else; a stray % stays."""
+    made, data, i = [], text.encode(), 0
+    while i < len(data):
+        byte, escaped = data[i], re.fullmatch(rb"%[0-9A-Fa-f]{2}", data[i : i + 3])
+        if escaped:
+            byte, i = int(escaped[0][1:], 16), i + 2
+        plain = byte in _UNRESERVED or (not escaped and 0x21 <= byte <= 0x7E)
+        made.append(chr(byte) if plain else f"%{byte:02X}")
+        i += 1
+    return "".join(made)
+
+
+def _no_dots(path: str) -> str:
+    """Without dot segments; a slash at the end goes later in any case. Empty segments stay."""
+    if not re.search(r"/\.{1,2}(/|$)", path):
+        return path
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            kept = kept[:-1] if len(kept) > 1 else kept
+        elif segment != ".":
+            kept.append(segment)
+    return "/".join(kept)
+
+
+def _parameters(query: str) -> str:
+    """The parameters but those of `TRACKING`, by name; those of one name in their order."""
+    kept = [p for p in query.split("&") if p and not TRACKING.fullmatch(p.partition("=")[0])]
+    return "&".join(sorted(kept, key=lambda p: p.partition("=")[0]))

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from os.path import realpath, relpath
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import platformdirs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import digest, sha256_file
+from datakit.config import digest, file_mark, sha256_file
 from datakit.data import read_shard
 from datakit.engine.registry import STAGES
 from datakit.errors import ManifestError
@@ -90,7 +90,7 @@ def _read_module(name: str) -> tuple[str, tuple[str, ...]]:
     return _parsed(path, path.stat().st_mtime_ns)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parsed(path: Path, mtime_ns: int) -> tuple[str, tuple[str, ...]]:
     tree = _Code().visit(ast.parse(path.read_bytes()))
     imported: dict[str, None] = {}
@@ -144,9 +144,7 @@ def _plain(node: Any) -> Any:
 # Keys, and what is up to date.
 
 
-def key_of(
-    stage: Stage, kind: str, parents: tuple[dict[str, Any], ...], config: Any, resources: dict[str, Any]
-) -> str:
+def key_of(stage: Stage, kind: str, parents: tuple[dict[str, Any], ...], config: Any, resources: dict[str, Any]) -> str:
     """What decides "up to date": two runs with one key give the same bytes."""
     return digest([stage.name, kind, parents, config, resources, code_hash(stage)])
 
@@ -207,12 +205,6 @@ class FileHashes:
                 write_whole(self._path, json.dumps(self._known).encode())
             except OSError:
                 return
-
-
-def file_mark(path: Path) -> list[int]:
-    """Size, times of change and inode: they change when a file does, and the status time cannot be set back."""
-    stat = path.stat()
-    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]
 
 
 def earlier_tables(

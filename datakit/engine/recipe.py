@@ -14,6 +14,7 @@ from datakit.manifest import write_whole
 
 KINDS = ("auto", "text", "sft", "preference")
 
+
 def check_name(dataset: str) -> str:
     """A dataset's name, if it can be the name of a folder everywhere.
 

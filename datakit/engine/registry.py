@@ -26,12 +26,14 @@ STAGES: dict[str, Entry] = {
     "language": Entry("datakit.filter.language:Language", "Label each row's language; keep the languages you list."),
     "dedup_urls": Entry("datakit.dedup.urls:DedupUrls", "Drop rows with the URL of an earlier row.", False),
     "dedup": Entry("datakit.dedup.stage:Dedup", "Drop exact and verified near duplicates."),
-    "dedup_lines": Entry("datakit.dedup.repeats:DedupLines", "Cut lines or paragraphs that repeat earlier rows.", False),
-    "dedup_spans": Entry("datakit.dedup.repeats:DedupSpans", "Cut runs of sentences that repeat earlier rows.", False),
-    "dedup_ngrams": Entry("datakit.dedup.ngrams:DedupNgrams", "Drop or cut texts made of earlier rows' n-grams.", False),
+    "dedup_lines": Entry("datakit.dedup.repeats:DedupLines", "Cut lines or paragraphs of earlier rows.", False),
+    "dedup_spans": Entry("datakit.dedup.repeats:DedupSpans", "Cut runs of sentences of earlier rows.", False),
+    "dedup_ngrams": Entry("datakit.dedup.ngrams:DedupNgrams", "Drop or cut texts with n-grams of earlier rows.", False),
     "filter": Entry("datakit.filter.stage:Filter", "Drop rows that fail the quality rules."),
     "classify": Entry("datakit.filter.classifier:Classify", "Keep the rows that a classifier scores best.", False),
-    "perplexity": Entry("datakit.filter.perplexity:Perplexity", "Keep the rows that a language model fits best.", False),
+    "perplexity": Entry(
+        "datakit.filter.perplexity:Perplexity", "Keep the rows that a language model knows best.", False
+    ),
     "tokenizer": Entry("datakit.pack.train_tokenizer:TrainTokenizer", "Train a tokenizer on the dataset.", False),
     "tokenize": Entry("datakit.pack.tokenize:Tokenize", "Turn rows into token ids and label spans."),
     "pack": Entry("datakit.pack.stage:Pack", "Fit token sequences into rows and write the trainer's format."),
@@ -46,7 +48,7 @@ FLOW: tuple[str, ...] = tuple(name for name in STAGES if name != "classifier")
 def stage_class(name: str) -> "type[Stage]":
     """The class of a stage, imported when it is asked for."""
     module, attribute = STAGES[name].path.split(":")
-    found: type["Stage"] = getattr(importlib.import_module(module), attribute)
+    found: type[Stage] = getattr(importlib.import_module(module), attribute)
     return found
 
 
@@ -58,5 +60,5 @@ def config_class(name: str) -> type:
 def make_stage(name: str, config: Any) -> "Stage":
     """A stage with its config."""
     make: Any = stage_class(name)
-    stage: "Stage" = make(config=config)
+    stage: Stage = make(config=config)
     return stage

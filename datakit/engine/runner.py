@@ -86,16 +86,15 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     """
     kind = parents[0].manifest.kind if parents else ""
     stage = stage.for_kind(kind)
+    for line in stage.describe():
+        run.progress.line(line)
     job = _begin(run, stage, kind, parents, against)
     if _up_to_date(job) is not None:
         return job.manifest
     stage.open()
     with _work(job) as work:
-        if stage.work_unit == "all":
-            made = make_files(job, work, parents)
-        else:
-            made = _map_rows(job, work, parents)
-        return _close(job, work, made)
+        run_units = make_files if stage.work_unit == "all" else _map_rows
+        return _close(job, work, run_units(job, work, parents))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -229,6 +228,9 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     ledger = Ledger(result.rows, result.tokens, {name: count for name, count in sorted(notes.items()) if count})
     assert not list(ledger.problems()), list(ledger.problems())
     facts = result.facts | stage.facts()
+    for name, count in ledger.notes.items():
+        if name in stage.note_lines:
+            job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
     _fail_on_alarms(job, ledger, facts)
     if ledger.rows.quarantined:
         job.run.progress.line(
@@ -245,7 +247,7 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
         config=resolved(stage.config),
         code=job.code,
         ledger=ledger,
-        shards=tuple([*result.shards, *_attach(job.data, stage.files())]),
+        shards=(*result.shards, *_attach(job.data, stage.files())),
         facts=facts | ({"resources": job.resources} if job.resources else {}),
     )
     run = {
@@ -285,13 +287,14 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
             saved = found[1] / wants["role"]
     if stage.work_unit == "raw":
         folder, read = work.folder / "staged", _read_raw(job, work)
-        inputs = [_Input(*(Shard(**s) for s in unit["shards"])) for unit in read]
+        inputs = [(unit["index"], _Input(*(Shard(**s) for s in unit["shards"]))) for unit in read if unit["shards"]]
         counts, sketched = [Count.from_json(unit["count"]) for unit in read], read
     else:
         folder = data_dir(parents[0].path, parents[0].manifest)
-        inputs = [_Input(shard) for shard in tables(parents[0].manifest, "kept")]
-        stage = stage.prepare(partial(_all_rows, folder, inputs, run.cache), work.folder)
-        counts, sketched = [], _sketch(job, work, folder, inputs) if stage.compares_rows else []
+        shards = tables(parents[0].manifest, "kept")
+        inputs = [(index, _Input(shard)) for index, shard in enumerate(shards)]
+        stage = stage.prepare(partial(_all_rows, folder, shards, run.cache), work.folder)
+        counts, sketched = [], _sketch(job, work, folder, shards) if stage.compares_rows else []
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, sketched)
         facts |= reduced
@@ -299,7 +302,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
     results = work.phase(
         "split",
         partial(split_unit, stage, folder, job.data, saved, run.cache),
-        enumerate(inputs),
+        inputs,
         title=f"{stage.name}: place" if stage.work_unit == "raw" else stage.name,
         units=len(inputs),
         processes=stage.work_unit != "raw" and stage.use_processes(),
@@ -332,9 +335,9 @@ def _total(counts: Sequence[Count]) -> Count:
     return total
 
 
-def _all_rows(folder: Path, inputs: Sequence[_Input], cache: ShardCache) -> Iterator[pa.RecordBatch]:
-    for unit in inputs:
-        yield from cache.read(folder / unit.kept.path)
+def _all_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache) -> Iterator[pa.RecordBatch]:
+    for shard in shards:
+        yield from cache.read(folder / shard.path)
 
 
 def _read_raw(job: Job, work: Work) -> list[Result]:
@@ -373,6 +376,7 @@ def read_unit(stage: Stage, folder: Path, strict: bool, cache: ShardCache, index
         shards = out.close()
         files = [[f".work/staged/{s.path}", s.bytes] for s in shards] + sketches.close()
     return {
+        "index": index,
         "files": files,
         "shards": [asdict(s) for s in shards],
         "rows": count.into,
@@ -422,17 +426,17 @@ class _SketchWriter:
             self._file.close()
 
 
-def _sketch(job: Job, work: Work, folder: Path, inputs: Sequence[_Input]) -> list[Result]:
+def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard]) -> list[Result]:
     run, stage = job.run, job.stage
     (work.folder / "sketches").mkdir(exist_ok=True)
-    if line := stage.forecast([folder / unit.kept.path for unit in inputs]):
+    if line := stage.forecast([folder / shard.path for shard in shards]):
         run.progress.line(f"{stage.name}: {line}")
     return work.phase(
         "sketch",
         partial(sketch_unit, stage, folder, work.folder, run.cache),
-        enumerate(unit.kept.path for unit in inputs),
+        enumerate(shard.path for shard in shards),
         title=f"{stage.name}: sketch",
-        units=len(inputs),
+        units=len(shards),
         processes=stage.use_processes(),
     )
 
@@ -566,7 +570,7 @@ def _unchanged(stage: Stage, file: Path, shard: Shard) -> bool:
     if not stage.unchanged(np.concatenate(keys)):
         return False
     if sha256_file(file) != shard.sha256:
-        raise InputError(f"{file}: the shard changed after it was written; `datakit verify` tells more. Run its stage again")
+        raise InputError(f"{file}: the shard changed after it was written (see `datakit verify`). Run its stage again")
     return True
 
 
@@ -619,8 +623,8 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
 
     def rows() -> Iterator[pa.RecordBatch]:
         for parent in parents[:1]:
-            for shard in tables(parent.manifest, "kept"):
-                yield from run.cache.read(data_dir(parent.path, parent.manifest) / shard.path)
+            shards = tables(parent.manifest, "kept")
+            yield from _all_rows(data_dir(parent.path, parent.manifest), shards, run.cache)
 
     def make(_: int, __: Any) -> Result:
         folder = work.folder / "made"
@@ -629,9 +633,8 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         made = stage.make(rows(), folder, parents)
         shards = []
         for path in made.files:
-            target = job.data / "kept" / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shards.append(finish_file(folder / path, target, f"kept/{path}", 0, None))
+            (job.data / path).parent.mkdir(parents=True, exist_ok=True)
+            shards.append(finish_file(folder / path, job.data / path, path, 0, None))
         with UnitWriter(job.data, 0) as out:
             for batch in made.dropped:
                 out.write("dropped", batch)

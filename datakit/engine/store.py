@@ -392,7 +392,7 @@ class Work:
         units: int | None = None,
         processes: bool = False,
     ) -> list[Result]:
-        """Do `work(index, payload)` for each task that no earlier run finished; returns results in order of the index."""
+        """Do `work(index, payload)` for each task that no earlier run finished; returns results by index."""
         results: dict[int, Result] = {}
         self._progress.start(title, units)
 
@@ -435,8 +435,8 @@ def check_intact(data: Path, entry: Sequence[Any]) -> None:
     """
     if corrupted(data, entry):
         raise IntegrityError(
-            f"{data / entry[0]}: the file changed after this run wrote it; the disk, the memory or another program may be "
-            "the cause. Run the same command again: it makes the file again. If this repeats, check the machine"
+            f"{data / entry[0]}: the file changed after this run wrote it; the disk, the memory or another program may "
+            "be the cause. Run the same command again: it makes the file again. If this repeats, check the machine"
         )
 
 

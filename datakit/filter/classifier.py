@@ -14,25 +14,31 @@ memory, so that two runs differ and some end in not-a-number: that process gets 
 """
 
 import difflib
+import itertools
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TextIO
 
 import numpy as np
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.errors import ConfigError, ModelError
-from datakit.filter import models, ranking
-from datakit.stage import Decision
-from datakit.data import view
+from datakit.data import read_shard, view
+from datakit.errors import ConfigError, InputError, ModelError, UsageError
+from datakit.filter import fasttext_model, models, ranking
+from datakit.manifest import Count, data_dir, is_manifest, load, tables
+from datakit.read.files import open_binary
+from datakit.read.planning import Plan, plan, read_unit, units
+from datakit.read.stage import IngestConfig
+from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel
@@ -67,12 +73,13 @@ class ClassifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Classify:
+class Classify(Stage):
     """Fills `classifier_score`, rounded to 1e-3, and drops the rows that score less than the threshold.
 
     Reason: `classifier.min_score`. With `top` it is `ClassifyTop` that must be run: `for_kind` gives it.
     """
 
+    Config: ClassVar[type] = ClassifyConfig
     name: ClassVar[str] = "classify"
     holds_gil: ClassVar[bool] = False
 
@@ -149,9 +156,11 @@ class ClassifyTop(Classify):
     returns.
     """
 
+    compares_rows: ClassVar[bool] = True
+
     cut: Path | None = None
 
-    def for_kind(self, kind: str) -> "Classify":
+    def for_kind(self, kind: str) -> Self:
         """This stage."""
         return self
 
@@ -314,3 +323,190 @@ def quality(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> Quality
         false_negative=int((~said & positive).sum()),
         true_negative=int((~said & ~positive).sum()),
     )
+
+
+# Training from examples.
+
+MODEL: Final = "kept/model.bin"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examples:
+    """What a classifier learns from: two sides, or rows and a score for each."""
+
+    positive: tuple[str, ...] = ()
+    """Files, folders, globs, or one manifest."""
+    negative: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    scores: str = ""
+    """JSON lines with `id` and `score`, of `rows`."""
+    min_score: float = 0.5
+    """Rows with this score and more are positive."""
+
+    def __post_init__(self) -> None:
+        if bool(self.scores) == bool(self.positive or self.negative) or bool(self.scores) != bool(self.rows):
+            raise UsageError("give --positive and --negative, or input files and --scores for their rows")
+        if not self.scores and not (self.positive and self.negative):
+            raise UsageError("a classifier needs both sides: --positive and --negative")
+
+
+@dataclass(frozen=True)
+class TrainClassifier(Stage):
+    """Trains a classifier from rows of both sides, and measures it on held-out rows."""
+
+    name: ClassVar[str] = "classifier"
+    Config: ClassVar[type] = TrainConfig
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
+    makes_rows: ClassVar[bool] = False
+
+    config: TrainConfig
+    examples: Examples = field(default_factory=lambda: Examples(positive=("",), negative=("",)))
+
+    def sides(self) -> list["_Side"]:
+        """Positive and negative rows, or the rows that have scores."""
+        given = self.examples
+        return [_Side(i) for i in (given.positive, given.negative, given.rows) if i]
+
+    def parents(self) -> list[Parent]:
+        """The manifests among the examples."""
+        return [Parent(side.path, side.manifest) for side in self.sides() if side.manifest is not None]
+
+    def sources(self) -> tuple[RawFile, ...]:
+        """The raw files among the examples, and the file of scores.
+
+        Raises:
+            UsageError: a file is remote.
+        """
+        files = [file for side in self.sides() for file in side.files()]
+        if self.examples.scores:
+            path = Path(self.examples.scores)
+            files.append(RawFile(path.name, str(path), path.stat().st_size))
+        return tuple(files)
+
+    def resources(self) -> dict[str, Any]:
+        """The score that makes a row positive, where rows have scores."""
+        return {"min_score": self.examples.min_score} if self.examples.scores else {}
+
+    def output_kind(self, kind: str) -> str:
+        """A model."""
+        return "model"
+
+    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
+        """Write the examples, train, measure.
+
+        Raises:
+            InputError: no rows on a side, no row that a score is for, or a malformed line in the file of scores.
+            ModelError: training failed.
+        """
+        scores = _scores(Path(self.examples.scores)) if self.examples.scores else None
+        lines, total, counts = folder / "examples.txt", 0, {"positive": 0, "negative": 0}
+        dev: list[tuple[pa.Array, NDArray[np.bool_]]] = []
+        with lines.open("w", encoding="utf-8") as out:
+            for batch, positive in _labelled(self.sides(), scores, self.examples.min_score):
+                total += batch.num_rows
+                known = positive >= 0
+                batch, wanted = batch.filter(pa.array(known)), positive[known] == 1
+                counts["positive"] += int(wanted.sum())
+                counts["negative"] += int((~wanted).sum())
+                out_of, texts = held_out(batch.column("content_hash"), self.config), view(batch)
+                dev.append((texts.filter(pa.array(out_of)), wanted[out_of]))
+                write_examples(texts.filter(pa.array(~out_of)), wanted[~out_of], self.config, out)
+        for side, count in counts.items():
+            if not count:
+                raise InputError(f"the classifier has no {side} rows to learn from, of {total} rows: {counts}")
+        model = folder / MODEL
+        model.parent.mkdir()
+        train(lines, model, self.config)
+        lines.unlink()
+        used = sum(counts.values())
+        return Made(
+            files=(MODEL,),
+            rows=Count(into=total, kept=used, dropped={"no_score": total - used} if total > used else {}),
+            facts={
+                "classifier": {
+                    "labels": ["positive", "negative"],
+                    "rows": counts,
+                    "dev": _measure(model, dev).to_json(),
+                }
+            },
+        )
+
+
+class _Side:
+    """The rows of some inputs: a manifest's kept rows, or raw files read as ingest reads them."""
+
+    def __init__(self, inputs: Sequence[str]) -> None:
+        self.path = Path(inputs[0])
+        self.manifest = load(self.path) if len(inputs) == 1 and is_manifest(self.path) else None
+        self.plan: Plan | None = None if self.manifest else plan(inputs, IngestConfig(other_kinds="quarantine"))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in their order."""
+        if self.manifest is not None:
+            for shard in tables(self.manifest, "kept"):
+                yield from read_shard(data_dir(self.path, self.manifest) / shard.path)
+        elif self.plan is not None:
+            for unit in units(self.plan):
+                yield from (batch.rows for batch in read_unit(unit, self.plan))
+
+    def files(self) -> list[RawFile]:
+        """The raw files.
+
+        Raises:
+            UsageError: a file is remote.
+        """
+        found = [] if self.plan is None else [RawFile(f.name, f.path, f.bytes, f.is_local) for f in self.plan.files]
+        for file in found:
+            if not file.is_local:
+                raise UsageError(f"{file.name}: is remote; ingest it first, and give its manifest")
+        return found
+
+
+def _labelled(
+    sides: Sequence[_Side], scores: Mapping[str, float] | None, min_score: float
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int8]]]:
+    """Batches, and for each row 1 positive, 0 negative, -1 unknown."""
+    if scores is None:
+        for wanted, side in zip((1, 0), sides, strict=True):
+            for batch in side.batches():
+                yield batch, np.full(batch.num_rows, wanted, np.int8)
+        return
+    for batch in itertools.chain.from_iterable(side.batches() for side in sides):
+        found = [scores.get(i) for i in batch.column("id").to_pylist()]
+        yield batch, np.array([-1 if s is None else int(s >= min_score) for s in found], np.int8)
+
+
+def _measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> Quality:
+    """The model on the rows that were held out, each read whole, as the classify stage reads it."""
+    loaded = fasttext_model.read(model)
+    scored = [loaded.probability(texts, POSITIVE) for texts, _ in dev]
+    empty = np.empty(0, np.float32)
+    return quality(
+        np.minimum(np.concatenate([empty, *scored]).astype(np.float64), 1.0).round(3),
+        np.concatenate([np.empty(0, np.bool_), *(positive for _, positive in dev)]),
+    )
+
+
+def _scores(path: Path) -> dict[str, float]:
+    """The scores of a file of JSON lines, by row id.
+
+    Raises:
+        InputError: the file is missing, or a line holds no id and number.
+    """
+    found: dict[str, float] = {}
+    try:
+        with open_binary(str(path)) as file:
+            data = file.read()
+    except OSError as e:
+        raise InputError(f"{path}: cannot read the scores: {e}") from None
+    for number, line in enumerate(data.splitlines(), start=1):
+        try:
+            value = orjson.loads(line) if line.strip() else None
+            if value is not None:
+                found[str(value["id"])] = float(value["score"])
+        except (ValueError, TypeError, KeyError):
+            raise InputError(
+                f'{path}, line {number}: expected an id and a number, as {{"id": "a.jsonl:7", "score": 0.8}}, '
+                f"found {line[:80].decode(errors='replace')}"
+            ) from None
+    return found

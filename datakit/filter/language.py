@@ -29,10 +29,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
+from datakit.data import view
 from datakit.errors import ConfigError
 from datakit.filter import models
-from datakit.stage import Decision
-from datakit.data import view
+from datakit.stage import Decision, Stage
 
 if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel, Prediction
@@ -70,12 +70,13 @@ class LanguageConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Language:
+class Language(Stage):
     """Fills `lang`, `lang_score` and `lang_raw`; where languages are listed, drops the rows in others.
 
     Reasons: `language` (not in the list), `language_score` (in the list, but the score is below `min_score`).
     """
 
+    Config: ClassVar[type] = LanguageConfig
     name: ClassVar[str] = "language"
     holds_gil: ClassVar[bool] = False
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.errors import ConfigError
 from datakit.filter.rule_set import apply
-from datakit.stage import Decision
+from datakit.stage import Decision, Stage
 
 _MOJIBAKE = (
     "[\u0080-\u009f\ufffd]|[ÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑØÙà-ïðА-Яа-яΓβ][\u0080-\u00bf‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ€°±²³´µ¶·¸¹º»¼½¾¿╔]"
@@ -44,9 +44,10 @@ class NormalizeConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Normalize:
+class Normalize(Stage):
     """Mends texts; keeps every row."""
 
+    Config: ClassVar[type] = NormalizeConfig
     name: ClassVar[str] = "normalize"
     holds_gil: ClassVar[bool] = True
 

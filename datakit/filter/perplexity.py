@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
+from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import models, ranking
-from datakit.stage import Decision
-from datakit.data import view
+from datakit.stage import Decision, Stage
 
 BUCKETS = ("head", "middle", "tail")
 UNKNOWN = "unknown"
@@ -87,15 +87,17 @@ def by_language(files: Sequence[str]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Perplexity:
+class Perplexity(Stage):
     """Fills `perplexity`, rounded to 1e-3, and `perplexity_bucket`; drops the rows in buckets that are not kept.
 
     Reasons: `perplexity.middle`, `perplexity.tail`, `perplexity.head`. Rows of a language without a model, and rows
     without a word, have neither value and stay; they are counted. `cut` is the file that `reduce` wrote.
     """
 
+    Config: ClassVar[type] = PerplexityConfig
     name: ClassVar[str] = "perplexity"
     holds_gil: ClassVar[bool] = True
+    compares_rows: ClassVar[bool] = True
 
     config: PerplexityConfig = field(default_factory=PerplexityConfig)
     cut: Path | None = None

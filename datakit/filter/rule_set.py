@@ -35,13 +35,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 import datakit.filter
+from datakit.data import On, view
 from datakit.errors import ConfigError, InputError
 from datakit.filter import stop_words
 from datakit.read.row_builder import conversation_view, preference_view
 from datakit.text import characters
 from datakit.text.characters import BREAKS, QUOTES, TERMINALS, string_buffers
 from datakit.text.normal_form import digest, normalize
-from datakit.data import On, view
 
 SPACE, BREAK, LETTER, MARK, NUMBER, SPACELESS, TERMINAL, QUOTE = (1 << bit for bit in range(8))
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, section
+from datakit.data import On
 from datakit.errors import ConfigError
 from datakit.filter import stop_words
 from datakit.filter.rule_set import Measured, apply, available, config_class, counting, has, judge, kind_of, part
-from datakit.stage import Decision
+from datakit.stage import Decision, Stage
 from datakit.text.characters import UNICODE_VERSION
-from datakit.data import On
 
 DEFAULT_RULES: Final = {
     "document": ("gopher_quality", "gopher_repetition"),
@@ -70,9 +70,10 @@ FilterConfig: Final[type[FilterOptions]] = dataclasses.make_dataclass(
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Stage):
     """Drops rows that fail a threshold; the reason is `<rule set>.<threshold>`, the first in the order of the rules."""
 
+    Config: ClassVar[type] = FilterConfig
     name: ClassVar[str] = "filter"
     holds_gil: ClassVar[bool] = False
 

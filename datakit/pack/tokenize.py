@@ -11,9 +11,9 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.errors import ConfigError, ModelError
+from datakit.data import SPANS, tokens
+from datakit.errors import ConfigError, ModelError, UsageError
+from datakit.manifest import data_dir
 from datakit.pack.bpe_pipeline import NotRecognised, recognise, recognised
 from datakit.pack.chat import RESERVED, ChatTokenizer
 from datakit.pack.fast_bpe import FastBpe, Int32, Int64, Tally
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
-from datakit.data import SPANS, tokens
-from datakit.stage import Decision
+from datakit.stage import Decision, Parent, Stage
 from datakit.text.characters import string_buffers
 
 MIN_FAST_SHARE = 0.99
@@ -74,13 +75,28 @@ class _Tokens:
         return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
 
 
+def tokenizer_folder(parent: Parent) -> Path:
+    """The folder of the tokenizer that a manifest's result carries.
+
+    Raises:
+        UsageError: it carries none.
+    """
+    files = [s.path for s in parent.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
+    if not files:
+        raise UsageError(
+            f"{parent.path}: the result of {parent.manifest.stage} carries no tokenizer; tokenize it first"
+        )
+    return (data_dir(parent.path, parent.manifest) / files[0]).parent
+
+
 @dataclass(slots=True)
-class Tokenize:
+class Tokenize(Stage):
     """The stage: any row kind in, token rows out."""
 
     name: ClassVar[str] = "tokenize"
     holds_gil: ClassVar[bool] = True
-    output_kind: ClassVar[str] = "tokens"
+    Config: ClassVar[type] = TokenizeConfig
+    takes_tokens: ClassVar[bool] = True
 
     config: TokenizeConfig
     _tokenizer: ChatTokenizer | None = field(default=None, init=False, repr=False, compare=False)
@@ -105,6 +121,23 @@ class Tokenize:
                 raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
             self._tokenizer = ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
         return self._tokenizer
+
+    def output_kind(self, kind: str) -> str:
+        """Always tokens."""
+        return "tokens"
+
+    def check(self) -> None:
+        """Load the tokenizer, where the config names one; else the recipe trains one first."""
+        if self.config.tokenizer:
+            self.resources()
+            self.open()
+
+    def use_earlier(self, made: Mapping[str, Parent]) -> tuple[Self, tuple[Parent, ...]]:
+        """With the tokenizer that the recipe trained, unless the config names one."""
+        if self.config.tokenizer or "tokenizer" not in made:
+            return self, ()
+        trained = made["tokenizer"]
+        return type(self)(replace(self.config, tokenizer=str(tokenizer_folder(trained)))), (trained,)
 
     def resources(self) -> dict[str, Any]:
         """Tokenizer and template by hash, vocabulary size and special ids; the settings, which travel along, too."""
@@ -146,7 +179,7 @@ class Tokenize:
             tally.add(self._fast.counted())
         return asdict(tally)
 
-    def told(self, counts: Mapping[str, int]) -> str:
+    def summary(self, counts: Mapping[str, int]) -> str:
         """What `measured` came to, as a line for people."""
         tally = Tally(**counts)
         said = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 
+from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
 from datakit.read import columnar, csv, json, text
 from datakit.read.files import (
@@ -29,7 +30,6 @@ from datakit.read.layouts.record import Fields, MisfitError
 from datakit.read.row_builder import Batch, Converter, Place, Sink, Source
 from datakit.read.stage import IngestConfig
 from datakit.read.text import FIELD
-from datakit.data import KINDS
 
 HEAD_BYTES = 4 << 20
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}

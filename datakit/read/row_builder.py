@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit import schema
+from datakit import data as schema
 from datakit.read.flat import flat_records
 from datakit.read.layouts.conversations import Conversation, Message
 from datakit.read.layouts.preferences import Preference

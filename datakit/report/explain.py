@@ -8,14 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.manifest import Manifest, data_dir
+from datakit.data import read_shard, sides
+from datakit.manifest import Manifest, ancestors, data_dir, tables
 from datakit.report.cuts import cut_out
 from datakit.report.differences import differences
 from datakit.report.rows import body, shorten
 from datakit.report.side_by_side import side_by_side
-from datakit.engine.runner import ancestors, tables
-from datakit.data import sides
-from datakit.data import read_shard
 
 _MOST_CHARACTERS = 10_000_000
 """Of two texts whose runs of words are counted again; it takes some hundred bytes a word."""
@@ -132,7 +130,7 @@ def _similar(gone: Found, found: list[Found]) -> str:
 
 def _shingles(gone: Found, found: list[Found]) -> str:
     """How many shingles the two rows share, counted again from the texts that were compared."""
-    from datakit.dedup.explain import (
+    from datakit.report.likeness import (
         compare_sides,
     )  # brings the kernels: half a second that only a duplicate has to pay
 

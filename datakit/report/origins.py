@@ -9,10 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.manifest import Manifest, data_dir, find_parent, load
-from datakit.engine.runner import tables
-from datakit.data import RECORD_BITS
-from datakit.data import read_shard
+from datakit.data import RECORD_BITS, read_shard
+from datakit.manifest import Manifest, data_dir, find_parent, load, tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,7 @@ def test_an_index_of_another_kind_or_other_code_is_refused(
     assert datakit("dedup", "in.jsonl", "--output", "old", "--save-index").code == 0
     said = datakit("dedup", "talks.jsonl", "--output", "new", "--against", "old")
     assert said.code == 1 and "made with kind 'document', and this run has 'conversation'" in said.err
-    monkeypatch.setattr("datakit.run.against.fingerprint", lambda config: "another")
+    monkeypatch.setattr("datakit.dedup.index.fingerprint", lambda config: "another")
     said = datakit("dedup", "in.jsonl", "--output", "new2", "--against", "old")
     assert said.code == 1 and "fingerprint another" in said.err and "Run that dedup again" in said.err
 

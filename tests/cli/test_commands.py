@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from datakit.cli.main import COMMANDS
-from datakit.manifest import load
 from datakit.engine.recipe import OFF, STAGES, config_class, options
+from datakit.manifest import load
 from tests.run.corpus import WORDS, write_corpus, write_project
 
 ANSWERS = [

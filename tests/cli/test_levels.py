@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.dedup.explain import compare
 from datakit.manifest import data_dir, load
-from tests.dedup.levels import restored
+from datakit.report.likeness import compare
+from tests.dedup.conftest import restored
 from tests.run.corpus import results
 from tests.run.test_bytes import KILLED
 

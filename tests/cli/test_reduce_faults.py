@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from datakit.run import work
+
 from tests.cli.test_levels import LEVELS, write_project
 from tests.run.corpus import results
 

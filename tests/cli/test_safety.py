@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.local import Local
-from datakit.manifest import load
-from datakit.engine.progress import Quiet
 from datakit.engine.lineage import RawHashes
+from datakit.engine.local import Local
+from datakit.engine.progress import Quiet
 from datakit.engine.store import Work
+from datakit.manifest import load
 from tests.cli.test_commands import chats
 from tests.run.corpus import write_project
 

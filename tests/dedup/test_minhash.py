@@ -1,4 +1,5 @@
 import random
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,11 +9,30 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from datasketch import MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from datakit.dedup.minhash import ShingleSets, band_hashes, permutations, shingle_sets, signatures
+from datakit.dedup.exact import Memory
+from datakit.dedup.minhash import (
+    Buckets,
+    ShingleSets,
+    band_hashes,
+    candidate_probability,
+    find_buckets,
+    permutations,
+    repeated_hashes,
+    saved_signatures,
+    shingle_sets,
+    signatures,
+)
+from datakit.dedup.stage import DedupConfig
 from datakit.text.words import hash_words, split_words
+from tests.dedup.conftest import documents
+
+SPARE, SCARCE = Memory(1 << 30, Path(tempfile.gettempdir())), Memory(64, Path(tempfile.gettempdir()))
+small_bands = arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4))
 
 
 def reference_shingles(text: str, size: int) -> set[tuple[str, ...]]:
@@ -116,3 +136,69 @@ def test_bands_are_equal_exactly_where_their_values_are() -> None:
     values[1, :8] = values[0, :8][::-1]
     bands = band_hashes(values, 3, 8)
     assert (bands[0] == bands[1]).tolist() == [False, True, False]
+
+
+def numbered(seed: int) -> str:
+    return " ".join(f"w{seed}x{n}" for n in range(30))
+
+
+def test_saved_signatures_hold_the_values_of_each_row() -> None:
+    texts = [numbered(1), "short", numbered(2)]
+    config = DedupConfig(num_bands=2, rows_per_band=3, seed=9)
+    saved = saved_signatures(documents(texts), config).to_pylist()
+    sets = shingle_sets(pa.array(texts), 5)
+    assert saved[1] is None
+    for i in (0, 2):
+        found = datasketch.LeanMinHash.deserialize(saved[i], "<")
+        assert found.hashvalues.tolist() == datasketch_values(row(sets, i), 6, 9) == signatures(sets, 6, 9)[i].tolist()
+        assert (found.seed, found.scheme) == (9, "affine32")
+
+
+def found(bands: np.ndarray, memory: Memory = SPARE, workers: int = 1) -> Buckets:
+    return find_buckets(lambda n: bands[:, n], bands.shape[1], len(bands), memory, workers)
+
+
+@given(arrays(np.uint64, st.tuples(st.integers(0, 40), st.just(3)), elements=st.integers(0, 15).map(lambda n: n << 60)))
+def test_little_memory_gives_the_same_buckets(bands: np.ndarray) -> None:
+    assert len(bands) < 2 or SCARCE.ranges(len(bands) * 64) > 1
+    spare, scarce = found(bands), found(bands, SCARCE, workers=2)
+    assert np.array_equal(spare.of_row, scarce.of_row)
+    assert np.array_equal(spare.sizes, scarce.sizes)
+
+
+@given(arrays(np.uint64, st.integers(0, 40), elements=st.integers(0, 9).map(lambda n: n * 0x1234567812345678)))
+def test_hashes_that_occur_again_are_all_among_the_repeated_ones(hashes: np.ndarray) -> None:
+    rows = repeated_hashes(hashes, SPARE).tolist()
+    assert rows == sorted(set(rows))
+    assert {n for n, value in enumerate(hashes.tolist()) if (hashes == value).sum() > 1} <= set(rows)
+
+
+def test_few_rows_that_are_alone_are_among_the_repeated_ones() -> None:
+    hashes = np.random.default_rng(1).integers(0, 1 << 64, 100_000, np.uint64)
+    assert len(repeated_hashes(hashes, SPARE)) < 100_000 / 8
+    assert np.array_equal(repeated_hashes(hashes, SCARCE), repeated_hashes(hashes, SPARE))
+
+
+@given(small_bands)
+def test_rows_share_a_bucket_exactly_where_they_share_a_band(bands: np.ndarray) -> None:
+    buckets = found(bands, workers=2)
+    for row in range(len(bands)):
+        for band in range(bands.shape[1]):
+            fellows = bands[:, band] == bands[row, band]
+            bucket = buckets.of_row[band, row]
+            if fellows.sum() == 1:
+                assert bucket == -1
+            else:
+                assert np.array_equal(np.argwhere(buckets.of_row == bucket)[:, 1], np.flatnonzero(fellows))
+                assert buckets.sizes[bucket] == fellows.sum()
+
+
+@pytest.mark.parametrize("similarity", [0.0, 0.3, 0.72, 0.8, 1.0])
+def test_probability_curve_is_the_known_one(similarity: float) -> None:
+    curve = MinHashLSH(num_perm=112, params=(14, 8))
+    assert (curve.b, curve.r) == (14, 8)
+    assert candidate_probability(similarity, 14, 8) == round(1 - (1 - similarity**8) ** 14, 3)
+
+
+def test_fineweb_parameters_find_most_pairs_of_similarity_080() -> None:
+    assert candidate_probability(0.8, 14, 8) == pytest.approx(0.924, abs=5e-4)

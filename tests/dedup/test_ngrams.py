@@ -13,23 +13,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.dedup import _kernels_bloom as kernels
-from datakit.dedup import bloom
-from datakit.dedup.levels import NgramsConfig
-from datakit.dedup.memory import Memory
-from datakit.dedup.ngrams import DedupNgrams
-from datakit.dedup.parts import hash_ngrams, hash_sides
-from datakit.errors import ConfigError, UsageError
 from datakit.data import MESSAGES
+from datakit.dedup import _kernels_ngrams as kernels
+from datakit.dedup.exact import Memory
+from datakit.dedup.ngrams import (
+    PROBES,
+    DedupNgrams,
+    NgramsConfig,
+    false_positive_rate,
+    hash_ngrams,
+    hash_sides,
+    make_filter,
+)
+from datakit.errors import ConfigError, UsageError
 from datakit.text.words import split_words
-from tests.dedup.levels import Outcome, documents, restored, run
-from tests.dedup.test_repeats import sentence
-from tests.dedup.test_units import units_of
+from tests.dedup.conftest import LevelOutcome, documents, restored, run_level
+from tests.dedup.test_repeats import sentence, units_of
 
 
-def ngrams(texts: Any, cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
+def ngrams(texts: Any, cut: int = 1000, workers: int = 2, **config: Any) -> LevelOutcome:
     stage = DedupNgrams(NgramsConfig(**({"min_words_left": 0, "false_positive_rate": 1e-7} | config)))
-    return run(stage, texts, cut=cut, workers=workers)
+    return run_level(stage, texts, cut=cut, workers=workers)
 
 
 def expected(texts: Sequence[str], size: int, least: Fraction, remove: str, min_left: int) -> list[set[int] | None]:
@@ -134,20 +138,20 @@ def test_conversations_are_dropped_whole_and_never_cut() -> None:
 
 @pytest.mark.parametrize("rate", [0.1, 0.01, 0.001, 1e-4])
 def test_a_full_filter_is_wrong_as_often_as_was_asked_for(rate: float, tmp_path: Any) -> None:
-    made = bloom.make(200_000, rate, Memory(1 << 30, tmp_path))
+    made = make_filter(200_000, rate, Memory(1 << 30, tmp_path))
     hashes = np.random.default_rng(5).integers(0, 1 << 64, 200_000, np.uint64)
     kernels.insert(made.bits, hashes, made.num_hashes)
     known = np.empty(len(hashes), np.bool_)
     assert kernels.contains(made.bits, hashes, made.num_hashes, known) == len(hashes) and known.all()
     measured = made.measured_rate()
-    error = 5 * math.sqrt(rate / bloom.PROBES)
+    error = 5 * math.sqrt(rate / PROBES)
     assert 0.8 * rate - error < measured < 1.1 * rate + error
     assert made.bits.nbytes * 8 / 200_000 < 1.45 * -math.log(rate) / math.log(2) ** 2  # a filter of one piece
 
 
 def test_a_filter_larger_than_memory_lies_in_a_file_and_says_the_same(tmp_path: Any) -> None:
     hashes = np.random.default_rng(5).integers(0, 1 << 64, 10_000, np.uint64)
-    filters = [bloom.make(10_000, 0.01, Memory(size, tmp_path)) for size in (1 << 30, 1)]
+    filters = [make_filter(10_000, 0.01, Memory(size, tmp_path)) for size in (1 << 30, 1)]
     for made in filters:
         kernels.insert(made.bits, hashes, made.num_hashes)
     assert np.array_equal(filters[0].bits, filters[1].bits)
@@ -162,7 +166,7 @@ def test_the_rate_is_that_of_an_independent_sum() -> None:
     for n in range(200):
         weight = math.comb(keys, n) / blocks**n * (1 - 1 / blocks) ** (keys - n)
         chance += weight * (1 - (511 / 512) ** (k * n)) ** k
-    assert bloom.false_positive_rate(bits_per_key, k) == pytest.approx(chance, rel=0.01)
+    assert false_positive_rate(bits_per_key, k) == pytest.approx(chance, rel=0.01)
 
 
 @pytest.mark.parametrize("values", [{"threshold": 0.0}, {"false_positive_rate": 0.9}, {"ngram_words": 0}])

@@ -12,13 +12,12 @@ import pyarrow as pa
 import pytest
 
 from datakit.config import resolved
-from datakit.dedup.explain import compare, compare_sides
-from datakit.dedup.memory import Memory
-from datakit.dedup.minhash import signatures
-from datakit.dedup.sides import sets_of
-from datakit.dedup.stage import Dedup, DedupConfig
-from datakit.errors import ConfigError
 from datakit.data import MESSAGES
+from datakit.dedup.exact import Memory
+from datakit.dedup.minhash import sets_of, signatures
+from datakit.dedup.stage import MOST, Dedup, DedupConfig
+from datakit.errors import ConfigError
+from datakit.report.likeness import compare, compare_sides
 from datakit.stage import split
 from tests.dedup.conftest import documents
 
@@ -117,8 +116,8 @@ def test_a_budget_of_memory_changes_no_byte(
     scarce = Memory(4000, tmp_path)
     assert scarce.ranges(96 * len(texts)) > 64, "digests and bands are cut, and the tables of buckets lie on the disk"
     monkeypatch.setattr("datakit.dedup.stage.Memory", lambda size, folder: scarce)
-    monkeypatch.setattr("datakit.dedup.memory._PART_ROWS", 61)
-    monkeypatch.setattr("datakit.dedup.star._ROWS_AT_ONCE", 47)
+    monkeypatch.setattr("datakit.dedup.exact._PART_ROWS", 61)
+    monkeypatch.setattr("datakit.dedup.cluster._ROWS_AT_ONCE", 47)
     cut = run_dedup(texts, policy=policy, cut=100, workers=workers)
     assert (cut.decisions, cut.facts) == (expected.decisions, expected.facts)
 
@@ -349,3 +348,41 @@ def test_explain_shows_what_differs() -> None:
     assert (found.similarity, found.equal) == (0.333, False)
     assert compare("short\u00a0 text", "short text", 5).similarity == 1.0
     assert compare("short", "Short", 5).similarity == 0.0
+
+
+def sourced(texts: list[str], sources: list[str], langs: list[str | None]) -> pa.RecordBatch:
+    batch = documents(texts)
+    return batch.append_column("source", pa.array(sources)).append_column("lang", pa.array(langs, pa.string()))
+
+
+def numbered(seed: int) -> str:
+    return " ".join(f"w{seed}x{n}" for n in range(30))
+
+
+def test_sources_and_languages_that_are_lost_are_told(run_dedup: RunDedup) -> None:
+    texts = [numbered(n % 40) for n in range(120)]
+    batch = sourced(texts, ["a"] * 40 + ["b"] * 80, ["en"] * 40 + ["de"] * 60 + ["fr"] * 19 + [None])
+    outcome = run_dedup(batch, cut=50)
+    assert outcome.facts["alarms"] == [
+        "the source 'b' loses 80 of its 80 rows (100.0%; max_source_loss is 75.0%); `datakit pairs` shows for which "
+        "rows",
+        "the language 'de' vanishes: each of its 60 rows is dropped as the duplicate of a row in another language",
+    ]
+    assert run_dedup(batch, max_source_loss=1.0, min_alarm_rows=61).facts["alarms"] == []
+
+
+def test_the_worst_of_many_are_told_and_the_others_counted(run_dedup: RunDedup) -> None:
+    texts = [numbered(n // 3) for n in range(3 * (MOST + 4))]
+    alarms = run_dedup(texts, max_cluster_rows=2).facts["alarms"]
+    assert len(alarms) == MOST + 1
+    assert alarms[0].startswith("3 rows count as one: all but '0' ")
+    assert alarms[-1] == "4 more rows stand for more rows than that"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"max_source_loss": 1.1}, {"min_alarm_rows": 0}, {"max_num_perm": 1}, {"max_num_perm": 128, "num_bands": 3}],
+)
+def test_senseless_alarms_and_bands_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(values))):
+        DedupConfig(**values)

@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datakit.dedup.levels import UrlsConfig
-from datakit.dedup.url_form import page_form
-from datakit.dedup.urls import DedupUrls
+from datakit.dedup.urls import DedupUrls, UrlsConfig, page_form
 from datakit.errors import ConfigError
-from tests.dedup.levels import Outcome, documents, run
+from tests.dedup.conftest import LevelOutcome, documents, run_level
 
 
 def form(url: str | None) -> str | None:
@@ -22,11 +20,11 @@ def form(url: str | None) -> str | None:
     return found
 
 
-def urls(found: list[Any], cut: int = 1000, workers: int = 2, **config: Any) -> Outcome:
+def urls(found: list[Any], cut: int = 1000, workers: int = 2, **config: Any) -> LevelOutcome:
     field = config.get("field", "url")
     extra = [None if url is None else json.dumps({field: url}) for url in found]
     rows = documents(["text"] * len(found), extra=pa.array(extra, pa.string()), source=pa.array(["s"] * len(found)))
-    return run(DedupUrls(UrlsConfig(**config)), rows, cut=cut, workers=workers)
+    return run_level(DedupUrls(UrlsConfig(**config)), rows, cut=cut, workers=workers)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +88,18 @@ def test_exact_urls_differ_in_every_byte() -> None:
 @pytest.mark.parametrize(("field", "extra"), [("meta.url", {"meta": {"url": "a.b"}}), ("link", {"link": "a.b"})])
 def test_a_url_is_found_where_the_field_says(field: str, extra: dict[str, Any]) -> None:
     rows = documents(["x", "y"], extra=pa.array([json.dumps(extra)] * 2))
-    assert set(run(DedupUrls(UrlsConfig(field=field)), rows).dropped) == {"1"}
+    assert set(run_level(DedupUrls(UrlsConfig(field=field)), rows).dropped) == {"1"}
 
 
 def test_a_url_is_found_in_a_column() -> None:
     rows = documents(["x", "y"], url=pa.array(["a.b/1", "a.b/1"]))
-    assert set(run(DedupUrls(), rows).dropped) == {"1"}
+    assert set(run_level(DedupUrls(), rows).dropped) == {"1"}
 
 
 def test_a_field_that_no_row_has_is_refused() -> None:
     with pytest.raises(ConfigError, match="none of 2 rows has a URL in the field 'uri'"):
-        run(DedupUrls(UrlsConfig(field="uri")), documents(["x", "y"]))
-    assert run(DedupUrls(), documents([])).kept == {}
+        run_level(DedupUrls(UrlsConfig(field="uri")), documents(["x", "y"]))
+    assert run_level(DedupUrls(), documents([])).kept == {}
     with pytest.raises(ConfigError, match="field names a column"):
         UrlsConfig(field="meta..url")
 

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from datakit.errors import DatakitError, InputError
 from datakit.engine.local import Local
+from datakit.errors import DatakitError, InputError
 
 
 def square(n: int) -> int:

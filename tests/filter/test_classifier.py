@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from datakit.run.classifier import Examples, train_classifier
 from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.config import build
-from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
 from datakit.engine.local import Local
+from datakit.engine.progress import Quiet
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
+from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
 from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
-from datakit.engine.progress import Quiet
-from datakit.run.classifier import Examples, train_classifier
-from datakit.engine.runner import Run
-from datakit.engine.store import Place
 
 STORY = list(
     dict.fromkeys(

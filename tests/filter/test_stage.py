@@ -12,18 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.config import assign, build, options, resolved
-from datakit.errors import ConfigError, InputError
+from datakit.data import MESSAGES
 from datakit.engine.local import Local
+from datakit.engine.plan import Flow
+from datakit.engine.progress import Quiet
+from datakit.engine.recipe import load_recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import Place
+from datakit.errors import ConfigError, InputError
 from datakit.filter import gopher_repetition
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.manifest import data_dir, load
-from datakit.engine.progress import Quiet
-from datakit.engine.recipe import load_recipe
-from datakit.engine.plan import Flow
-from datakit.engine.runner import Run
-from datakit.engine.store import Place
-from datakit.data import MESSAGES
 from datakit.stage import split
 
 PROSE = (

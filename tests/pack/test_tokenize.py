@@ -5,9 +5,9 @@ import pickle
 import pyarrow as pa
 import pytest
 
+from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
-from datakit.data import SPANS, tokens
 from datakit.stage import split
 
 SAY = {"role": "assistant", "content": "fine"}

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from datakit.engine.local import Local
-from datakit.manifest import load, verify
+from datakit.engine.plan import Flow
 from datakit.engine.progress import Quiet
 from datakit.engine.recipe import load_recipe
-from datakit.engine.plan import Flow
 from datakit.engine.runner import Run
-from datakit.engine.store import Place
-from datakit.engine.store import inspect
+from datakit.engine.store import Place, inspect
+from datakit.manifest import load, verify
 from tests.run.corpus import results, write_project
 
 STAGES = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]

@@ -6,13 +6,12 @@ import pyarrow as pa
 import pytest
 
 from datakit.engine.local import Local
-from datakit.manifest import Manifest, data_dir, load, verify
+from datakit.engine.plan import Flow
 from datakit.engine.progress import Quiet
 from datakit.engine.recipe import Recipe
-from datakit.engine.plan import Flow
-from datakit.engine.runner import Run, tables
-from datakit.engine.store import Place
-from datakit.engine.store import inspect, read_shard
+from datakit.engine.runner import Run
+from datakit.engine.store import Place, inspect, read_shard
+from datakit.manifest import Manifest, data_dir, load, tables, verify
 
 FORCED = {"kind": "sft", "other_kinds": "quarantine"}
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from datakit.errors import DatakitError, UsageError
 from datakit.engine.local import Local
 from datakit.engine.progress import Quiet
 from datakit.engine.store import Result, Work
+from datakit.errors import DatakitError, UsageError
 
 
 def open_work(data: Path, key: str = "k") -> Work:

@@ -13,14 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.dedup.config import DedupConfig
-from datakit.dedup.index import Earlier, fingerprint
-from datakit.dedup.lsh import Buckets
-from datakit.dedup.removed import Removed
-from datakit.dedup.stage import Dedup
+from datakit.dedup.index import Earlier, Removed, fingerprint
+from datakit.dedup.minhash import Buckets
+from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.engine.runner import index_unit
 from datakit.errors import ConfigError, IntegrityError
 from datakit.manifest import Shard
-from datakit.engine.runner import index_unit
 from tests.dedup.conftest import write
 from tests.dedup.test_stage import edited, families, prose
 

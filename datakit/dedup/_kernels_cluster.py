@@ -8,12 +8,70 @@ when walking would grow with the square of the bucket, its kept rows are found t
 k values, the rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in common, whatever the order that
 "rarest" stands for. So the filter loses no pair, and rows that differ from each other in a few rare shingles, but in
 too many to be duplicates, never meet.
+
+Comparing sets of shingle hashes where they lie. Arrays only.
+
+A set is sorted and distinct, uint64, given by its address and length: the sets of all rows stay in the memory-mapped
+files that they were written to. Whoever calls keeps the mapping open.
 """
 
 import numpy as np
-from numba import njit
+from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba.extending import intrinsic
 
-from datakit.dedup._kernels_sets import least_shared, set_at, shared_values
+_STRIDE = 512  # merge steps between two looks at whether enough can still be shared
+
+
+@intrinsic
+def _pointer(context, address):  # type: ignore[no-untyped-def]
+    signature = types.CPointer(types.uint64)(types.uint64)  # type: ignore[no-untyped-call]
+
+    def generate(target, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.inttoptr(args[0], target.get_value_type(signature.return_type))
+
+    return signature, generate
+
+
+@njit(cache=True, nogil=True)
+def set_at(address, length):  # type: ignore[no-untyped-def]
+    """The set as an array, without a copy."""
+    return carray(_pointer(np.uint64(address)), (np.int64(length),))  # type: ignore[call-arg]
+
+
+@njit(cache=True, nogil=True)
+def shared_values(a, b, least):  # type: ignore[no-untyped-def]
+    """How many values two sets share, or -1 as soon as they cannot share `least`."""
+    i, j, shared = 0, 0, 0
+    while i < len(a) and j < len(b):
+        if shared + min(len(a) - i, len(b) - j) < least:
+            return -1
+        steps = min(min(len(a) - i, len(b) - j), _STRIDE)
+        for _ in range(steps):  # neither runs out: each step passes at most one value of each
+            x, y = a[i], b[j]
+            shared += x == y
+            i += x <= y
+            j += y <= x
+    return shared if shared >= least else -1
+
+
+@njit(cache=True, nogil=True)
+def least_shared(a, b, numerator, denominator):  # type: ignore[no-untyped-def]
+    """The least number of shared values with which sets of sizes a and b are similar enough.
+
+    |A and B| / |A or B| >= numerator / denominator, solved for the shared values and rounded up.
+    """
+    return (numerator * (a + b) + numerator + denominator - 1) // (numerator + denominator)
+
+
+@njit(cache=True, nogil=True)
+def shared_with(addresses, lengths, others, out):  # type: ignore[no-untyped-def]
+    """For each row with `others[row] >= 0`, how many values it shares with that row, to `out` (int64)."""
+    for row in range(len(others)):
+        other = others[row]
+        if other >= 0:
+            a, b = set_at(addresses[row], lengths[row]), set_at(addresses[other], lengths[other])
+            out[row] = shared_values(a, b, 0)
+
 
 _COUNTER_BITS = 22  # shingles are counted by that many bits of their hash: enough to tell rare from common
 _CLASS_BITS = 7  # sizes of sets are told apart to 1 part in 2 ** (bits - 1)
@@ -285,3 +343,31 @@ def settle(rows, settled, block, crowd, lists, index, survivor, shared, begin, e
                     index.indexed[other] = 1
                     _insert(other, rows, index, room)
                 other = lists.after[band, other]
+
+
+@njit(cache=True, nogil=True)
+def _root(parent, row):  # type: ignore[no-untyped-def]
+    while parent[row] != row:
+        parent[row] = parent[parent[row]]
+        row = parent[row]
+    return row
+
+
+@njit(cache=True, nogil=True)
+def first_of_component(of_row, seen, parent):  # type: ignore[no-untyped-def]
+    """Write the least row number of each row's component to `parent`, which holds each row's own number.
+
+    `of_row` int32 (bands, rows) is -1 for no bucket, `seen` int64 (buckets,) is -1.
+    """
+    bands, rows = of_row.shape
+    for row in range(rows):
+        for band in range(bands):
+            bucket = of_row[band, row]
+            if bucket < 0:
+                continue
+            if seen[bucket] < 0:
+                seen[bucket] = row
+            a, b = _root(parent, row), _root(parent, seen[bucket])
+            parent[max(a, b)] = min(a, b)
+    for row in range(rows):
+        parent[row] = _root(parent, row)

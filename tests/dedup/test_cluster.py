@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from datakit.dedup._kernels_sets import least_shared, shared_values
-from datakit.dedup._kernels_star import least_of_class, size_class
-from datakit.dedup.lsh import Buckets, find_buckets
-from datakit.dedup.memory import Memory
-from datakit.dedup.star import BLOCK_ROWS, Clusters, components, star
+from datakit.dedup._kernels_cluster import least_of_class, least_shared, shared_values, size_class
+from datakit.dedup.cluster import BLOCK_ROWS, Clusters, components, first_of_component, star
+from datakit.dedup.exact import Memory
+from datakit.dedup.minhash import Buckets, find_buckets
 
 MEMORY = Memory(1 << 30, Path(tempfile.gettempdir()))
 Row = tuple[frozenset[int], tuple[int, ...]]  # shingles, band hashes
@@ -189,3 +189,12 @@ def test_nothing_in_nothing_out() -> None:
     empty = Buckets(np.empty((14, 0), np.int32), np.empty(0, np.int64))
     clusters = star(empty, np.empty(0, np.uint64), np.empty(0, np.int64), Fraction(3, 4), MEMORY)
     assert len(clusters.survivor) == len(clusters.similarity) == clusters.pairs_compared == 0
+
+
+@given(arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4)))
+def test_components_are_what_chains_of_bands_reach(bands: np.ndarray) -> None:
+    linked = (bands[:, None, :] == bands[None, :, :]).any(axis=2)
+    reach = np.linalg.matrix_power(linked.astype(object), max(len(bands), 1)) > 0 if len(bands) else linked
+    expected = [int(np.flatnonzero(reach[row])[0]) for row in range(len(bands))]
+    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(bands), MEMORY)
+    assert first_of_component(buckets).tolist() == expected

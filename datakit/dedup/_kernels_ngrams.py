@@ -7,7 +7,7 @@ are taken, nine at a time, from the hash mixed again. Arrays only.
 import numpy as np
 from numba import njit
 
-from datakit.dedup._kernels import hash_shingles
+from datakit.dedup._kernels_minhash import hash_shingles
 
 _WORDS = 8  # of 64 bits in a block: bloom.BLOCK_BITS, a cache line
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)  # splitmix64's finalizer (Stafford's variant 13 of MurmurHash3's)
