@@ -21,9 +21,9 @@ import pyarrow as pa
 from datakit.run.classifier import Examples, train_classifier
 
 from datakit.engine.local import Local
-from datakit.engine.progress import Quiet
+from datakit.engine.progress import Progress
 from datakit.engine.runner import Run
-from datakit.engine.store import Place
+from datakit.engine.store import OutputLayout
 from datakit.filter import fasttext_model, models
 from datakit.filter.classifier import TrainConfig
 from datakit.manifest import load
@@ -64,7 +64,7 @@ def main() -> None:
             examples = Examples(positive=sides[0], negative=sides[1])
         else:
             examples = judged(args.web, folder, args.flip)
-        run = Run(place=Place(root=folder, dataset="bench"), executor=Local(1), progress=Quiet())
+        run = Run(layout=OutputLayout(root=folder, dataset="bench"), executor=Local(1), progress=Progress())
         start = time.time()
         manifest = train_classifier(run, examples, TrainConfig())
         facts = load(manifest).facts["classifier"]

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from datakit.config import build
 from datakit.engine.local import Local
-from datakit.engine.progress import Quiet
+from datakit.engine.progress import Progress
 from datakit.engine.runner import Run
-from datakit.engine.store import Place
+from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
 from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
@@ -51,7 +51,7 @@ def write(path, words: list[str], rows: int, seed: int):
 
 
 def run_in(folder) -> Run:
-    return Run(place=Place(root=folder, dataset="c"), executor=Local(1), progress=Quiet())
+    return Run(layout=OutputLayout(root=folder, dataset="c"), executor=Local(1), progress=Progress())
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,12 @@ import pytest
 
 from datakit.engine.local import Local
 from datakit.engine.plan import Flow
-from datakit.engine.progress import Quiet
+from datakit.engine.progress import Progress
 from datakit.engine.recipe import load_recipe
 from datakit.engine.runner import Run
-from datakit.engine.store import Place, inspect
+from datakit.engine.store import OutputLayout, inspect
 from datakit.manifest import load, verify
-from tests.run.corpus import results, write_project
+from tests.engine.corpus import results, write_project
 
 STAGES = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
 
@@ -50,8 +50,8 @@ def killed_at(root: Path, moment: str, side: str) -> bool:
 
 
 def run_all(root: Path, workers: int, seed: int | None) -> None:
-    place = Place(root=root, dataset="d")
-    Flow(run=Run(place, Local(workers, seed), Quiet()), recipe=load_recipe(root, "d")).all()
+    place = OutputLayout(root=root, dataset="d")
+    Flow(run=Run(place, Local(workers, seed), Progress()), recipe=load_recipe(root, "d")).all()
 
 
 @pytest.fixture(scope="module")
