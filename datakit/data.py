@@ -4,15 +4,17 @@ Every kind begins with the columns of `COMMON`, in that order. `row_key` is the 
 the input file's place in the sorted list and the record's place in that file, in one unsigned 64-bit number.
 """
 
-from collections.abc import Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from datakit.config import canonical
 from datakit.errors import InputError
 
 RECORD_BITS: Final = 40
@@ -136,6 +138,92 @@ def _empty(schema: pa.Schema, columns: list[str] | None) -> pa.RecordBatch:
     fields = [schema.field(c) for c in columns or schema.names]
     return pa.record_batch([pa.array([], f.type) for f in fields], schema=pa.schema(fields))
 
+
+# The values of a table, whatever their encoding.
+
+
+class ContentHash:
+    """SHA-256 over the values of a table: equal for equal values, however they are chunked, encoded or compressed.
+
+    Every node of the schema's tree (validity, lengths, values) is hashed as one stream over all rows; the digest is
+    over the column names, types and the nodes' digests.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = [(f.name, _kind(f.type)) for f in schema]
+        self._nodes: dict[str, Any] = {}
+        self.bytes = 0
+        """Bytes hashed so far: the size of the values, however they are stored."""
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch; its columns are those of the schema, in that order."""
+        for (name, _), column in zip(self._schema, batch.columns, strict=True):
+            self._add(name, column)
+
+    def hexdigest(self) -> str:
+        """64 hex digits."""
+        nodes = {path: node.hexdigest() for path, node in self._nodes.items()}
+        return hashlib.sha256(canonical({"schema": self._schema, "nodes": nodes})).hexdigest()
+
+    def _feed(self, path: str, data: Any) -> None:
+        self.bytes += memoryview(data).nbytes
+        self._nodes.setdefault(path, hashlib.sha256()).update(data)
+
+    def _add(self, path: str, array: pa.Array) -> None:
+        kind = array.type
+        if len(array) == 0:
+            return
+        self._feed(f"{path}?", np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.uint8))
+        if pa.types.is_struct(kind):
+            for field, child in zip(kind, array.flatten(), strict=True):
+                self._add(f"{path}.{field.name}", child)
+        elif pa.types.is_list(kind):
+            lengths = pc.fill_null(pc.list_value_length(array), 0)
+            self._feed(f"{path}#", np.asarray(lengths, "<i8"))
+            self._add(f"{path}[]", array.flatten())
+        elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+            self._add_bytes(path, array if array.null_count == 0 else pc.fill_null(array, pa.scalar("").cast(kind)))
+        elif not pa.types.is_null(kind):
+            filled = array if array.null_count == 0 else pc.fill_null(array, pa.scalar(0).cast(kind))
+            self._feed(path, np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)))
+
+    def _add_bytes(self, path: str, array: pa.Array) -> None:
+        _, offsets, data = array.buffers()
+        ends = np.frombuffer(offsets, "<i4")[array.offset : array.offset + len(array) + 1]
+        self._feed(f"{path}#", np.diff(ends).astype("<i8"))
+        if data is not None:
+            self._feed(path, memoryview(data)[ends[0] : ends[-1]])
+
+
+def _kind(kind: pa.DataType) -> str:
+    """A type's name without the name of a list's child, which Parquet changes."""
+    if pa.types.is_list(kind):
+        return f"list<{_kind(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{f.name}: {_kind(f.type)}' for f in kind)}>"
+    return str(kind)
+
+
+def stored(kind: pa.DataType) -> pa.DataType:
+    """The type as Parquet gives it back: a list's child is called `element` there."""
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_name("element").with_type(stored(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(stored(f.type)) for f in kind])
+    return kind
+
+
+def content_of(batches: Iterable[pa.RecordBatch]) -> tuple[int, str]:
+    """Rows and content hash of batches of one schema."""
+    rows, content = 0, None
+    for batch in batches:
+        content = content or ContentHash(batch.schema)
+        content.update(batch)
+        rows += batch.num_rows
+    return rows, "" if content is None else content.hexdigest()
+
+
+# The text of a row.
 
 On = Literal["all", "prompt", "answer"]
 

@@ -11,22 +11,22 @@ import os
 from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 import numba
 from numba.core import config, event
 
-F = TypeVar("F", bound=Callable[..., Any])
+Kernel = Callable[..., Any]
 
 STAMP = "datakit-kernels.stamp"
 
 
 @overload
-def kernel(function: F) -> F: ...
+def kernel(function: Kernel) -> Kernel: ...
 
 
 @overload
-def kernel(**options: Any) -> Callable[[F], F]: ...
+def kernel(**options: Any) -> Callable[[Kernel], Kernel]: ...
 
 
 def kernel(function: Any = None, **options: Any) -> Any:

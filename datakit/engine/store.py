@@ -6,7 +6,6 @@ unit's record is written after its files are on the disk. It names them, and it 
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -19,13 +18,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from datakit.config import canonical, sha256_file
-from datakit.data import read_shard
+from datakit.config import sha256_file
+from datakit.data import ContentHash, content_of, read_shard, stored
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
 from datakit.errors import DatakitError, InputError, IntegrityError, ManifestError, UsageError
@@ -40,77 +37,6 @@ files that must be intact for the unit to count as done; `rows` and `bytes` feed
 
 
 # Shards: record batches in Parquet files.
-
-
-class ContentHash:
-    """SHA-256 over the values of a table: equal for equal values, however they are chunked, encoded or compressed.
-
-    Every node of the schema's tree (validity, lengths, values) is hashed as one stream over all rows; the digest is
-    over the column names, types and the nodes' digests.
-    """
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = [(f.name, _kind(f.type)) for f in schema]
-        self._nodes: dict[str, Any] = {}
-        self.bytes = 0
-        """Bytes hashed so far: the size of the values, however they are stored."""
-
-    def update(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch; its columns are those of the schema, in that order."""
-        for (name, _), column in zip(self._schema, batch.columns, strict=True):
-            self._add(name, column)
-
-    def hexdigest(self) -> str:
-        """64 hex digits."""
-        nodes = {path: node.hexdigest() for path, node in self._nodes.items()}
-        return hashlib.sha256(canonical({"schema": self._schema, "nodes": nodes})).hexdigest()
-
-    def _feed(self, path: str, data: Any) -> None:
-        self.bytes += memoryview(data).nbytes
-        self._nodes.setdefault(path, hashlib.sha256()).update(data)
-
-    def _add(self, path: str, array: pa.Array) -> None:
-        kind = array.type
-        if len(array) == 0:
-            return
-        self._feed(f"{path}?", np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.uint8))
-        if pa.types.is_struct(kind):
-            for field, child in zip(kind, array.flatten(), strict=True):
-                self._add(f"{path}.{field.name}", child)
-        elif pa.types.is_list(kind):
-            lengths = pc.fill_null(pc.list_value_length(array), 0)
-            self._feed(f"{path}#", np.asarray(lengths, "<i8"))
-            self._add(f"{path}[]", array.flatten())
-        elif pa.types.is_string(kind) or pa.types.is_binary(kind):
-            self._add_bytes(path, array if array.null_count == 0 else pc.fill_null(array, pa.scalar("").cast(kind)))
-        elif not pa.types.is_null(kind):
-            filled = array if array.null_count == 0 else pc.fill_null(array, pa.scalar(0).cast(kind))
-            self._feed(path, np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)))
-
-    def _add_bytes(self, path: str, array: pa.Array) -> None:
-        _, offsets, data = array.buffers()
-        ends = np.frombuffer(offsets, "<i4")[array.offset : array.offset + len(array) + 1]
-        self._feed(f"{path}#", np.diff(ends).astype("<i8"))
-        if data is not None:
-            self._feed(path, memoryview(data)[ends[0] : ends[-1]])
-
-
-def _kind(kind: pa.DataType) -> str:
-    """A type's name without the name of a list's child, which Parquet changes."""
-    if pa.types.is_list(kind):
-        return f"list<{_kind(kind.value_type)}>"
-    if pa.types.is_struct(kind):
-        return f"struct<{', '.join(f'{f.name}: {_kind(f.type)}' for f in kind)}>"
-    return str(kind)
-
-
-def stored(kind: pa.DataType) -> pa.DataType:
-    """The type as Parquet gives it back: a list's child is called `element` there."""
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_name("element").with_type(stored(kind.value_type)))
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(stored(f.type)) for f in kind])
-    return kind
 
 
 class ShardWriter:
@@ -243,16 +169,6 @@ def inspect(file: Path, shard: Shard) -> Iterator[str]:
         yield f"expected {shard.rows} rows, found {rows}"
     if digest != shard.content_sha256:
         yield f"expected content_sha256 {shard.content_sha256}, found {digest}"
-
-
-def content_of(batches: Iterable[pa.RecordBatch]) -> tuple[int, str]:
-    """Rows and content hash of batches of one schema."""
-    rows, content = 0, None
-    for batch in batches:
-        content = content or ContentHash(batch.schema)
-        content.update(batch)
-        rows += batch.num_rows
-    return rows, "" if content is None else content.hexdigest()
 
 
 # The newest shards, kept in memory for the stage that reads them next.

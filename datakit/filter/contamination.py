@@ -62,7 +62,9 @@ COUNTING = ("ngram_words", "short_ngram_words")
 class Config:
     """The evaluation sets, and how much of an item is too much."""
 
-    eval: tuple[str, ...] = option((), "files with evaluation items (JSON lines or an array)", path=True)
+    eval: tuple[str, ...] = option(
+        (), "files with evaluation items (JSON lines or an array)", path=True, flag="--eval"
+    )
     ngram_words: int = option(13, "words in an n-gram")
     short_ngram_words: int = option(8, "the same for prompts and answers with fewer words than that")
     max_prompt_overlap_ratio: float = option(0.5, "drop rows that hold a larger share of a prompt's n-grams")

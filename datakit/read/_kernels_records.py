@@ -1,40 +1,43 @@
-"""Loops over the bytes of JSON and CSV. Arrays only; offsets count from the start of `data`."""
+"""Where records start and stop in the bytes of JSON and CSV files. All offsets count from the start of `data`."""
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
-from numba import njit
+
+from datakit.kernels import kernel
 
 MORE, CLOSED, BROKEN = 0, 1, 2
 _VALUE, _FIRST_VALUE, _KEY, _FIRST_KEY, _COLON, _AFTER = 0, 1, 2, 3, 4, 5
 _QUOTE, _BACKSLASH, _NEWLINE = 34, 92, 10
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET = 123, 125, 91, 93
 _COMMA, _COLON_BYTE = 44, 58
-_BLOCK = 64  # bytes looked at together: LLVM turns such loops into vector instructions
+_BLOCK = 64  # bytes compared together: LLVM makes vector instructions of such loops
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _is_space(c):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _is_space(c):
     return c == 32 or c == 10 or c == 13 or c == 9
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _is_literal(c):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _is_literal(c):
     letter = (65 <= c <= 90) or (97 <= c <= 122)
     return letter or (48 <= c <= 57) or c == 43 or c == 45 or c == 46
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _has_newline(block):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _has_newline(block):
     found = False
     for k in range(_BLOCK):
         found |= block[k] == _NEWLINE
     return found
 
 
-@njit(cache=True, nogil=True)
-def _string_end(data, i, end):  # type: ignore[no-untyped-def]
-    """One past the quote that closes the string whose first byte after the quote is at i; -1 where none does.
+@kernel
+def _string_end(data, i, end):
+    """One past the closing quote of the string whose first byte after the opening quote is at i.
 
-    -2 - j where a raw new line at j, which no JSON string may hold, stands before it.
+    -1 if the string does not end; -2 - j if there is a raw new line at j, which a JSON string may not hold.
     """
     while i < end:
         c = data[i]
@@ -46,54 +49,50 @@ def _string_end(data, i, end):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, nogil=True)
-def lines(data, skip_blank, starts, stops, numbers):  # type: ignore[no-untyped-def]
-    """Where the lines of `data` start and stop, without the white space around; numbers count blank ones.
+@kernel
+def lines(data):
+    """The lines of `data` that are not blank, without the white space around them.
 
-    Returns how many. The arrays (int64) have room for one line more than there are new lines.
+    Returns (starts, stops, numbers), int64 each; a line's number counts the blank lines before it too.
     """
+    capacity = 1
+    for c in data:
+        capacity += c == _NEWLINE
+    starts, stops, numbers = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int64)
     found, start, end = 0, 0, len(data)
-    for number in range(len(starts)):
+    for number in range(capacity):
         stop = start
         while stop + _BLOCK <= end and not _has_newline(data[stop : stop + _BLOCK]):
             stop += _BLOCK
         while stop < end and data[stop] != _NEWLINE:
             stop += 1
         first, last = start, stop
-        if skip_blank:
-            while first < last and _is_space(data[first]):
-                first += 1
-            while last > first and _is_space(data[last - 1]):
-                last -= 1
+        while first < last and _is_space(data[first]):
+            first += 1
+        while last > first and _is_space(data[last - 1]):
+            last -= 1
         if first < last:
             starts[found], stops[found], numbers[found] = first, last, number
             found += 1
         start = stop + 1
-    return found
+    return starts[:found], stops[:found], numbers[:found]
 
 
-@njit(cache=True, nogil=True, inline="always")
-def key_hash(data, start, stop):  # type: ignore[no-untyped-def]
-    """FNV-1a of a key's bytes."""
-    code = np.uint64(14695981039346656037)
-    for k in range(start, stop):
-        code = (code ^ np.uint64(data[k])) * np.uint64(1099511628211)
-    return code
+@kernel
+def members(data, starts, stops):
+    """The members of the outermost object of each record `data[starts[r]:stops[r]]`.
 
-
-@njit(cache=True, nogil=True)
-def members(data, starts, stops, first, repeated, spans, hashes):  # type: ignore[no-untyped-def]
-    """Where the members of each record's outermost object stand.
-
-    Record r gets the rows `first[r]:first[r + 1]` of `spans`, each (key start, key stop, value start, value stop), the
-    key without its quotes; `repeated[r]` if two of its keys are the same bytes. What is not an object has no members,
-    and a broken one those before the break: parsing decides what is valid. `spans` int64 (n, 4) and `hashes` uint64
-    (n,), which is room to work in, hold one for each five bytes of a record and one more.
+    Returns (first, spans), int64: record r has the rows `first[r]:first[r + 1]` of `spans`, each (key start, key stop,
+    value start, value stop), the key without its quotes. A record that is no object has no members, and a broken one
+    has those before the break: whether a record is valid is decided by the parser.
     """
+    capacity = len(starts)
+    for r in range(len(starts)):
+        capacity += (stops[r] - starts[r]) // 5  # the shortest member, `"":0,`
+    first, spans = np.empty(len(starts) + 1, np.int64), np.empty((capacity, 4), np.int64)
     n = 0
     first[0] = 0
     for r in range(len(starts)):
-        begin = n
         i, end = starts[r], stops[r]
         if i < end and data[i] == _OPEN_BRACE:
             i += 1
@@ -113,53 +112,14 @@ def members(data, starts, stops, first, repeated, spans, hashes):  # type: ignor
                 if stop <= i:
                     break
                 spans[n, 2], spans[n, 3] = i, stop
-                hashes[n] = key_hash(data, spans[n, 0], spans[n, 1])
                 i = stop
                 n += 1
         first[r + 1] = n
-        repeated[r] = has_equal(hashes[begin:n])
+    return first, spans[:n]
 
 
-@njit(cache=True, nogil=True)
-def has_equal(hashes):  # type: ignore[no-untyped-def]
-    """Whether two of the hashes are equal; pairwise where there are few, by sorting (in place) where that is slow."""
-    if len(hashes) > 32:
-        _heap_sort(hashes)
-        equal = False
-        for i in range(1, len(hashes)):
-            equal |= hashes[i] == hashes[i - 1]
-        return equal
-    for i in range(len(hashes)):
-        for j in range(i):
-            if hashes[i] == hashes[j]:
-                return True
-    return False
-
-
-@njit(cache=True, nogil=True)
-def _heap_sort(values):  # type: ignore[no-untyped-def]
-    """Sort in place without asking for memory (Williams, 1964), ascending."""
-    for begin in range(len(values) // 2 - 1, -1, -1):
-        _sift_down(values, begin, len(values))
-    for end in range(len(values) - 1, 0, -1):
-        values[0], values[end] = values[end], values[0]
-        _sift_down(values, 0, end)
-
-
-@njit(cache=True, nogil=True)
-def _sift_down(values, at, end):  # type: ignore[no-untyped-def]
-    while 2 * at + 1 < end:
-        child = 2 * at + 1
-        if child + 1 < end and values[child] < values[child + 1]:
-            child += 1
-        if values[at] >= values[child]:
-            return
-        values[at], values[child] = values[child], values[at]
-        at = child
-
-
-@njit(cache=True, nogil=True)
-def _value_end(data, i, end):  # type: ignore[no-untyped-def]
+@kernel
+def _value_end(data, i, end):
     """One past the value that begins at i: a string, a bracketed value, or a run of literal characters."""
     if i >= end:
         return i
@@ -187,13 +147,13 @@ def _value_end(data, i, end):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, nogil=True)
-def values(data, pos, in_array, spans):  # type: ignore[no-untyped-def]
-    """Scan JSON values that follow one another, as elements of an array (`in_array`) or with white space between.
+@kernel
+def values(data, pos, in_array, spans):
+    """Find JSON values that follow one another, as elements of an array (`in_array`) or with white space between them.
 
-    Fills `spans` (capacity, 3) with (start, stop, new lines before the start) of complete values. Returns (count,
-    pos, new lines, status): pos is where to go on, at the start of an unfinished value; status MORE (the bytes or the
-    capacity ended), CLOSED (the array's bracket, pos is past it) or BROKEN (the value at pos is no JSON).
+    Fills `spans`, int64 (capacity, 3), with (start, stop, new lines before the start) of complete values. Returns
+    (count, pos, new lines, status). Status MORE: the bytes or the capacity ended, `pos` is the start of an unfinished
+    value. CLOSED: the array's bracket was found, `pos` is after it. BROKEN: the value at `pos` is not JSON.
     """
     end, count, newlines = len(data), 0, 0
     i = pos
@@ -217,12 +177,12 @@ def values(data, pos, in_array, spans):  # type: ignore[no-untyped-def]
     return count, i, newlines, MORE
 
 
-@njit(cache=True, nogil=True)
-def _check_value(data, start, end):  # type: ignore[no-untyped-def]
-    """(stop, new lines inside) of the value at start; stop -1 if the bytes end in it, -2 if it is no JSON.
+@kernel
+def _check_value(data, start, end):
+    """(stop, new lines inside) of the value at `start`; stop is -1 if the bytes end inside it, -2 if it is not JSON.
 
-    A grammar check, so that a forgotten brace or quote is seen where it happens. Objects and arrays are told apart for
-    the innermost 64 levels only.
+    Checks the grammar, so that a missing brace or quote is noticed where it is missing. Whether a closing bracket
+    matches its opening one is checked in the innermost 64 levels only.
     """
     i, newlines, depth, kinds, state = start, 0, 0, np.uint64(0), _VALUE
     one = np.uint64(1)
@@ -275,13 +235,14 @@ def _check_value(data, start, end):  # type: ignore[no-untyped-def]
     return -1, newlines
 
 
-@njit(cache=True, nogil=True)
-def csv_records(data, start, at_end, delimiter, room):  # type: ignore[no-untyped-def]
-    """Records of CSV (RFC 4180): a quote opens a field only at its beginning, and "" inside stands for one quote.
+@kernel
+def csv_records(data, start, at_end, delimiter, wanted):
+    """Records of CSV (RFC 4180): a quote opens a cell only at the cell's beginning; "" inside it means one quote.
 
-    Returns (starts, stops, lines, pos, newlines): records without their line ends and the new lines before each;
-    blank lines are none. Stops after the first record that ends at or past `room`, or where the bytes end: with
-    `at_end` what is left is a record, else pos is where it begins.
+    Returns (starts, stops, lines, pos, newlines): the records from `start` on without their line ends, the new lines
+    before each, where reading goes on, and the new lines up to there. Blank lines are not records. Stops after the
+    first record that ends at or after `wanted`, or where the bytes end; a last record without a line end counts
+    only with `at_end`, else `pos` is its start.
     """
     capacity = 16
     for c in data:
@@ -308,7 +269,7 @@ def csv_records(data, start, at_end, delimiter, room):  # type: ignore[no-untype
                 found += 1
             newlines += i < end
             begin, before, field_start = min(i + 1, end), newlines, True
-            if begin >= room:
+            if begin >= wanted:
                 break
         else:
             quoted = c == _QUOTE and field_start

@@ -1,4 +1,4 @@
-"""Parquet, Arrow IPC files and Arrow streams: rows of columns."""
+"""Parquet files, Arrow files and streams, and Arrow tables in memory: rows of typed columns."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -10,24 +10,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from datakit.errors import InputError
-from datakit.read.files import Room, Segment, SourceFile, filesystem
-from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, to_json, with_exact_numbers
-from datakit.read.row_builder import Converter, Place
+from datakit.read.files import Remaining, Segment, SourceFile, filesystem
+from datakit.read.layouts.record import Fields, MisfitError
+from datakit.read.row_builder import Cells, Position, RowBuilder
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""
 
 
-def cut(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
-    """Cut between row groups (Parquet) or record batches (Arrow)."""
-    first_group = first_row = group = row = start = stop = 0
-    for rows, size in _groups(file):
-        group, row, stop = group + 1, row + rows, stop + size
-        if stop - start >= room():
-            yield Segment(index, first_row, first_row, start, stop, groups=(first_group, group))
-            first_group, first_row, start = group, row, stop
-    if group > first_group:
-        yield Segment(index, first_row, first_row, start, stop, groups=(first_group, group))
+# Files.
 
 
 def head(file: SourceFile, count: int) -> list[Fields]:
@@ -36,15 +27,26 @@ def head(file: SourceFile, count: int) -> list[Fields]:
     for group, _ in enumerate(_groups(file)):
         with suppress(OSError, pa.ArrowException):
             for batch in _batches(opened, file, group):
-                found = rows_of(batch.slice(0, count - len(rows)))
-                rows += [r for r in found if isinstance(r, dict)]
+                rows += _good_rows(batch.slice(0, count - len(rows)))
                 if len(rows) >= count:
                     return rows
     return rows
 
 
-def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[None]:
-    """Put the rows of a segment into the converter's sink; rows of a damaged group are quarantined one by one."""
+def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+    """Cut between row groups (Parquet) or record batches (Arrow)."""
+    first_group = first_row = group = row = start = stop = 0
+    for rows, size in _groups(file):
+        group, row, stop = group + 1, row + rows, stop + size
+        if stop - start >= remaining():
+            yield Segment(index, first_row, first_row, start, stop, groups=(first_group, group))
+            first_group, first_row, start = group, row, stop
+    if group > first_group:
+        yield Segment(index, first_row, first_row, start, stop, groups=(first_group, group))
+
+
+def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[None]:
+    """Give the rows of a segment to the builder. Each row of a damaged group is quarantined."""
     assert segment.groups is not None
     opened, record = _open(file), segment.first_record
     for group in range(*segment.groups):
@@ -52,60 +54,18 @@ def read(file: SourceFile, segment: Segment, converter: Converter) -> Iterator[N
         try:
             for batch in _batches(opened, file, group):
                 yield
-                size = max(batch.nbytes // max(batch.num_rows, 1), 1)
-                for fields in rows_of(batch):
-                    _add(fields, record, size, converter)
-                    record += 1
+                _add(batch, record, builder)
+                record += batch.num_rows
         except (OSError, pa.ArrowException) as e:
             end = begin + next(islice(_groups(file), group, None))[0]
             why = MisfitError("corrupt_file", f"rows {record + 1} to {end} cannot be read: {e}")
             for lost in range(record, end):
-                converter.sink.quarantine(converter.source.name, Place(lost, lost, -1), why, b"")
+                builder.quarantine(Position(lost, lost, -1), why, b"")
             record = end
 
 
-def _add(found: Fields | tuple[MisfitError, Fields], record: int, size: int, converter: Converter) -> None:
-    wrong, fields = (None, found) if isinstance(found, dict) else found
-    original = Cells(fields)
-    try:
-        if wrong is not None:
-            raise wrong
-        converter.add(fields, record, original, size, False)
-    except MisfitError as e:
-        raw = "{" + ",".join(original.without(())) + "}"
-        converter.sink.quarantine(converter.source.name, Place(record, record, -1), e, raw.encode())
-
-
-class Cells:
-    """A row of typed cells as JSON; see `convert.Original`. Times are ISO 8601, bytes base64, decimals digits."""
-
-    __slots__ = ("fields",)
-
-    def __init__(self, fields: Fields) -> None:
-        self.fields = fields
-
-    def value(self, key: str) -> str:
-        """The JSON text of a cell, "" without it."""
-        return self._text(self.fields[key]) if key in self.fields else ""
-
-    def without(self, used: tuple[str, ...]) -> list[str]:
-        """All members but the used ones."""
-        return [f"{to_json(k)}:{self._text(v)}" for k, v in self.fields.items() if k not in used]
-
-    def exact(self) -> Fields:
-        """The fields with their floats as `Number`s."""
-        exact: Fields = with_exact_numbers(self.fields)
-        return exact
-
-    def _text(self, value: Any) -> str:
-        try:
-            return to_json(value)
-        except InexactNumbersError:
-            return to_json(with_exact_numbers(value))
-
-
 class _Stream:
-    """An Arrow stream that gives its batches by number, in rising order."""
+    """An Arrow stream that returns its batches by number, in rising order."""
 
     def __init__(self, reader: pa.RecordBatchStreamReader) -> None:
         self.reader = reader
@@ -120,7 +80,7 @@ class _Stream:
             return None
 
     def get_batch(self, number: int) -> pa.RecordBatch:
-        """Batch `number`; those before it are passed over."""
+        """Batch `number`; those before it are skipped."""
         assert number >= self.position
         while self.position < number:
             self.following()
@@ -131,7 +91,7 @@ def _open(file: SourceFile) -> Any:
     """A ParquetFile, a RecordBatchFileReader or a `_Stream`.
 
     Raises:
-        InputError: the file is not what its format says.
+        InputError: the file does not have its format.
     """
     try:
         if file.is_local:
@@ -147,10 +107,14 @@ def _open(file: SourceFile) -> Any:
             opened, names = reader if file.format == "arrow" else _Stream(reader), reader.schema.names
     except (OSError, pa.ArrowException) as e:
         raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
+    _check_names(names, file.path)
+    return opened
+
+
+def _check_names(names: list[str], path: str) -> None:
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
-        raise InputError(f"{file.path}: the schema names column {twice!r} twice; rename one of them")
-    return opened
+        raise InputError(f"{path}: the schema names column {twice!r} twice; rename one of them")
 
 
 def _groups(file: SourceFile) -> Iterator[tuple[int, int]]:
@@ -179,30 +143,111 @@ def _batches(opened: Any, file: SourceFile, group: int) -> Iterator[pa.RecordBat
         yield whole.slice(at, ROWS)
 
 
-def rows_of(batch: pa.RecordBatch) -> Iterator[Fields | tuple[MisfitError, Fields]]:
-    """Each row as a mapping, or what is wrong with it and its other cells where one is no Python value."""
+# Tables in memory.
+
+
+def table_of(data: Any) -> pa.Table:
+    """A Table, RecordBatch, RecordBatchReader, or any object with `__arrow_c_stream__`, as a table, without a copy.
+
+    Raises:
+        InputError: it is none of these, its columns cannot be told apart, or its stream breaks.
+    """
+    if isinstance(data, pa.RecordBatch):
+        data = pa.Table.from_batches([data])
+    try:
+        if not isinstance(data, pa.Table):
+            data = pa.RecordBatchReader.from_stream(data).read_all()
+    except TypeError:
+        raise InputError(
+            f"an object of type {type(data).__name__} cannot be read; give a pyarrow Table or RecordBatchReader, "
+            "or an object with __arrow_c_stream__ (polars, pandas, DuckDB, Hugging Face datasets)"
+        ) from None
+    except (OSError, pa.ArrowException) as e:
+        raise InputError(f"the Arrow stream of {type(data).__name__} cannot be read: {e}") from e
+    _check_names(data.schema.names, "the table")
+    return data
+
+
+def table_head(table: pa.Table, count: int) -> list[Fields]:
+    """`head` for a table."""
+    rows = list[Fields]()
+    for batch in _table_batches(table):
+        rows += _good_rows(batch.slice(0, count - len(rows)))
+        if len(rows) >= count:
+            break
+    return rows
+
+
+def cut_table(file: SourceFile, index: int, remaining: Remaining, table: pa.Table) -> Iterator[Segment]:
+    """Cut after each `ROWS` rows at which the unit is full, however the table is chunked. Segments share its memory."""
+    first = record = start = stop = 0
+    for batch in _table_batches(table):
+        record, stop = record + batch.num_rows, stop + batch.nbytes
+        if stop - start >= remaining() or record == table.num_rows:
+            yield Segment(index, first, first, start, stop, table=table.slice(first, record - first))
+            first, start = record, stop
+
+
+def read_table(segment: Segment, builder: RowBuilder) -> Iterator[None]:
+    """`read` for a segment that holds its rows. The record number in a row's `row_key` is the row's number."""
+    assert segment.table is not None
+    record = segment.first_record
+    for batch in _table_batches(segment.table):
+        yield
+        _add(batch, record, builder)
+        record += batch.num_rows
+
+
+def _table_batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """The rows of a table, `ROWS` at a time, whatever its chunks."""
+    for at in range(0, table.num_rows, ROWS):
+        yield from table.slice(at, ROWS).combine_chunks().to_batches()
+
+
+# Rows as Python objects.
+
+
+def _add(batch: pa.RecordBatch, record: int, builder: RowBuilder) -> None:
+    """Give the rows of a batch to the builder; the first has number `record`."""
+    size = max(batch.nbytes // max(batch.num_rows, 1), 1)
+    for number, (fields, wrong) in enumerate(_rows(batch), record):
+        original = Cells(fields)
+        try:
+            if wrong is not None:
+                raise wrong
+            builder.add(fields, number, original, size)
+        except MisfitError as e:
+            raw = "{" + ",".join(original.without(())) + "}"
+            builder.quarantine(Position(number, number, -1), e, raw.encode())
+
+
+def _good_rows(batch: pa.RecordBatch) -> list[Fields]:
+    return [fields for fields, wrong in _rows(batch) if wrong is None]
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Fields, MisfitError | None]]:
+    """Each row as (fields, None). If a cell has no Python value: the row's other fields, and what is wrong."""
     batch = _with_nanoseconds_as_text(batch)
     try:
         rows = batch.to_pylist()
-    except (ValueError, OverflowError):  # invalid UTF-8, a date after the year 9999: look for the rows
-        for row in range(batch.num_rows):
-            yield _row(batch.slice(row, 1))
+    except (ValueError, OverflowError):  # invalid UTF-8, a date after the year 9999: find the rows that have it
+        yield from (_row(batch.slice(i, 1)) for i in range(batch.num_rows))
     else:
-        yield from rows
+        yield from ((row, None) for row in rows)
 
 
-def _row(batch: pa.RecordBatch) -> Fields | tuple[MisfitError, Fields]:
+def _row(batch: pa.RecordBatch) -> tuple[Fields, MisfitError | None]:
     fields, wrong = Fields(), None
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
             fields[name] = column.to_pylist()[0]
         except (ValueError, OverflowError) as e:
             wrong = wrong or MisfitError("bad_cell", f"column {name!r}, {column.type}: {e}")
-    return fields if wrong is None else (wrong, fields)
+    return fields, wrong
 
 
 def _with_nanoseconds_as_text(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Nanosecond times as ISO 8601 text, in UTC where they have a zone: Python's own end at microseconds."""
+    """Nanosecond times as ISO 8601 text, in UTC if they have a zone: Python's times have microseconds only."""
     for index, field in enumerate(batch.schema):
         kind, column = field.type, batch.column(index)
         if pa.types.is_timestamp(kind) and kind.unit == "ns":

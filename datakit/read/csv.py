@@ -3,52 +3,22 @@
 import csv
 import sys
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from datakit.errors import InputError
-from datakit.native import Kernels
-from datakit.read.columnar import Cells
-from datakit.read.files import Cut, Room, Segment, SourceFile, count_newlines, cut_stream
-from datakit.read.layouts.record import Fields, MisfitError
-from datakit.read.row_builder import Converter, Place
+from datakit.read import _kernels_records as kernels
+from datakit.read.files import Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
+from datakit.read.layouts.record import Fields, MisfitError, decoded
+from datakit.read.row_builder import Cells, Position, RowBuilder
 
-kernels: Final = Kernels("datakit.read._kernels_records")
-Found = tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]
-
-
-class _Finder:
-    """Finds record ends; the first record of a file is its header and no row."""
-
-    def __init__(self, delimiter: str) -> None:
-        self.delimiter = delimiter
-        self.header = 1
-
-    def __call__(self, data: bytearray, room: int, at_end: bool) -> Cut | None:
-        """The first record's end at or past the room; see `files.Find`."""
-        if at_end:
-            starts, stops, _ = _records(data, self.delimiter, room)
-            beyond = len(stops) > 0 and stops[-1] >= room
-            stop = _line_end(data, int(stops[-1])) if beyond else len(data)
-        else:
-            starts, _, _, stop, _ = kernels.csv_records(
-                np.frombuffer(data, np.uint8), 0, False, ord(self.delimiter), room
-            )
-            if stop < room:
-                return None
-        made = Cut(stop, len(starts) - self.header, count_newlines(memoryview(data)[:stop]))
-        self.header = 0
-        return made
-
-
-def cut(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
-    """Cut between records; a quoted cell may hold new lines."""
-    return cut_stream(file, index, room, _Finder(file.delimiter))
+ROWS: Final = 256
+"""Rows that are read between two looks at the size of the batch."""
 
 
 def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
-    """(column names, delimiter): a tab for .tsv, else a comma, or where the header has none a semicolon or a tab.
+    """(column names, delimiter): a tab for .tsv, else the first of comma, semicolon and tab that the header has.
 
     Raises:
         InputError: the header is not UTF-8, is broken, or names a column twice.
@@ -57,42 +27,61 @@ def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
     line = head[: int(stops[0])] if len(stops) else b""
     try:
         text = line.decode()
-        given = "\t" if ".tsv" in name.lower() else next((d for d in ",;\t" if d in text), ",")
-        columns = tuple(_cells(text, given))
+        delimiter = "\t" if ".tsv" in name.lower() else next((d for d in ",;\t" if d in text), ",")
+        columns = tuple(_cells(text, delimiter))
     except (UnicodeDecodeError, csv.Error) as e:
         raise InputError(f"{name}: its first line should be a header of column names: {e}") from e
     twice = next((c for c in columns if columns.count(c) > 1), None)
     if twice is not None:
         raise InputError(f"{name}: the header names column {twice!r} twice; rename one of them")
-    return columns, given
+    return columns, delimiter
 
 
-def read(file: SourceFile, data: bytes, segment: Segment, converter: Converter) -> Iterator[None]:
-    """Put the rows of a segment into the converter's sink."""
-    csv.field_size_limit(sys.maxsize)  # the limit is the process's; a document is often longer than its default
+def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+    """Cut between records; a quoted cell may hold new lines."""
+    return cut_stream(file, index, remaining, _RecordFinder(file.delimiter))
+
+
+class _RecordFinder:
+    """Finds where records end; see `files.FindEnd`. The first record of a file is its header and not a row."""
+
+    def __init__(self, delimiter: str) -> None:
+        self.delimiter = delimiter
+        self.header = 1
+
+    def __call__(self, data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
+        if at_end:
+            starts, stops, _ = _records(data, self.delimiter, wanted)
+            beyond = len(stops) > 0 and stops[-1] >= wanted
+            stop = _line_end(data, int(stops[-1])) if beyond else len(data)
+        else:
+            starts, _, _, stop, _ = kernels.csv_records(_array(data), 0, False, ord(self.delimiter), wanted)
+            if stop < wanted:
+                return None
+        end = SegmentEnd(stop, len(starts) - self.header, count_newlines(memoryview(data)[:stop]))
+        self.header = 0
+        return end
+
+
+def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -> Iterator[None]:
+    """Give the rows of a segment to the builder."""
+    csv.field_size_limit(sys.maxsize)  # for the whole process; a document is often longer than the default limit
     starts, stops, lines = (a.tolist() for a in _records(data, file.delimiter, len(data) + 1))
-    skip = 1 if segment.first_line == 0 else 0
-    for i in range(skip, len(starts)):
-        if (i - skip) % 256 == 0:
+    header = 1 if segment.first_line == 0 else 0
+    for i in range(header, len(starts)):
+        if (i - header) % ROWS == 0:
             yield
-        raw, record = data[starts[i] : stops[i]], segment.first_record + i - skip
+        raw, record = data[starts[i] : stops[i]], segment.first_record + i - header
         try:
             fields = _fields(raw, file)
-            converter.add(fields, record, Cells(fields), len(raw), False)
-            converter.sink.ends_badly = False
+            builder.add(fields, record, Cells(fields), len(raw))
         except MisfitError as e:
-            place = Place(record, segment.first_line + lines[i], segment.start + starts[i])
-            converter.sink.quarantine(converter.source.name, place, e, raw)
-            converter.sink.ends_badly = True
+            builder.quarantine(Position(record, segment.first_line + lines[i], segment.start + starts[i]), e, raw)
 
 
 def _fields(raw: bytes, file: SourceFile) -> Fields:
     try:
-        cells = _cells(raw.decode(), file.delimiter)
-    except UnicodeDecodeError as e:
-        raise MisfitError(
-            "invalid_utf8", f"byte {e.start} of the record is 0x{raw[e.start]:02x}, which is not UTF-8 there"
-        ) from None
+        cells = _cells(decoded(raw), file.delimiter)
     except csv.Error as e:
         raise MisfitError("bad_row", f"it is not CSV: {e}") from None
     if len(cells) != len(file.header):
@@ -105,15 +94,18 @@ def _cells(text: str, delimiter: str) -> list[str]:
     return rows[0] if rows else []
 
 
-def _records(data: bytes | bytearray, delimiter: str, room: int) -> Found:
-    """Records of bytes that end where a file or a segment does. A quote that never closes costs its line only."""
-    array, begin, lines = np.frombuffer(data, np.uint8), 0, 0
-    found: list[Found] = []
+def _records(data: bytes | bytearray, delimiter: str, wanted: int) -> tuple[Spans, Spans, Spans]:
+    """(starts, stops, new lines before) of records, up to the first that ends at or after `wanted`.
+
+    `data` ends where a file or a segment ends. A quote that is never closed costs its line only.
+    """
+    array, begin, lines = _array(data), 0, 0
+    found: list[tuple[Spans, Spans, Spans]] = []
     while begin < len(array):
-        starts, stops, numbers, pos, newlines = kernels.csv_records(array, begin, True, ord(delimiter), room)
+        starts, stops, numbers, pos, newlines = kernels.csv_records(array, begin, True, ord(delimiter), wanted)
         found.append((starts, stops, numbers + lines))
         lines, begin = lines + newlines, pos
-        if begin >= min(room, len(array)):
+        if begin >= min(wanted, len(array)):
             break
         stop = _line_end(data, begin)
         end = len(data[begin:stop].rstrip(b"\r\n"))
@@ -123,6 +115,10 @@ def _records(data: bytes | bytearray, delimiter: str, room: int) -> Found:
         return (np.empty(0, np.int64),) * 3
     starts, stops, numbers = (np.concatenate(c) for c in zip(*found, strict=True))
     return starts, stops, numbers
+
+
+def _array(data: bytes | bytearray) -> Spans:
+    return np.frombuffer(memoryview(data).toreadonly(), np.uint8)
 
 
 def _line_end(data: bytes | bytearray, begin: int) -> int:

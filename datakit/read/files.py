@@ -1,4 +1,4 @@
-"""Input files: which are read and in which order, their bytes without compression, and where these can be cut."""
+"""Input files: find and sort them, open them (local, remote, compressed), cut them into segments of whole records."""
 
 import bz2
 import fnmatch
@@ -47,19 +47,19 @@ COMPRESSED: Final = {
     ".lz4": "lz4",
 }
 ABOUT: Final = re.compile(r"(?i)^(readme|license|licence|changelog|contributing|notice|citation)\b")
-"""Files about the data rather than of it: in a folder they are left out, named on their own they are read."""
+"""Names of files that describe the data. In a folder they are skipped; a path that names one file reads it."""
 
-_RUN: Final = re.compile(r"/data/[^/]+/[^/]+/[0-9a-f]{16}$")
-"""Where a run's data lies: root, dataset, stage, key."""
+_RUN_FOLDER: Final = re.compile(r"/data/[^/]+/[^/]+/[0-9a-f]{16}$")
+"""The data folder of a run: dataset, stage, key."""
 
-UNKNOWN: Final = "no suffix that is known, or about the data"
+UNKNOWN: Final = "unknown suffix, or a file like README"
 HIDDEN: Final = "name begins with . or _"
 OURS: Final = "written by datakit"
-TWICE: Final = "link to a folder that is read already"
+TWICE: Final = "link to a folder that is already read"
 
 BLOCK: Final = 4 << 20
 CHUNK: Final = 1 << 18
-"""Compressed bytes that are decoded at once."""
+"""Compressed bytes that are decompressed at once."""
 MAGIC: Final = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -84,7 +84,7 @@ _NATIVE = ("s3://", "gs://", "gcs://", "hdfs://")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Skipped:
-    """A file or a folder that lies beside what is read."""
+    """A file or a folder that was found and is not read."""
 
     path: str
     why: str
@@ -93,19 +93,20 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One input file, and how it is to be read."""
+    """One input file, and how it is read."""
 
     path: str
-    """Where it lies: an absolute path or a URL."""
+    """An absolute path, or a URL; for a table in memory its name."""
     name: str
-    """Its path from the common parent folder of all inputs: the same wherever that folder lies."""
+    """The path relative to the common parent folder of all inputs, so that the folder can be moved."""
     format: str
+    """"jsonl", "json" (an array), "json_objects", "csv", "text", "parquet", "arrow", "arrow_stream" or "table"."""
     compression: str
     bytes: int
     header: tuple[str, ...] = ()
     """Column names of a CSV file."""
     delimiter: str = ","
-    """Between the cells of a CSV file."""
+    """The character between the cells of a CSV file."""
 
     @property
     def is_local(self) -> bool:
@@ -113,15 +114,13 @@ class SourceFile:
         return not is_url(self.path)
 
 
-def is_url(path: str) -> bool:
-    """Whether a path names a remote file system."""
-    return _URL.match(path) is not None
+# Find: from files, globs, folders and URLs to one sorted list of files.
 
 
 def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skipped]]:
-    """Every file that the inputs name, as (path, name, bytes) sorted by name; and what lies beside in folders, unread.
+    """All files that the inputs name, as (path, name, bytes) sorted by name, and what was skipped in folders.
 
-    The same set of files gives the same list, however it was named: order and repetition do not matter.
+    The same set of files gives the same list; the order and the repetition of inputs do not matter.
 
     Raises:
         InputError: no input, a file that is missing, a glob or a folder without any file, a name that is not UTF-8.
@@ -134,7 +133,7 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
         before = len(skipped)
         found = list(_expand(str(given), skipped))
         if not found:
-            raise InputError(_nothing(_shown(str(given)), skipped[before:]))
+            raise InputError(_nothing_found(_shown(str(given)), skipped[before:]))
         sizes.update(found)
     for path in sizes:
         _check_name(path)
@@ -143,18 +142,18 @@ def find(inputs: Sequence[str]) -> tuple[list[tuple[str, str, int]], list[Skippe
     return listed, sorted({replace(s, path=_shown(s.path)) for s in skipped if s.path not in sizes})
 
 
-def _nothing(given: str, skipped: list[Skipped]) -> str:
+def _nothing_found(given: str, skipped: list[Skipped]) -> str:
     ours = [_shown(s.path) for s in skipped if s.why == OURS]
     if ours:
         return (
-            f"{given}: no file to read there, for {ours[0]} was written by datakit, and its output is not read "
-            "as input; name the files in it if that is what you want"
+            f"{given}: no file to read there: {ours[0]} was written by datakit, and the output of datakit is not read "
+            "as input; name the files in it if you want to read them"
         )
     return f"{given}: no readable file there; known suffixes are {', '.join([*SUFFIXES, *COMPRESSED])}"
 
 
 def _check_name(path: str) -> None:
-    """Refuse a path that no UTF-8 text can hold: rows, manifests and reports name their files.
+    """Refuse a path that is not UTF-8, because rows, manifests and reports name their files.
 
     Raises:
         InputError: the path's bytes are not UTF-8.
@@ -164,58 +163,18 @@ def _check_name(path: str) -> None:
     except UnicodeEncodeError:
         name = os.fsencode(os.path.basename(path))
         raise InputError(
-            f"{_shown(path)}: its name is not UTF-8 ({name!r}), so rows could not say where they are from; "
-            "rename the file, or the folder it lies in"
+            f"{_shown(path)}: its name is not UTF-8 ({name!r}), so that rows could not name their file; "
+            "rename the file, or its folder"
         ) from None
 
 
 def _shown(path: str) -> str:
-    """A path for people: bytes that are not UTF-8 as replacement characters."""
+    """A path that can be printed: replacement characters for bytes that are not UTF-8."""
     return os.fsencode(path).decode(errors="replace")
 
 
-def open_binary(path: str) -> BinaryIO:
-    """Open a local file or a URL for reading.
-
-    Raises:
-        InputError: it cannot be opened; the message says why.
-    """
-    try:
-        if is_url(path):
-            fs, inner = filesystem(path)
-            return cast(BinaryIO, fs.open_input_file(inner))
-        return open(path, "rb")
-    except OSError as e:
-        raise InputError(f"{path}: cannot be opened: {e.strerror or e}") from e
-
-
-def filesystem(url: str) -> tuple[Any, str]:
-    """(Arrow file system, path in it) of a URL: s3, gs and hdfs by Arrow itself, all others through fsspec.
-
-    Raises:
-        InputError: the URL's scheme is unknown.
-        MissingExtraError: a package for that scheme is not installed.
-    """
-    from pyarrow import fs
-
-    if url.startswith(_NATIVE):
-        try:
-            return cast(tuple[Any, str], fs.FileSystem.from_uri(url.replace("gcs://", "gs://", 1)))
-        except (OSError, ValueError) as e:
-            raise InputError(f"{url}: no file system for it: {e}") from e
-    try:
-        from fsspec.core import url_to_fs
-
-        found, path = url_to_fs(url)
-    except ImportError as e:
-        raise MissingExtraError(f"{url}: a package for this kind of URL is missing: {e}") from e
-    except (OSError, ValueError) as e:
-        raise InputError(f"{url}: no file system for it: {e}") from e
-    return fs.PyFileSystem(fs.FSSpecHandler(found)), path
-
-
 def suffixes_of(name: str) -> tuple[str, str]:
-    """(format, compression) that a file's suffixes name, "" for what they do not say."""
+    """(format, compression) from a file's suffixes; "" for each that they do not name."""
     stem, last = os.path.splitext(name.lower())
     if last in COMPRESSED:
         return SUFFIXES.get(os.path.splitext(stem)[1], ""), COMPRESSED[last]
@@ -227,7 +186,7 @@ def _expand(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
         yield from _expand_url(given, skipped)
         return
     path = os.path.abspath(os.path.expanduser(given))
-    walk = Walk(_is_data, skipped)
+    walk = _Walk(skipped)
     if not os.path.exists(path) and glob.has_magic(given):
         base = os.path.dirname(re.split(r"[*?\[]", path)[0] + "x")
         yield from walk.matched(glob.glob(path, recursive=True), base)
@@ -268,7 +227,7 @@ def _expand_url(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]
 
 
 def _names(paths: list[str]) -> dict[str, str]:
-    """Each path from the common parent folder on, with forward slashes."""
+    """Path -> the same path relative to the common parent folder, with forward slashes."""
     local = [p for p in paths if not is_url(p)]
     if local and len(local) < len(paths):
         return {p: p if is_url(p) else Path(p).as_posix() for p in paths}
@@ -280,24 +239,23 @@ def _names(paths: list[str]) -> dict[str, str]:
     return {p: "/".join(parts[shared:]) for p, parts in zip(paths, split, strict=True)}
 
 
-class Walk:
-    """One look through the folders that one input names: each folder and each file is given once."""
+class _Walk:
+    """Walks the folders that one input names. Each folder and each file is returned once."""
 
-    def __init__(self, is_data: Callable[[str], bool], skipped: list[Skipped]) -> None:
-        self.is_data = is_data
+    def __init__(self, skipped: list[Skipped]) -> None:
         self.skipped = skipped
         self._folders: set[str] = set()
         self._files: set[str] = set()
         self._ours: dict[str, bool] = {}
 
     def below(self, roots: Sequence[str]) -> Iterator[tuple[str, int]]:
-        """The data files in these folders and in those below them, as (path, bytes).
+        """The data files in these folders and below them, as (path, bytes).
 
-        A folder is read under its own path rather than under a link's: links come last, and only where they lead to a
-        folder that is not read yet. So links in a circle end.
+        Links to folders are followed last, and only if the folder was not read under its own path. So a circle of
+        links ends.
 
         Raises:
-            InputError: a folder cannot be listed, a link that should be data leads nowhere.
+            InputError: a folder cannot be listed, or a link to a data file is broken.
         """
         links = [r for r in roots if os.path.islink(r)]
         folders = sorted(set(roots) - set(links), reverse=True)
@@ -308,7 +266,7 @@ class Walk:
                 if os.path.islink(at):
                     self.skipped.append(Skipped(at, TWICE))
                 continue
-            if self.is_ours(at):
+            if self._is_ours(at):
                 self.skipped.append(Skipped(at, OURS))
                 continue
             self._folders.add(real)
@@ -317,7 +275,7 @@ class Walk:
             links.sort(reverse=True)
 
     def matched(self, paths: Sequence[str], base: str) -> Iterator[tuple[str, int]]:
-        """What a pattern matches below the folder `base`: files, whatever they are called, and all `below` a folder."""
+        """What a pattern matches below the folder `base`: files with any name, and the data files below folders."""
         theirs = [p for p in sorted(paths) if not self._in_ours(p, base)]
         yield from self.below([p for p in theirs if os.path.isdir(p)])
         for path in sorted(theirs, key=lambda p: (os.path.realpath(p) != p, p)):
@@ -327,27 +285,26 @@ class Walk:
     def _in_ours(self, path: str, base: str) -> bool:
         above = os.path.dirname(path)
         while len(above) > len(base):
-            if self.is_ours(above):
+            if self._is_ours(above):
                 self.skipped.append(Skipped(above, OURS))
                 return True
             above = os.path.dirname(above)
         return False
 
     def _once(self, path: str) -> Iterator[tuple[str, int]]:
-        """A file, if it was not given before under another path of its folder."""
+        """The file, unless it was returned before under another path of its folder."""
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
         if real not in self._files:
             self._files.add(real)
             yield path, _size(path)
 
-    def is_ours(self, folder: str) -> bool:
-        """Whether this program wrote the folder: a dataset with its manifest, a run's data, or manifests of a root."""
+    def _is_ours(self, folder: str) -> bool:
         if folder not in self._ours:
             self._ours[folder] = _is_ours(folder)
         return self._ours[folder]
 
     def _files_in(self, folder: str, folders: list[str], links: list[str]) -> Iterator[tuple[str, int]]:
-        """The data files of one folder; the folders in it are added to the lists."""
+        """The data files of one folder. The folders in it are added to the lists."""
         for entry in _entries(folder):
             hidden = entry.name.startswith((".", "_"))
             if entry.is_dir():
@@ -355,7 +312,7 @@ class Walk:
                     self.skipped.append(Skipped(entry.path, HIDDEN))
                 else:
                     (links if entry.is_symlink() else folders).append(entry.path)
-            elif self.is_data(entry.name):
+            elif _is_data(entry.name):
                 yield from self._once(entry.path)
             elif not hidden:
                 self.skipped.append(Skipped(entry.path, UNKNOWN))
@@ -377,9 +334,10 @@ def _size(path: str) -> int:
 
 
 def _is_ours(folder: str) -> bool:
+    """Whether datakit wrote the folder: a packed dataset, the data folder of a run, or a folder of manifests."""
     if _is_manifest(os.path.join(folder, "manifest.json")) or os.path.isdir(os.path.join(folder, ".work")):
         return True
-    if _RUN.search(folder.replace(os.sep, "/")):
+    if _RUN_FOLDER.search(folder.replace(os.sep, "/")):
         return any(os.path.isdir(os.path.join(folder, role)) for role in ROLES)
     if os.path.basename(os.path.dirname(folder)) != "manifests":
         return False
@@ -395,8 +353,61 @@ def _is_manifest(path: str) -> bool:
     return isinstance(body, dict) and body.get("format") == FORMAT
 
 
+# Open: local or remote, compressed or not.
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is a URL."""
+    return _URL.match(path) is not None
+
+
+def open_binary(path: str) -> BinaryIO:
+    """Open a local file or a URL for reading.
+
+    Raises:
+        InputError: it cannot be opened; the message says why.
+    """
+    try:
+        if is_url(path):
+            fs, inner = filesystem(path)
+            return cast(BinaryIO, fs.open_input_file(inner))
+        return open(path, "rb")
+    except OSError as e:
+        raise InputError(f"{path}: cannot be opened: {e.strerror or e}") from e
+
+
+def filesystem(url: str) -> tuple[Any, str]:
+    """(Arrow file system, path in it) of a URL. Arrow itself reads s3, gs and hdfs, fsspec all others.
+
+    Raises:
+        InputError: the URL's scheme is unknown.
+        MissingExtraError: a package for that scheme is not installed.
+    """
+    from pyarrow import fs
+
+    if url.startswith(_NATIVE):
+        try:
+            return cast(tuple[Any, str], fs.FileSystem.from_uri(url.replace("gcs://", "gs://", 1)))
+        except (OSError, ValueError) as e:
+            raise InputError(f"{url}: no file system for it: {e}") from e
+    try:
+        from fsspec.core import url_to_fs
+
+        found, path = url_to_fs(url)
+    except ImportError as e:
+        raise MissingExtraError(f"{url}: a package for this kind of URL is missing: {e}") from e
+    except (OSError, ValueError) as e:
+        raise InputError(f"{url}: no file system for it: {e}") from e
+    return fs.PyFileSystem(fs.FSSpecHandler(found)), path
+
+
+def compression_of(head: bytes) -> str:
+    """The compression by a file's first bytes; "" for none."""
+    return next((name for magic, name in MAGIC.items() if head.startswith(magic)), "")
+
+
 class BrokenStreamError(Exception):
-    """A compressed stream that ends early or is damaged, raised after every byte before the damage was given."""
+    """A compressed stream is truncated or damaged. Raised after all bytes before the damage were returned."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -404,17 +415,13 @@ class BrokenStreamError(Exception):
         self.detail = detail
 
 
-def compression_of(head: bytes) -> str:
-    """The compression that a file's first bytes name; "" for none."""
-    return next((name for magic, name in MAGIC.items() if head.startswith(magic)), "")
-
-
 def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
-    """The uncompressed bytes of a file, those of a plain one `size` at a time. Streams of several members or frames
-    are one.
+    """The uncompressed bytes of a file, for a file without compression `size` bytes at a time.
+
+    Several compressed members or frames, one after another, are read as one stream.
 
     Raises:
-        BrokenStreamError: after the last good byte.
+        BrokenStreamError: the compressed stream is damaged; raised after the last good byte.
         InputError: the file cannot be opened or read.
     """
     with open_binary(file.path) as raw:
@@ -431,7 +438,7 @@ def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
 
 
 def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes]:
-    """gzip, bz2 and xz. After an error the stream is read again, byte by byte where it broke, for all before that."""
+    """gzip, bz2, xz. After an error the stream is read again, byte by byte near the damage, to lose no good byte."""
     fed = done = 0
 
     def chunks(source: BinaryIO, until: int) -> Iterator[bytes]:
@@ -458,10 +465,10 @@ def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterat
 
 
 def _inflate(chunks: Iterator[bytes], make: Callable[[], Any]) -> Iterator[bytes]:
-    """Members one after another; zeros between and after them are padding.
+    """Members one after another. Zeros between and after them are padding.
 
     Raises:
-        EOFError: the last member has no end.
+        EOFError: the last member is not complete.
     """
     decoder, fresh = make(), True
     for chunk in chunks:
@@ -487,7 +494,7 @@ def _damaged(file: SourceFile, found: str) -> BrokenStreamError:
 
 
 def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes]:
-    """zstd and lz4 through Arrow. On an error the stream is read again in small steps, up to the last good byte."""
+    """zstd and lz4, by Arrow. After an error the stream is read again in small steps, up to the last good byte."""
     codec, done = file.compression, 0
     try:
         stream = pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec)
@@ -513,12 +520,15 @@ def _frames(raw: BinaryIO, file: SourceFile) -> Iterator[bytes]:
     raise _damaged(file, found)
 
 
+# Cut: into segments that end where records end.
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A part of one file that holds whole records.
 
-    Its bytes are `data`, or for a plain local file the range `start:stop` that the worker reads itself. Columnar files
-    have `groups` (row groups or record batches, half open) instead.
+    Its bytes are `data`; for an uncompressed local file the worker reads the range `start:stop` itself. Columnar files
+    have `groups` instead, tables in memory `table`.
     """
 
     file: int
@@ -528,10 +538,12 @@ class Segment:
     stop: int
     data: bytes | None = None
     spans: Spans | None = None
-    """int64[records, 3] of JSON values: (start, stop) in the segment's bytes, lines before the start."""
+    """int64[records, 3] of JSON values: start and stop in the segment's bytes, lines before the start."""
     groups: tuple[int, int] | None = None
+    """Row groups (Parquet) or record batches (Arrow), half open."""
+    table: pa.Table | None = None
     failure: tuple[str, str] | None = None
-    """(reason, detail) when the file could not be read beyond this segment."""
+    """(reason, detail) if the file cannot be read beyond this segment."""
 
     @property
     def bytes(self) -> int:
@@ -539,19 +551,19 @@ class Segment:
         return self.stop - self.start
 
 
-Room = Callable[[], int]
-"""How many bytes the unit under way still takes (below 1: none, cut at the next record)."""
+Remaining = Callable[[], int]
+"""How many bytes the current unit still takes; below 1: it is full, cut at the next record."""
 
 
 class Cutter(Protocol):
     """Cuts one file into segments."""
 
-    def __call__(self, file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
-        """The segments of file number `index`, each as long as the room when it is asked for."""
+    def __call__(self, file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+        """The segments of file number `index`; each has at least the remaining bytes at that time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class SegmentEnd:
     """Where a segment may end: its bytes, and the records and lines in it."""
 
     stop: int
@@ -560,84 +572,40 @@ class Cut:
     spans: Spans | None = None
 
 
-Find = Callable[[bytearray, int, bool], Cut | None]
-"""(bytes from a record's start on, room, at the file's end) -> the first cut at or past the room; None: more bytes."""
+FindEnd = Callable[[bytearray, int, bool], SegmentEnd | None]
+"""(bytes that begin with a record, wanted bytes, whether the file ends here) -> the first end of a record at or after
+the wanted bytes; None if more bytes are needed."""
 
 
-def cut_stream(file: SourceFile, index: int, room: Room, find: Find) -> Iterator[Segment]:
-    """Cut a file that is read from its beginning to its end. A byte order mark is skipped."""
+def cut_stream(file: SourceFile, index: int, remaining: Remaining, find_end: FindEnd) -> Iterator[Segment]:
+    """Cut a file that is read once from its beginning to its end. A byte order mark is skipped."""
     keep = bool(file.compression) or not file.is_local
     buffer, base, record, line, wait = bytearray(), 0, 0, 0, 0
-    for block, failure in _with_failure(file):
+    for block, failure in _blocks_and_failure(file):
         at_end = block is None
         buffer += block or b""
         if base == 0 and buffer.startswith(BOM):
             del buffer[: len(BOM)]
             base = len(BOM)
-        # A record longer than the room is looked for again only when twice the bytes are there: linear in all.
-        while buffer and (at_end or len(buffer) > max(room(), wait)):
-            found = find(buffer, max(room(), 1), at_end)
-            if found is None:
+        # The end of a long record is searched again only when twice the bytes are there: linear time in all.
+        while buffer and (at_end or len(buffer) > max(remaining(), wait)):
+            end = find_end(buffer, max(remaining(), 1), at_end)
+            if end is None:
                 wait = 2 * len(buffer)
                 break
-            data = bytes(memoryview(buffer)[: found.stop]) if keep else None
-            last = at_end and found.stop == len(buffer)
-            stop, failed = base + found.stop, failure if last else None
-            del buffer[: found.stop]
-            yield Segment(index, record, line, base, stop, data, found.spans, failure=failed)
-            base, record, line, wait = stop, record + found.records, line + found.lines, 0
+            data = bytes(memoryview(buffer)[: end.stop]) if keep else None
+            last = at_end and end.stop == len(buffer)
+            stop, failed = base + end.stop, failure if last else None
+            del buffer[: end.stop]
+            yield Segment(index, record, line, base, stop, data, end.spans, failure=failed)
+            base, record, line, wait = stop, record + end.records, line + end.lines, 0
             failure = None if last else failure
     if failure:
         yield Segment(index, record, line, base, base, b"", failure=failure)
 
 
-def line_end(data: bytearray, room: int, at_end: bool) -> Cut | None:
-    """The first line end at or past `room`; at the file's end also the last byte."""
-    found = data.find(b"\n", room - 1)
-    if found < 0 and not at_end:
-        return None
-    stop = found + 1 if found >= 0 else len(data)
-    newlines = count_newlines(memoryview(data)[:stop])
-    return Cut(stop, newlines, newlines)
-
-
-def cut_lines(file: SourceFile, index: int, room: Room) -> Iterator[Segment]:
-    """What `cut_stream` gives with `line_end`; of a plain local file no byte is kept on the way.
-
-    Raises:
-        InputError: the file cannot be opened or read.
-    """
-    if file.compression or not file.is_local:
-        yield from cut_stream(file, index, room, line_end)
-        return
-    with open_binary(file.path) as opened:
-        try:
-            base, line = len(BOM) if opened.read(len(BOM)) == BOM else 0, 0
-            while True:
-                opened.seek(base)
-                stop, newlines = _lines_of(opened, max(room(), 1))
-                if stop == 0:
-                    return
-                yield Segment(index, line, line, base, base + stop)
-                base, line = base + stop, line + newlines
-        except OSError as e:
-            raise InputError(f"{file.path}: cannot be read: {e}") from e
-
-
-def _lines_of(opened: BinaryIO, room: int) -> tuple[int, int]:
-    """(bytes, new lines) from here to the first line end at or past `room`, or to the file's end."""
-    size = newlines = 0
-    while piece := opened.read(_PIECE):
-        if size + len(piece) >= room:
-            found = piece.find(b"\n", max(room - 1 - size, 0)) + 1
-            if found:
-                return size + found, newlines + piece.count(b"\n", 0, found)
-        size, newlines = size + len(piece), newlines + count_newlines(piece)
-    return size, newlines
-
-
-def _with_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, str] | None]]:
-    """The blocks of a file, then (None, the failure that ended them or None)."""
+def _blocks_and_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, str] | None]]:
+    """(block, None) for each block of a file, then (None, the failure that ended the file or None)."""
     failure: tuple[str, str] | None = None
     try:
         for block in blocks(file):
@@ -647,7 +615,52 @@ def _with_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, s
     yield None, failure
 
 
+def cut_lines(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+    """Cut at line ends. An uncompressed local file gives the same segments as by `cut_stream`, without their bytes.
+
+    Raises:
+        InputError: the file cannot be opened or read.
+    """
+    if file.compression or not file.is_local:
+        yield from cut_stream(file, index, remaining, line_end)
+        return
+    with open_binary(file.path) as opened:
+        try:
+            base, line = len(BOM) if opened.read(len(BOM)) == BOM else 0, 0
+            while True:
+                opened.seek(base)
+                stop, newlines = _read_lines(opened, max(remaining(), 1))
+                if stop == 0:
+                    return
+                yield Segment(index, line, line, base, base + stop)
+                base, line = base + stop, line + newlines
+        except OSError as e:
+            raise InputError(f"{file.path}: cannot be read: {e}") from e
+
+
+def line_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
+    """A `FindEnd`: the first line end; at the file's end also the last byte."""
+    found = data.find(b"\n", wanted - 1)
+    if found < 0 and not at_end:
+        return None
+    stop = found + 1 if found >= 0 else len(data)
+    newlines = count_newlines(memoryview(data)[:stop])
+    return SegmentEnd(stop, newlines, newlines)
+
+
+def _read_lines(opened: BinaryIO, wanted: int) -> tuple[int, int]:
+    """(bytes, new lines) from here to the first line end at or after `wanted` bytes, or to the file's end."""
+    size = newlines = 0
+    while piece := opened.read(_PIECE):
+        if size + len(piece) >= wanted:
+            found = piece.find(b"\n", max(wanted - 1 - size, 0)) + 1
+            if found:
+                return size + found, newlines + piece.count(b"\n", 0, found)
+        size, newlines = size + len(piece), newlines + count_newlines(piece)
+    return size, newlines
+
+
 def count_newlines(data: bytes | bytearray | memoryview) -> int:
-    """New lines in some bytes, by pieces, whose comparisons stay in the processor's cache."""
+    """New lines in some bytes. They are compared in pieces that fit into the processor's cache."""
     array = np.frombuffer(data, np.uint8)
     return sum(int(np.count_nonzero(array[i : i + _PIECE] == 10)) for i in range(0, len(array), _PIECE))

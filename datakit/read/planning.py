@@ -1,4 +1,4 @@
-"""Deciding how each input file is read: its format from its first bytes, its layout from its first records."""
+"""What is read and how: the plan (format and layout of each file), its work units, and the rows of a unit."""
 
 import gc
 import re
@@ -8,6 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
+from typing import Final
+
+import pyarrow as pa
 
 from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
@@ -21,26 +24,32 @@ from datakit.read.files import (
     SourceFile,
     blocks,
     compression_of,
+    cut_lines,
     find,
     open_binary,
     suffixes_of,
 )
 from datakit.read.layouts.recognise import LAYOUTS, Choice, choose
 from datakit.read.layouts.record import Fields, MisfitError
-from datakit.read.row_builder import Batch, Converter, Place, Sink, Source
+from datakit.read.row_builder import Position, RowBuilder
 from datakit.read.stage import IngestConfig
 from datakit.read.text import FIELD
+from datakit.stage import RawBatch
 
-HEAD_BYTES = 4 << 20
+HEAD_BYTES: Final = 4 << 20
+"""How much of a file is read to recognise it; more only if its first record is longer."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
-_END = object()
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_END = object()
+
+
+# Plan: the format of each file from its first bytes, its layout from its first records.
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is read: the sorted files, each one's layout, and the kind of row that all of them make."""
+    """The sorted files, the layout of each, and the kind of row that all of them make."""
 
     files: tuple[SourceFile, ...]
     layouts: tuple[Choice, ...]
@@ -50,22 +59,33 @@ class Plan:
     skipped: tuple[Skipped, ...]
     """Files and folders in the given folders that are not read, and why."""
     summary: tuple[str, ...]
-    """Lines that tell people what was found."""
+    """The plan as lines for people."""
 
 
 def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
-    """Find the files and decide their layouts, from the first records of each.
+    """Find the files and recognise their layouts.
 
     Raises:
         InputError: no input, a missing or unreadable file, a file of an unknown format.
         LayoutError: records that fit no layout, or files of different kinds.
     """
     found, skipped = find(inputs)
-    files, layouts = [], []
-    for path, name, size in found:
-        file, head = _inspect(path, name, size)
-        files.append(file)
-        layouts.append(_layout(file, head, config))
+    return _plan([_inspect(*file) for file in found], skipped, config)
+
+
+def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Plan:
+    """The plan for a table in memory (`columnar.table_of`), read as one file. Its rows get `name` as their source.
+
+    Raises:
+        LayoutError: the columns fit no layout.
+    """
+    file = SourceFile(name, name, "table", "", table.nbytes)
+    return _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config)
+
+
+def _plan(inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig) -> Plan:
+    files = [file for file, _ in inspected]
+    layouts = [_layout(file, head, config) for file, head in inspected]
     kind = _kind(files, layouts, config)
     layouts = [c if c.kind in (kind, "") else Choice("", "", other_kind=c.kind) for c in layouts]
     made = Plan(tuple(files), tuple(layouts), kind, _segment_source(kind, config), config, tuple(skipped), ())
@@ -73,21 +93,20 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
 
 
 def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]:
-    """A file's format and compression, and its first records (plain text: none)."""
+    """A file with its format and compression, and its first records (plain text: none)."""
     with open_binary(path) as opened:
         magic = opened.read(8)
-    compression = compression_of(magic)
-    file = SourceFile(path, name, suffixes_of(name)[0], compression, size)
-    columns = _by_magic(magic) or (file.format if file.format in ("parquet", "arrow") else "")
-    if columns:
-        if compression:
-            raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
-        file = replace(file, format=columns)
-        return file, columnar.head(file, json.HEAD_RECORDS)
-    return _inspect_stream(file, _head(file))
+    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size)
+    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") else "")
+    if not columns:
+        return _inspect_stream(file, _head(file))
+    if file.compression:
+        raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
+    file = replace(file, format=columns)
+    return file, columnar.head(file, json.HEAD_RECORDS)
 
 
-def _by_magic(magic: bytes) -> str:
+def _columnar_format(magic: bytes) -> str:
     if magic.startswith(b"PAR1"):
         return "parquet"
     if magic.startswith(b"ARROW1"):
@@ -117,26 +136,18 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
 
 
 def _head(file: SourceFile) -> bytes:
-    """The first bytes, uncompressed: some megabytes, and at least one whole record if there is one.
-
-    Where they are records, a line each, those that are looked at are enough.
-    """
+    """The first bytes, uncompressed: enough records, one a line; or some megabytes with at least one whole record."""
     head, wanted = bytearray(), json.FIRST_BYTES
     with suppress(BrokenStreamError):
         for block in blocks(file, json.FIRST_BYTES):
             head += block
             if len(head) >= wanted:
-                if wanted < HEAD_BYTES and _begins_with_lines(head):
+                if wanted < HEAD_BYTES and json.begins_with_records(bytes(head[: json.FIRST_BYTES])):
                     break
                 if wanted >= HEAD_BYTES and _holds_a_record(head):
                     break
                 wanted *= 2
     return bytes(head)
-
-
-def _begins_with_lines(head: bytearray) -> bool:
-    rows = json.first_lines(bytes(head[: json.FIRST_BYTES]))
-    return len(rows) >= json.HEAD_RECORDS and type(json.value_of(rows[0].removeprefix(BOM))) is dict
 
 
 def _holds_a_record(head: bytearray) -> bool:
@@ -174,16 +185,18 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Choic
 
 
 def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) -> str:
-    """The kind of row that all files make, or the one asked for.
+    """The row kind of the dataset: the one asked for, or the one that all files make.
 
     Raises:
-        LayoutError: files of another kind.
-        InputError: nothing says which kind it is.
+        LayoutError: some files make rows of another kind.
+        InputError: no file could be recognised and no kind was asked for.
     """
     kinds = sorted({c.kind for c in layouts if c.kind})
     if config.kind == "auto":
         if not kinds:
-            raise InputError(f"{files[0].path}: no record can be read there that tells its kind; name it with --kind")
+            raise InputError(
+                f"{files[0].path}: no record there can be read, so its kind is unknown; name it with --kind"
+            )
         if len(kinds) > 1:
             raise LayoutError(
                 f"the inputs hold rows of different kinds: {_by_kind(files, layouts, kinds)}. "
@@ -191,14 +204,14 @@ def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) 
             )
         return kinds[0]
     wanted = KINDS[config.kind]
-    if kinds and all(k.startswith("tokens") for k in kinds) and len(kinds) == 1:
+    if len(kinds) == 1 and kinds[0].startswith("tokens"):
         return kinds[0]
     others = [k for k in kinds if k != wanted]
     if others and config.other_kinds == "refuse":
         raise LayoutError(
             f"--kind {config.kind} was asked for, and some inputs hold something else: "
             f"{_by_kind(files, layouts, others)}. Leave these files out, "
-            "or set other_kinds to quarantine to set their rows aside"
+            "or set other_kinds to quarantine, which quarantines their rows"
             + (". Pairs need a chosen and a rejected answer to one prompt" if wanted == "preference" else "")
         )
     return wanted
@@ -214,7 +227,7 @@ def _by_kind(files: list[SourceFile], layouts: list[Choice], kinds: list[str]) -
 
 
 def _segment_source(kind: str, config: IngestConfig) -> str:
-    """What token ids were made from, as far as it can be known."""
+    """What rows of token ids were made from, as far as it is known."""
     if kind == "tokens_preference":
         return "preference"
     return KINDS.get(config.kind, "document").replace("document", "text")
@@ -235,6 +248,9 @@ def _summary(plan: Plan) -> list[str]:
     return said
 
 
+# Units: cut by the data alone.
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
@@ -248,53 +264,35 @@ class Unit:
         return sum(s.bytes for s in self.segments)
 
 
-class _Assembly:
-    """Segments on their way into units of at least `size` bytes each."""
+def units(plan: Plan, table: pa.Table | None = None) -> Iterator[Unit]:
+    """The work units of a plan in order; they depend on the data and the configuration only.
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.segments: list[Segment] = []
-        self.filled = 0
-        self.index = 0
-
-    def room(self) -> int:
-        return self.size - self.filled
-
-    def add(self, segment: Segment) -> None:
-        self.segments.append(segment)
-        self.filled += segment.bytes
-
-    def take(self) -> Unit:
-        made = Unit(self.index, tuple(self.segments))
-        self.segments, self.filled, self.index = [], 0, self.index + 1
-        return made
-
-
-def assemble(files: list[tuple[SourceFile, Cutter]], size: int) -> Iterator[Unit]:
-    """The units of all files, in order. A unit ends with the first record at which it has `size` bytes or more."""
-    assembly = _Assembly(size)
-    for index, (file, cut) in enumerate(files):
-        for segment in cut(file, index, assembly.room):
-            assembly.add(segment)
-            if assembly.room() <= 0:
-                yield assembly.take()
-    if assembly.segments:
-        yield assembly.take()
-
-
-def units(plan: Plan) -> Iterator[Unit]:
-    """The work units of a plan in order: a function of the files' bytes and the configuration alone.
-
-    Plain files are read once to find record ends and numbers; compressed ones are decompressed, and their bytes travel
-    in the unit.
+    A unit ends with the first record at which it has `shard_mb` or more. Uncompressed files are read once to find the
+    ends and numbers of records; compressed ones are decompressed, and the units hold their bytes. `table` is the table
+    of `plan_table`; the units hold its rows.
     """
-    return assemble([(f, cutter(f, plan.config)) for f in plan.files], plan.config.shard_mb << 20)
+    size = plan.config.shard_mb << 20
+    segments, filled, number = list[Segment](), 0, 0
+
+    def remaining() -> int:
+        return size - filled
+
+    for index, file in enumerate(plan.files):
+        cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
+        for segment in cut(file, index, remaining):
+            segments.append(segment)
+            filled += segment.bytes
+            if filled >= size:
+                yield Unit(number, tuple(segments))
+                segments, filled, number = [], 0, number + 1
+    if segments:
+        yield Unit(number, tuple(segments))
 
 
-def cutter(file: SourceFile, config: IngestConfig) -> Cutter:
-    """How a file of this format is cut."""
+def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
+    """The function that cuts files of this format."""
     cutters: dict[str, Cutter] = {
-        "jsonl": json.cut,
+        "jsonl": cut_lines,
         "json": json.cut_array,
         "json_objects": json.cut_objects,
         "csv": csv.cut,
@@ -303,30 +301,32 @@ def cutter(file: SourceFile, config: IngestConfig) -> Cutter:
     return cutters.get(file.format, columnar.cut)
 
 
-def read_unit(unit: Unit, plan: Plan) -> Iterator[Batch]:
-    """The rows of a unit and the records that could not become rows, in order, in batches cut by the data alone.
+# Read: the rows of a unit.
+
+
+def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
+    """The rows of a unit and its quarantined records, in order, in batches that depend on the data only.
 
     Raises:
         InputError: a file changed or vanished since it was planned.
     """
-    sink = Sink(plan.kind, plan.segment_source)
+    builder = RowBuilder(plan.kind, plan.segment_source, plan.config.id_field)
     for segment in unit.segments:
         file = plan.files[segment.file]
-        source = Source(segment.file, file.name, plan.layouts[segment.file], plan.config.id_field)
-        sink.ends_badly = False
-        steps = _records(segment, file, plan, Converter(source, sink))
-        while _advance(steps):
-            if sink.full:
-                yield sink.take()
+        builder.begin_file(segment.file, file.name, plan.layouts[segment.file])
+        steps = _records(segment, file, plan, builder)
+        while _next_step(steps):
+            if builder.full:
+                yield builder.take()
         if segment.failure:
-            end = Place(segment.first_record, segment.first_line, segment.stop)
-            sink.broken_off(file.name, end, MisfitError(*segment.failure))
-    if not sink.empty:
-        yield sink.take()
+            end = Position(segment.first_record, segment.first_line, segment.stop)
+            builder.end_early(end, MisfitError(*segment.failure))
+    if not builder.empty:
+        yield builder.take()
 
 
-def _advance(steps: Iterator[None]) -> bool:
-    """One step with the cycle collector paused: it would walk a million live tuples again and again, none a cycle."""
+def _next_step(steps: Iterator[None]) -> bool:
+    """One step without Python's cycle collector, which would visit a million live tuples again and again."""
     paused = gc.isenabled()
     gc.disable()
     try:
@@ -336,17 +336,20 @@ def _advance(steps: Iterator[None]) -> bool:
             gc.enable()
 
 
-def _records(segment: Segment, file: SourceFile, plan: Plan, converter: Converter) -> Iterator[None]:
+def _records(segment: Segment, file: SourceFile, plan: Plan, builder: RowBuilder) -> Iterator[None]:
+    """Give the records of a segment to the builder, and yield now and then so that a batch can be taken."""
+    if segment.table is not None:
+        return columnar.read_table(segment, builder)
     if segment.groups is not None:
-        return columnar.read(file, segment, converter)
+        return columnar.read(file, segment, builder)
     data = _bytes(segment, file)
     if file.format == "jsonl":
-        return json.read(data, segment, converter)
+        return json.read_lines(data, segment, builder)
     if file.format == "csv":
-        return csv.read(file, data, segment, converter)
+        return csv.read(file, data, segment, builder)
     if file.format == "text":
-        return text.read(data, segment, converter, plan.config.text_split)
-    return json.read_values(data, segment, converter)
+        return text.read(data, segment, builder, plan.config.text_split)
+    return json.read_values(data, segment, builder)
 
 
 def _bytes(segment: Segment, file: SourceFile) -> bytes:

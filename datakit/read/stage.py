@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import file_mark, option
+from datakit.data import content_of
 from datakit.errors import ConfigError, InputError
-from datakit.read.layouts.recognise import BY_NAME
 from datakit.stage import Decision, RawBatch, RawFile, Stage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _RENAMED: Final = pa.schema([pa.field("row_key", pa.uint64(), nullable=False), p
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IngestConfig:
-    """What shapes the rows that are read."""
+    """All values that shape the rows that are read."""
 
     kind: Literal["auto", "text", "sft", "preference"] = option(
         "auto", "the kind of every row; auto: what all files have in common"
@@ -43,13 +43,16 @@ class IngestConfig:
     text_field: str = option("", "the field that holds a document's text; empty: text, content, markdown and the like")
     id_field: str = option("", "the field that holds a record's id; empty: id")
     other_kinds: Literal["refuse", "quarantine"] = option(
-        "refuse", "what becomes of files of another kind than the one asked for"
+        "refuse", "what happens with files of another kind than the one asked for"
     )
     shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
 
     def __post_init__(self) -> None:
-        if self.layout != "auto" and self.layout not in BY_NAME:
-            raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(BY_NAME)}")
+        if self.layout != "auto":
+            from datakit.read.layouts.recognise import BY_NAME
+
+            if self.layout not in BY_NAME:
+                raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(BY_NAME)}")
         if self.shard_mb < 1:
             raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
 
@@ -64,6 +67,8 @@ class Ingest(Stage):
 
     config: IngestConfig = field(default_factory=IngestConfig)
     plan: "Plan | None" = None
+    table: pa.Table | None = None
+    """The table in memory that is read, instead of files."""
     marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """By local path: size, times and inode when the files were planned."""
     decisions: Path | None = None
@@ -90,8 +95,10 @@ class Ingest(Stage):
             InputError: no input, a missing or unreadable file, a file of an unknown format.
             LayoutError: records that fit no layout, or files of different kinds.
         """
-        from datakit.read.planning import plan
+        from datakit.read.planning import plan, plan_table
 
+        if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
+            return replace(self, plan=plan_table(inputs[0], self.config), table=inputs[0])
         planned = plan(inputs, self.config)
         return replace(self, plan=planned, marks=_marks(planned))
 
@@ -105,7 +112,10 @@ class Ingest(Stage):
         return self.plan
 
     def sources(self) -> tuple[RawFile, ...]:
-        """The planned files."""
+        """The planned files, or the table by the hash of its values."""
+        if self.table is not None:
+            (file,) = self._plan.files
+            return (RawFile(file.name, "", file.bytes, sha256=content_of(self.table.to_batches())[1]),)
         return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files)
 
     def output_kind(self, kind: str) -> str:
@@ -119,6 +129,8 @@ class Ingest(Stage):
 
     def use_processes(self) -> bool:
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
+        if self.table is not None:
+            return False
         size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in self._plan.files)
         return size > PROCESSES_FROM_BYTES
 
@@ -126,14 +138,13 @@ class Ingest(Stage):
         """The work units of the plan, cut by the files' bytes and the configuration alone."""
         from datakit.read.planning import units
 
-        return ((unit.index, unit) for unit in units(self._plan))
+        return ((unit.index, unit) for unit in units(self._plan, self.table))
 
     def read(self, unit: Any) -> Iterator[RawBatch]:
         """The rows of a unit and the records that could not become rows."""
         from datakit.read.planning import read_unit
 
-        for batch in read_unit(unit, self._plan):
-            yield RawBatch(batch.rows, batch.quarantined, dict(batch.notes))
+        return read_unit(unit, self._plan)
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id` and a 64-bit hash of the id."""

@@ -318,4 +318,4 @@ def test_a_field_named_twice_is_counted(datakit: Callable, project: Path) -> Non
     (project / "in.jsonl").write_text('{"text": "a", "text": "b"}\n{"text": "c"}\n')
     said = datakit("ingest", "in.jsonl", "--output", "o")
     assert load(project / "o/manifest.json").ledger.notes == {"repeated_keys": 1}
-    assert "1 records name a field twice" in said.err
+    assert "1 records have a field twice" in said.err

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datakit.engine.store import ROW_GROUP_ROWS, ContentHash, ShardWriter, UnitWriter, content_of, inspect, read_shard
+from datakit.data import ContentHash, content_of, read_shard
+from datakit.engine.store import ROW_GROUP_ROWS, ShardWriter, UnitWriter, inspect
 from datakit.errors import InputError
 
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("weight", pa.float64())]))

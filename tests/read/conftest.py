@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from datakit.read.planning import Plan, plan, read_unit, units
+from datakit.read.planning import Plan, plan, plan_table, read_unit, units
 from datakit.read.stage import IngestConfig
 
 
@@ -32,9 +33,16 @@ class Found:
 
 
 def read_all(*inputs: Path | str, **config: Any) -> Found:
-    planned = plan([str(i) for i in inputs], IngestConfig(**config))
+    return _read(plan([str(i) for i in inputs], IngestConfig(**config)))
+
+
+def read_table(table: pa.Table, name: str = "table", **config: Any) -> Found:
+    return _read(plan_table(table, IngestConfig(**config), name), table)
+
+
+def _read(planned: Plan, table: pa.Table | None = None) -> Found:
     found = Found(planned)
-    for unit in units(planned):
+    for unit in units(planned, table):
         found.units += 1
         for batch in read_unit(unit, planned):
             batch.rows.validate(full=True)
@@ -48,6 +56,12 @@ def read_all(*inputs: Path | str, **config: Any) -> Found:
 @pytest.fixture
 def read() -> Callable[..., Found]:
     return read_all
+
+
+@pytest.fixture(name="read_table")
+def read_table_fixture() -> Callable[..., Found]:
+    """Read a table in memory."""
+    return read_table
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: typed columns become the same rows as JSON would."""
+"""Parquet and Arrow files, and tables in memory: typed columns become the same rows as JSON would."""
 
 import datetime
 import decimal
@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.errors import InputError
+from datakit.errors import InputError, LayoutError
+from datakit.read.columnar import table_of
 
 TABLE = pa.table({"id": [f"d{i}" for i in range(1000)], "text": [f"text {i}" for i in range(1000)], "n": range(1000)})
 
@@ -152,3 +153,121 @@ def test_a_column_named_twice_is_refused(read, tmp_path):
     pq.write_table(table, tmp_path / "x.parquet")
     with pytest.raises(InputError, match="names column 'text' twice"):
         read(tmp_path / "x.parquet")
+
+
+class Exporter:
+    """What polars, pandas and DuckDB have: the Arrow C stream interface, and nothing else that we know."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def bad_and_typed():
+    """600 rows of many types; some cannot become rows."""
+    whole = [*range(297), 400_000_000_000, *range(302)]
+    name = b"".join(b"\xff" if i == 77 else b"n" for i in range(600))
+    return pa.table(
+        {
+            "text": [None if i % 100 == 50 else f"text {i}" for i in range(600)],
+            "id": range(600),
+            "name": pa.Array.from_buffers(
+                pa.string(), 600, [None, pa.py_buffer(np.arange(601, dtype="<i4")), pa.py_buffer(name)]
+            ),
+            "when": pa.array([1000 * s for s in whole], pa.int64()).cast(pa.timestamp("ms")),
+            "nano": pa.array(range(600), pa.timestamp("ns", "Europe/Paris")),
+            "f": [i / 7 for i in range(600)],
+            "kind": pa.array(["a", "b", None] * 200).dictionary_encode(),
+            "nested": [[{"a": 1.5, "b": i}] for i in range(600)],
+            "bytes": [b"\xff\x00"] * 600,
+        }
+    )
+
+
+def test_a_table_gives_the_rows_and_the_quarantine_of_its_parquet_file(read, read_table, tmp_path):
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    for i, table in enumerate(
+        (
+            bad_and_typed(),
+            pa.table({"messages": [turns, None, turns]}),
+            pa.table({"prompt": ["a"], "chosen": ["b"], "rejected": ["c"]}),
+            pa.table({"input_ids": [[1, 2, 3]], "loss_mask": [[0, 1, 1]]}),
+        )
+    ):
+        name = f"{i}.parquet"
+        pq.write_table(table, tmp_path / name)
+        in_memory, from_file = read_table(table, name), read(tmp_path / name)
+        assert in_memory.plan.kind == from_file.plan.kind
+        assert in_memory.plan.layouts == from_file.plan.layouts
+        assert in_memory.rows == from_file.rows
+        assert in_memory.bad == from_file.bad
+        assert len(in_memory.rows) + len(in_memory.bad) == table.num_rows
+
+
+def test_the_columns_of_a_row_are_found_by_its_record_number(read_table):
+    table = bad_and_typed()
+    found = read_table(table)
+    columns = table.select(["id", "f", "nested"]).take([r["row_key"] for r in found.rows])
+    assert [r["id"] for r in found.rows] == [str(i) for i in columns["id"].to_pylist()]
+    missing = set(range(600)) - {r["row_key"] for r in found.rows}
+    assert missing == {b["line"] - 1 for b in found.bad} == {50, 77, 150, 250, 297, 350, 450, 550}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TABLE,
+        TABLE.combine_chunks().to_batches()[0],
+        TABLE.to_reader(),
+        Exporter(TABLE),
+        Exporter(TABLE.to_reader(max_chunksize=30)),
+    ],
+    ids=["table", "batch", "reader", "exporter", "exporter of chunks"],
+)
+def test_whatever_exports_an_arrow_stream_is_a_table(read_table, data):
+    table = table_of(data)
+    assert table.equals(TABLE)
+    assert read_table(table).texts == TABLE["text"].to_pylist()
+
+
+def test_what_is_no_arrow_data_is_refused():
+    with pytest.raises(InputError, match=r"type list cannot be read.*__arrow_c_stream__"):
+        table_of([{"text": "a"}])
+    with pytest.raises(InputError, match="names column 'text' twice"):
+        table_of(pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], names=["text", "text"]))
+
+    def batches():
+        yield TABLE.to_batches()[0]
+        raise pa.ArrowInvalid("no more of it")
+
+    with pytest.raises(InputError, match="no more of it"):
+        table_of(Exporter(pa.RecordBatchReader.from_batches(TABLE.schema, batches())))
+
+
+def test_a_table_of_unknown_columns_is_refused(read_table):
+    with pytest.raises(LayoutError, match=r"table: the fields of its records \(a\)"):
+        read_table(pa.table({"a": ["x"]}))
+    assert read_table(pa.table({"a": ["x"]}), text_field="a").texts == ["x"]
+
+
+def test_the_units_of_a_table_do_not_depend_on_its_chunks(read_table):
+    rows = 3000
+    columns = {
+        "text": [f"{i} " + "z" * (i % 2000) for i in range(rows)],
+        "note": [None if i == 1234 else "n" for i in range(rows)],
+        "l": [[{"a": i}] for i in range(rows)],
+    }
+    table = pa.table(columns)
+    chunked = pa.concat_tables(pa.table({k: v[a : a + 700] for k, v in columns.items()}) for a in range(0, rows, 700))
+    whole = read_table(table, shard_mb=1)
+    assert whole.units == 2
+    assert [r["row_key"] for r in whole.rows] == list(range(rows))
+    for other in (chunked, chunked.combine_chunks(), pa.Table.from_batches(chunked.to_batches(max_chunksize=11))):
+        found = read_table(other, shard_mb=1)
+        assert (found.units, found.rows) == (whole.units, whole.rows)
+
+
+def test_an_empty_table_has_no_rows(read_table):
+    assert read_table(pa.table({"text": pa.array([], pa.string())}), kind="text").rows == []

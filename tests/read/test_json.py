@@ -143,6 +143,9 @@ def test_a_key_repeated_with_an_escape_is_the_same_key(read_bytes):
     found = read_bytes(b'{"te\\u0078t":"a","lang":"de"}\n')
     assert found.texts == ["a"]
     assert found.rows[0]["extra"] == '{"lang":"de"}'
+    found = read_bytes(b'{"text":"a","te\\u0078t":"b"}\n')
+    assert (found.texts, found.notes) == (["b"], {"repeated_keys": 1})
+    assert found.rows[0]["extra"] == '{"text":"a"}'
 
 
 def test_extra_holds_other_fields_exactly_as_written(read_bytes):
@@ -230,7 +233,7 @@ def _without_nan(value):
     return [_without_nan(v) for v in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("keys", [3, 33, 200_000])
+@pytest.mark.parametrize("keys", [3, 33, 20_000])
 def test_repeated_keys_are_found_among_few_and_many(read_bytes, keys):
     members = ",".join(f'"k{i}":{i}' for i in range(keys))
     found = read_bytes(f'{{"text":"a",{members}}}\n{{"text":"b",{members},"k1":0}}\n'.encode())

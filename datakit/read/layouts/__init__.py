@@ -1,1 +1,1 @@
-"""Foreign layouts: recognising what a file's records look like, and turning each into a row of one of our kinds."""
+"""Layouts of other people's records: recognise the layout of a file, convert each record to a row of our kinds."""

@@ -28,7 +28,7 @@ ROLES: Final = {
     "function_response": "tool",
     "ipython": "tool",
 }
-"""What datasets call a speaker -> the role a chat template knows. `function_call` is an assistant's turn too."""
+"""A speaker's name in datasets -> the role in chat templates. `function_call` is a turn of the assistant too."""
 
 TEXT_PARTS: Final = ("text", "input_text", "output_text")
 REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
@@ -56,7 +56,7 @@ class Message(NamedTuple):
 
 
 class Turns(NamedTuple):
-    """Messages, the tools that one of them declared, and per message the fields that have no column (or None)."""
+    """Messages, the tools that one of them declared, and each message's fields without a column (None: none)."""
 
     messages: list[Message]
     tools: str | None
@@ -64,7 +64,7 @@ class Turns(NamedTuple):
 
 
 class Conversation(NamedTuple):
-    """A record's messages and tools, the fields they were made from, and what is left inside those fields."""
+    """A record's messages and tools, the fields that they were made from, and what is left inside these fields."""
 
     messages: list[Message]
     tools: str | None
@@ -72,11 +72,115 @@ class Conversation(NamedTuple):
     left: Fields
 
 
-def turns(value: Any, where: str) -> Turns:
-    """A list of turns (or its JSON as a string, as CSV and Parquet files have it) as messages.
+# Layouts: a record to a conversation.
+
+
+def first_of(names: tuple[str, ...], fields: Fields) -> str:
+    """The first of some field names with a value other than null; "" if there is none."""
+    for name in names:  # a loop is faster than a generator, and this runs several times for each record
+        if fields.get(name) is not None:
+            return name
+    return ""
+
+
+def from_turns(fields: Fields) -> Conversation:
+    """`messages` or `conversations`, with the fields `system` and `tools` if the record has them."""
+    key = first_of(TURN_FIELDS, fields)
+    if not key:
+        raise MisfitError(
+            "missing_field", f"none of {', '.join(TURN_FIELDS)} is there; the fields are {', '.join(fields)}"
+        )
+    return around(turns(fields[key], key), key, fields)
+
+
+def around(body: Turns, key: str, fields: Fields) -> Conversation:
+    """Turns from the field `key`, with the system prompt and the tools that are fields of the record."""
+    used = [key]
+    messages = body.messages
+    system = first_of(SYSTEMS, fields)
+    if system and type(fields[system]) is str and (not messages or messages[0].role != "system"):
+        messages = [Message("system", fields[system]), *messages] if fields[system] else messages
+        used.append(system)
+    tools = body.tools
+    if tools is None and "tools" in fields:
+        tools = tools_of(fields["tools"], "tools")
+        used.append("tools")
+    return Conversation(messages, tools, tuple(used), {key: body.left} if body.left else {})
+
+
+def from_alpaca(fields: Fields) -> Conversation:
+    """`instruction`, `input` (may be empty) and `output` or `response`; earlier turns in `history`."""
+    key = first_of(OUTPUTS, fields)
+    if not key or "instruction" not in fields:
+        need = f"instruction and one of {', '.join(OUTPUTS)}"
+        raise MisfitError("missing_field", f"{need} should be there; the fields are {', '.join(fields)}")
+    asked = text_of(fields["instruction"], "instruction")
+    given = fields.get("input")
+    if given:
+        asked = f"{asked}\n{text_of(given, 'input')}" if asked else text_of(given, "input")
+    return exchange(fields, asked, key, ("instruction", *(["input"] if "input" in fields else [])))
+
+
+def from_prompt(fields: Fields) -> Conversation:
+    """A prompt and its completion, a question and its answer: strings, or lists of turns."""
+    asked, key = first_of(QUESTIONS, fields), first_of(ANSWERS, fields)
+    if not asked or not key:
+        raise MisfitError(
+            "missing_field", f"a prompt and a completion should be there; the fields are {', '.join(fields)}"
+        )
+    if type(fields[asked]) is not list:
+        return exchange(fields, text_of(fields[asked], asked), key, (asked,))
+    before, after = turns(fields[asked], asked), answer(fields[key], key)
+    left = {k: t.left for k, t in ((asked, before), (key, after)) if t.left}
+    whole = around(Turns(before.messages + after.messages, before.tools, None), asked, fields)
+    return Conversation(whole.messages, whole.tools, (*whole.used, key), left)
+
+
+def exchange(fields: Fields, asked: str, key: str, used: tuple[str, ...]) -> Conversation:
+    """The history, the question and the answer in the field `key`, with system prompt and tools."""
+    answered = answer(fields[key], key)
+    messages = [*history(fields.get("history")), Message("user", asked), *answered.messages]
+    whole = around(Turns(messages, answered.tools, None), key, fields)
+    seen = ("history",) if "history" in fields else ()
+    return Conversation(
+        whole.messages, whole.tools, (*whole.used, *used, *seen), {key: answered.left} if answered.left else {}
+    )
+
+
+def answer(value: Any, key: str) -> Turns:
+    """An answer as assistant messages: a string, one turn, or a list of turns."""
+    if type(value) is dict:
+        return turns([value], key)
+    if type(value) is list:
+        return turns(value, key)
+    return Turns([Message("assistant", text_of(value, key))], None, None)
+
+
+def history(value: Any) -> list[Message]:
+    """Alpaca's `history`: pairs of (user, assistant).
 
     Raises:
-        MisfitError: it is no list, it is empty, or one of its turns is no message.
+        MisfitError: it is not a list of pairs of strings.
+    """
+    if not value:
+        return []
+    if type(value) is not list or any(type(pair) is not list or len(pair) != 2 for pair in value):
+        raise MisfitError("bad_messages", f"history should be a list of pairs of strings, found {name_of(value)}")
+    made = []
+    for i, (asked, answered) in enumerate(value):
+        made.append(Message("user", text_of(asked, f"history[{i}][0]")))
+        made.append(Message("assistant", text_of(answered, f"history[{i}][1]")))
+    return made
+
+
+# Turns: what a field holds to messages.
+
+
+def turns(value: Any, where: str) -> Turns:
+    """A list of turns as messages. The list may be a JSON string, as in CSV and Parquet files.
+
+    Raises:
+        MisfitError: it is not a list, it is empty, or one of its turns is not a message.
     """
     if type(value) is str:
         value = _loads(value, where, "bad_messages")
@@ -94,10 +198,10 @@ def turns(value: Any, where: str) -> Turns:
 
 
 def message(turn: Any, where: str) -> tuple[Message, Fields]:
-    """One turn as a message, and its fields that have no column.
+    """One turn as a message, and its fields without a column.
 
     Raises:
-        MisfitError: no object, an unknown speaker, content that is not text, calls that are not JSON.
+        MisfitError: not an object, an unknown speaker, content that is not text, calls that are not JSON.
     """
     if type(turn) is not dict:
         raise MisfitError("bad_messages", f"{where} should be an object, found {name_of(turn)}")
@@ -154,7 +258,7 @@ def _role(turn: Fields, where: str) -> str:
 
 
 def _content(value: Any, where: str) -> tuple[str | None, str, list[str], Fields]:
-    """Content as (text, reasoning, tool calls as JSON, what is left of typed parts)."""
+    """(text, reasoning, tool calls as JSON, what is left of typed parts) of a turn's content."""
     if value is None or type(value) is str:
         return value, "", [], {}
     if type(value) is not list:
@@ -189,7 +293,7 @@ def _part(part: Any, where: str) -> tuple[str, Any, Fields]:
 
 
 def _tool_calls(turn: Fields, calls: list[str], where: str) -> str | None:
-    """The calls of a turn as one JSON list: as written where it was one, else in OpenAI's form."""
+    """The calls of a turn as one JSON list: as it was written if it was a list, else in OpenAI's form."""
     given, legacy = turn.pop("tool_calls", None), turn.pop("function_call", None)
     if legacy:
         calls = [*calls, legacy if type(legacy) is str else to_json(legacy)]
@@ -214,7 +318,7 @@ def _call(text: str, where: str) -> str:
 
 
 def tools_of(value: Any, where: str) -> str | None:
-    """A declaration of tools as JSON text; None where there are none.
+    """A declaration of tools as JSON text; None for no tools.
 
     Raises:
         MisfitError: a string that is not JSON.
@@ -229,7 +333,7 @@ def tools_of(value: Any, where: str) -> str | None:
 
 
 def _optional_text(turn: Fields, key: str) -> str | None:
-    """A string field that is taken; any other non-null value stays where it is and so goes to `extra`."""
+    """Take a string field out of the turn. Any other value but null stays there, and so goes to `extra`."""
     value = turn.get(key)
     if value is None or type(value) is str:
         turn.pop(key, None)
@@ -254,99 +358,3 @@ def _loads(text: str, where: str, reason: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError as e:
         raise MisfitError(reason, f"{where} is a string that is not JSON: {e}") from None
-
-
-def first_of(names: tuple[str, ...], fields: Fields) -> str:
-    """The first of some field names that a record has with a value other than null; "" where it has none."""
-    for name in names:  # a loop, not a generator: this runs several times for every record
-        if fields.get(name) is not None:
-            return name
-    return ""
-
-
-def from_turns(fields: Fields) -> Conversation:
-    """`messages` or `conversations`, with `system` and `tools` beside them where given."""
-    key = first_of(TURN_FIELDS, fields)
-    if not key:
-        raise MisfitError(
-            "missing_field", f"none of {', '.join(TURN_FIELDS)} is there; the fields are {', '.join(fields)}"
-        )
-    return around(turns(fields[key], key), key, fields)
-
-
-def around(body: Turns, key: str, fields: Fields) -> Conversation:
-    """Turns with the system prompt and the tools that stand beside them in a record."""
-    used = [key]
-    messages = body.messages
-    system = first_of(SYSTEMS, fields)
-    if system and type(fields[system]) is str and (not messages or messages[0].role != "system"):
-        messages = [Message("system", fields[system]), *messages] if fields[system] else messages
-        used.append(system)
-    tools = body.tools
-    if tools is None and "tools" in fields:
-        tools = tools_of(fields["tools"], "tools")
-        used.append("tools")
-    return Conversation(messages, tools, tuple(used), {key: body.left} if body.left else {})
-
-
-def from_alpaca(fields: Fields) -> Conversation:
-    """`instruction`, `input` (may be empty) and `output` or `response`; earlier turns in `history`."""
-    key = first_of(OUTPUTS, fields)
-    if not key or "instruction" not in fields:
-        need = f"instruction and one of {', '.join(OUTPUTS)}"
-        raise MisfitError("missing_field", f"{need} should be there; the fields are {', '.join(fields)}")
-    asked = text_of(fields["instruction"], "instruction")
-    given = fields.get("input")
-    if given:
-        asked = f"{asked}\n{text_of(given, 'input')}" if asked else text_of(given, "input")
-    return exchange(fields, asked, key, ("instruction", *(["input"] if "input" in fields else [])))
-
-
-def from_prompt(fields: Fields) -> Conversation:
-    """A prompt and its completion, a question and its answer: strings, or lists of turns."""
-    asked, key = first_of(QUESTIONS, fields), first_of(ANSWERS, fields)
-    if not asked or not key:
-        raise MisfitError(
-            "missing_field", f"a prompt and a completion should be there; the fields are {', '.join(fields)}"
-        )
-    if type(fields[asked]) is not list:
-        return exchange(fields, text_of(fields[asked], asked), key, (asked,))
-    before, after = turns(fields[asked], asked), answer(fields[key], key)
-    left = {k: t.left for k, t in ((asked, before), (key, after)) if t.left}
-    whole = around(Turns(before.messages + after.messages, before.tools, None), asked, fields)
-    return Conversation(whole.messages, whole.tools, (*whole.used, key), left)
-
-
-def exchange(fields: Fields, asked: str, key: str, used: tuple[str, ...]) -> Conversation:
-    """History, what was asked and what was answered, with system prompt and tools."""
-    told = answer(fields[key], key)
-    messages = [*history(fields.get("history")), Message("user", asked), *told.messages]
-    whole = around(Turns(messages, told.tools, None), key, fields)
-    seen = ("history",) if "history" in fields else ()
-    return Conversation(whole.messages, whole.tools, (*whole.used, *used, *seen), {key: told.left} if told.left else {})
-
-
-def answer(value: Any, key: str) -> Turns:
-    """An answer as assistant messages: a string, one turn, or a list of turns."""
-    if type(value) is dict:
-        return turns([value], key)
-    if type(value) is list:
-        return turns(value, key)
-    return Turns([Message("assistant", text_of(value, key))], None, None)
-
-
-def history(value: Any) -> list[Message]:
-    """Alpaca's `history`: pairs of (user, assistant).
-
-    Raises:
-        MisfitError: it is not a list of pairs of strings.
-    """
-    if not value:
-        return []
-    if type(value) is not list or any(type(pair) is not list or len(pair) != 2 for pair in value):
-        raise MisfitError("bad_messages", f"history should be a list of pairs of strings, found {name_of(value)}")
-    made = []
-    for i, (asked, told) in enumerate(value):
-        made.append(Message("user", text_of(asked, f"history[{i}][0]")))
-        made.append(Message("assistant", text_of(told, f"history[{i}][1]")))
-    return made

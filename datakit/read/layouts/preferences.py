@@ -1,4 +1,4 @@
-"""Preference layouts: a prompt with a chosen and a rejected answer, in the shapes that published sets have."""
+"""Preference layouts: a prompt with a chosen and a rejected answer, as published datasets write them."""
 
 import re
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,7 @@ _ROLES = {"Human": "user", "Assistant": "assistant"}
 
 
 class Preference(NamedTuple):
-    """Prompt, chosen and rejected messages, and as in `conversations.Conversation`."""
+    """The messages of prompt, chosen and rejected answer; the other fields as in `conversations.Conversation`."""
 
     prompt: list[Message]
     chosen: list[Message]
@@ -30,40 +30,40 @@ class Preference(NamedTuple):
 
 
 def pair_of(fields: Fields) -> tuple[str, str] | None:
-    """The names of the chosen and the rejected field of a record, if it has both."""
+    """The names of a record's chosen and rejected field, if it has both."""
     return next((p for p in PAIRS if fields.get(p[0]) is not None and fields.get(p[1]) is not None), None)
 
 
 def is_transcript(value: Any) -> bool:
-    """Whether a side is a whole dialogue in one string, "Human: ... Assistant: ..." with blank lines between."""
+    """Whether an answer is a whole dialogue in one string: "Human: ... Assistant: ..." with blank lines between."""
     return type(value) is str and _SPEAKER.match(value.lstrip()) is not None
 
 
 def from_pair(fields: Fields) -> Preference:
-    """Any shape whose sides are strings, turns, or lists of turns, with the prompt beside or inside them."""
+    """Answers that are strings, turns or lists of turns. The prompt is a field of its own or the answers contain it."""
     names = _names(fields)
-    sides = [answer(fields[n], n) for n in names]
-    left = {n: s.left for n, s in zip(names, sides, strict=True) if s.left}
-    tools = sides[0].tools or sides[1].tools
-    if all(s.messages[0].role != "assistant" for s in sides):
-        return _inside(fields, names, sides, tools, left)
+    answers = [answer(fields[n], n) for n in names]
+    left = {n: a.left for n, a in zip(names, answers, strict=True) if a.left}
+    tools = answers[0].tools or answers[1].tools
+    if all(a.messages[0].role != "assistant" for a in answers):
+        return _inside(fields, names, answers, tools, left)
     key, before, used = _prompt(fields)
     whole = around(Turns(before.messages, before.tools or tools, None), key, fields)
     left |= {key: before.left} if before.left else {}
     return Preference(
-        whole.messages, sides[0].messages, sides[1].messages, whole.tools, (*names, *whole.used, *used), left
+        whole.messages, answers[0].messages, answers[1].messages, whole.tools, (*names, *whole.used, *used), left
     )
 
 
 def from_transcripts(fields: Fields) -> Preference:
-    """Two transcripts (Anthropic's hh-rlhf): what they share is the prompt, the rest are the sides."""
+    """Two transcripts (Anthropic's hh-rlhf): their common beginning is the prompt, the rest are the answers."""
     names = _names(fields)
-    sides = [Turns(transcript(text_of(fields[n], n), n), None, None) for n in names]
-    return _inside({n: fields[n] for n in names}, names, sides, None, {})
+    answers = [Turns(transcript(text_of(fields[n], n), n), None, None) for n in names]
+    return _inside({n: fields[n] for n in names}, names, answers, None, {})
 
 
 def transcript(text: str, where: str) -> list[Message]:
-    """ "Human: ... Assistant: ..." as messages, white space around each removed.
+    """ "Human: ... Assistant: ..." as messages, without the white space around each.
 
     Raises:
         MisfitError: it does not begin with a speaker.
@@ -85,9 +85,11 @@ def _names(fields: Fields) -> tuple[str, str]:
     return names
 
 
-def _inside(fields: Fields, names: tuple[str, str], sides: list[Turns], tools: str | None, left: Fields) -> Preference:
-    """Both sides hold the whole dialogue: the messages they share are the prompt, short of each side's last."""
-    chosen, rejected = (s.messages for s in sides)
+def _inside(
+    fields: Fields, names: tuple[str, str], answers: list[Turns], tools: str | None, left: Fields
+) -> Preference:
+    """Both answers hold the whole dialogue. Their common messages are the prompt, but never the last of an answer."""
+    chosen, rejected = (a.messages for a in answers)
     limit = min(len(chosen), len(rejected)) - 1
     shared = next((i for i in range(limit) if chosen[i] != rejected[i]), limit)
     whole = around(Turns(chosen[:shared], tools, None), names[0], fields)
@@ -99,7 +101,7 @@ def _inside(fields: Fields, names: tuple[str, str], sides: list[Turns], tools: s
 
 
 def _prompt(fields: Fields) -> tuple[str, Turns, tuple[str, ...]]:
-    """The prompt that stands beside the sides: (its field, its messages, more fields that it took)."""
+    """The prompt in a field of its own: (that field, its messages, more fields that were used)."""
     key = first_of((*TURN_FIELDS, *PROMPTS), fields)
     if not key:
         raise MisfitError("missing_field", f"the pair has no prompt; the fields are {', '.join(fields)}")

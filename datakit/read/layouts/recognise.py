@@ -1,7 +1,7 @@
-"""Which layout a file has, decided from the fields of its first records.
+"""Recognise the layout of a file from the fields of its first records.
 
-Layouts stand in the order in which a record is tried against them: an alpaca record that also carries the rendered
-`text` is a conversation, a `conversations` list with `chosen` and `rejected` beside it is a pair.
+The order of `LAYOUTS` matters, because a record may fit several: an alpaca record that also has the rendered `text` is
+a conversation, and a `conversations` list with `chosen` and `rejected` is a pair.
 """
 
 from collections import Counter
@@ -13,35 +13,36 @@ from datakit.read.layouts import conversations, preferences, tokenised
 from datakit.read.layouts.record import Fields
 
 TEXT_FIELDS: Final = ("text", "content", "markdown", "raw_content", "body", "document")
-"""Where a document's text is looked for, in this order, unless `text_field` names another."""
+"""Fields that may hold a document's text, in this order, unless `text_field` names another."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A way to write records: its name for people and flags, the kind of row it makes, and how."""
+    """One way to write records: its name, the kind of row it makes, how to recognise it and how to convert it."""
 
     name: str
     kind: str
     about: str
+    """Its fields, for error messages."""
     fits: Callable[[Fields], bool]
     convert: Callable[[Fields], Any] | None
-    """None for documents, whose text is taken straight from `Choice.text_field`."""
+    """None for documents: their text is the field `Choice.text_field`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """The layout of one file; `text_field` is the field of a document's text.
 
-    `layout` is "" where no record could be read, and for a file that is set aside.
+    `layout` is "" if no record could be read, or if the file's rows are of another kind than the dataset's.
     """
 
     layout: str
     kind: str
     text_field: str = ""
     records: int = 0
-    """How many records were looked at."""
+    """How many of the first records were looked at."""
     other_kind: str = ""
-    """The kind of a file whose records are set aside because the dataset is of another kind."""
+    """The file's kind, if its records are quarantined because the dataset is of another kind."""
 
 
 def _styled(fields: Fields, names: tuple[str, ...], key: str) -> bool:
@@ -70,8 +71,8 @@ def _is_alpaca(fields: Fields) -> bool:
 
 def _is_prompt(questions: tuple[str, ...]) -> Callable[[Fields], bool]:
     def fits(fields: Fields) -> bool:
-        asked, told = conversations.first_of(questions, fields), conversations.first_of(conversations.ANSWERS, fields)
-        return bool(asked and told) and all(type(fields[n]) in (str, list, dict) for n in (asked, told))
+        names = conversations.first_of(questions, fields), conversations.first_of(conversations.ANSWERS, fields)
+        return all(names) and all(type(fields[n]) in (str, list, dict) for n in names)
 
     return fits
 
@@ -111,9 +112,9 @@ BY_NAME: Final = {layout.name: layout for layout in LAYOUTS}
 
 
 def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layout | None:
-    """The first layout that a record fits. With a row `kind` the first of that kind; a pair is never a conversation.
+    """The first layout that fits a record; with a row `kind` the first of that kind. A pair is never a conversation.
 
-    `text_field` makes every record that has such a string a document.
+    With `text_field`, every record with a string in that field is a document.
     """
     if text_field and kind in ("auto", "document"):
         return BY_NAME["document"] if type(fields.get(text_field)) is str else None
@@ -125,9 +126,9 @@ def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layou
 
 
 def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> Choice | None:
-    """The layout that most of a file's first records have (ties: the earlier in `LAYOUTS`); None if none has any.
+    """The layout of most of a file's first records (on a tie the earlier in `LAYOUTS`); None if no record fits any.
 
-    `forced` is a layout's name: then the records only tell which field holds a document's text.
+    `forced` names a layout; then the records only decide which field holds a document's text.
     """
     if forced != "auto":
         found = BY_NAME[forced]

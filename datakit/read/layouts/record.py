@@ -1,4 +1,4 @@
-"""One foreign record, what may be said about it, and values back to JSON without changing a digit."""
+"""What all readers and layouts share: why a record is refused, and JSON that keeps every digit of a number."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ Fields = dict[str, Any]
 
 
 class MisfitError(Exception):
-    """A record that cannot become a row: `reason` is one word to count by, `detail` a sentence for people."""
+    """A record that cannot become a row. `reason` is one word that is counted, `detail` a sentence for people."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -18,18 +18,32 @@ class MisfitError(Exception):
         self.detail = detail
 
 
+def decoded(raw: bytes) -> str:
+    """A record's bytes as text.
+
+    Raises:
+        MisfitError: they are not UTF-8.
+    """
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as e:
+        raise MisfitError(
+            "invalid_utf8", f"byte {e.start} of the record is 0x{raw[e.start]:02x}, which is not UTF-8 there"
+        ) from None
+
+
 class InexactNumbersError(Exception):
-    """Nested numbers must be written out again, and this parse may have rounded them: parse exactly and try again."""
+    """A nested float must be written as JSON again, but parsing may have rounded it. Parse exactly and try again."""
 
 
 class Number(str):
-    """A JSON number as its characters, so that it can be written exactly as it was read."""
+    """A JSON number as its characters, so that it is written exactly as it was read."""
 
     __slots__ = ()
 
 
 def parse_exactly(text: str) -> Any:
-    """JSON with floats and big integers as `Number`; NaN and the infinities, which JSON lacks, as strings."""
+    """Parse JSON with floats and big integers as `Number`, and with NaN and the infinities as strings."""
     return json.loads(text, parse_float=Number, parse_int=_integer, parse_constant=str)
 
 
@@ -38,7 +52,7 @@ def _integer(digits: str) -> int | Number:
 
 
 def with_exact_numbers(value: Any) -> Any:
-    """A value from a typed column with its floats as `Number`s: their shortest decimal form is exact."""
+    """A value from a typed column, with its floats as `Number`s in their shortest exact form."""
     if type(value) is float:
         return Number(json.dumps(value)) if value - value == 0 else json.dumps(value)
     if type(value) is dict:
@@ -50,8 +64,8 @@ def to_json(value: Any) -> str:
     """A nested value as JSON text.
 
     Raises:
-        InexactNumbersError: it holds a float, whose original digits this parse no longer has.
-        MisfitError: it is nested too deeply to be written.
+        InexactNumbersError: it holds a float, whose original digits are lost.
+        MisfitError: it is nested too deeply.
     """
     if _has_float(value):
         raise InexactNumbersError
@@ -62,7 +76,7 @@ def to_json(value: Any) -> str:
 
 
 def _default(value: Any) -> Any:
-    """What JSON has no type for: a `Number` as its digits, bytes in base64, anything else as its text."""
+    """Values without a JSON type: a `Number` as its digits, bytes in base64, any other as its text."""
     if type(value) is Number:
         return orjson.Fragment(str.__str__(value))
     return base64.b64encode(value).decode() if type(value) is bytes else str(value)
@@ -80,7 +94,7 @@ def text_of(value: Any, where: str) -> str:
     """A value that must be a string.
 
     Raises:
-        MisfitError: it is something else; the detail names what.
+        MisfitError: it is not a string.
     """
     if type(value) is not str:
         raise MisfitError("not_text", f"{where} should be a string, found {name_of(value)}")
@@ -88,7 +102,7 @@ def text_of(value: Any, where: str) -> str:
 
 
 def name_of(value: Any) -> str:
-    """What a JSON value is, in JSON's words, with the value where it is short."""
+    """The type of a JSON value for error messages, with the value if it is short."""
     if value is None:
         return "null"
     if isinstance(value, bool):

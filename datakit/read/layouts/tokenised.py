@@ -1,4 +1,4 @@
-"""Records that are token ids already, with an optional loss mask."""
+"""Token layouts: records that hold token ids, with an optional loss mask."""
 
 from array import array
 from itertools import pairwise
@@ -10,14 +10,14 @@ from datakit.read.layouts.record import Fields, MisfitError, name_of
 IDS: Final = ("input_ids", "ids")
 MASKS: Final = ("loss_mask", "assistant_masks", "completion_mask", "labels")
 IGNORED: Final = -100
-"""The label that means "no target here", PyTorch's default `ignore_index`."""
+"""The label of tokens that are not learned, PyTorch's default `ignore_index`."""
 
 Ids: TypeAlias = list[int]
 Spans: TypeAlias = list[tuple[int, int]]
 
 
 class Tokens(NamedTuple):
-    """Ids and the spans that are labels (None: all of them), for a pair also those of the rejected side."""
+    """Token ids and the spans to learn (None: all of them); for a pair also those of the rejected answer."""
 
     input_ids: Ids
     label_spans: Spans | None
@@ -33,7 +33,7 @@ def is_ids(value: Any) -> bool:
 
 
 def from_ids(fields: Fields) -> Tokens:
-    """`input_ids` or `ids`, with a mask of 0 and 1 aligned with them, or `labels` that are -100 where none is."""
+    """`input_ids` or `ids`, with a mask of 0 and 1 for each id, or with `labels`: -100 for ids that are not learned."""
     key = first_of(IDS, fields)
     if not key:
         raise MisfitError("missing_field", f"ids or input_ids should be there; the fields are {', '.join(fields)}")
@@ -44,7 +44,7 @@ def from_ids(fields: Fields) -> Tokens:
 
 
 def from_id_pair(fields: Fields) -> Tokens:
-    """`chosen_ids` and `rejected_ids`, answers to `prompt_ids`; without these the prompt is what both begin with."""
+    """`chosen_ids` and `rejected_ids`, which follow `prompt_ids`; without it their common beginning is the prompt."""
     names: tuple[str, ...] = ("chosen_ids", "rejected_ids")
     if any(n not in fields for n in names):
         raise MisfitError(
@@ -65,7 +65,7 @@ def _ids(value: Any, where: str) -> Ids:
     if type(value) is not list or not value:
         raise MisfitError("bad_ids", f"{where} should be a list of token ids, found {name_of(value)}")
     try:
-        array("i", value)  # a check in C: integers, none of more than 31 bits
+        array("i", value)  # checks in C that all are integers of at most 31 bits
     except (TypeError, OverflowError) as e:
         raise MisfitError("bad_ids", f"{where} should hold token ids below 2**31: {e}") from None
     if min(value) < 0:
@@ -74,7 +74,7 @@ def _ids(value: Any, where: str) -> Ids:
 
 
 def _spans(mask: Any, where: str, ids: Ids) -> Spans:
-    """Runs of labels as half-open ranges of `ids`."""
+    """The runs of ids to learn, as half-open ranges."""
     if type(mask) is not list or len(mask) != len(ids):
         found = f"{len(mask)} of them" if type(mask) is list else name_of(mask)
         raise MisfitError("bad_mask", f"{where} should be a list of {len(ids)} values, one per token id, found {found}")
