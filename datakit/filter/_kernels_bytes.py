@@ -7,7 +7,8 @@ Hacker's Delight, 2002.) LLVM makes one load of the eight in `load`.
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
-from numba import njit
+
+from datakit.kernels import kernel
 
 _EACH = np.uint64(0x0101010101010101)
 HIGH = np.uint64(0x8080808080808080)
@@ -18,7 +19,7 @@ _ALL = np.uint64(2**64 - 1)
 _SEED, _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def load(data, at):
     """The eight bytes from `at` on as one number, the first one lowest."""
     value = np.uint64(0)
@@ -27,40 +28,40 @@ def load(data, at):
     return value
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def first(mask):
     """Which byte is the first of a mask that is not 0."""
     return np.int64((((mask & (~mask + _ONE)) - _ONE) & _EACH) * _EACH >> _TOP) - 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def letters(eight):
     """The mask of ASCII letters."""
     lower = eight & _LOW_SEVEN | _CASE
     return (lower + np.uint64(0x1F) * _EACH) & ~(lower + np.uint64(0x05) * _EACH) & ~eight & HIGH
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def digits(eight):
     """The mask of ASCII digits."""
     low = eight & _LOW_SEVEN
     return (low + np.uint64(0x50) * _EACH) & ~(low + np.uint64(0x46) * _EACH) & ~eight & HIGH
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def below(eight, limit):
     """The mask of bytes below `limit` (at most 128), and of those beyond ASCII; only its first one is sure."""
     return ((eight - np.uint64(limit) * _EACH) & ~eight | eight) & HIGH
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def same(eight, byte):
     """The mask of bytes that are `byte`; only its first one is sure."""
     apart = eight ^ np.uint64(byte) * _EACH
     return (apart - _EACH) & ~apart & HIGH
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def head(data, begin, end):
     """The first eight of the bytes as `load` has them, or all where there are fewer, then zeros; at least one."""
     size = min(end - begin, 8)
@@ -72,14 +73,14 @@ def head(data, begin, end):
     return value
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def mixed(value):
     """A hash of 64 bits: different for different values."""
     value = (value ^ _SEED) * _MULTIPLIER
     return value ^ value >> _SHIFT
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def hashed(data, begin, end):
     """A 64-bit hash of the bytes; there is one at least. Of up to eight it is `mixed(head(...))` plus their number."""
     state, size = np.uint64(0), np.uint64(end - begin)
@@ -89,7 +90,7 @@ def hashed(data, begin, end):
     return mixed(state ^ head(data, begin, end)) + size
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def decode(data, at):
     """(code point, bytes) of the UTF-8 character that begins at `at`."""
     lead = np.int64(data[at])
@@ -103,7 +104,7 @@ def decode(data, at):
     return high | (np.int64(data[at + 2]) & 0x3F) << 6 | np.int64(data[at + 3]) & 0x3F, 4
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def before(data, at, low):
     """Where the character begins that ends at `at`."""
     at -= 1

@@ -7,9 +7,9 @@ a time: only the ends of words, brackets and characters beyond ASCII are looked 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
-from numba import njit
 
 from datakit.filter._kernels_bytes import below, first, load, same
+from datakit.kernels import kernel
 from datakit.text._kernels_normal_form import decode
 
 COUNTS = (
@@ -41,7 +41,7 @@ _EDIT = np.frombuffer(b"[edit]", np.uint8)
 _CITATION_NEEDED = np.frombuffer(b"[citation needed]", np.uint8)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascript, policy):
     """The counts of a batch.
 
@@ -64,7 +64,7 @@ def count(data, offsets, classes, kinds, min_words, max_chars, unfinished, javas
     return out
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def cut(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascript, policy, out, out_offsets, changed):
     """Copy the lines that stay of rows that lose any, without citations; arguments as those of `count`, and to fill:
 
@@ -90,7 +90,7 @@ def cut(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascr
     return made
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _citation(data, at, high):
     """Bytes of the citation mark that begins at `at` ("[12]", "[]", "[edit]", "[citation needed]"); 0 for none."""
     end = at + 1
@@ -104,7 +104,7 @@ def _citation(data, at, high):
     return 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, out_at):
     """Count a row line by line; with the last rule also copy what stays to `out`. Returns where that ends."""
     at, line, end = low, low, low  # where the line begins, where its last solid character ends
@@ -208,7 +208,7 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
     return out_at
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _ends(data, line, end, last, classes):
     """Whether a sentence's mark is the last character before `end`, quotes and brackets behind it left aside."""
     while classes[last] & QUOTE or last == 41 or last == 93:
@@ -224,7 +224,7 @@ def _ends(data, line, end, last, classes):
     return classes[last] & TERMINAL != 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _verdict(data, line, end, words, longest, javascript, policy, classes, rules):
     """What becomes of a line: the count that it adds to."""
     min_words, max_chars, unfinished, no_javascript, no_policy, _ = rules
@@ -241,7 +241,7 @@ def _verdict(data, line, end, words, longest, javascript, policy, classes, rules
     return KEPT
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _finished(data, line, end, classes):
     """Whether a line ends in a sentence's mark or a quote, citations left aside; an ellipsis ends nothing."""
     end = _before_citations(data, line, end)
@@ -254,7 +254,7 @@ def _finished(data, line, end, classes):
     return classes[code] & (TERMINAL | QUOTE) != 0
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _before_citations(data, line, end):
     """The end of a line without the citations that it ends in and the spaces before them."""
     while end > line and data[end - 1] == 93:
@@ -269,7 +269,7 @@ def _before_citations(data, line, end):
     return end
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _copy(data, line, end, citations, blank, begun, out, at):
     """Append a line without its citations to the row that begins at `begun`."""
     if at > begun:
@@ -308,7 +308,7 @@ _USE_OF_COOKIES = np.frombuffer(b"use of cookies", np.uint8)
 _BLOCK = 64  # bytes looked at together: LLVM makes vectors of them
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _room(offsets):
     """Room for the phrases of the longest row: each takes more than four bytes of its own."""
     longest = 0
@@ -317,7 +317,7 @@ def _room(offsets):
     return np.empty(longest // 4 + 2, np.int64), np.empty(longest // 4 + 2, np.uint8)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _matches(data, at, low, high, phrase):
     """Whether the bytes from `at` are the phrase, whatever the case of ASCII letters."""
     if at < low or at + phrase.size > high:
@@ -329,7 +329,7 @@ def _matches(data, at, low, high, phrase):
     return True
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _find_phrases(data, low, high, hits, hit_kinds):
     """Where javascript, lorem ipsum and the phrases of policies are: places in order, then one behind the row."""
     found, at = 0, low
@@ -345,7 +345,7 @@ def _find_phrases(data, low, high, hits, hit_kinds):
     hits[found] = high
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _rare(one, two, three):
     """Whether lower-case bytes are three that every phrase has somewhere and hardly another text: "jav", "m i" of lorem
     ipsum, "f u" of terms of use, "y p" of privacy policy, "oki" of cookies."""
@@ -358,7 +358,7 @@ def _rare(one, two, three):
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _has_rare(block):
     """Whether three rare bytes begin in a block, which has two more bytes behind it; without branches."""
     found = False
@@ -367,12 +367,12 @@ def _has_rare(block):
     return found
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _is_rare(data, at, high):
     return at + 2 < high and _rare(data[at] | 32, data[at + 1] | 32, data[at + 2] | 32)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _phrase(data, at, low, high):
     """The kind of the phrase whose three rare bytes begin at `at`; 0 for none."""
     if _matches(data, at, low, high, _JAVASCRIPT):

@@ -18,10 +18,13 @@ Sums, logarithms and ties are fastText's own: see `_kernels_fasttext`. With hier
 label's probability is the product of the turns from the root of a Huffman tree to its leaf.
 """
 
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from datakit.kernels import kernel
 
 _FNV_BASIS, _FNV_PRIME = np.uint32(2166136261), np.uint32(16777619)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -30,14 +33,14 @@ CACHE_BITS = 13
 LONG_BYTES = 1 << 9
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _step(h, byte):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def _step(h, byte):
     """One byte of FNV-1a as fastText has it: bytes are signed, so the high ones flip the upper bits too."""
     return np.uint32((h ^ np.uint32(np.int8(byte))) * _FNV_PRIME)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def separator(data, i, end):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def separator(data, i, end):
     """Bytes of the separator at byte i, which `Arrays.marks` holds for possible; 0 where a word goes on."""
     byte = data[i]
     if byte == LESS:
@@ -50,8 +53,8 @@ def separator(data, i, end):  # type: ignore[no-untyped-def]
     return 1
 
 
-@njit(cache=True, nogil=True)
-def possible_separators():  # type: ignore[no-untyped-def]
+@kernel
+def possible_separators():
     """bool[256]: the bytes that a separator can begin with."""
     marks = np.zeros(256, np.bool_)
     for byte in (0, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, LESS, 0xC2, 0xE2):
@@ -59,8 +62,8 @@ def possible_separators():  # type: ignore[no-untyped-def]
     return marks
 
 
-@njit(cache=True, nogil=True)
-def parse_entries(data, start, count):  # type: ignore[no-untyped-def]
+@kernel
+def parse_entries(data, start, count):
     """The dictionary of a model file: (where each entry begins, word bytes, counts, kinds, where the dictionary ends).
 
     An entry is a word, a zero byte, its count (int64) and its kind (int8: 0 word, 1 label). The end is -1 where the
@@ -85,8 +88,8 @@ def parse_entries(data, start, count):  # type: ignore[no-untyped-def]
     return begins, sizes, counts, kinds, at
 
 
-@njit(cache=True, nogil=True)
-def build_table(blob, word_offsets, table):  # type: ignore[no-untyped-def]
+@kernel
+def build_table(blob, word_offsets, table):
     """Enter every word into `table` (int32, a power of two, all -1)."""
     mask = np.int64(len(table) - 1)
     for word in range(len(word_offsets) - 1):
@@ -99,8 +102,8 @@ def build_table(blob, word_offsets, table):  # type: ignore[no-untyped-def]
         table[slot] = word
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def find(blob, word_offsets, table, data, begin, end, h):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def find(blob, word_offsets, table, data, begin, end, h):
     """The number of a word, -1 for one that the model does not know."""
     mask = np.int64(len(table) - 1)
     slot = np.int64(h) & mask
@@ -119,8 +122,8 @@ def find(blob, word_offsets, table, data, begin, end, h):  # type: ignore[no-unt
         slot = (slot + 1) & mask
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def labelled(data, begin, end):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def labelled(data, begin, end):
     """Whether a word begins like a label, `__label__`: fastText then reads it as one."""
     prefix = (0x5F, 0x5F, 0x6C, 0x61, 0x62, 0x65, 0x6C, 0x5F, 0x5F)
     same = 0
@@ -129,24 +132,24 @@ def labelled(data, begin, end):  # type: ignore[no-untyped-def]
     return same == len(prefix)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def fnv(data, begin, end):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def fnv(data, begin, end):
     h = _FNV_BASIS
     for i in range(begin, end):
         h = _step(h, data[i])
     return h
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _modulo(h, magic, bucket):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def _modulo(h, magic, bucket):
     """h % bucket without a division (Lemire, Kaser and Kurz 2019); magic = 2**64 // bucket + 1, h and bucket uint32."""
     low = np.uint64(magic * np.uint64(h))
     high = (low >> np.uint64(32)) * bucket + ((low & np.uint64(0xFFFFFFFF)) * bucket >> np.uint64(32))
     return np.int64(high >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def hashed_row(num_words, seen, kept, bucket):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def hashed_row(num_words, seen, kept, bucket):
     """The input row of a hashed n-gram, -1 where it was pruned."""
     if len(kept) == 0:
         return num_words + bucket
@@ -155,8 +158,8 @@ def hashed_row(num_words, seen, kept, bucket):  # type: ignore[no-untyped-def]
     return num_words + np.int64(kept[bucket])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def ngram_hashes(padded, total, i, min_chars, max_chars, hashes):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def ngram_hashes(padded, total, i, min_chars, max_chars, hashes):
     """Hash the n-grams that begin at byte i of `padded` and after, while there is room. Returns (next i, hashes).
 
     Of the single characters, `<` and `>` are none.
@@ -186,8 +189,8 @@ def ngram_hashes(padded, total, i, min_chars, max_chars, hashes):  # type: ignor
     return i, n
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def hashed_rows(hashes, found, magic, bucket, num_words, seen, kept, chosen, rows, n):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def hashed_rows(hashes, found, magic, bucket, num_words, seen, kept, chosen, rows, n):
     """Append the rows of hashed n-grams to `rows`, which has room; their number now."""
     if len(kept) == 0:
         for k in range(found):
@@ -203,8 +206,8 @@ def hashed_rows(hashes, found, magic, bucket, num_words, seen, kept, chosen, row
     return n + count
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _same_head(data, a, b, size):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def _same_head(data, a, b, size):
     """Whether `size` bytes at a and at b are the same."""
     same = 0
     while same < size and data[a + same] == data[b + same]:
@@ -212,8 +215,8 @@ def _same_head(data, a, b, size):  # type: ignore[no-untyped-def]
     return same == size
 
 
-@njit(cache=True, nogil=True)
-def word_rows(  # type: ignore[no-untyped-def]
+@kernel
+def word_rows(
     data, begin, end, marks, blob, word_offsets, table, num_words, min_chars, max_chars, bucket, magic, seen, kept,
     rows, hashes, num_hashes, padded, ngrams, chosen, cache, pool, used,
 ):  # fmt: skip
@@ -281,8 +284,8 @@ def word_rows(  # type: ignore[no-untyped-def]
     return i, n, num_hashes
 
 
-@njit(cache=True, nogil=True)
-def word_end(marks, data, i, end):  # type: ignore[no-untyped-def]
+@kernel
+def word_end(marks, data, i, end):
     while i < end and not (marks[data[i]] and separator(data, i, end) > 0):
         i += 1
     return i
@@ -321,8 +324,8 @@ class Arrays(NamedTuple):
     sigmoid: np.ndarray  # float32[513]: fastText's table over -8..8
 
 
-@njit(cache=True, nogil=True)
-def _long_word(m, magic, data, begin, end, h, s):  # type: ignore[no-untyped-def]
+@kernel
+def _long_word(m, magic, data, begin, end, h, s):
     """Add the rows of a word of any size to `s.acc_D`. Returns (how many, is it a word)."""
     word = find(m.blob, m.word_offsets, m.table, data, begin, end, h)
     if word >= m.num_words or (word < 0 and labelled(data, begin, end)):
@@ -348,8 +351,8 @@ def _long_word(m, magic, data, begin, end, h, s):  # type: ignore[no-untyped-def
     return total, True
 
 
-@njit(cache=True, nogil=True)
-def _add_rows(m, rows, n, acc_D):  # type: ignore[no-untyped-def]
+@kernel
+def _add_rows(m, rows, n, acc_D):
     """Add n rows of the input matrix to `acc_D`, in order."""
     if len(m.codes) == 0:
         dims = len(acc_D)
@@ -372,8 +375,8 @@ def _add_rows(m, rows, n, acc_D):  # type: ignore[no-untyped-def]
                 acc_D[d] += norm * m.centroids[s, code, d - s * width]
 
 
-@njit(cache=True, nogil=True)
-def _add_16(input_RD, rows, n, f, acc):  # type: ignore[no-untyped-def]
+@kernel
+def _add_16(input_RD, rows, n, f, acc):
     """`_add_rows` for 16 dimensions from f on, which stay in registers."""
     a0, a1, a2, a3 = acc[f], acc[f + 1], acc[f + 2], acc[f + 3]
     a4, a5, a6, a7 = acc[f + 4], acc[f + 5], acc[f + 6], acc[f + 7]
@@ -417,8 +420,8 @@ class _Scratch(NamedTuple):
     acc_D: np.ndarray  # float32
 
 
-@njit(cache=True, nogil=True)
-def _scratch(m, longest):  # type: ignore[no-untyped-def]
+@kernel
+def _scratch(m, longest):
     return _Scratch(
         np.empty(2 * (LONG_BYTES + 2) * max(m.max_chars, 8), np.int32),
         np.empty(longest // 2 + 3 if m.word_ngrams > 1 else 1, np.int32),
@@ -432,8 +435,8 @@ def _scratch(m, longest):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True, nogil=True)
-def _piece(m, magic, data, begin, end, s, num_hashes):  # type: ignore[no-untyped-def]
+@kernel
+def _piece(m, magic, data, begin, end, s, num_hashes):
     """Add the rows of all words of a piece of text to `s.acc_D`. Returns (how many, hashes)."""
     total, i = 0, begin
     while i < end:
@@ -456,8 +459,8 @@ def _piece(m, magic, data, begin, end, s, num_hashes):  # type: ignore[no-untype
     return total, num_hashes
 
 
-@njit(cache=True, nogil=True)
-def _end_of_line(m, magic, s, num_hashes):  # type: ignore[no-untyped-def]
+@kernel
+def _end_of_line(m, magic, s, num_hashes):
     """Add what ends every line: the word `</s>`, then the word n-grams of the line. Returns how many rows."""
     mark = np.array([LESS, SLASH, S, GREATER], np.uint8)
     h = fnv(mark, 0, 4)
@@ -473,8 +476,8 @@ def _end_of_line(m, magic, s, num_hashes):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
-def _word_ngrams(m, s, num_hashes):  # type: ignore[no-untyped-def]
+@kernel
+def _word_ngrams(m, s, num_hashes):
     """Add the rows of the n-grams of two words and more; how many."""
     total, n = 0, 0
     for i in range(num_hashes):
@@ -492,16 +495,16 @@ def _word_ngrams(m, s, num_hashes):  # type: ignore[no-untyped-def]
     return total + n
 
 
-@njit(cache=True, nogil=True)
-def _after_character(data, at, end):  # type: ignore[no-untyped-def]
+@kernel
+def _after_character(data, at, end):
     """The first place from `at` on where a character begins."""
     while at < end and data[at] & 0xC0 == 0x80:
         at += 1
     return at
 
 
-@njit(cache=True, nogil=True)
-def _hidden(m, magic, data, begin, end, sample, s):  # type: ignore[no-untyped-def]
+@kernel
+def _hidden(m, magic, data, begin, end, sample, s):
     """Fill `s.acc_D` with the mean of a row's input vectors; how many there were.
 
     Of a row longer than `sample` bytes (0: no limit) only the first, the middle and the last third of that are read.
@@ -524,8 +527,8 @@ def _hidden(m, magic, data, begin, end, sample, s):  # type: ignore[no-untyped-d
     return total
 
 
-@njit(cache=True, nogil=True)
-def means(m, magic, data, offsets, sample, means_ND, counts):  # type: ignore[no-untyped-def]
+@kernel
+def means(m, magic, data, offsets, sample, means_ND, counts):
     """Write the mean of each row's input vectors (float32[N, D]) and how many there were (int64[N])."""
     longest = np.int64(0)
     for row in range(len(offsets) - 1):
@@ -544,8 +547,8 @@ _FLOOR = 1e-5  # fastText takes log(p + 1e-5), and its probabilities come back t
 _NEVER = np.float32(-np.inf)
 
 
-@njit(cache=True, nogil=True)
-def _fill_logits(output_DL, norms, acc_D, logits_L):  # type: ignore[no-untyped-def]
+@kernel
+def _fill_logits(output_DL, norms, acc_D, logits_L):
     """Fill `logits_L`: each output row times the hidden vector, summed over the dimensions in order."""
     labels = len(logits_L)
     for label in range(labels):
@@ -558,14 +561,14 @@ def _fill_logits(output_DL, norms, acc_D, logits_L):  # type: ignore[no-untyped-
         logits_L[label] *= norms[label]
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _log(p):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def _log(p):
     """fastText's logarithm of a float32: it never sees zero."""
     return np.float32(np.log(np.float64(p) + _FLOOR))
 
 
-@njit(cache=True, nogil=True)
-def _to_probabilities(loss, sigmoid, p):  # type: ignore[no-untyped-def]
+@kernel
+def _to_probabilities(loss, sigmoid, p):
     """Turn logits `p` into probabilities: softmax, or a sigmoid of each from fastText's table."""
     if loss == ONE_VS_ALL:
         for label in range(len(p)):
@@ -589,8 +592,8 @@ def _to_probabilities(loss, sigmoid, p):  # type: ignore[no-untyped-def]
         p[label] /= total
 
 
-@njit(cache=True, nogil=True)
-def _best_flat(p):  # type: ignore[no-untyped-def]
+@kernel
+def _best_flat(p):
     """(label, log score) of the most probable label; of equal ones the last, as fastText's heap has it."""
     largest = p[0]
     for label in range(len(p)):
@@ -604,15 +607,15 @@ def _best_flat(p):  # type: ignore[no-untyped-def]
     return best, score
 
 
-@njit(cache=True, nogil=True, forceinline=True)
-def _turn(logit):  # type: ignore[no-untyped-def]
+@kernel(forceinline=True)
+def _turn(logit):
     """(log of going left, log of going right) at an inner node."""
     f = np.float32(1.0 / np.float64(np.float32(1) + np.exp(-logit)))
     return _log(np.float32(1.0 - np.float64(f))), _log(f)
 
 
-@njit(cache=True, nogil=True)
-def _best_leaf(left, right, logits_L, stack, scores):  # type: ignore[no-untyped-def]
+@kernel
+def _best_leaf(left, right, logits_L, stack, scores):
     """(label, log score) of the best leaf, in fastText's depth-first order; (-1, floor) where all fall below 1e-5."""
     labels = (len(left) + 1) // 2
     best, score = np.int64(-1), _log(np.float32(0))
@@ -633,8 +636,8 @@ def _best_leaf(left, right, logits_L, stack, scores):  # type: ignore[no-untyped
     return best, score
 
 
-@njit(cache=True, nogil=True)
-def _leaf(left, parent, logits_L, stack, label):  # type: ignore[no-untyped-def]
+@kernel
+def _leaf(left, parent, logits_L, stack, label):
     """Log score of one label: the turns from the root to its leaf."""
     labels = (len(left) + 1) // 2
     depth, node = 0, label
@@ -650,8 +653,8 @@ def _leaf(left, parent, logits_L, stack, label):  # type: ignore[no-untyped-def]
     return score
 
 
-@njit(cache=True, nogil=True)
-def best(loss, output_DL, norms, left, right, sigmoid, means_ND, counts, labels, scores):  # type: ignore[no-untyped-def]
+@kernel
+def best(loss, output_DL, norms, left, right, sigmoid, means_ND, counts, labels, scores):
     """Write the best label of each row (int32, -1: the model has none) and its probability (float32)."""
     logits_L = np.empty(output_DL.shape[1], np.float32)
     stack, stack_scores = np.empty(len(left) + 1, np.int32), np.empty(len(left) + 1, np.float32)
@@ -669,8 +672,8 @@ def best(loss, output_DL, norms, left, right, sigmoid, means_ND, counts, labels,
             labels[row], scores[row] = label, np.exp(score)
 
 
-@njit(cache=True, nogil=True)
-def best_among(loss, output_DL, norms, left, parent, sigmoid, means_ND, counts, some, labels, scores):  # type: ignore[no-untyped-def]
+@kernel
+def best_among(loss, output_DL, norms, left, parent, sigmoid, means_ND, counts, some, labels, scores):
     """As `best`, choosing among the labels of `some` (int64) alone; of equal ones the last."""
     logits_L, stack = np.empty(output_DL.shape[1], np.float32), np.empty(len(left) + 1, np.int32)
     for row in range(len(counts)):

@@ -3,12 +3,13 @@
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
-from numba import njit
+
+from datakit.kernels import kernel
 
 _PRIME, _GOLDEN = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def rolling(words, length):
     """The hash of every run of `length` words: words uint64[W] -> uint64[max(0, W - length + 1)], never 0."""
     total = max(0, words.size - length + 1)
@@ -27,7 +28,7 @@ def rolling(words, length):
     return out
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def table_of(keys):
     """(slots uint64, numbers int32): an open table of different keys, none of them 0, at half load at most."""
     size = 64
@@ -42,7 +43,7 @@ def table_of(keys):
     return slots, numbers
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def find(words, starts, lengths, slots, numbers):
     """Where the rows hold n-grams of the table.
 
@@ -68,7 +69,7 @@ def find(words, starts, lengths, slots, numbers):
     return rows[:found], keys[:found], places[:found]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _double(array):
     out = np.empty(2 * array.size, array.dtype)
     out[: array.size] = array
@@ -78,7 +79,7 @@ def _double(array):
 _LANGUAGES = 64  # bits of a mask
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def count_stop_words(words, starts, languages, slots, numbers, masks):
     """The different stop words of each row.
 

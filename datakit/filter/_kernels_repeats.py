@@ -3,7 +3,8 @@
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
-from numba import njit
+
+from datakit.kernels import kernel
 
 MIN_TOP, MAX_TOP, MIN_DUP, MAX_DUP = 2, 4, 5, 10  # n of the n-grams: the most frequent one, all duplicate ones
 
@@ -11,7 +12,7 @@ _FIRST_SIZE = 4096
 _ONE, _GOLDEN = np.uint64(1), np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def duplicates(sizes, total, numbers, counts, firsts, out):
     """Fill out[4]: copies after the first and their code points, all copies of what occurs twice and theirs."""
     for i in range(total):
@@ -23,7 +24,7 @@ def duplicates(sizes, total, numbers, counts, firsts, out):
                 out[1] += sizes[i]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def table_size(entries):
     """Slots for that many entries at half load at most: a power of two."""
     size = 64
@@ -32,7 +33,7 @@ def table_size(entries):
     return size
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def number(keys, total, table, numbers, counts, firsts):
     """Number equal keys alike, in order of their first occurrence; returns how many different ones there are.
 
@@ -60,7 +61,7 @@ def number(keys, total, table, numbers, counts, firsts):
     return distinct
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _slot(key, table, size):
     """Where a key is in the table, or would be."""
     mixed = key * _GOLDEN
@@ -71,7 +72,7 @@ def _slot(key, table, size):
     return slot << _ONE
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _grown(keys, distinct, table, size, limit, firsts):
     """Make the table four times as large; returns its size."""
     size = min(4 * size, limit)
@@ -83,7 +84,7 @@ def _grown(keys, distinct, table, size, limit, firsts):
     return size
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def ngrams(keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, out):
     """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row; an n-gram is n * step words.
 
@@ -117,7 +118,7 @@ def ngrams(keys, total_words, step, sizes, starts, words, places, numbers, count
 
 
 # Both write each element whether or not it stays: what stays is no branch that a processor could guess.
-@njit(nogil=True, cache=True)
+@kernel
 def _repeated(places, numbers, counts, total):
     """Leave only the places whose number occurs more than once; returns how many."""
     left = 0
@@ -128,7 +129,7 @@ def _repeated(places, numbers, counts, total):
     return left
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _longer(keys, words, places, numbers, left, length, step):
     """Leave only the places of grams of `length` words that have another one `step` words behind them, and fill keys:
     the number of the gram and of the `step` words behind it. Returns how many."""
@@ -146,7 +147,7 @@ def _longer(keys, words, places, numbers, left, length, step):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
     """Characters in all occurrences of the most frequent n-gram (the first of equals), spaces between words included;
     0 if none occurs twice. Occurrences may overlap, so the row's characters are the limit."""
@@ -161,7 +162,7 @@ def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
     return min(np.int64(counts[best]) * (starts[last] + sizes[last] - starts[first]), chars)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _covered(sizes, places, total, length):
     """Characters of the words that lie in any repeated n-gram, each word once."""
     chars, done = 0, 0
@@ -172,7 +173,7 @@ def _covered(sizes, places, total, length):
     return chars
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _extra(sizes, places, numbers, counts, total, length):
     """Characters of the words in n-grams seen before, from left to right; behind a hit reading goes on."""
     for i in range(total):

@@ -10,10 +10,10 @@ First come the words of a row and what is counted of them, then its lines and pa
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
-from numba import njit
 
 from datakit.filter._kernels_bytes import HIGH, before, below, decode, digits, first, hashed, head, letters, load, mixed
 from datakit.filter._kernels_repeats import duplicates, ngrams, number, table_size
+from datakit.kernels import kernel
 
 SIGNALS = (
     "chars",  # code points of the row, white space included
@@ -104,7 +104,7 @@ for _word in (b"the", b"be", b"to", b"of", b"and", b"that", b"have", b"with"):
     _ENGLISH[_packed * int(_SPREAD) % 2**64 >> 60] = _packed
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     """Find the words of one row and count them.
 
@@ -222,7 +222,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
         signals[NGRAM_STEP] = KANA_HAN_STEP if 2 * kana_han > alone else OTHER_STEP
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _stop_word(word, size):
     """The bit of the stop word that the `size` lowest bytes of `word` are, whatever their case; 0 for none."""
     word = (word | _CASE) & _ALL >> np.uint64(64 - 8 * min(size, 8))
@@ -230,7 +230,7 @@ def _stop_word(word, size):
     return np.int64(_ENGLISH[slot] == word) << np.int64(slot)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _quoted_stop_word(data, begin, end):
     """The same of a word with punctuation around it."""
     while begin < end and not _ascii_alphanumeric(data[begin]):
@@ -240,12 +240,12 @@ def _quoted_stop_word(data, begin, end):
     return _stop_word(head(data, begin, end), end - begin) if begin < end else 0
 
 
-@njit(nogil=True, cache=True, inline="always")
+@kernel(inline="always")
 def _ascii_alphanumeric(byte):
     return 48 <= byte <= 57 or 97 <= (byte | 32) <= 122
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _bits(mask):
     count = 0
     while mask:
@@ -257,7 +257,7 @@ def _bits(mask):
 _SEED, _PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals):
     """Find the lines and paragraphs of one row and count them; blank lines only separate paragraphs.
 
@@ -288,7 +288,7 @@ def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_
         line, place = stop + width, place + size + 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _line(data, at, high, classes):
     """(where the line's break is, its bytes, bytes of the line that are not the first of their character, what
     characters of Han and kana count more than one). "\\r\\n" breaks at "\\n"."""
@@ -313,7 +313,7 @@ def _line(data, at, high, classes):
     return high, 1, rest, extra
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _solid_end(data, line, end, classes):
     """(where the last character ends that is no white space, how many of it come behind); `line` if there is none."""
     trimmed = 0
@@ -327,7 +327,7 @@ def _solid_end(data, line, end, classes):
     return end, trimmed
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _count_line(data, line, end, stop, classes, size, extra, signals):
     """Add a line to the row's signals: the solid part of it is data[line:end], its break comes at `stop`."""
     signals[LINES] += 1
@@ -350,7 +350,7 @@ def _count_line(data, line, end, stop, classes, size, extra, signals):
     )
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def measure(data, offsets, classes):
     """All signals of a batch.
 
@@ -389,6 +389,6 @@ def measure(data, offsets, classes):
     return out
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _at_least(size, table):
     return table if table.size >= size else np.empty(size, np.uint64)

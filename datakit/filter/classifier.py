@@ -1,16 +1,13 @@
-"""The classify stage: a fastText model scores every row; rows above a threshold stay, or the best share of all.
+"""Classifiers of texts: training one from examples, and the classify stage, which keeps the rows that score best.
 
-As DCLM (Li et al. 2024) keeps the best tenth by a classifier's score. Any fastText model serves whose labels hold the
-one asked for; `datakit classifier train` makes one from examples.
+A fastText model (Joulin et al. 2016, Bag of Tricks for Efficient Text Classification) tells wanted texts from others.
+DCLM (Li et al. 2024) keeps the best tenth of its rows by such a score; SIEVE (Zhang et al. 2024) trains the model from
+the scores of a larger one. The classify stage takes any fastText model with the label that is asked for; `datakit
+classifier train` makes one.
 
-Trains a fastText model that tells wanted texts from others, and measures it on texts that it has not seen.
-
-Joulin et al. 2016, Bag of Tricks for Efficient Text Classification. As a filter for pretraining data: DCLM (Li et al.
-2024); trained from the scores of a larger model: SIEVE (Zhang et al. 2024).
-
-The module trains, in a process of its own. With one thread it leaves nine tenths of its input matrix as it finds the
-memory, so that two runs differ and some end in not-a-number: that process gets zeroed memory (glibc's
-`MALLOC_PERTURB_`), and then equal texts give equal bytes.
+The `fasttext` module trains, in a process of its own. With one thread it leaves nine tenths of its input matrix
+uninitialized, so that two runs differ and some end in NaN. That process gets zeroed memory (glibc's `MALLOC_PERTURB_`);
+then equal texts give equal bytes.
 """
 
 import difflib
@@ -20,7 +17,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TextIO
 
@@ -30,18 +27,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.config import option
+from datakit.config import option, sha256_file
 from datakit.data import read_shard, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import fasttext_model, models, ranking
-from datakit.manifest import Count, data_dir, is_manifest, load, tables
-from datakit.read.files import open_binary
-from datakit.read.planning import Plan, plan, read_unit, units
-from datakit.read.stage import IngestConfig
+from datakit.filter import models, ranking
+from datakit.manifest import Count, data_dir, load, tables
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
 if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel
+    from datakit.read.planning import Plan
+
+POSITIVE: Final = "positive"
+NEGATIVE: Final = "negative"
+
+
+# Classify: score rows with a model.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,8 +68,8 @@ class ClassifyConfig:
             raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
 
     @property
-    def least(self) -> float:
-        """The threshold that counts: the best tenth of all rows may well be below 0.5."""
+    def threshold(self) -> float:
+        """The threshold that applies: the best tenth of all rows may well be below 0.5."""
         return self.min_score if self.min_score is not None else 0.0 if self.top else 0.5
 
 
@@ -76,31 +77,32 @@ class ClassifyConfig:
 class Classify(Stage):
     """Fills `classifier_score`, rounded to 1e-3, and drops the rows that score less than the threshold.
 
-    Reason: `classifier.min_score`. With `top` it is `ClassifyTop` that must be run: `for_kind` gives it.
+    Reason: `classifier.min_score`. With `top`, `for_kind` gives a `ClassifyTop` instead, which must be run.
     """
 
-    Config: ClassVar[type] = ClassifyConfig
     name: ClassVar[str] = "classify"
-    holds_gil: ClassVar[bool] = False
+    Config: ClassVar[type] = ClassifyConfig
 
     config: ClassifyConfig = field(default_factory=ClassifyConfig)
 
-    def for_kind(self, kind: str) -> "Classify":
-        """The stage that looks at all rows before it decides about any, where a share of them is to stay."""
-        return ClassifyTop(config=self.config) if self.config.top else self
+    def for_kind(self, kind: str) -> Self:
+        """With `top`, the stage that scores all rows before it decides about any."""
+        made: Any = ClassifyTop(config=self.config) if self.config.top else self
+        found: Self = made
+        return found
 
     def resources(self) -> dict[str, Any]:
         """Name and SHA-256 of the model.
 
         Raises:
             ConfigError: no model is named.
-            ModelError: the model is not there.
+            ModelError: the model does not exist.
         """
         path = self._path()
-        return {"model": {"name": path.name, "sha256": models.sha256(path)}}
+        return {"model": {"name": path.name, "sha256": sha256_file(path)}}
 
     def open(self) -> None:
-        """Load the model, once a process, and compile what reads it.
+        """Load the model, once per process, and compile the kernels that read it.
 
         Raises:
             ModelError: the file is no model that classifies.
@@ -115,26 +117,25 @@ class Classify(Stage):
         model.probability(pa.array(["a"]), self.config.label)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Score the rows, and hold the scores against the threshold."""
+        """Score the rows, and compare the scores with the threshold."""
         return self._decide(self._scores(batch), np.zeros(batch.num_rows, np.bool_))
 
-    def _decide(self, found: NDArray[np.float64], behind: NDArray[np.bool_]) -> Decision:
-        low = found < self.config.least
-        reasons = np.full(len(found), None, object)
-        reasons[behind], reasons[low] = "classifier.top", "classifier.min_score"
-        details = pc.binary_join_element_wise("score", pa.array(found).cast(pa.string()), " ")
-        drops = pa.array(low | behind)
+    def _decide(self, scores: NDArray[np.float64], below_cut: NDArray[np.bool_]) -> Decision:
+        low = scores < self.config.threshold
+        reasons = np.full(len(scores), None, object)
+        reasons[below_cut], reasons[low] = "classifier.top", "classifier.min_score"
+        details = pc.binary_join_element_wise("score", pa.array(scores).cast(pa.string()), " ")
         return Decision(
             reasons=pa.array(reasons, pa.string()),
-            detail=pc.if_else(drops, details, None),
-            columns={"classifier_score": pa.array(found, pa.float32())},
+            detail=pc.if_else(pa.array(low | below_cut), details, None),
+            columns={"classifier_score": pa.array(scores, pa.float32())},
         )
 
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
-        """float64[N], rounded to 1e-3 as everything that decides."""
+        """float64[N], rounded to 1e-3 like everything that decides."""
         texts = view(batch, self.config.on, self.config.include_system)
         found = self._model().probability(texts, self.config.label, self.config.sample_bytes)
-        return np.asarray(np.minimum(found.astype(np.float64), 1.0).round(3))
+        return _rounded(found)
 
     def _path(self) -> Path:
         if not self.config.model:
@@ -142,18 +143,18 @@ class Classify(Stage):
         return models.find(self.config.model)
 
     def _model(self) -> "FastTextModel":
-        from datakit.filter import fasttext_model  # numba takes a while to import: not before there is a model
+        from datakit.filter import fasttext_model
 
         return fasttext_model.load(self._path())
 
 
 @dataclass(frozen=True, slots=True)
 class ClassifyTop(Classify):
-    """The same for the best share of all rows: each is scored once, in the sketch phase.
+    """The same for the best share of all rows: each row is scored once, in the sketch phase.
 
-    ceil(top * rows) rows stay: the best by score, of equal scores those that came first, less those under `min_score`.
-    Reasons: `classifier.min_score`, `classifier.top`. `cut` is the file that `reduce` wrote, in the stage that `bind`
-    returns.
+    ceil(top * rows) rows stay: the best by score, of equal scores those that come first, without those below
+    `min_score`. Reasons: `classifier.min_score`, `classifier.top`. `cut` is the file that `reduce` wrote, in the stage
+    that `bind` returns.
     """
 
     compares_rows: ClassVar[bool] = True
@@ -169,40 +170,38 @@ class ClassifyTop(Classify):
         return pa.record_batch({"row_key": batch.column("row_key"), "score": pa.array(self._scores(batch))})
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write all scores, and the score and the key of the last row that stays, to `out`."""
-        rows = ranking.read(sketches)
-        found, keys = rows["score"].to_numpy(), rows["row_key"].to_numpy()
-        stays = int(np.ceil(round(self.config.top * len(found), 6)))
-        last = np.lexsort((keys, -found))[max(stays - 1, 0) : stays]
-        cut = {"score": found[last].tolist(), "key": keys[last].tolist()}
-        ranking.save(out, keys, found, cut)
+        """Write to `out` all scores, and the score and the key of the last row that stays."""
+        rows = ranking.read_sketches(sketches)
+        scores, keys = rows["score"].to_numpy(), rows["row_key"].to_numpy()
+        stays = int(np.ceil(round(self.config.top * len(scores), 6)))
+        last = np.lexsort((keys, -scores))[max(stays - 1, 0) : stays]
+        cut = {"score": scores[last].tolist(), "key": keys[last].tolist()}
+        ranking.save(out, keys, scores, cut)
         if not stays:
             return {}
         return {"classifier": {"top": self.config.top, "rows": stays, "last_score": cut["score"][0]}}
 
     def bind(self, out: Path) -> Self:
-        """The stage that carries out the cut in `out`."""
+        """The stage that decides by the cut in `out`."""
         return replace(self, cut=out)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Hold the scores that were sketched against the threshold and the cut."""
+        """Compare the sketched scores with the threshold and the cut."""
         assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        keys, cut = batch.column("row_key").to_numpy(), ranking.cut(self.cut)
-        found = ranking.saved(self.cut, keys)
-        behind = np.ones(len(found), np.bool_)
-        for last_score, last_key in zip(cut["score"], cut["key"], strict=True):  # none, where there are no rows
-            behind = (found < last_score) | ((found == last_score) & (keys > np.uint64(last_key)))
-        return self._decide(found, behind)
+        keys, cut = batch.column("row_key").to_numpy(), ranking.saved_cut(self.cut)
+        scores = ranking.saved_scores(self.cut, keys)
+        below_cut = np.ones(len(scores), np.bool_)
+        for last_score, last_key in zip(cut["score"], cut["key"], strict=True):  # one pair, or none without rows
+            below_cut = (scores < last_score) | ((scores == last_score) & (keys > np.uint64(last_key)))
+        return self._decide(scores, below_cut)
 
 
-POSITIVE: Final = "positive"
-NEGATIVE: Final = "negative"
+def _rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Probabilities of fastText, which may exceed 1 by 1e-5, as scores from 0 to 1, rounded to 1e-3."""
+    return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
 
-_SCRIPT: Final = """
-import json, sys, fasttext
-lines, out, options = json.loads(sys.argv[1])
-fasttext.train_supervised(lines, **options).save_model(out)
-"""
+
+# Training: examples to a model, and its quality on rows that it has not seen.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,116 +222,19 @@ class TrainConfig:
     def __post_init__(self) -> None:
         if not 0 <= self.dev < 1:
             raise ConfigError(f"dev = {self.dev}: expected a share from 0 to below 1")
+        values = asdict(self)
         for name in ("piece_chars", "max_pieces", "dim", "word_ngrams", "bucket", "epochs", "threads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} = {getattr(self, name)}: expected 1 or more")
+            if values[name] < 1:
+                raise ConfigError(f"{name} = {values[name]}: expected 1 or more")
         if self.learning_rate <= 0 or self.seed < 0:
             raise ConfigError(
                 f"learning_rate = {self.learning_rate}, seed = {self.seed}: expected more than 0, 0 or more"
             )
 
 
-def held_out(content_hashes: pa.Array, config: TrainConfig) -> NDArray[np.bool_]:
-    """bool[N]: the rows that only measure. A function of each row's content and the seed alone."""
-    places = np.array([int(h[:8], 16) for h in content_hashes.to_pylist()], np.uint64)
-    mixed = (places + np.uint64(config.seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
-    shares = (mixed >> np.uint64(40)).astype(np.float64) / 2**24
-    return np.asarray(shares < config.dev)
-
-
-def pieces(text: str, config: TrainConfig) -> Iterator[str]:
-    """What a text is trained on: its words on one line, at most `max_pieces` pieces of `piece_chars` evenly over it."""
-    line = " ".join(text.split())
-    count = -(-len(line) // config.piece_chars)
-    wanted = min(count, config.max_pieces)
-    for i in range(wanted):
-        start = i * count // wanted * config.piece_chars
-        yield line[start : start + config.piece_chars]
-
-
-def write_examples(texts: pa.Array, positive: NDArray[np.bool_], config: TrainConfig, out: TextIO) -> int:
-    """Write the pieces of texts as the module reads them; how many."""
-    from datakit.filter.fasttext_model import LABEL
-
-    written = 0
-    for text, wanted in zip(texts.to_pylist(), positive.tolist(), strict=True):
-        for piece in pieces(text, config):
-            # a text that holds a label, or the end of a line, would be read as one
-            clean = piece.replace(LABEL, " ").replace("</s>", " ")
-            out.write(f"{LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
-            written += 1
-    return written
-
-
-def train(lines: Path, out: Path, config: TrainConfig) -> None:
-    """Train on a file of `write_examples` and save the model to `out`.
-
-    Raises:
-        ModelError: training failed, or ended in not-a-number.
-    """
-    options: dict[str, Any] = {
-        "dim": config.dim,
-        "wordNgrams": config.word_ngrams,
-        "bucket": config.bucket,
-        "epoch": config.epochs,
-        "lr": config.learning_rate,
-        "thread": config.threads,
-        "seed": config.seed,
-        "verbose": 0,
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", _SCRIPT, json.dumps([str(lines), str(out), options])],
-        env=os.environ | {"MALLOC_PERTURB_": "255"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode or not out.is_file():
-        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ModelError(f"training the classifier failed: {last}; a smaller learning_rate helps against NaN")
-
-
-@dataclass(frozen=True, slots=True)
-class Quality:
-    """How a model does on rows whose side is known, at the threshold 0.5."""
-
-    true_positive: int
-    false_positive: int
-    false_negative: int
-    true_negative: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The counts, and precision and recall rounded to 1e-3; null where there is nothing to divide by."""
-        found, wanted = self.true_positive + self.false_positive, self.true_positive + self.false_negative
-        return {
-            "true_positive": self.true_positive,
-            "false_positive": self.false_positive,
-            "false_negative": self.false_negative,
-            "true_negative": self.true_negative,
-            "precision": round(self.true_positive / found, 3) if found else None,
-            "recall": round(self.true_positive / wanted, 3) if wanted else None,
-        }
-
-
-def quality(scores: NDArray[np.float64], positive: NDArray[np.bool_]) -> Quality:
-    """Count what scores of 0.5 and more find."""
-    said = scores >= 0.5
-    return Quality(
-        true_positive=int((said & positive).sum()),
-        false_positive=int((said & ~positive).sum()),
-        false_negative=int((~said & positive).sum()),
-        true_negative=int((~said & ~positive).sum()),
-    )
-
-
-# Training from examples.
-
-MODEL: Final = "kept/model.bin"
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Examples:
-    """What a classifier learns from: two sides, or rows and a score for each."""
+    """What a classifier learns from: wanted and other rows, or rows and a score for each."""
 
     positive: tuple[str, ...] = ()
     """Files, folders, globs, or one manifest."""
@@ -349,150 +251,166 @@ class Examples:
         if not self.scores and not (self.positive and self.negative):
             raise UsageError("a classifier needs both sides: --positive and --negative")
 
+    def inputs(self) -> list["ExampleRows"]:
+        """The rows of both sides, positive first, or the scored rows."""
+        return [ExampleRows.of(names) for names in (self.positive, self.negative, self.rows) if names]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, slots=True)
 class TrainClassifier(Stage):
-    """Trains a classifier from rows of both sides, and measures it on held-out rows."""
+    """Trains a fastText model that tells positive rows from negative ones, and measures it on rows that it held out.
+
+    The result is `kept/model.bin`; its manifest is a `model` for the classify stage. Rows without a score are dropped.
+    """
 
     name: ClassVar[str] = "classifier"
     Config: ClassVar[type] = TrainConfig
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
     makes_rows: ClassVar[bool] = False
 
-    config: TrainConfig
-    examples: Examples = field(default_factory=lambda: Examples(positive=("",), negative=("",)))
+    config: TrainConfig = field(default_factory=TrainConfig)
+    examples: Examples | None = None
 
-    def sides(self) -> list["_Side"]:
-        """Positive and negative rows, or the rows that have scores."""
-        given = self.examples
-        return [_Side(i) for i in (given.positive, given.negative, given.rows) if i]
-
-    def parents(self) -> list[Parent]:
+    def parents(self) -> tuple[Parent, ...]:
         """The manifests among the examples."""
-        return [Parent(side.path, side.manifest) for side in self.sides() if side.manifest is not None]
+        found = [rows.parent for rows in self._examples().inputs()]
+        return tuple(parent for parent in found if parent)
 
     def sources(self) -> tuple[RawFile, ...]:
-        """The raw files among the examples, and the file of scores.
+        """The raw files among the examples, and that of the scores.
 
         Raises:
-            UsageError: a file is remote.
+            UsageError: a remote file.
+            InputError: the file of scores does not exist.
         """
-        files = [file for side in self.sides() for file in side.files()]
-        if self.examples.scores:
-            path = Path(self.examples.scores)
+        examples = self._examples()
+        files = [file for rows in examples.inputs() for file in rows.raw_files()]
+        if examples.scores:
+            path = Path(examples.scores)
+            if not path.is_file():
+                raise InputError(f"{path}: cannot read the scores: there is no such file")
             files.append(RawFile(path.name, str(path), path.stat().st_size))
         return tuple(files)
 
     def resources(self) -> dict[str, Any]:
-        """The score that makes a row positive, where rows have scores."""
-        return {"min_score": self.examples.min_score} if self.examples.scores else {}
+        """How the inputs are used: how many are positive, or from which score on rows are."""
+        examples = self._examples()
+        return {"min_score": examples.min_score} if examples.scores else {"positive_inputs": len(examples.positive)}
 
     def output_kind(self, kind: str) -> str:
         """A model."""
         return "model"
 
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
-        """Write the examples, train, measure.
+        """Write the training examples, train, and measure on the rows that were held out.
 
         Raises:
-            InputError: no rows on a side, no row that a score is for, or a malformed line in the file of scores.
+            InputError: a side without rows, or a line of the scores without an id and a number.
             ModelError: training failed.
         """
-        scores = _scores(Path(self.examples.scores)) if self.examples.scores else None
-        lines, total, counts = folder / "examples.txt", 0, {"positive": 0, "negative": 0}
+        lines, model, config = folder / "examples.txt", folder / "kept" / "model.bin", self.config
+        total, counts = 0, {POSITIVE: 0, NEGATIVE: 0}
         dev: list[tuple[pa.Array, NDArray[np.bool_]]] = []
         with lines.open("w", encoding="utf-8") as out:
-            for batch, positive in _labelled(self.sides(), scores, self.examples.min_score):
+            for batch, known, positive in _labelled(self._examples()):
                 total += batch.num_rows
-                known = positive >= 0
-                batch, wanted = batch.filter(pa.array(known)), positive[known] == 1
-                counts["positive"] += int(wanted.sum())
-                counts["negative"] += int((~wanted).sum())
-                out_of, texts = held_out(batch.column("content_hash"), self.config), view(batch)
-                dev.append((texts.filter(pa.array(out_of)), wanted[out_of]))
-                write_examples(texts.filter(pa.array(~out_of)), wanted[~out_of], self.config, out)
+                batch, wanted = batch.filter(pa.array(known)), positive[known]
+                counts[POSITIVE] += int(wanted.sum())
+                counts[NEGATIVE] += int((~wanted).sum())
+                held, texts = held_out(batch.column("content_hash"), config), view(batch)
+                dev.append((texts.filter(pa.array(held)), wanted[held]))
+                write_examples(texts.filter(pa.array(~held)), wanted[~held], config, out)
         for side, count in counts.items():
             if not count:
                 raise InputError(f"the classifier has no {side} rows to learn from, of {total} rows: {counts}")
-        model = folder / MODEL
-        model.parent.mkdir()
-        train(lines, model, self.config)
+        model.parent.mkdir(parents=True, exist_ok=True)
+        train(lines, model, config)
         lines.unlink()
-        used = sum(counts.values())
+        kept = sum(counts.values())
         return Made(
-            files=(MODEL,),
-            rows=Count(into=total, kept=used, dropped={"no_score": total - used} if total > used else {}),
-            facts={
-                "classifier": {
-                    "labels": ["positive", "negative"],
-                    "rows": counts,
-                    "dev": _measure(model, dev).to_json(),
-                }
-            },
+            files=("kept/model.bin",),
+            rows=Count(into=total, kept=kept, dropped={"no_score": total - kept} if total > kept else {}),
+            facts={"classifier": {"labels": [POSITIVE, NEGATIVE], "rows": counts, "dev": measure(model, dev)}},
         )
 
+    def _examples(self) -> Examples:
+        assert self.examples is not None, "a classifier is trained from examples"
+        return self.examples
 
-class _Side:
-    """The rows of some inputs: a manifest's kept rows, or raw files read as ingest reads them."""
 
-    def __init__(self, inputs: Sequence[str]) -> None:
-        self.path = Path(inputs[0])
-        self.manifest = load(self.path) if len(inputs) == 1 and is_manifest(self.path) else None
-        self.plan: Plan | None = None if self.manifest else plan(inputs, IngestConfig(other_kinds="quarantine"))
+@dataclass(frozen=True, slots=True)
+class ExampleRows:
+    """The rows of some inputs: the kept ones of a manifest, or raw files, read as ingest reads them."""
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows, in their order."""
-        if self.manifest is not None:
-            for shard in tables(self.manifest, "kept"):
-                yield from read_shard(data_dir(self.path, self.manifest) / shard.path)
-        elif self.plan is not None:
-            for unit in units(self.plan):
-                yield from (batch.rows for batch in read_unit(unit, self.plan))
+    parent: Parent | None
+    plan: "Plan | None"
 
-    def files(self) -> list[RawFile]:
+    @classmethod
+    def of(cls, inputs: Sequence[str]) -> "ExampleRows":
+        """The rows of files, folders and globs, or of one manifest."""
+        from datakit.read.planning import plan
+        from datakit.read.stage import IngestConfig
+
+        first = Path(inputs[0])
+        if len(inputs) == 1 and _is_manifest(first):
+            return cls(Parent(first, load(first)), None)
+        return cls(None, plan(inputs, IngestConfig(other_kinds="quarantine")))
+
+    def raw_files(self) -> list[RawFile]:
         """The raw files.
 
         Raises:
-            UsageError: a file is remote.
+            UsageError: a remote file.
         """
-        found = [] if self.plan is None else [RawFile(f.name, f.path, f.bytes, f.is_local) for f in self.plan.files]
-        for file in found:
-            if not file.is_local:
-                raise UsageError(f"{file.name}: is remote; ingest it first, and give its manifest")
-        return found
+        files = self.plan.files if self.plan else ()
+        for f in files:
+            if not f.is_local:
+                raise UsageError(f"{f.name}: is remote; ingest it first, and give its manifest")
+        return [RawFile(f.name, f.path, f.bytes) for f in files]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in their order."""
+        from datakit.read.planning import read_unit, units
+
+        if self.parent:
+            folder = data_dir(self.parent.path, self.parent.manifest)
+            for shard in tables(self.parent.manifest, "kept"):
+                yield from read_shard(folder / shard.path)
+        if self.plan:
+            for unit in units(self.plan):
+                yield from (batch.rows for batch in read_unit(unit, self.plan))
 
 
-def _labelled(
-    sides: Sequence[_Side], scores: Mapping[str, float] | None, min_score: float
-) -> Iterator[tuple[pa.RecordBatch, NDArray[np.int8]]]:
-    """Batches, and for each row 1 positive, 0 negative, -1 unknown."""
-    if scores is None:
-        for wanted, side in zip((1, 0), sides, strict=True):
-            for batch in side.batches():
-                yield batch, np.full(batch.num_rows, wanted, np.int8)
+def _is_manifest(path: Path) -> bool:
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as f:
+        head = f.read(4096)
+    return head.startswith(b"{\n ") and b'"code": "' in head
+
+
+def _labelled(examples: Examples) -> Iterator[tuple[pa.RecordBatch, NDArray[np.bool_], NDArray[np.bool_]]]:
+    """(batch, rows whose side is known, rows that are positive), bool[N] each."""
+    inputs = examples.inputs()
+    if not examples.scores:
+        for positive, rows in zip((True, False), inputs, strict=True):
+            for batch in rows.batches():
+                yield batch, np.ones(batch.num_rows, np.bool_), np.full(batch.num_rows, positive)
         return
-    for batch in itertools.chain.from_iterable(side.batches() for side in sides):
-        found = [scores.get(i) for i in batch.column("id").to_pylist()]
-        yield batch, np.array([-1 if s is None else int(s >= min_score) for s in found], np.int8)
+    scores = _read_scores(Path(examples.scores))
+    for batch in itertools.chain.from_iterable(rows.batches() for rows in inputs):
+        found = np.array([scores.get(i, np.nan) for i in batch.column("id").to_pylist()], np.float64)
+        yield batch, ~np.isnan(found), found >= examples.min_score
 
 
-def _measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> Quality:
-    """The model on the rows that were held out, each read whole, as the classify stage reads it."""
-    loaded = fasttext_model.read(model)
-    scored = [loaded.probability(texts, POSITIVE) for texts, _ in dev]
-    empty = np.empty(0, np.float32)
-    return quality(
-        np.minimum(np.concatenate([empty, *scored]).astype(np.float64), 1.0).round(3),
-        np.concatenate([np.empty(0, np.bool_), *(positive for _, positive in dev)]),
-    )
-
-
-def _scores(path: Path) -> dict[str, float]:
+def _read_scores(path: Path) -> Mapping[str, float]:
     """The scores of a file of JSON lines, by row id.
 
     Raises:
-        InputError: the file is missing, or a line holds no id and number.
+        InputError: the file cannot be read, or a line holds no id and number.
     """
+    from datakit.read.files import open_binary
+
     found: dict[str, float] = {}
     try:
         with open_binary(str(path)) as file:
@@ -510,3 +428,89 @@ def _scores(path: Path) -> dict[str, float]:
                 f"found {line[:80].decode(errors='replace')}"
             ) from None
     return found
+
+
+def held_out(content_hashes: pa.Array, config: TrainConfig) -> NDArray[np.bool_]:
+    """bool[N]: the rows that only measure. They depend on each row's content and the seed alone."""
+    places = np.array([int(h[:8], 16) for h in content_hashes.to_pylist()], np.uint64)
+    mixed = (places + np.uint64(config.seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
+    shares = (mixed >> np.uint64(40)).astype(np.float64) / 2**24
+    return np.asarray(shares < config.dev)
+
+
+def pieces(text: str, config: TrainConfig) -> Iterator[str]:
+    """The parts of a text to train on: its words on one line, at most `max_pieces` pieces, spread evenly over it."""
+    line = " ".join(text.split())
+    count = -(-len(line) // config.piece_chars)
+    wanted = min(count, config.max_pieces)
+    for i in range(wanted):
+        start = i * count // wanted * config.piece_chars
+        yield line[start : start + config.piece_chars]
+
+
+def write_examples(texts: pa.Array, positive: NDArray[np.bool_], config: TrainConfig, out: TextIO) -> None:
+    """Write the pieces of texts, with their labels, as the fasttext module reads them."""
+    from datakit.filter.fasttext_model import LABEL
+
+    for text, wanted in zip(texts.to_pylist(), positive.tolist(), strict=True):
+        for piece in pieces(text, config):
+            # a label, or the mark of a line's end, would be read as one
+            clean = piece.replace(LABEL, " ").replace("</s>", " ")
+            out.write(f"{LABEL}{POSITIVE if wanted else NEGATIVE} {clean}\n")
+
+
+_TRAIN_SCRIPT: Final = """
+import json, sys, fasttext
+lines, out, options = json.loads(sys.argv[1])
+fasttext.train_supervised(lines, **options).save_model(out)
+"""
+
+
+def train(lines: Path, out: Path, config: TrainConfig) -> None:
+    """Train on a file of `write_examples` and save the model to `out`.
+
+    Raises:
+        ModelError: training failed, or ended in NaN.
+    """
+    options: dict[str, Any] = {
+        "dim": config.dim,
+        "wordNgrams": config.word_ngrams,
+        "bucket": config.bucket,
+        "epoch": config.epochs,
+        "lr": config.learning_rate,
+        "thread": config.threads,
+        "seed": config.seed,
+        "verbose": 0,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _TRAIN_SCRIPT, json.dumps([str(lines), str(out), options])],
+        env=os.environ | {"MALLOC_PERTURB_": "255"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode or not out.is_file():
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ModelError(f"training the classifier failed: {last}; a smaller learning_rate helps against NaN")
+
+
+def measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> dict[str, Any]:
+    """What a model finds at a score of 0.5 among (texts, which are positive), each text read whole as in classify.
+
+    Precision and recall are rounded to 1e-3, and null where there is nothing to divide by.
+    """
+    from datakit.filter import fasttext_model
+
+    loaded = fasttext_model.read(model)
+    scored = [_rounded(loaded.probability(texts, POSITIVE)) for texts, _ in dev]
+    said = np.concatenate([np.empty(0), *scored]) >= 0.5
+    positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
+    hits = int((said & positive).sum())
+    return {
+        "true_positive": hits,
+        "false_positive": int((said & ~positive).sum()),
+        "false_negative": int((~said & positive).sum()),
+        "true_negative": int((~said & ~positive).sum()),
+        "precision": round(hits / int(said.sum()), 3) if said.any() else None,
+        "recall": round(hits / int(positive.sum()), 3) if positive.any() else None,
+    }

@@ -1,12 +1,13 @@
-"""Conversations and preference pairs with nothing to learn from: no answer, or one without text.
+"""Conversations and preference pairs without an answer, or with one without text: there is nothing to learn from.
 
-A conversation is as empty as the emptiest turn of its assistant (a turn that calls a tool needs no text); one without
-such a turn counts as 0 characters. A preference pair is as empty as the emptier side. Documents have no answers: the
-rule says nothing about them.
+A conversation is measured by the shortest turn of its assistant (a turn that calls a tool needs no text); without such
+a turn it counts as 0 characters. A preference pair is measured by its shorter answer. Documents have no answers and are
+not judged.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,26 +15,24 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, check_ratios
+from datakit.filter.rule_set import Measure, Rows, RuleSet
 
 _UNLIMITED = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class EmptyAnswer(RuleSet):
     """The one threshold."""
+
+    name: ClassVar[str] = "empty_answer"
 
     min_answer_chars: int = option(1, "drop rows with an answer of fewer characters, white space around it not counted")
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
-
-
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The characters of each row's shortest answer."""
-    sides = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
-    if sides:
-        yield Measure("min_answer_chars", np.minimum.reduce([_shortest(side) for side in sides]))
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """The characters of each row's shortest answer."""
+        fields = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
+        if fields:
+            yield Measure("min_answer_chars", np.minimum.reduce([_shortest(messages) for messages in fields]))
 
 
 def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:

@@ -2,29 +2,31 @@
 
 Penedo et al. 2024, The FineWeb Datasets, section 3.5; its language score is the language stage's `min_score`.
 
-Readings that implementations differ in, and ours:
-- the paper drops rows with 0.1 and more of their characters in duplicate lines; the code that made the dataset says
-  0.01, and so do we. `duplicates` as in gopher_repetition; the code counts "extra_copies".
+Where implementations read the paper differently, this one reads it so:
+- the paper drops rows with 0.1 or more of their characters in duplicate lines; the code that made the dataset has 0.01,
+  and so has this rule set. `duplicates` is that of gopher_repetition; the code counts "extra_copies".
 - a line ends in punctuation if that is a sentence's mark of any script (Unicode's Sentence_Terminal), as in datatrove;
-  white space at its end is not looked at, in datatrove a line that ends in a space ends in no mark.
-- blank lines are no lines. A row without any fails `min_lines`; datatrove calls it empty.
+  white space at its end is ignored; in datatrove a line that ends in a space ends in no mark.
+- blank lines do not count. A row without other lines fails `min_lines`; datatrove calls it empty.
 - words are white-space tokens, datatrove's are those of its splitter, with punctuation among them.
 - a character of Han or kana counts as three of a line's 30: a word takes two of them, where an English one takes six
-  with its space. Thai, Lao, Khmer and Burmese put spaces where others put full stops: the rule on line ends says
-  nothing about rows mostly in them.
+  with its space. Thai, Lao, Khmer and Burmese put spaces where others put full stops: the rule on line ends does
+  not judge rows mostly in them.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, check_ratios, ratio
+from datakit.filter.rule_set import Measure, Rows, RuleSet, ratio
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class FineWeb(RuleSet):
     """Thresholds of the code that made the dataset."""
+
+    name: ClassVar[str] = "fineweb"
 
     min_lines: int = option(1, "drop rows with fewer lines that are not blank")
     min_terminal_line_ratio: float = option(0.12, "drop rows with a smaller share of lines that end in punctuation")
@@ -33,16 +35,12 @@ class Config:
     max_line_breaks_per_word: float = option(0.3, "drop rows with more line breaks per word")
     duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
-
-
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The measures in the order of the config's fields, which is datatrove's."""
-    s, dup = rows.signals, "all_dup" if config.duplicates == "all_copies" else "dup"
-    marked = 2 * (s["spaceless_words"] - s["kana_han_words"]) <= s["words"]
-    yield Measure("min_lines", s["lines"])
-    yield Measure("min_terminal_line_ratio", s.ratio("terminal_lines", "lines"), marked)
-    yield Measure("max_short_line_ratio", s.ratio("short_lines", "lines"))
-    yield Measure("max_dup_line_char_ratio", ratio(s[f"{dup}_line_chars"], s["chars"] - s["line_breaks"]))
-    yield Measure("max_line_breaks_per_word", s.ratio("line_breaks", "words"))
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """The measures in the order of the fields, which is datatrove's."""
+        s, dup = rows.signals, "all_dup" if self.duplicates == "all_copies" else "dup"
+        marked = 2 * (s["spaceless_words"] - s["kana_han_words"]) <= s["words"]
+        yield Measure("min_lines", s["lines"])
+        yield Measure("min_terminal_line_ratio", s.ratio("terminal_lines", "lines"), marked)
+        yield Measure("max_short_line_ratio", s.ratio("short_lines", "lines"))
+        yield Measure("max_dup_line_char_ratio", ratio(s[f"{dup}_line_chars"], s["chars"] - s["line_breaks"]))
+        yield Measure("max_line_breaks_per_word", s.ratio("line_breaks", "words"))

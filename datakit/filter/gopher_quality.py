@@ -1,25 +1,24 @@
 """Gopher's quality rules: is this running text? (Rae et al. 2021, Scaling Language Models, appendix A.1.1)
 
-Readings of the paper that implementations differ in, and ours:
-- words are white-space tokens, symbols among them; datatrove counts tokens of its splitter and leaves out pure
-  punctuation for the count and the mean length: `symbol_words = "ignore"` does that.
-- blank lines are lines too, as in datatrove and Dolma; a bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
+Where implementations read the paper differently, this one reads it so:
+- words are white-space tokens, and tokens without letters or digits are words too. datatrove counts the tokens of its
+  splitter, and ignores pure punctuation for the count and the mean length, as `symbol_words = "ignore"` does here.
+- blank lines are lines, as in datatrove and Dolma. A bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
   behind it (datatrove: "•" or "-", Dolma: "*" or "-").
-- stop words are found whatever their case and the punctuation around them; datatrove knows lower case only.
-- word length counts combining marks with their letter, so that normalisation forms do not differ; it is not judged
-  where over a fifth of the words are characters of scripts written without spaces (what is left there is names and
-  links), and otherwise such characters are left out.
-- the paper's stop words are English. Rows in other languages must have as many different ones of their own language's
-  list (`stop_words`, the module), or of the English ones: a page that was never translated is no worse for its label.
-  The lists are longer than the paper's eight, so that the rule is milder there. It says nothing about languages without
-  a list, and about those written without spaces; the ledger notes how many rows those are. Where the language stage has
-  not run, it speaks of rows that could be English, with at most 2% of words that have a letter beyond ASCII, and is
-  content with stop words of any one language.
+- stop words are found in any case, and with punctuation around them; datatrove finds those in lower case only.
+- word length does not count combining marks, so that it is the same in all normal forms. Characters of scripts written
+  without spaces are left out; where they are over a fifth of the words, word length is not judged (the other words
+  there are names and links).
+- the paper's stop words are English. Rows in other languages need as many different stop words of their own language
+  (`filter.stop_words`), or of English: an untranslated page may have the label of the site's language. These lists are
+  longer than the paper's eight words, so that the rule is milder there. Rows in languages without a list, or written
+  without spaces, are not judged; the ledger counts them. Where the language stage has not run, only rows that could be
+  English are judged (at most 2% of their words have a letter beyond ASCII), and stop words of any one language count.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,15 +28,17 @@ from numpy.typing import NDArray
 from datakit.config import option
 from datakit.errors import ConfigError
 from datakit.filter import stop_words
-from datakit.filter.rule_set import Measure, Rows, check_ratios, labels, ratio
+from datakit.filter.rule_set import Measure, Rows, RuleSet, ratio
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
 _MAX_SPACELESS_WORD_RATIO = 0.2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class GopherQuality(RuleSet):
     """Thresholds of the paper."""
+
+    name: ClassVar[str] = "gopher_quality"
 
     min_words: int = option(50, "drop rows with fewer words")
     max_words: int = option(100_000, "drop rows with more words")
@@ -52,53 +53,46 @@ class Config:
     stop_words: tuple[str, ...] = option(("all",), "languages whose rows must have them; all: every one with a list")
     symbol_words: Literal["count", "ignore"] = option("count", "whether tokens without letters or digits are words")
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
+    def check(self) -> None:
+        """Refuse languages without a list of stop words."""
         if wrong := stop_words.refused(self.stop_words):
             raise ConfigError(wrong)
 
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """The measures in the order of the fields, which is the paper's."""
+        s = rows.signals
+        spaced = s["words"] - s["spaceless_words"]
+        words, chars = s["words"], s["spaced_chars"]
+        if self.symbol_words == "ignore":
+            words, chars, spaced = words - s["symbol_words"], chars - s["symbol_chars"], spaced - s["symbol_words"]
+        yield Measure("min_words", words)
+        yield Measure("max_words", words)
+        mean, by_spaces = ratio(chars, spaced), s.ratio("spaceless_words", "words") <= _MAX_SPACELESS_WORD_RATIO
+        yield Measure("min_mean_word_chars", mean, by_spaces)
+        yield Measure("max_mean_word_chars", mean, by_spaces)
+        yield Measure("max_hash_word_ratio", s.ratio("hashes", "words"))
+        yield Measure("max_ellipsis_word_ratio", s.ratio("ellipses", "words"))
+        yield Measure("max_bullet_line_ratio", s.ratio("bullet_lines", "all_lines"))
+        yield Measure("max_ellipsis_line_ratio", s.ratio("ellipsis_lines", "all_lines"))
+        yield Measure("min_alpha_word_ratio", s.ratio("alpha_words", "words"))
+        counts = np.maximum(s["stop_words"], s["own_stop_words"])
+        yield Measure("min_stop_words", counts, self._judged_by_stop_words(rows))
 
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The measures in the order of the config's fields, which is the paper's."""
-    s = rows.signals
-    spaced = s["words"] - s["spaceless_words"]
-    words, chars = s["words"], s["spaced_chars"]
-    if config.symbol_words == "ignore":
-        words, chars, spaced = words - s["symbol_words"], chars - s["symbol_chars"], spaced - s["symbol_words"]
-    yield Measure("min_words", words)
-    yield Measure("max_words", words)
-    mean, by_spaces = ratio(chars, spaced), s.ratio("spaceless_words", "words") <= _MAX_SPACELESS_WORD_RATIO
-    yield Measure("min_mean_word_chars", mean, by_spaces)
-    yield Measure("max_mean_word_chars", mean, by_spaces)
-    yield Measure("max_hash_word_ratio", s.ratio("hashes", "words"))
-    yield Measure("max_ellipsis_word_ratio", s.ratio("ellipses", "words"))
-    yield Measure("max_bullet_line_ratio", s.ratio("bullet_lines", "all_lines"))
-    yield Measure("max_ellipsis_line_ratio", s.ratio("ellipsis_lines", "all_lines"))
-    yield Measure("min_alpha_word_ratio", s.ratio("alpha_words", "words"))
-    yield _stop_words(rows, config)
+    def notes(self, rows: Rows, stays: NDArray[np.bool_]) -> dict[str, int]:
+        """By language, the number of rows without a list of stop words, or without one that is asked for."""
+        if not self.min_stop_words:
+            return {}
+        silent = rows.languages.filter(pa.array(~self._judged_by_stop_words(rows)))
+        found = pc.value_counts(silent.drop_null()).to_pylist()
+        return {f"min_stop_words_is_off_for_{r['values']}": r["counts"] for r in found}
 
-
-def notes(rows: Rows, stays: NDArray[np.bool_], config: Config) -> dict[str, int]:
-    """By language, the rows that have no list of stop words, or none that is asked for."""
-    if not config.min_stop_words:
-        return {}
-    silent = labels(rows.batch).filter(pa.array(~_applying(rows, config)))
-    found = pc.value_counts(silent.drop_null()).to_pylist()
-    return {f"min_stop_words_is_off_for_{r['values']}": r["counts"] for r in found}
-
-
-def _stop_words(rows: Rows, config: Config) -> Measure:
-    counts = np.maximum(rows.signals["stop_words"], rows.signals["own_stop_words"])
-    return Measure("min_stop_words", counts, _applying(rows, config))
-
-
-def _applying(rows: Rows, config: Config) -> NDArray[np.bool_]:
-    """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
-    lang = labels(rows.batch)
-    asked = "all" in config.stop_words
-    wanted = np.array([asked or name in config.stop_words for name in stop_words.languages()] + [False, False])
-    listed = wanted[stop_words.numbered(lang)]  # UNKNOWN and NONE are the last two
-    english = pc.fill_null(pc.match_substring_regex(lang, r"^eng?($|[_-])"), False).to_numpy(zero_copy_only=False)
-    ascii_words = rows.signals.ratio("foreign_words", "words") <= _MAX_FOREIGN_WORD_RATIO
-    unknown = pc.is_null(lang).to_numpy(zero_copy_only=False) & ascii_words
-    return np.asarray(listed | unknown | (english & (asked or "en" in config.stop_words)))
+    def _judged_by_stop_words(self, rows: Rows) -> NDArray[np.bool_]:
+        """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
+        asked = "all" in self.stop_words
+        wanted = np.array([asked or n in self.stop_words for n in stop_words.languages()] + [False, False])
+        listed = wanted[stop_words.numbered(rows.languages)]  # UNKNOWN and NONE are the last two
+        english = pc.match_substring_regex(rows.languages, r"^eng?($|[_-])")
+        english = pc.fill_null(english, False).to_numpy(zero_copy_only=False)
+        ascii_words = rows.signals.ratio("foreign_words", "words") <= _MAX_FOREIGN_WORD_RATIO
+        unknown = pc.is_null(rows.languages).to_numpy(zero_copy_only=False) & ascii_words
+        return np.asarray(listed | unknown | (english & (asked or "en" in self.stop_words)))

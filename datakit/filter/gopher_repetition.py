@@ -1,28 +1,30 @@
 """Gopher's repetition rules: does this text say the same thing over and over? (Rae et al. 2021, appendix A.1.1)
 
-Readings of the paper that implementations differ in, and ours:
+Where implementations read the paper differently, this one reads it so:
 - what is a duplicate: `duplicates = "extra_copies"` counts each copy after the first, as datatrove does (n-grams from
-  left to right, reading on behind each hit); "all_copies" counts the first one too, as Dolma does (every word inside a
-  repeated n-gram once).
+  left to right, continuing after each hit); "all_copies" counts the first one too, as Dolma does (every word inside a
+  repeated n-gram, once).
 - shares of characters are of all characters of the text, white space included; the top n-gram's characters include the
   spaces between its words, those of duplicate n-grams do not. Both as in datatrove.
-- an n-gram that occurs once is no repetition; in datatrove it is, and every text of a few words is dropped.
+- an n-gram that occurs once is no repetition. In datatrove it is one, and every text of a few words is dropped.
 - in rows mostly of scripts without spaces, where a word is one character, an n-gram is 2n characters of Han and kana
-  and 4n of Thai, Lao, Khmer and Myanmar: about n words. Ordinary Japanese repeats five characters all the time.
+  and 4n of Thai, Lao, Khmer and Myanmar: about n words. Ordinary Japanese often repeats five characters.
 - a line's indentation is part of it, white space at its end is not.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, check_ratios
+from datakit.filter.rule_set import Measure, Rows, RuleSet
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
+class GopherRepetition(RuleSet):
     """Thresholds of the paper."""
+
+    name: ClassVar[str] = "gopher_repetition"
 
     max_dup_paragraph_ratio: float = option(0.3, "drop rows with a larger share of duplicate paragraphs")
     max_dup_paragraph_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
@@ -41,18 +43,14 @@ class Config:
     max_dup_10gram_char_ratio: float = option(0.1, "the same for 10-grams")
     duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
-
-
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The measures in the order of the config's fields."""
-    s, dup = rows.signals, "all_dup" if config.duplicates == "all_copies" else "dup"
-    yield Measure("max_dup_paragraph_ratio", s.ratio(f"{dup}_paragraphs", "paragraphs"))
-    yield Measure("max_dup_paragraph_char_ratio", s.ratio(f"{dup}_paragraph_chars", "chars"))
-    yield Measure("max_dup_line_ratio", s.ratio(f"{dup}_lines", "lines"))
-    yield Measure("max_dup_line_char_ratio", s.ratio(f"{dup}_line_chars", "chars"))
-    for n in range(2, 5):
-        yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
-    for n in range(5, 11):
-        yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"{dup}_{n}gram_chars", "chars"))
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """The measures in the order of the fields."""
+        s, dup = rows.signals, "all_dup" if self.duplicates == "all_copies" else "dup"
+        yield Measure("max_dup_paragraph_ratio", s.ratio(f"{dup}_paragraphs", "paragraphs"))
+        yield Measure("max_dup_paragraph_char_ratio", s.ratio(f"{dup}_paragraph_chars", "chars"))
+        yield Measure("max_dup_line_ratio", s.ratio(f"{dup}_lines", "lines"))
+        yield Measure("max_dup_line_char_ratio", s.ratio(f"{dup}_line_chars", "chars"))
+        for n in range(2, 5):
+            yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
+        for n in range(5, 11):
+            yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"{dup}_{n}gram_chars", "chars"))

@@ -1,20 +1,17 @@
-"""The language stage: fastText over the whole row, our policy on top, rows in other languages dropped.
+"""The language stage: fastText reads the whole row, our policy corrects it, rows in other languages are dropped.
 
 Joulin et al. 2016, Bag of Tricks for Efficient Text Classification; the model lid.176 knows 176 languages.
 
-Policy: `lang` is `und` with a score of 0 for a row without a letter, whatever the model says of its digits, symbols or
-emoji. A row without a letter of the scripts that its label's language is written in has the best label in the script
-that it is written in, with that label's own low score. Any other row has the model's label. A low score
-never changes the label: short and mixed rows are told by their `lang_score`, and `min_score` decides about them where
-languages are listed. Of short rows in Latin letters the model is too sure: of Tatoeba's with 6 to 9 letters it says
-0.56 and is right in 0.38. Their score is lowered to what it is worth: score * (letters / short_letters) ** 0.7.
-`lang_raw` is the model's label as it is.
+The policy: `lang` is `und` with score 0 for a row without a letter, whatever the model says of its digits, symbols or
+emoji. A row without a letter in the scripts of its label's language gets the best label in its own script, with the low
+score of that label. Any other row keeps the model's label. A low score never changes the label: `lang_score` shows that
+a row is short or mixed, and `min_score` decides about it where languages are listed. The model is too sure about short
+rows in Latin letters: for Tatoeba's rows with 6 to 9 letters its mean score is 0.56, and 0.38 of its labels are right.
+Their score is multiplied with (letters / short_letters) ** 0.7. `lang_raw` is the model's own label.
 
-A label that no letter of a row bears out is not believed.
-
-A label may name its script itself, as GlotLID's do (`eng_Latn`, ISO 15924). For ISO 639 codes the table below says it;
-it holds the languages of lid.176 that are not, or not only, written in Latin letters. A label of two or three letters
-that is not in it is taken for a language in Latin letters; of any other label nothing is known.
+A label may name its script, as GlotLID's do (`eng_Latn`, ISO 15924). For ISO 639 codes a table names the scripts; it
+holds the languages of lid.176 that are not written in Latin letters, or not only in them. A label of two or three
+letters that is not in the table counts as a language in Latin letters; about all other labels nothing is known.
 """
 
 import difflib
@@ -28,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.config import option
+from datakit.config import option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError
 from datakit.filter import models
@@ -38,10 +35,11 @@ if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel, Prediction
 
 UNDETERMINED: Final = "und"
-"""ISO 639-3's code for what has no language."""
+"""The code of ISO 639-3 for text without a language."""
 
-_BYTES_A_LETTER = 8
-"""A row with more bytes to a letter is not taken for a short one: to count letters takes longer than the model."""
+_MAX_BYTES_PER_LETTER = 8
+"""Rows with more bytes than this for each of `short_letters` do not count as short: counting their letters would take
+longer than the model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,9 +74,8 @@ class Language(Stage):
     Reasons: `language` (not in the list), `language_score` (in the list, but the score is below `min_score`).
     """
 
-    Config: ClassVar[type] = LanguageConfig
     name: ClassVar[str] = "language"
-    holds_gil: ClassVar[bool] = False
+    Config: ClassVar[type] = LanguageConfig
 
     config: LanguageConfig = field(default_factory=LanguageConfig)
 
@@ -89,10 +86,10 @@ class Language(Stage):
             ModelError: the model is in none of the places where it may be.
         """
         path = models.find(self.config.model)
-        return {"model": {"name": Path(self.config.model).name, "sha256": models.sha256(path)}}
+        return {"model": {"name": Path(self.config.model).name, "sha256": sha256_file(path)}}
 
     def open(self) -> None:
-        """Load the model, once a process, and compile what reads it.
+        """Load the model, once per process, and compile the kernels that read it.
 
         Raises:
             ModelError: there is no such model, or the file is not one that classifies.
@@ -108,14 +105,15 @@ class Language(Stage):
                 raise ConfigError(f"languages: the model {self.config.model} has no label {language!r}{hint}")
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Predict the language of every row, then hold it against the listed ones."""
+        """Predict the language of every row, then compare it with the listed ones."""
         texts = view(batch, self.config.on, self.config.include_system)
-        raw = self._model().predict(texts, self.config.sample_bytes)
-        lettered = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw.labels))
-        found = corrected(self._model(), texts, raw, self.config.sample_bytes)
-        lang = pc.if_else(lettered, found.labels, UNDETERMINED)
-        rounded = (np.minimum(found.scores.astype(np.float64), 1.0) * self._worth(texts)).round(3)
-        scores = np.where(lettered.to_numpy(zero_copy_only=False), rounded, 0.0)
+        model = self._model()
+        raw = model.predict(texts, self.config.sample_bytes)
+        has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw.labels))
+        found = corrected(model, texts, raw, self.config.sample_bytes)
+        lang = pc.if_else(has_language, found.labels, UNDETERMINED)
+        rounded = (np.minimum(found.scores.astype(np.float64), 1.0) * self._score_factors(texts)).round(3)
+        scores = np.where(has_language.to_numpy(zero_copy_only=False), rounded, 0.0)
         reasons = self._reasons(lang, scores)
         detail = pc.binary_join_element_wise(lang, pa.array(scores).cast(pa.string()), " ")
         return Decision(
@@ -124,21 +122,16 @@ class Language(Stage):
             columns={"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": raw.labels},
         )
 
-    def _worth(self, texts: pa.Array) -> NDArray[np.float64]:
+    def _score_factors(self, texts: pa.Array) -> NDArray[np.float64]:
         """float64[N], 0..1: what scores are multiplied with; less than 1 for short rows in Latin letters."""
-        worth, limit = np.ones(len(texts)), self.config.short_letters
-        rows = np.flatnonzero(pc.binary_length(texts).to_numpy() <= _BYTES_A_LETTER * limit)
+        factors, limit = np.ones(len(texts)), self.config.short_letters
+        rows = np.flatnonzero(pc.binary_length(texts).to_numpy() <= _MAX_BYTES_PER_LETTER * limit)
         if len(rows):
             short = texts.take(pa.array(rows))
             latin = pc.match_substring_regex(short, r"\p{Latin}").to_numpy(zero_copy_only=False)
             letters = np.minimum(pc.count_substring_regex(short, r"\pL").to_numpy(), limit)
-            worth[rows] = np.where(latin, (letters / max(limit, 1)) ** 0.7, 1.0)
-        return worth
-
-    def _model(self) -> "FastTextModel":
-        from datakit.filter import fasttext_model  # numba takes a while to import: not before there is a model
-
-        return fasttext_model.load(models.find(self.config.model))
+            factors[rows] = np.where(latin, (letters / max(limit, 1)) ** 0.7, 1.0)
+        return factors
 
     def _reasons(self, lang: pa.Array, scores: NDArray[np.float64]) -> pa.Array:
         """string[N]; a row without letters stays where `und` is listed, whatever `min_score` is."""
@@ -149,15 +142,76 @@ class Language(Stage):
         low = pc.if_else(unsure, pa.scalar("language_score"), pa.scalar(None, pa.string()))
         return pc.if_else(listed, low, pa.scalar("language"))
 
+    def _model(self) -> "FastTextModel":
+        from datakit.filter import fasttext_model
 
-_CODES: Final = {
+        return fasttext_model.load(models.find(self.config.model))
+
+
+def corrected(model: "FastTextModel", texts: pa.Array, found: "Prediction", sample_bytes: int) -> "Prediction":
+    """`found` with other labels for rows that have no letter in the scripts of their label.
+
+    Such a row gets the most probable label among the languages of the script that most of its letters are in, with the
+    low probability of that label. It keeps its label where the model knows no language in that script.
+    """
+    from datakit.filter.fasttext_model import Prediction
+
+    wrong = np.flatnonzero(_wrong_script(model, texts, found))
+    if not len(wrong):
+        return found
+    labels, scores = np.array(found.labels.to_pylist(), object), found.scores.copy()
+    rows = texts.take(pa.array(wrong))
+    for script, which in _by_script(rows).items():
+        allowed = np.array([script in scripts_of(label) for label in model.labels])
+        if allowed.any():
+            best = model.predict(rows.take(pa.array(which)), sample_bytes, allowed)
+            labels[wrong[which]], scores[wrong[which]] = best.labels.to_pylist(), best.scores
+    return Prediction(pa.array(labels, pa.string()), scores)
+
+
+def _wrong_script(model: "FastTextModel", texts: pa.Array, found: "Prediction") -> NDArray[np.bool_]:
+    """bool[N]: rows without a letter in the scripts of their label."""
+    indices = pc.fill_null(pc.index_in(found.labels, pa.array(model.labels, pa.string())), -1).to_numpy()
+    groups: dict[frozenset[str], list[int]] = {}
+    for index in np.unique(indices[indices >= 0]).tolist():
+        groups.setdefault(scripts_of(model.labels[index]), []).append(index)
+    wrong = np.zeros(len(texts), np.bool_)
+    for scripts, members in groups.items():
+        rows = np.flatnonzero(np.isin(indices, members))
+        if scripts and len(rows):
+            letter = "|".join(rf"\p{{{s}}}" for s in sorted(scripts))
+            has_letter = pc.match_substring_regex(texts.take(pa.array(rows)), letter)
+            wrong[rows] = ~has_letter.to_numpy(zero_copy_only=False)
+    return wrong
+
+
+def _by_script(texts: pa.Array) -> dict[str, NDArray[np.int64]]:
+    """The rows of each script: that of most letters of a row. Rows without a letter in one of ours are left out."""
+    names = sorted(_LANGUAGES)
+    counts = np.stack([pc.count_substring_regex(texts, rf"\p{{{s}}}").to_numpy() for s in names])
+    most = counts.argmax(axis=0)
+    return {names[i]: np.flatnonzero((most == i) & (counts[i] > 0)) for i in np.unique(most).tolist()}
+
+
+def scripts_of(label: str) -> frozenset[str]:
+    """The scripts of a label's language; empty where they are unknown."""
+    code = re.fullmatch(r"[a-z]{2,3}_([A-Z][a-z]{3})(_.*)?", label)
+    if code:
+        found = {"Jpan": {"Han", "Hiragana", "Katakana"}, "Kore": {"Hangul", "Han"}}.get(code[1])
+        return frozenset(found or ({_SCRIPT_CODES[code[1]]} if code[1] in _SCRIPT_CODES else ()))
+    if not re.fullmatch(r"[a-z]{2,3}", label):
+        return frozenset()
+    return frozenset(script for script, names in _LANGUAGES.items() if label in names.split()) or frozenset({"Latin"})
+
+
+_SCRIPT_CODES: Final = {
     "Arab": "Arabic", "Armn": "Armenian", "Beng": "Bengali", "Cyrl": "Cyrillic", "Deva": "Devanagari",
     "Ethi": "Ethiopic", "Geor": "Georgian", "Grek": "Greek", "Gujr": "Gujarati", "Guru": "Gurmukhi",
     "Hang": "Hangul", "Hani": "Han", "Hans": "Han", "Hant": "Han", "Hebr": "Hebrew", "Khmr": "Khmer",
     "Knda": "Kannada", "Laoo": "Lao", "Latn": "Latin", "Mlym": "Malayalam", "Mymr": "Myanmar", "Orya": "Oriya",
     "Sinh": "Sinhala", "Taml": "Tamil", "Telu": "Telugu", "Thaa": "Thaana", "Thai": "Thai", "Tibt": "Tibetan",
 }  # fmt: skip
-"""ISO 15924 codes as labels have them, and the names that regular expressions know."""
+"""ISO 15924 codes of labels, and the names of these scripts in regular expressions."""
 
 _LANGUAGES: Final = {
     "Arabic": "ar arz azb ckb fa lrc mzn pnb ps sd ug ur ku az kk ky tt uz ks",
@@ -190,60 +244,4 @@ _LANGUAGES: Final = {
     "Thai": "th",
     "Tibetan": "bo",
 }
-"""By script, the languages written in it today; several have more than one."""
-
-
-def of_label(label: str) -> frozenset[str]:
-    """The scripts of a label's language; empty where nothing is known of it."""
-    code = re.fullmatch(r"[a-z]{2,3}_([A-Z][a-z]{3})(_.*)?", label)
-    if code:
-        found = {"Jpan": {"Han", "Hiragana", "Katakana"}, "Kore": {"Hangul", "Han"}}.get(code[1])
-        return frozenset(found or ({_CODES[code[1]]} if code[1] in _CODES else ()))
-    if not re.fullmatch(r"[a-z]{2,3}", label):
-        return frozenset()
-    return frozenset(script for script, names in _LANGUAGES.items() if label in names.split()) or frozenset({"Latin"})
-
-
-def corrected(model: "FastTextModel", texts: pa.Array, found: "Prediction", sample_bytes: int) -> "Prediction":
-    """`found` with other labels where a row has no letter of its label's scripts.
-
-    Such a row gets the most probable label among the languages of the script that most of its letters are of, with that
-    label's own probability, which is low; `found`'s label stays where the model knows no language in that script.
-    """
-    odd = np.flatnonzero(_unlikely(model, texts, found))
-    if not len(odd):
-        return found
-    labels, scores = np.array(found.labels.to_pylist(), object), found.scores.copy()
-    rows = texts.take(pa.array(odd))
-    for script, which in _by_script(rows).items():
-        allowed = np.array([script in of_label(label) for label in model.labels])
-        if allowed.any():
-            best = model.predict(rows.take(pa.array(which)), sample_bytes, allowed)
-            labels[odd[which]], scores[odd[which]] = best.labels.to_pylist(), best.scores
-    from datakit.filter.fasttext_model import Prediction
-
-    return Prediction(pa.array(labels, pa.string()), scores)
-
-
-def _unlikely(model: "FastTextModel", texts: pa.Array, found: "Prediction") -> NDArray[np.bool_]:
-    """bool[N]: rows without a letter of their label's scripts."""
-    indices = pc.fill_null(pc.index_in(found.labels, pa.array(model.labels, pa.string())), -1).to_numpy()
-    groups: dict[frozenset[str], list[int]] = {}
-    for index in np.unique(indices[indices >= 0]).tolist():
-        groups.setdefault(of_label(model.labels[index]), []).append(index)
-    odd = np.zeros(len(texts), np.bool_)
-    for scripts, members in groups.items():
-        rows = np.flatnonzero(np.isin(indices, members))
-        if scripts and len(rows):
-            letter = "|".join(rf"\p{{{s}}}" for s in sorted(scripts))
-            there = pc.match_substring_regex(texts.take(pa.array(rows)), letter)
-            odd[rows] = ~there.to_numpy(zero_copy_only=False)
-    return odd
-
-
-def _by_script(texts: pa.Array) -> dict[str, NDArray[np.int64]]:
-    """The rows of each script that most letters of a row are of; rows with letters of none of ours are left out."""
-    names = sorted(_LANGUAGES)
-    counts = np.stack([pc.count_substring_regex(texts, rf"\p{{{s}}}").to_numpy() for s in names])
-    most = counts.argmax(axis=0)
-    return {names[i]: np.flatnonzero((most == i) & (counts[i] > 0)) for i in np.unique(most).tolist()}
+"""By script, the languages that are written in it today; some languages have several scripts."""

@@ -1,8 +1,8 @@
-"""The normalize stage: Unicode NFC, broken encodings, control characters and white space, before all other stages.
+"""The normalize stage: repairs Unicode normal form (NFC), encodings, control characters and white space.
 
-It changes texts and drops no row; what it changed is counted in the ledger, rows by kind of change. Encodings are
-mended by ftfy (Speer 2019), which undoes UTF-8 read as another encoding ("schÃ¶n" for "schön") where that explains the
-text; it is an optional extra. A text that needs nothing comes back byte for byte.
+It comes before all other stages, changes texts and drops no row. The ledger counts the changed rows by kind of change.
+Encodings are repaired by ftfy (Speer 2019), an optional extra: it undoes UTF-8 that was read in another encoding
+("schÃ¶n" for "schön") where that explains the text. A text that needs no repair comes back byte for byte.
 """
 
 import functools
@@ -18,22 +18,22 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from datakit.filter.rule_set import apply
+from datakit.filter.stage import edit_rows
 from datakit.stage import Decision, Stage
 
 _MOJIBAKE = (
     "[\u0080-\u009f\ufffd]|[ÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑØÙà-ïðА-Яа-яΓβ][\u0080-\u00bf‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ€°±²³´µ¶·¸¹º»¼½¾¿╔]"
 )
-"""RE2: what UTF-8 read as Latin-1, Windows or Cyrillic code pages looks like; ftfy decides."""
+"""RE2: traces of UTF-8 that was read as Latin-1, Windows or Cyrillic code pages. ftfy decides whether it is."""
 _CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u2060\ufeff\ufff9-\ufffc]|\\x{e0001}"
-"""Controls but tab, line breaks and U+0085; byte order marks, word joiners, annotations. Not the zero-width spaces and
-joiners that Khmer, Persian and emoji are written with."""
+"""Control characters other than tab, line breaks and U+0085; byte order marks, word joiners, annotations. Zero-width
+spaces and joiners stay: Khmer, Persian and emoji need them."""
 _LINES = "\r|\u0085|[ \t\u00a0\u3000]+(?:\n|$)|\n\n\n\n"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NormalizeConfig:
-    """What is mended."""
+    """What is repaired."""
 
     nfc: bool = option(True, "compose characters (Unicode NFC)")
     encoding: Literal["fix", "keep"] = option("fix", "undo encodings that were mistaken for another; needs ftfy")
@@ -45,30 +45,34 @@ class NormalizeConfig:
 
 @dataclass(frozen=True, slots=True)
 class Normalize(Stage):
-    """Mends texts; keeps every row."""
+    """Repairs texts; keeps every row."""
 
-    Config: ClassVar[type] = NormalizeConfig
     name: ClassVar[str] = "normalize"
+    Config: ClassVar[type] = NormalizeConfig
     holds_gil: ClassVar[bool] = True
 
     config: NormalizeConfig = field(default_factory=NormalizeConfig)
 
     def resources(self) -> dict[str, Any]:
-        """The Unicode version, and ftfy's where it mends."""
+        """The Unicode version, and that of ftfy where it is used."""
         versions = {"unicode": unicodedata.unidata_version}
         return versions | ({"ftfy": _ftfy().__version__} if self.config.encoding == "fix" else {})
 
     def open(self) -> None:
-        """Raises ConfigError where ftfy is asked for and not installed."""
+        """Import ftfy where it is used.
+
+        Raises:
+            ConfigError: ftfy is not installed.
+        """
         if self.config.encoding == "fix":
             _ftfy()
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Mend what is said in each row; encodings first, for what they hide."""
+        """Repair the texts of each row: encodings first, since they hide the other faults."""
         changed: dict[str, pa.Array] = {}
         stays, made = pa.array(np.ones(batch.num_rows, np.bool_)), batch
         for name, edit in self._edits():
-            columns, which = apply(made, stays, [edit])
+            columns, which = edit_rows(made, stays, [edit])
             for column, values in columns.items():
                 made = made.set_column(made.schema.get_field_index(column), made.schema.field(column), values)
             changed[name] = which
@@ -100,10 +104,10 @@ def _ftfy() -> Any:
     return ftfy
 
 
-def _each(texts: pa.Array, pattern: str, mend: Callable[[str], str]) -> pa.Array:
-    """The texts with those that match an RE2 pattern mended, one by one."""
+def _each(texts: pa.Array, pattern: str, repair: Callable[[str], str]) -> pa.Array:
+    """The texts, with those that match an RE2 pattern repaired one by one."""
     mask = pc.match_substring_regex(texts, pattern)
-    made = [mend(text) for text in texts.filter(mask).to_pylist()]
+    made = [repair(text) for text in texts.filter(mask).to_pylist()]
     return pc.replace_with_mask(texts, mask, pa.array(made, pa.string()))
 
 

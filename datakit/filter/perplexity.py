@@ -1,12 +1,12 @@
-"""The perplexity stage: how well a language model knows a row, and which third of its language the row is in.
+"""The perplexity stage: how well a language model predicts a row, compared with the other rows of its language.
 
-Wenzek et al. 2020, CCNet: n-gram models (KenLM, Heafield 2011) of well-written text, one a language. By their
-perplexity the rows of a language fall into head (up to the 30th percentile), middle (up to the 60th) and tail.
+Wenzek et al. 2020, CCNet: n-gram models (KenLM, Heafield 2011) of well-written text, one for each language. Their
+perplexity divides the rows of a language into head (up to the 30th percentile), middle (up to the 60th) and tail.
 
-As in CCNet a line is a sentence for the model, a row's perplexity is 10 ** (-score / length) over all its lines, the
-length counting words and one end a line, and texts are made plain before: lower case, no accents, digits as 0, ASCII
-punctuation, no control characters (`text = "plain"`). CCNet's own models read pieces of a SentencePiece model, which is
-named beside them. CCNet takes its percentiles from a sample of one crawl; here they are those of the rows of the run.
+As in CCNet, each line is a sentence for the model, and a row's perplexity is 10 ** (-score / length) over all its
+lines; the length counts the words and one end for each line. Texts are simplified first: lower case, no accents, digits
+as 0, ASCII punctuation, no control characters (`text = "plain"`). CCNet's own models read the pieces of a SentencePiece
+model, which is named beside them. CCNet computes its percentiles on a sample of one crawl, this stage on all its rows.
 """
 
 import functools
@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option
+from datakit.config import option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
-from datakit.filter import models, ranking
+from datakit.filter import ranking
 from datakit.stage import Decision, Stage
 
 BUCKETS = ("head", "middle", "tail")
 UNKNOWN = "unknown"
-"""The group of rows whose `lang` is null."""
+"""The language of rows whose `lang` is null."""
 
 _PUNCTUATION = str.maketrans(
     {"，": ",", "、": ",", "。": ".", "．": ". ", "：": ":", "∶": ":", "；": ";", "？": "?", "！": "!", "…": "...",
@@ -41,7 +41,7 @@ _PUNCTUATION = str.maketrans(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PerplexityConfig:
-    """Which models measure, and which rows stay."""
+    """Which models compute perplexities, and which rows stay."""
 
     models: tuple[str, ...] = option(
         (), "KenLM models, each LANGUAGE=FILE as `lang` names the language; a FILE alone is for all others", path=True
@@ -91,11 +91,11 @@ class Perplexity(Stage):
     """Fills `perplexity`, rounded to 1e-3, and `perplexity_bucket`; drops the rows in buckets that are not kept.
 
     Reasons: `perplexity.middle`, `perplexity.tail`, `perplexity.head`. Rows of a language without a model, and rows
-    without a word, have neither value and stay; they are counted. `cut` is the file that `reduce` wrote.
+    without a word, have neither value and stay; the ledger counts them. `cut` is the file that `reduce` wrote.
     """
 
-    Config: ClassVar[type] = PerplexityConfig
     name: ClassVar[str] = "perplexity"
+    Config: ClassVar[type] = PerplexityConfig
     holds_gil: ClassVar[bool] = True
     compares_rows: ClassVar[bool] = True
 
@@ -103,12 +103,12 @@ class Perplexity(Stage):
     cut: Path | None = None
 
     def resources(self) -> dict[str, Any]:
-        """Name and SHA-256 of the models by language, and the Unicode version where it shapes what they read.
+        """Name and SHA-256 of the models by language, and the Unicode version where the text depends on it.
 
         Raises:
-            MissingExtraError: the package kenlm, or one that is asked for, is not installed.
+            MissingExtraError: the package kenlm is not installed.
             ConfigError: no model is named.
-            ModelError: a file is not there.
+            ModelError: a file does not exist.
         """
         if not self.config.models:
             raise ConfigError("models: the perplexity stage needs KenLM models, as --models en=en.arpa.bin")
@@ -117,7 +117,7 @@ class Perplexity(Stage):
         return found | ({"unicode": unicodedata.unidata_version} if self.config.text == "plain" else {})
 
     def open(self) -> None:
-        """Load the models, once a process.
+        """Load the models, once per process.
 
         Raises:
             ModelError: a file that is no such model.
@@ -126,7 +126,7 @@ class Perplexity(Stage):
             self._model(language)
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Language and perplexity of each row; not-a-number where there is none."""
+        """Language and perplexity of each row; NaN for a row without one."""
         texts, languages = view(batch, self.config.on, self.config.include_system), _languages(batch)
         named = by_language(self.config.models)
         found = np.full(batch.num_rows, np.nan)
@@ -137,8 +137,8 @@ class Perplexity(Stage):
         return pa.record_batch({"row_key": batch.column("row_key"), "lang": languages, "score": pa.array(found)})
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write the perplexities of all rows and, by language, the last one of head and of middle to `out`."""
-        rows = ranking.read(sketches)
+        """Write to `out` the perplexities of all rows and, by language, the highest one in head and in middle."""
+        rows = ranking.read_sketches(sketches)
         found, cuts, rest = rows["score"].to_numpy(), {}, {}
         for language in sorted(pc.unique(rows["lang"]).to_pylist()):
             of = found[pc.equal(rows["lang"], language).to_numpy()]
@@ -153,13 +153,13 @@ class Perplexity(Stage):
         return {"perplexity": {"up_to": limits, "not_measured": rest}}
 
     def bind(self, out: Path) -> Self:
-        """The stage that carries out the cuts in `out`."""
+        """The stage that decides by the cuts in `out`."""
         return replace(self, cut=out)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Hold the perplexities that were sketched against the cuts of the rows' languages."""
+        """Compare the sketched perplexities with the cuts of the rows' languages."""
         assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        found, cuts = ranking.saved(self.cut, batch.column("row_key").to_numpy()), ranking.cut(self.cut)
+        found, cuts = ranking.saved_scores(self.cut, batch.column("row_key").to_numpy()), ranking.saved_cut(self.cut)
         limits = np.array([cuts.get(name, (np.inf, np.inf)) for name in _languages(batch).to_pylist()]).reshape(-1, 2)
         measured = ~np.isnan(found)
         bucket = (found[:, None] > limits).sum(axis=1)
@@ -181,7 +181,7 @@ class Perplexity(Stage):
 
 
 def perplexity(text: str, model: Any, pieces: Any, *, plain: bool) -> float:
-    """The perplexity of a text under a KenLM model, rounded to 1e-3; not-a-number for a text without a word."""
+    """The perplexity of a text under a KenLM model, rounded to 1e-3; NaN for a text without a word."""
     score, length = 0.0, 0
     for line in text.splitlines():
         read = plain_text(line) if plain else line.strip()
@@ -211,7 +211,7 @@ def _digests(files: Sequence[str]) -> dict[str, dict[str, str]]:
         path = Path(file)
         if not path.is_file():
             raise ModelError(f"{file}: the model for {language or 'all languages'} is not there")
-        found[language] = {"name": path.name, "sha256": models.sha256(path)}
+        found[language] = {"name": path.name, "sha256": sha256_file(path)}
     return found
 
 

@@ -3,19 +3,20 @@
 A value must pass its own check: cards Luhn (ISO/IEC 7812) and a known prefix, IBANs modulo 97 (ISO 13616), Chinese,
 French and Spanish ids their check characters, IP addresses must be public ones and not look like version numbers,
 phone numbers must be written internationally, in North America's way, or behind a word that says so. Addresses that
-are reserved for examples (RFC 2606, RFC 5737) and made-up keys stay. Private keys (PEM) go whole, other values only
-within a line.
+are reserved for examples (RFC 2606, RFC 5737) and made-up keys stay. Private keys (PEM) are
+found over several lines, all other values within one line.
 
-Placeholders are `<EMAIL>`, `<IP>`, `<PHONE>`, `<CARD>`, `<IBAN>`, `<NATIONAL_ID>`, `<KEY>`. In conversations what is
-said and thought is looked at, tool calls and tool schemas are not. The ledger notes how many values of each type were
-replaced. Names and addresses of people are not looked for: that takes a model.
+Placeholders are `<EMAIL>`, `<IP>`, `<PHONE>`, `<CARD>`, `<IBAN>`, `<NATIONAL_ID>`, `<KEY>`. In conversations, contents
+and reasoning are searched, tool calls and tool schemas are not. The ledger notes how many values of each type were
+replaced. Names and addresses of people are not searched: that takes a model. Only texts and lines that a fast regular
+expression finds suspicious are searched, in plain Python.
 """
 
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +24,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
+from datakit.data import On
 from datakit.errors import ConfigError
-from datakit.filter.rule_set import Measure, Rows, Signals, check_ratios
+from datakit.filter.rule_set import Measure, Rows, RuleSet, Signals
 
 Span = tuple[int, int]
 
-_NOBODYS_DOMAIN = re.compile(
+_EXAMPLE_DOMAIN = re.compile(
     r"(?:^|\.)(?:example|test|invalid|localhost|example\.(?:com|org|net|edu))$"  # RFC 2606
     r"|\.(?:png|jpe?g|gif|svg|webp|ico|css|js|ts|json|html?|md|py|so|jar)$",  # image@2x.png
     re.I,
@@ -85,7 +87,7 @@ _MADE_UP = re.compile(r"example|x{6}|0{8}|1234567|abcdefg", re.I)
 
 
 def luhn(digits: str) -> bool:
-    """Whether the last digit checks the others (ISO/IEC 7812)."""
+    """Whether the last digit is the check digit of the others (ISO/IEC 7812)."""
     total = 0
     for i, digit in enumerate(reversed(digits)):
         value = int(digit) * (1 + i % 2)
@@ -95,7 +97,7 @@ def luhn(digits: str) -> bool:
 
 def _emails(line: str) -> Iterator[Span]:
     for found in _EMAIL.finditer(line):
-        if not _NOBODYS_DOMAIN.search(found[1]) and not found[0].startswith("git@"):
+        if not _EXAMPLE_DOMAIN.search(found[1]) and not found[0].startswith("git@"):
             yield found.span()
 
 
@@ -170,11 +172,11 @@ FINDERS: Final[dict[str, Callable[[str], Iterator[Span]]]] = {
     "ip": _ips,
     "phone": _phones,
 }
-"""By type, in the order in which they claim their characters."""
+"""By type. Where two types match the same characters, the first one in this order has them."""
 
 
 def find(line: str, types: tuple[str, ...]) -> list[tuple[int, int, str]]:
-    """(begin, end, type) of the private values in a line, in order, none over another."""
+    """(begin, end, type) of the private values in a line, in order and without overlaps."""
     taken: list[tuple[int, int, str]] = []
     for name in FINDERS:
         if name in types:
@@ -183,9 +185,6 @@ def find(line: str, types: tuple[str, ...]) -> list[tuple[int, int, str]]:
                     taken.append((begin, end, name))
     return sorted(taken)
 
-
-SEES = "all"
-COUNTING = ("types",)
 
 _SUSPICIOUS = (
     r"[A-Za-z0-9]@[A-Za-z0-9]|\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d"
@@ -197,57 +196,62 @@ _PEM = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----.{40,8000}?-----END \1PR
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Config:
-    """What is private, and what becomes of it."""
+class Private(RuleSet):
+    """What is private, and what happens to it."""
+
+    name: ClassVar[str] = "private"
+    counts: ClassVar[bool] = True
+    edits: ClassVar[bool] = True
+    on: ClassVar[On | None] = "all"
 
     types: tuple[str, ...] = option(tuple(FINDERS), "the types of values to look for")
     action: Literal["replace", "drop"] = option("replace", "replace values by placeholders, or drop rows with them")
     max_values: int = option(0, "with drop: drop rows with more values")
 
-    def __post_init__(self) -> None:
-        check_ratios(self)
+    def check(self) -> None:
+        """Refuse unknown types, and none at all."""
         unknown = [t for t in self.types if t not in FINDERS]
         if unknown or not self.types:
             raise ConfigError(f"types = {list(self.types)}: expected some of {', '.join(FINDERS)}")
 
+    def counted_with(self) -> dict[str, Any]:
+        """The types of values."""
+        return {"types": self.types}
 
-def count(texts: pa.Array, config: Config) -> Signals:
-    """How many values of each type each text holds."""
-    counts = {f"private_{name}": np.zeros(len(texts), np.int64) for name in config.types}
-    for row, text in _suspects(texts):
-        for name, found in replace(text, config.types)[1].items():
-            counts[f"private_{name}"][row] += found
-    return Signals(counts)
+    def count(self, texts: pa.Array) -> Signals:
+        """The number of values of each type in each text."""
+        counts = {f"private_{name}": np.zeros(len(texts), np.int64) for name in self.types}
+        for row, text in _suspects(texts):
+            for name, found in replace(text, self.types)[1].items():
+                counts[f"private_{name}"][row] += found
+        return Signals(counts)
 
+    def measure(self, rows: Rows) -> Iterator[Measure]:
+        """The number of values, where rows with too many are dropped."""
+        counts = rows.counted(self)
+        total = np.sum([counts[f"private_{name}"] for name in self.types], axis=0)
+        yield Measure("max_values", total, None if self.action == "drop" else np.zeros(len(total), np.bool_))
 
-def measure(rows: Rows, config: Config) -> Iterator[Measure]:
-    """The number of values, where rows with them are dropped."""
-    counts = rows.counted("private")
-    total = np.sum([counts[f"private_{name}"] for name in config.types], axis=0)
-    yield Measure("max_values", total, None if config.action == "drop" else np.zeros(len(total), np.bool_))
+    def edit(self, texts: pa.Array, kind: str) -> pa.Array:
+        """The texts with placeholders for private values."""
+        if self.action == "drop":
+            return texts
+        mask, made = np.zeros(len(texts), np.bool_), []
+        for row, text in _suspects(texts):
+            changed, found = replace(text, self.types)
+            if found:
+                mask[row] = True
+                made.append(changed)
+        return pc.replace_with_mask(texts, pa.array(mask), pa.array(made, pa.string()))
 
-
-def edit(texts: pa.Array, config: Config, kind: str) -> pa.Array:
-    """The texts with placeholders for private values."""
-    if config.action == "drop":
-        return texts
-    mask, made = np.zeros(len(texts), np.bool_), []
-    for row, text in _suspects(texts):
-        changed, found = replace(text, config.types)
-        if found:
-            mask[row] = True
-            made.append(changed)
-    return pc.replace_with_mask(texts, pa.array(mask), pa.array(made, pa.string()))
-
-
-def notes(rows: Rows, stays: NDArray[np.bool_], config: Config) -> dict[str, int]:
-    """How many values of each type the rows that stay hold."""
-    counts = rows.counted("private")
-    return {f"private_{name}": int(counts[f"private_{name}"][stays].sum()) for name in config.types}
+    def notes(self, rows: Rows, stays: NDArray[np.bool_]) -> dict[str, int]:
+        """The number of values of each type in the rows that stay."""
+        counts = rows.counted(self)
+        return {f"private_{name}": int(counts[f"private_{name}"][stays].sum()) for name in self.types}
 
 
 def replace(text: str, types: tuple[str, ...]) -> tuple[str, dict[str, int]]:
-    """(the text with placeholders, how many of each type that was found)."""
+    """(the text with placeholders, the number of values by type)."""
     counts: dict[str, int] = {}
     if "key" in types and "PRIVATE KEY-----" in text:
         text, found = _PEM.subn("<KEY>", text)

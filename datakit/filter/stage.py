@@ -1,39 +1,81 @@
-"""The filter stage: rule sets over shared signals, the first failed threshold is the reason."""
+"""The filter stage: each row is compared with the thresholds of rule sets; the first one that fails is the reason.
+
+What was measured is saved beside the rows, so that a later run with other thresholds decides without the text. Rule
+sets look at the rows as they came in; their edits are applied, in their order, to the rows that stay.
+"""
 
 import dataclasses
 import functools
+import importlib
 import operator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, section
 from datakit.data import On
-from datakit.errors import ConfigError
+from datakit.errors import ConfigError, InputError
 from datakit.filter import stop_words
-from datakit.filter.rule_set import Measured, apply, available, config_class, counting, has, judge, kind_of, part
+from datakit.filter.rule_set import Rows, RuleSet
+from datakit.read.row_builder import conversation_view, preference_view
 from datakit.stage import Decision, Stage
 from datakit.text.characters import UNICODE_VERSION
+from datakit.text.normal_form import digest, normalize
+
+RULE_SETS: Final = {
+    "c4": "datakit.filter.c4:C4",
+    "contamination": "datakit.filter.contamination:Contamination",
+    "empty_answer": "datakit.filter.empty_answer:EmptyAnswer",
+    "fineweb": "datakit.filter.fineweb:FineWeb",
+    "gopher_quality": "datakit.filter.gopher_quality:GopherQuality",
+    "gopher_repetition": "datakit.filter.gopher_repetition:GopherRepetition",
+    "loops": "datakit.filter.loops:Loops",
+    "private": "datakit.filter.private:Private",
+}
+"""Every rule set: its name in recipes and reasons, and where its class is."""
 
 DEFAULT_RULES: Final = {
     "document": ("gopher_quality", "gopher_repetition"),
     "conversation": ("empty_answer", "loops"),
     "preference": ("empty_answer",),
 }
-"""What is on where the recipe names no rules. Gopher's rules are for web pages: on answers, its 50 words and its
-shares of repetition would drop thousands of good ones. The two answers of a preference pair are alike by nature, and a
-rejected one may well repeat itself: that is what it is there to teach."""
+"""The rule sets that decide where the recipe names none. Gopher's rules are for web pages: on answers, its 50 words and
+its repetition ratios would drop thousands of good ones. The two answers of a preference pair are naturally alike, and
+a rejected answer may repeat itself: that is what it teaches."""
 
 DEFAULT_VIEW: Final[dict[str, On]] = {"document": "all", "conversation": "answer", "preference": "all"}
-"""What `on = "auto"` looks at. Answers often repeat parts of their question, and rightly so."""
+"""The part of a row that `on = "auto"` looks at. Answers often repeat parts of their question, for good reason."""
+
+KEYS: Final = ("row_key", "id", "source", "lang")
+"""Columns that saved signals share with their rows."""
+
+SPOKEN: Final = ("content", "reasoning_content")
+"""The fields of a message that are prose."""
+
+Edit = Callable[[pa.Array], pa.Array]
+"""Texts to texts, string[N] without nulls each."""
+
+
+def rule_set_class(name: str) -> type[RuleSet]:
+    """The class of a rule set.
+
+    Raises:
+        ConfigError: there is no rule set of that name.
+    """
+    if name not in RULE_SETS:
+        raise ConfigError(f"unknown rule set {name!r}; there are {', '.join(RULE_SETS)}")
+    module, _, found = RULE_SETS[name].partition(":")
+    return cast(type[RuleSet], vars(importlib.import_module(module))[found])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterOptions:
-    """What the filter stage can be told, apart from the thresholds: one section a rule set, see `FilterConfig`."""
+    """What the filter stage can be told. The thresholds have one section for each rule set: see `FilterConfig`."""
 
     rules: tuple[str, ...] = option((), "rule sets in the order they decide; empty: those of the row kind")
     on: Literal["auto", "all", "prompt", "answer"] = option("auto", "the part of a row to look at; auto: by row kind")
@@ -42,16 +84,20 @@ class FilterOptions:
 
     def __post_init__(self) -> None:
         for name in self.rules:
-            config_class(name)
+            rule_set_class(name)
         unused = [n for n in self.changed() if self.rules and n not in self.rules]
         if unused:
             raise ConfigError(f"thresholds of {unused[0]!r} are set, but rules = {list(self.rules)} leaves it out")
 
+    def rule_set(self, name: str) -> RuleSet:
+        """A rule set with the thresholds of its section."""
+        return cast(RuleSet, getattr(self, name))
+
     def changed(self) -> list[str]:
         """The rule sets with a threshold that is not the default."""
-        return [n for n in available() if getattr(self, n) != config_class(n)()]
+        return [n for n in RULE_SETS if self.rule_set(n) != rule_set_class(n)()]
 
-    def active(self, kind: str) -> tuple[str, ...]:
+    def rules_for(self, kind: str) -> tuple[str, ...]:
         """The rule sets that decide about a kind: those asked for, or the kind's and those with a threshold set."""
         default = DEFAULT_RULES[kind]
         return self.rules or default + tuple(n for n in self.changed() if n not in default)
@@ -59,82 +105,186 @@ class FilterOptions:
 
 FilterConfig: Final[type[FilterOptions]] = dataclasses.make_dataclass(
     "FilterConfig",
-    [(n, c, section(c, (c.__doc__ or "").strip())) for n in available() if (c := config_class(n))],
+    [(n, c, section(c, (c.__doc__ or "").strip())) for n in RULE_SETS if (c := rule_set_class(n))],
     bases=(FilterOptions,),
     namespace={"__module__": __name__, "__doc__": FilterOptions.__doc__},
     frozen=True,
     kw_only=True,
     slots=True,
 )
-"""`FilterOptions` and a section of thresholds for every rule set in this folder."""
+"""`FilterOptions` and a section of thresholds for every rule set."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter(Stage):
-    """Drops rows that fail a threshold; the reason is `<rule set>.<threshold>`, the first in the order of the rules."""
+    """Drops rows that fail a threshold. The reason is `<rule set>.<threshold>`, the first in the order of the rules."""
 
-    Config: ClassVar[type] = FilterConfig
     name: ClassVar[str] = "filter"
-    holds_gil: ClassVar[bool] = False
+    Config: ClassVar[type] = FilterConfig
 
     config: FilterOptions = dataclasses.field(default_factory=FilterConfig)
 
     def for_kind(self, kind: str) -> "Filter":
-        """The stage for rows of a kind: the rules and the view that decide stand in its config, and in the manifest."""
+        """The stage for rows of a kind: its config names the rule sets and the view that decide."""
         if kind not in DEFAULT_RULES:  # tokens: `decide` says what is wrong
             return self
         on = DEFAULT_VIEW[kind] if self.config.on == "auto" else self.config.on
-        return Filter(config=dataclasses.replace(self.config, rules=self.config.active(kind), on=on))
+        return Filter(config=dataclasses.replace(self.config, rules=self.config.rules_for(kind), on=on))
+
+    def modules(self) -> tuple[str, ...]:
+        """The modules of the active rule sets."""
+        return tuple(RULE_SETS[name].partition(":")[0] for name in self.config.rules)
 
     def resources(self) -> dict[str, Any]:
-        """The versions behind the character classes and the stop words, and what the active rule sets name."""
-        named = [part(n, "resources")(getattr(self.config, n)) for n in self.config.rules if has(n, "resources")]
-        return functools.reduce(operator.or_, named, {"unicode": UNICODE_VERSION, "stop_words": stop_words.version()})
+        """The versions of Unicode and of the stop words, and the files that the active rule sets name."""
+        shared = {"unicode": UNICODE_VERSION, "stop_words": stop_words.version()}
+        return functools.reduce(operator.or_, (r.resources() for r in self._active()), shared)
 
     def open(self) -> None:
         """Load what the active rule sets need; the character table is built with the first batch."""
-        for name in self.config.rules:
-            if has(name, "prepare"):
-                part(name, "prepare")(getattr(self.config, name))
+        for rule_set in self._active():
+            rule_set.open()
 
     def saves(self) -> dict[str, Any] | None:
-        """What the saved signals depend on: the view, and the configs of rule sets that count by themselves."""
+        """What the saved signals depend on: the view, and the values that shape what rule sets count by themselves."""
         if not self.config.signals:
             return None
-        counted = {n: counting(n, getattr(self.config, n)) for n in self.config.rules if has(n, "count")}
+        counted = {r.name: r.counted_with() for r in self._active() if r.counts}
         seen = {"on": self.config.on, "include_system": self.config.include_system}
         return {"role": "signals", "view": seen, "counted": counted} | self.resources()
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Hold every row against the active rule sets.
+        """Compare every row with the active rule sets.
 
         Raises:
             InputError: the rows are tokens, which have no text.
         """
-        return self._decide(Measured(batch, self.for_kind(kind_of(batch)).config))
+        return self._decide(batch, None)
 
     def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch) -> Decision:
         """The same decision from the signals that an earlier run saved of these rows."""
-        return self._decide(Measured(batch, self.for_kind(kind_of(batch)).config, saved))
+        return self._decide(batch, saved)
 
-    def _decide(self, rows: Measured) -> Decision:
-        kind, config, batch = kind_of(rows.batch), rows.config, rows.batch
-        active = [(name, getattr(config, name)) for name in config.rules]
-        verdicts = judge(active, rows, batch.num_rows)
-        reasons = pa.array(verdicts.reasons, pa.string())
-        edits = [partial(part(n, "edit"), config=rules, kind=kind) for n, rules in active if has(n, "edit")]
-        columns, edited = apply(batch, pc.is_null(reasons), edits)
-        aside = {"signals": rows.table()} if config.signals else {}
-        for name, rules in active:
-            if has(name, "report"):
-                aside |= part(name, "report")(rows, rows.texts_for(name), rules)
-        stays = pc.is_null(reasons).to_numpy(zero_copy_only=False)
-        notes = [part(n, "notes")(rows, stays, rules) for n, rules in active if has(n, "notes")]
+    def _decide(self, batch: pa.RecordBatch, saved: pa.RecordBatch | None) -> Decision:
+        kind = kind_of(batch)
+        stage = self.for_kind(kind)
+        config, rule_sets = stage.config, stage._active()
+        rows = Rows(batch, cast(On, config.on), config.include_system, saved)
+        reasons, details = judge(rule_sets, rows)
+        stays = pc.is_null(reasons)
+        edits = [partial(r.edit, kind=kind) for r in rule_sets if r.edits]
+        columns, edited = edit_rows(batch, stays, edits)
+        side_tables = {"signals": _signals_table(rows, rule_sets)} if config.signals else {}
+        notes: dict[str, int] = {}
+        for rule_set in rule_sets:
+            side_tables |= rule_set.side_tables(rows)
+            notes |= rule_set.notes(rows, stays.to_numpy(zero_copy_only=False))
         return Decision(
-            reasons=reasons,
-            detail=pa.array(verdicts.details, pa.string()),
-            columns=columns,
-            side_tables=aside,
-            notes=functools.reduce(operator.or_, notes, {}),
-            edited=edited if edits else None,
+            reasons=reasons, detail=details, columns=columns, side_tables=side_tables, notes=notes, edited=edited
         )
+
+    def _active(self) -> list[RuleSet]:
+        return [self.config.rule_set(name) for name in self.config.rules]
+
+
+def kind_of(batch: pa.RecordBatch) -> str:
+    """The kind of a batch's rows.
+
+    Raises:
+        InputError: the rows are tokens, which have no text.
+    """
+    for column, kind in (("text", "document"), ("messages", "conversation"), ("chosen", "preference")):
+        if column in batch.schema.names:
+            return kind
+    raise InputError(
+        f"the filter stage reads text, but these rows have only {', '.join(batch.schema.names)}: filter before the "
+        "tokenize stage"
+    )
+
+
+def judge(rule_sets: Sequence[RuleSet], rows: Rows) -> tuple[pa.Array, pa.Array]:
+    """(reason, detail) of the first threshold that each row fails, string[N] each; null for a row that passes."""
+    reasons, details = np.full(rows.batch.num_rows, None, object), np.full(rows.batch.num_rows, None, object)
+    for rule_set in rule_sets:
+        limits = dataclasses.asdict(rule_set)
+        for measure in rule_set.measure(rows):
+            limit = limits[measure.threshold]
+            failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
+            reasons[failed] = f"{rule_set.name}.{measure.threshold}"
+            details[failed] = measure.details(limit, failed)
+    return pa.array(reasons, pa.string()), pa.array(details, pa.string())
+
+
+def _signals_table(rows: Rows, rule_sets: Sequence[RuleSet]) -> pa.RecordBatch:
+    """The signals as columns, with those that rule sets count by themselves, and the keys of the rows."""
+    columns = {n: rows.batch.column(n) for n in KEYS if n in rows.batch.schema.names}
+    for signals in (rows.signals, *(rows.counted(r) for r in rule_sets if r.counts)):
+        columns |= {n: pa.array(values) for n, values in signals.counts.items()}
+    return pa.record_batch(columns)
+
+
+def edit_rows(batch: pa.RecordBatch, stays: pa.Array, edits: Sequence[Edit]) -> tuple[dict[str, pa.Array], pa.Array]:
+    """Edit the text of documents, and what is said in conversations and pairs, by each edit in turn.
+
+    Only rows that stay (`stays`, bool[N]) are edited. Returns the columns that changed, `content_hash` among them, and
+    bool[N]: the rows that changed.
+    """
+    changed = pa.array(np.zeros(batch.num_rows, np.bool_))
+    columns: dict[str, pa.Array] = {}
+    for name in ("text", "messages", "prompt", "chosen", "rejected"):
+        if name in batch.schema.names and edits:
+            column = batch.column(name)
+            made, which = _edit_texts(column, stays, edits) if name == "text" else _edit_turns(column, stays, edits)
+            if pc.any(which).as_py():
+                columns[name] = made
+                changed = pc.or_(changed, which)
+    if columns and "content_hash" in batch.schema.names:
+        columns["content_hash"] = pc.replace_with_mask(
+            batch.column("content_hash"), changed, _hashes(batch, columns, changed)
+        )
+    return columns, changed
+
+
+def _hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa.Array) -> pa.Array:
+    """`content_hash` of the rows that changed, as ingest makes it."""
+    if "text" in columns:
+        return digest(normalize(columns["text"].filter(changed)))
+    names = [n for n in ("messages", "prompt", "chosen", "rejected", "tools") if n in batch.schema.names]
+    rows = pa.table({n: columns.get(n, batch.column(n)) for n in names}).filter(changed).to_pylist()
+    views = []
+    for row in rows:
+        tools = row.pop("tools", None)
+        fields = [[list(message.values()) for message in row[n] or ()] for n in row]
+        views.append(conversation_view(fields[0], tools) if "messages" in row else preference_view(fields, tools))
+    return digest(normalize(pa.array(views, pa.string())))
+
+
+def _edit_texts(texts: pa.Array, stays: pa.Array, edits: Sequence[Edit]) -> tuple[pa.Array, pa.Array]:
+    """(the texts, which of them changed); texts of rows that do not stay are as before."""
+    mask = pc.and_(stays, pc.is_valid(texts))
+    made = before = texts.filter(mask)
+    for edit in edits:
+        made = edit(made)
+    which = pc.not_equal(made, before)
+    changed = np.zeros(len(texts), np.bool_)
+    changed[np.flatnonzero(mask.to_numpy(zero_copy_only=False))] = which.to_numpy(zero_copy_only=False)
+    return pc.replace_with_mask(texts, pa.array(changed), made.filter(which)), pa.array(changed)
+
+
+def _edit_turns(messages: pa.Array, stays: pa.Array, edits: Sequence[Edit]) -> tuple[pa.Array, pa.Array]:
+    """The same for a list<struct> column: every message of a row that stays."""
+    turns = messages.flatten()
+    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
+    row = np.repeat(np.arange(len(messages)), lengths)
+    turn_stays = pc.take(stays, pa.array(row))
+    fields, changed = [], np.zeros(len(messages), np.bool_)
+    for f in turns.type:
+        column = pc.struct_field(turns, f.name)
+        if f.name in SPOKEN:
+            column, which = _edit_texts(column, turn_stays, edits)
+            changed[row[which.to_numpy(zero_copy_only=False)]] = True
+        fields.append(column)
+    made = pa.StructArray.from_arrays(fields, fields=list(turns.type))
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+    nulls = {"mask": pc.is_null(messages)} if messages.null_count else {}
+    return pa.ListArray.from_arrays(offsets, made, type=messages.type, **nulls), pa.array(changed)

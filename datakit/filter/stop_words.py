@@ -1,8 +1,8 @@
-"""Stop words of languages other than English: how many different ones a row has of its own language's.
+"""Stop words of languages other than English: how many different ones of its own language a row has.
 
-The lists are stopwords-iso's (MIT), from the package stopwordsiso, whose version is among the filter stage's resources.
-A language that is written without spaces has no list here: its words cannot be told from their parts. Words are those
-of dedup (letters, marks and digits, case-folded), so that "l'eau" has "l" and "eau".
+The lists are those of stopwords-iso (MIT), from the package stopwordsiso; its version is among the filter stage's
+resources. A language that is written without spaces has no list here: whole words cannot be found in it. Words are
+those of dedup (letters, marks and digits, case-folded), so that "l'eau" has "l" and "eau".
 """
 
 import functools
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from datakit.text.words import hash_words, split_words
 
 _LEFT_OUT: Final = frozenset({"en", "ja", "th", "zh", "ku"})
-"""English has Gopher's list; the list of Kurdish is Sorani's, and models write `ku` for Kurmanji too."""
+"""English has Gopher's list. The list of Kurdish is for Sorani, and models write `ku` for Kurmanji, too."""
 
 _ISO_639_3: Final = {
     "afr": "af", "arb": "ar", "ara": "ar", "bul": "bg", "ben": "bn", "bre": "br", "cat": "ca", "ces": "cs", "dan": "da",
@@ -31,15 +31,15 @@ _ISO_639_3: Final = {
     "swa": "sw", "swh": "sw", "tgl": "tl", "fil": "tl", "tur": "tr", "ukr": "uk", "urd": "ur", "vie": "vi", "yor": "yo",
     "zul": "zu",
 }  # fmt: skip
-"""What the lists' languages are called by models that do not name them as the lists do."""
+"""Other codes of models for the lists' languages."""
 
 UNKNOWN, NONE = -1, -2
-"""Instead of a language's number: not known which; English, or without a list."""
+"""In place of a language's number: the language is unknown; it is English, or has no list."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
-    """The words of all lists: number i is a stop word of the languages whose bits `masks[i]` (uint64) has."""
+class StopWords:
+    """The words of all lists, in a hash table: `masks[i]` has the languages in which word i is a stop word, as bits."""
 
     slots: NDArray[np.uint64]
     numbers: NDArray[np.int32]
@@ -58,16 +58,16 @@ def languages() -> tuple[str, ...]:
 
 
 def language_of(label: str | None) -> str | None:
-    """The language of a model's label as the lists name it: "deu_Latn" is "de"; None for one without a list."""
+    """The language of a model's label, as the lists name it: "deu_Latn" is "de"; None for a language without a list."""
     code = re.split("[_-]", label or "")[0]
     code = _ISO_639_3.get(code, code)
     return code if code in languages() else None
 
 
 def count(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
-    """int64[N]: the different stop words of each row's language in it; 0 for English and languages without a list.
+    """int64[N]: how many different stop words of its language each row has; 0 for English and languages without a list.
 
-    `labels` is string[N] of the rows' languages; a row whose is null counts as the language that it has most of.
+    `labels` is string[N], the rows' languages. A row without one counts for the language that it has most words of.
     """
     from datakit.filter import _kernels_lookup
 
@@ -83,7 +83,7 @@ def count(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
 
 
 def numbered(labels: pa.Array) -> NDArray[np.int64]:
-    """int64[N]: the place of each label's language among `languages()`, or UNKNOWN, or NONE."""
+    """int64[N]: the index of each label's language in `languages()`, or UNKNOWN, or NONE."""
     encoded = pc.dictionary_encode(labels.cast(pa.string()))
     known = {name: place for place, name in enumerate(languages())}
     of = np.array([known.get(language_of(label) or "", NONE) for label in encoded.dictionary.to_pylist()] + [UNKNOWN])
@@ -91,7 +91,7 @@ def numbered(labels: pa.Array) -> NDArray[np.int64]:
 
 
 def refused(names: tuple[str, ...]) -> str | None:
-    """What is wrong with the languages that a config names; None if nothing is."""
+    """Why the languages that a config names are refused; None if they are not."""
     for name in names:
         if name not in ("all", "en", *languages()):
             there = f"there are lists for en, {', '.join(languages())}" if languages() else "install stopwordsiso"
@@ -100,8 +100,8 @@ def refused(names: tuple[str, ...]) -> str | None:
 
 
 @functools.cache
-def lists() -> Lists:
-    """All lists, read once a process. Entries that are several words for us are left out."""
+def lists() -> StopWords:
+    """All lists, read once per process. Entries that are several words in our sense are left out."""
     from datakit.filter import _kernels_lookup
 
     found: dict[str, int] = {}
@@ -113,7 +113,7 @@ def lists() -> Lists:
     hashes, _ = hash_words(pa.array(sorted(found)))
     masks = np.array([found[word] for word in sorted(found)], np.uint64)
     slots, numbers = _kernels_lookup.table_of(hashes)
-    return Lists(slots, numbers, masks)
+    return StopWords(slots, numbers, masks)
 
 
 def _package() -> Any:

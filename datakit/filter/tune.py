@@ -1,5 +1,6 @@
-"""What each threshold drops, and what another one would: from the signals that a filter run saved, without the text."""
+"""What each threshold of the filter drops, and what other limits would drop, from saved signals, without the text."""
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,59 +10,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.filter.rule_set import Measure, Signals, measures
+from datakit.filter.rule_set import Measure, Rows, RuleSet
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
-"""Shares of rows that `Finding.limits` looks for."""
+"""Shares of rows for which `Finding.limits` has a limit."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """One threshold, held against every row by itself, whatever the other thresholds say."""
+    """What one threshold drops by itself, without regard to the other thresholds."""
 
     name: str
     """`<rule set>.<threshold>`."""
     limit: float
     rows: int
-    """That the threshold speaks of."""
+    """Rows that the threshold judges."""
     drops: int
     first: int
-    """Of those, the ones that no threshold before it drops."""
+    """Those of the dropped rows that no earlier threshold drops."""
     limits: dict[float, float]
-    """{limit: share of all rows that it drops}: the mildest limits that drop at least `SHARES`, mildest first."""
+    """{limit: share of all rows that it drops}: the mildest limit for each of `SHARES`, mildest first."""
     groups: dict[str, dict[str, tuple[int, int]]]
     """By `lang` and `source`: {value: (rows, drops)}, the largest groups first."""
     inside: list[tuple[str, float]]
-    """The ids of rows that just stay, nearest to the limit first, and what was measured."""
+    """(id, measured value) of rows that just stay, nearest to the limit first."""
     outside: list[tuple[str, float]]
-    """The same of rows that are just dropped."""
+    """The same for rows that are just dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """Saved signals as rule sets see rows (`rule_set.Rows`)."""
+def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> Iterator[Finding]:
+    """A finding for each threshold of the rule sets, in the order in which the thresholds decide.
 
-    batch: pa.RecordBatch
-    signals: Signals
-
-    def counted(self, rule_set: str) -> Signals:
-        """All of them: rule sets find their own by name."""
-        return self.signals
-
-
-def findings(table: pa.Table, rule_sets: Sequence[tuple[str, Any]], examples: int) -> Iterator[Finding]:
-    """A finding for every threshold of (name, config) rule sets, in the order in which they decide.
-
-    `table` holds the saved signals of all rows. A threshold that was not measured, or whose rule set looks at more than
-    signals, has no finding.
+    `table` holds the saved signals of all rows. There is no finding for a threshold that was not measured, or whose
+    rule set needs more than signals. `examples` is the number of rows to name on each side of a limit.
     """
     (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-    rows, gone = Saved(batch, Signals.from_batch(batch)), np.zeros(batch.num_rows, np.bool_)
-    for name, config in rule_sets:
-        for measure in measures(name, rows, config):
-            limit = getattr(config, measure.threshold)
+    rows, gone = Rows(batch, saved=batch), np.zeros(batch.num_rows, np.bool_)
+    for rule_set in rule_sets:
+        limits = dataclasses.asdict(rule_set)
+        for measure in rule_set.measure(rows):
+            limit = limits[measure.threshold]
             failed = measure.fails(limit)
-            yield _finding(f"{name}.{measure.threshold}", measure, limit, failed, gone, batch, examples)
+            yield _finding(f"{rule_set.name}.{measure.threshold}", measure, limit, failed, gone, batch, examples)
             gone |= failed
 
 
@@ -74,30 +64,30 @@ def _finding(
     batch: pa.RecordBatch,
     examples: int,
 ) -> Finding:
-    speaks = np.ones(len(failed), np.bool_) if measure.applies is None else measure.applies
+    judged = np.ones(len(failed), np.bool_) if measure.applies is None else measure.applies
     distance = np.abs(measure.values - limit)
     return Finding(
         name=name,
         limit=limit,
-        rows=int(speaks.sum()),
+        rows=int(judged.sum()),
         drops=int(failed.sum()),
         first=int((failed & ~gone).sum()),
-        limits=_limits(measure, speaks),
+        limits=_limits(measure, judged),
         groups={c: _groups(batch.column(c), failed) for c in ("lang", "source") if c in batch.schema.names},
-        inside=_nearest(batch, measure, distance, speaks & ~failed, examples),
+        inside=_nearest(batch, measure, distance, judged & ~failed, examples),
         outside=_nearest(batch, measure, distance, failed, examples),
     )
 
 
-def _limits(measure: Measure, speaks: NDArray[np.bool_]) -> dict[float, float]:
-    values, total = np.sort(measure.values[speaks]), len(speaks)
+def _limits(measure: Measure, judged: NDArray[np.bool_]) -> dict[float, float]:
+    values, total = np.sort(measure.values[judged]), len(judged)
     low = measure.threshold.startswith("min_")
     found = {}
     for share in SHARES:
         drops = int(np.ceil(share * total))
         if not 0 < drops < len(values):
             continue
-        edge = values[drops - 1] if low else values[-drops]  # this row must go, and with it all that measure the same
+        edge = values[drops - 1] if low else values[-drops]  # all rows with this value are dropped
         dropped = np.searchsorted(values, edge, "right") if low else len(values) - np.searchsorted(values, edge)
         if dropped < len(values):
             limit = values[dropped] if low else values[-dropped - 1]

@@ -274,25 +274,30 @@ class ChatTokenizer:
     def _load(self, spec: dict[str, Any]) -> None:
         if len(self._added) > PRIVATE:
             raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} can be kept apart")
-        try:
-            original = self._made(spec)
-        except Exception as e:  # the library raises nothing narrower
-            raise ModelError(f"{self.where}: not a tokenizer.json that the tokenizers library reads: {e}") from None
         self._ids = {t["content"]: t["id"] for t in self._added}
         self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
-        self.vocab_size = max(original.get_vocab(with_added_tokens=True).values(), default=-1) + 1
-        self.encoder = self._made(self._bare(spec))
-        self._decoder = original
-        numbers = self.encoder.get_vocab(with_added_tokens=True)
+        try:
+            self.encoder = Tokenizer.from_str(json.dumps(self._bare(spec)))
+        except Exception as e:  # the library raises nothing narrower
+            raise ModelError(f"{self.where}: this tokenizer.json cannot be used; tokenizers says: {e}") from None
+        vocabulary = self.encoder.get_vocab(with_added_tokens=False)
+        numbers = {token.content: number for number, token in self.encoder.get_added_tokens_decoder().items()}
         self.real_ids = {numbers[spelled]: token for token, spelled in self._spelled.items()}
         self.first_added = min(self.real_ids, default=1 << 31)
         """Every encoded id from here on is an added token, and none below."""
-        if max(self.encoder.get_vocab(with_added_tokens=False).values(), default=-1) >= self.first_added:
+        largest = max(vocabulary.values(), default=-1)
+        if largest >= self.first_added:
             raise ModelError(f"{self.where}: the model's vocabulary skips ids; its added tokens cannot be kept apart")
+        self.vocab_size = max(largest, *self._ids.values(), -1) + 1
         self.spelled_by_model = frozenset(
             t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
         )
         """Added tokens that the model makes from plain text too; content that spells one cannot be kept apart."""
+
+    @cached_property
+    def _decoder(self) -> Tokenizer:
+        """The tokenizer as it is; only decoding needs it, and loading takes long."""
+        return Tokenizer.from_str(self.definition.decode())
 
     def _bare(self, spec: dict[str, Any]) -> dict[str, Any]:
         # Padding, truncation and the post-processor's extra tokens are for inference servers; a template says it all.
@@ -303,15 +308,9 @@ class ChatTokenizer:
         """The `tokenizer.json` that `encoder` was made from, parsed."""
         return self._bare(_parsed(self.definition, self.where))
 
-    def _made(self, spec: dict[str, Any]) -> Tokenizer:
-        try:
-            return Tokenizer.from_str(json.dumps(spec))
-        except Exception as e:  # the library raises bare exceptions
-            raise ModelError(f"{self.where}: this tokenizer.json cannot be used: {e}") from None
-
     def _id(self, name: str) -> int | None:
         text = self.tokens[name]
-        found = None if text is None else self._decoder.token_to_id(text)
+        found = None if text is None else self._ids.get(text, self.encoder.token_to_id(text))
         if text is not None and found is None:
             raise ModelError(f"{self.where}: {name} is {text!r}, which is not in the vocabulary")
         return found

@@ -10,8 +10,9 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,19 +23,23 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.data import SPANS, tokens
-from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import data_dir
-from datakit.pack.bpe_pipeline import NotRecognised, recognise, recognised
+from datakit.errors import ConfigError, ModelError
 from datakit.pack.chat import RESERVED, ChatTokenizer
-from datakit.pack.fast_bpe import FastBpe, Int32, Int64, Tally
+from datakit.pack.encode import (
+    Choice,
+    Encoder,
+    EncodingCounts,
+    Engine,
+    Int32,
+    Int64,
+    Sample,
+    choose_engine,
+    surround,
+    text_list,
+)
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
-from datakit.stage import Decision, Parent, Stage
+from datakit.stage import Decision, Stage
 from datakit.text.characters import string_buffers
-
-MIN_FAST_SHARE = 0.99
-"""Share of the pieces below which the run says why the library had to encode."""
-ENOUGH_BYTES = 500_000
-"""The library encodes that much in about the time that the kernels' tables take to make."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,39 +80,25 @@ class _Tokens:
         return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
 
 
-def tokenizer_folder(parent: Parent) -> Path:
-    """The folder of the tokenizer that a manifest's result carries.
-
-    Raises:
-        UsageError: it carries none.
-    """
-    files = [s.path for s in parent.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
-    if not files:
-        raise UsageError(
-            f"{parent.path}: the result of {parent.manifest.stage} carries no tokenizer; tokenize it first"
-        )
-    return (data_dir(parent.path, parent.manifest) / files[0]).parent
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True)
 class Tokenize(Stage):
     """The stage: any row kind in, token rows out."""
 
     name: ClassVar[str] = "tokenize"
-    holds_gil: ClassVar[bool] = True
     Config: ClassVar[type] = TokenizeConfig
+    holds_gil: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True
 
     config: TokenizeConfig
-    _tokenizer: ChatTokenizer | None = field(default=None, init=False, repr=False, compare=False)
-    _fast: FastBpe | NotRecognised | None = field(default=None, init=False, repr=False, compare=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-    _seen: int = field(default=0, init=False, repr=False, compare=False)
-    _library: Tally = field(default_factory=Tally, init=False, repr=False, compare=False)
-    _checked: bool = field(default=False, init=False, repr=False, compare=False)
+    kind: str = ""
+    """Kind of the rows, where it is known."""
+    choice: Choice = Choice()
+    """Which library encodes; `tokenizers`, unless the identity gate found that fastokens gives the same ids."""
 
-    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig]]:
-        return type(self), (self.config,)
+    _loaded: "_Loaded" = field(default_factory=lambda: _Loaded(), repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, Choice]]:
+        return type(self), (self.config, self.kind, self.choice)
 
     @property
     def tokenizer(self) -> ChatTokenizer:
@@ -116,31 +107,27 @@ class Tokenize(Stage):
         Raises:
             ModelError: it is missing or cannot be used.
         """
-        if self._tokenizer is None:
+        return self._encoder.tokenizer
+
+    @property
+    def _encoder(self) -> Encoder:
+        if self._loaded.encoder is None:
             if not self.config.tokenizer:
                 raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
-            self._tokenizer = ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
-        return self._tokenizer
+            tokenizer = ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
+            self._loaded.encoder = Encoder(tokenizer)
+        return self._loaded.encoder
+
+    def use_processes(self) -> bool:
+        """Not for text that fastokens encodes, in threads of its own; templates and `tokenizers` need the lock."""
+        return self.kind != "document" or self.choice.engine != "fastokens"
 
     def output_kind(self, kind: str) -> str:
         """Always tokens."""
         return "tokens"
 
-    def check(self) -> None:
-        """Load the tokenizer, where the config names one; else the recipe trains one first."""
-        if self.config.tokenizer:
-            self.resources()
-            self.open()
-
-    def use_earlier(self, made: Mapping[str, Parent]) -> tuple[Self, tuple[Parent, ...]]:
-        """With the tokenizer that the recipe trained, unless the config names one."""
-        if self.config.tokenizer or "tokenizer" not in made:
-            return self, ()
-        trained = made["tokenizer"]
-        return type(self)(replace(self.config, tokenizer=str(tokenizer_folder(trained)))), (trained,)
-
     def resources(self) -> dict[str, Any]:
-        """Tokenizer and template by hash, vocabulary size and special ids; the settings, which travel along, too."""
+        """Tokenizer and template by hash, vocabulary size and special ids, and the settings that travel along."""
         settings = self.tokenizer.files()["tokenizer_config.json"]
         return {"tokenizer": self.tokenizer.facts() | {"settings_sha256": hashlib.sha256(settings).hexdigest()}}
 
@@ -154,54 +141,52 @@ class Tokenize(Stage):
         """The tokenizer's files, which travel with the result."""
         return {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
 
-    def kept_columns(self, names: Sequence[str]) -> list[str]:
+    def kept_columns(self, names: list[str]) -> list[str]:
         """The columns of kept rows: the tokens schema."""
         return list(tokens(preference="rejected_ids" in names).names)
 
-    @property
-    def fast(self) -> FastBpe | None:
-        """The tokenizer in kernels; None where the library must encode."""
-        with self._lock:
-            if self._fast is None:
-                self._fast = FastBpe.of(self.tokenizer.spec(), self.tokenizer.encoder)
-        return self._fast if isinstance(self._fast, FastBpe) else None
-
-    def _kernels(self, size: int) -> FastBpe | None:
-        """The kernels, once there is enough text to make up for loading them; the ids are the same either way."""
-        self._seen += size
-        return self.fast if self._seen > ENOUGH_BYTES else None
-
     def measured(self) -> dict[str, int]:
-        """How text was encoded in this process since this was asked last: see `Tally`."""
-        with self._lock:
-            tally, self._library = self._library, Tally()
-        if isinstance(self._fast, FastBpe):
-            tally.add(self._fast.counted())
-        return asdict(tally)
+        """Encoding counters of this process since the last call: rows by library."""
+        return asdict(self._loaded.counted())
 
-    def summary(self, counts: Mapping[str, int]) -> str:
-        """What `measured` came to, as a line for people."""
-        tally = Tally(**counts)
-        said = (
-            f"{tally.fast_share:.2%} of the pieces encoded by the kernels ({tally.pieces:,}, of which "
-            f"{tally.misses / max(tally.pieces, 1):.1%} merged), {tally.library_rows:,} rows by the library"
-        )
-        if not tally.library_rows or tally.fast_share >= MIN_FAST_SHARE:
-            return said
-        try:
-            recognise(self.tokenizer.spec())
-        except NotRecognised as e:
-            return f"{said}: the kernels do not know this tokenizer, {e}"
-        return f"{said}: less text than it takes to load the kernels, or text that is not in the normal form"
+    def summary(self, counts: dict[str, int]) -> str:
+        """The counters as a line for people."""
+        said = f"{counts['fast_rows']:,} rows encoded by fastokens, {counts['library_rows']:,} by tokenizers"
+        return f"{said} ({self.choice.reason})" if self.choice.reason else said
 
-    def for_kind(self, kind: str) -> "Tokenize":
+    def for_kind(self, kind: str) -> Self:
         """The stage for rows of that kind."""
-        return _TokenizeText(self.config) if kind == "document" and recognised(self.tokenizer.spec()) else self
+        return replace(self, kind=kind)
+
+    def prepare(self, rows: Callable[[], Iterator[pa.RecordBatch]], folder: Path) -> Self:
+        """The identity gate: choose the library that encodes all rows, once for the run; kept in `folder`."""
+        path = folder / "encoder.json"
+        choice = Choice.load(path)
+        if choice is None:
+            sample = Sample()
+            for batch in rows():
+                if "input_ids" in batch.schema.names:
+                    return self
+                keys = batch.column("row_key").to_numpy(zero_copy_only=False)
+                sample.add(keys, batch.nbytes, partial(self._texts_of, batch))
+            choice = choose_engine(self._encoder, sample)
+            choice.save(path)
+        return replace(self, choice=choice)
+
+    def _texts_of(self, batch: pa.RecordBatch, which: list[int]) -> list[list[str]]:
+        """What is encoded of some rows of a batch."""
+        batch = batch.take(pa.array(which, pa.int64()))
+        if "text" in batch.schema.names:
+            return [[text] for text in text_list(batch.column("text"))]
+        work = _Conversations(self._encoder, self.choice.engine, self.config, batch)
+        sides = work.sides()
+        return [[row.text for side in sides if (row := work.rendered(i, *side(i)))] for i in range(batch.num_rows)]
 
     def open(self) -> None:
         """Load the tokenizer; refuse one that lacks the tokens it is asked for."""
-        if multiprocessing.parent_process() is not None:
-            os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
+        if multiprocessing.parent_process() is not None:  # the processes are the parallelism
+            os.environ["TOKENIZERS_PARALLELISM"] = "false"
+            os.environ.setdefault("RAYON_NUM_THREADS", "1")
         if self.config.add_eos and self.tokenizer.eos_id is None:
             raise ModelError(
                 f"{self.config.tokenizer}: no eos_token in tokenizer_config.json; documents need one to end"
@@ -218,18 +203,14 @@ class Tokenize(Stage):
         if "text" in names:
             return self._documents(batch)
         self._check_template()
-        work = _Conversations(self.tokenizer, self._kernels(batch.nbytes), self.config, batch)
+        work = _Conversations(self._encoder, self.choice.engine, self.config, batch)
         decision = work.pairs() if "prompt" in names else work.rows()
-        self._count(work.library)
+        self._loaded.count(work.counts)
         return decision
-
-    def _count(self, library: Tally) -> None:
-        with self._lock:
-            self._library.add(library)
 
     def _check_template(self) -> None:
         """Refuse a template under which not even a plain exchange shows what the assistant says."""
-        if self._checked:
+        if self._loaded.template_is_checked:
             return
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
         try:
@@ -239,47 +220,74 @@ class Tokenize(Stage):
                 raise ModelError(
                     f"{self.tokenizer.where}: this chat template cannot be used to train: {e.detail}"
                 ) from None
-        self._checked = True
+        self._loaded.template_is_checked = True
 
     def _documents(self, batch: pa.RecordBatch) -> Decision:
         bos, eos = self.tokenizer.bos_id, self.tokenizer.eos_id
         before = [bos] if self.config.add_bos and bos is not None else []
         after = [eos] if self.config.add_eos and eos is not None else []
-        made = encode_documents(self.tokenizer, self._kernels(batch.nbytes), batch.column("text"), before, after)
-        self._count(made.library)
-        columns = {"input_ids": made.input_ids, "label_spans": pa.nulls(batch.num_rows, SPANS)}
-        return _decision(made.reasons, made.details, columns, "text")
+        ids, reasons, details = encode_documents(self._encoder, self.choice.engine, batch.column("text"), before, after)
+        fast = batch.num_rows if self.choice.engine == "fastokens" else 0
+        self._loaded.count(EncodingCounts(fast_rows=fast, library_rows=batch.num_rows - fast))
+        columns = {"input_ids": ids, "label_spans": pa.nulls(batch.num_rows, SPANS)}
+        return _decision(reasons, details, columns, "text")
 
 
-class _TokenizeText(Tokenize):
-    """Plain text in kernels, which work in threads."""
+@dataclass(slots=True)
+class _Loaded:
+    """What a stage holds in one process, whatever its configuration is bound to later."""
 
-    __slots__ = ()
-    holds_gil: ClassVar[bool] = False
+    encoder: Encoder | None = None
+    template_is_checked: bool = False
+    _counts: EncodingCounts = field(default_factory=EncodingCounts)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, counts: EncodingCounts) -> None:
+        """Add counters."""
+        with self._lock:
+            self._counts.add(counts)
+
+    def counted(self) -> EncodingCounts:
+        """The counters, which begin again at 0."""
+        with self._lock:
+            taken, self._counts = self._counts, EncodingCounts()
+        return taken
+
+
+Messages = Callable[[int], tuple[list[dict[str, Any]], int]]
+"""Number of a row -> the messages of one side, and the first of them that may be labelled."""
 
 
 class _Conversations:
     """Renders, encodes and labels the conversations of a batch."""
 
-    def __init__(
-        self, tokenizer: ChatTokenizer, fast: FastBpe | None, config: TokenizeConfig, batch: pa.RecordBatch
-    ) -> None:
-        self.tokenizer, self.fast, self.config, self.batch = tokenizer, fast, config, batch
+    def __init__(self, encoder: Encoder, engine: Engine, config: TokenizeConfig, batch: pa.RecordBatch) -> None:
+        self.encoder, self.engine, self.config, self.batch = encoder, engine, config, batch
+        self.tokenizer = encoder.tokenizer
         self.tools: list[str | None] = batch.column("tools").to_pylist()
         self.reasons: list[str | None] = [None] * batch.num_rows
         self.details: list[str | None] = [None] * batch.num_rows
-        self.library = Tally()
+        self.counts = EncodingCounts()
+
+    def sides(self) -> list[Messages]:
+        """The one side of conversations, or the chosen and the rejected one of preference pairs."""
+        if "prompt" not in self.batch.schema.names:
+            messages = self.batch.column("messages").to_pylist()
+            return [lambda i: (messages[i], 0)]
+        prompts, chosen, rejected = (self.batch.column(c).to_pylist() for c in ("prompt", "chosen", "rejected"))
+        return [
+            lambda i: (prompts[i] + chosen[i], len(prompts[i])),
+            lambda i: (prompts[i] + rejected[i], len(prompts[i])),
+        ]
 
     def rows(self) -> Decision:
         """Conversations."""
-        messages = self.batch.column("messages").to_pylist()
-        side = self._side(lambda i: (messages[i], 0))
+        (side,) = (self._side(messages) for messages in self.sides())
         return _decision(self.reasons, self.details, side.columns("input_ids", "label_spans"), "conversation")
 
     def pairs(self) -> Decision:
         """Preference pairs: labels on the answers only, both sides kept or neither."""
-        prompts, chosen, rejected = (self.batch.column(c).to_pylist() for c in ("prompt", "chosen", "rejected"))
-        sides = [self._answered(prompts, answers) for answers in (chosen, rejected)]
+        sides = [self._side(messages) for messages in self.sides()]
         columns: dict[str, pa.Array] = {}
         for side, names in zip(
             sides, (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")), strict=True
@@ -290,14 +298,10 @@ class _Conversations:
             columns |= side.columns(*names)
         return _decision(self.reasons, self.details, columns, "preference")
 
-    def _answered(self, prompts: list[list[Any]], answers: list[list[Any]]) -> _Tokens:
-        return self._side(lambda i: (prompts[i] + answers[i], len(prompts[i])))
-
-    def _side(self, messages: Callable[[int], tuple[list[dict[str, Any]], int]]) -> _Tokens:
-        rendered = {i: r for i in range(self.batch.num_rows) if (r := self._rendered(i, *messages(i))) is not None}
+    def _side(self, messages: Messages) -> _Tokens:
+        rendered = {i: r for i in range(self.batch.num_rows) if (r := self.rendered(i, *messages(i))) is not None}
         side = _Tokens.empty(self.batch.num_rows)
-        given, least = list(rendered.values()), self.config.min_label_tokens
-        made = encode_labelled(self.tokenizer, self.fast, given, least, self.library)
+        made = self._encoded(list(rendered.values()))
         for i, found in zip(rendered, made, strict=True):
             if isinstance(found, RowError):
                 self.reasons[i], self.details[i] = found.reason, found.detail
@@ -305,7 +309,8 @@ class _Conversations:
                 side.ids[i], side.spans[i] = found
         return side
 
-    def _rendered(self, i: int, messages: list[dict[str, Any]], first: int) -> Labelled | None:
+    def rendered(self, i: int, messages: list[dict[str, Any]], first: int) -> Labelled | None:
+        """A row as text with its labels; None where it is dropped."""
         if self.reasons[i] is not None:
             return None
         try:
@@ -316,6 +321,37 @@ class _Conversations:
             self.reasons[i], self.details[i] = e.reason, e.detail
             return None
 
+    def _encoded(self, rows: Sequence[Labelled]) -> Iterator[tuple[Int32, Spans] | RowError]:
+        """The ids and label spans of each row, or why it is dropped, in order."""
+        placed = self._placed(rows)
+        rest = [row for row, found in zip(rows, placed, strict=True) if found is None]
+        self.counts.add(EncodingCounts(fast_rows=len(rows) - len(rest), library_rows=len(rest)))
+        encodings = iter(self.tokenizer.encode([row.text for row in rest]))
+        for row, found in zip(rows, placed, strict=True):
+            if found is not None:
+                yield found
+                continue
+            try:
+                yield labelled_ids(self.tokenizer, row, next(encodings), self.config.min_label_tokens)
+            except RowError as e:
+                yield e
+
+    def _placed(self, rows: Sequence[Labelled]) -> list[tuple[Int32, Spans] | RowError | None]:
+        """The rows that fastokens encodes; None for those whose tokens have no known place in the text."""
+        made: list[tuple[Int32, Spans] | RowError | None] = [None] * len(rows)
+        if self.engine != "fastokens":
+            return made
+        ids, offsets, ends, placed = self.encoder.encode_placed([row.text for row in rows])
+        for i in np.flatnonzero(placed).tolist():
+            own = slice(offsets[i], offsets[i + 1])
+            try:
+                made[i] = labelled_bytes(
+                    self.tokenizer, rows[i], ids[own].copy(), ends[own], self.config.min_label_tokens
+                )
+            except RowError as e:
+                made[i] = e
+        return made
+
 
 def _decision(
     reasons: list[str | None], details: list[str | None], columns: dict[str, pa.Array], source: str
@@ -324,57 +360,33 @@ def _decision(
     return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()), columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Documents:
-    """The ids of a batch of documents; a refused one has none."""
-
-    input_ids: pa.ListArray
-    reasons: list[str | None]
-    details: list[str | None]
-    library: Tally
-    """What the library encoded because there are no kernels."""
-
-
 def encode_documents(
-    tokenizer: ChatTokenizer, fast: FastBpe | None, texts: pa.Array, before: Sequence[int], after: Sequence[int]
-) -> Documents:
-    """Encode a string array; `before` and `after` are ids put around each document."""
-    encode = fast.encode if fast else _Library(tokenizer).encode
-    ids, offsets = encode(texts, before, after)
-    library = Tally() if fast else Tally(library_rows=len(texts), library_ids=len(ids))
+    encoder: Encoder, engine: Engine, texts: pa.Array, before: Sequence[int], after: Sequence[int]
+) -> tuple[pa.ListArray, list[str | None], list[str | None]]:
+    """The ids of a string array's documents, and the reason and detail for those that are refused: they have no ids.
+
+    `before` and `after` are ids put around each document.
+    """
+    tokenizer = encoder.tokenizer
+    ids, offsets = encoder.encode(text_list(texts), engine)
     reasons: list[str | None] = [None] * len(texts)
     details: list[str | None] = [None] * len(texts)
     alive = np.ones(len(texts), np.bool_)
-    for row in _suspects(tokenizer, texts, ids, offsets, len(before) + len(after)):
-        own = ids[offsets[row] : offsets[row + 1]].tolist()[len(before) :]
-        own = own[: max(len(own) - len(after), 0)]
+    for row in _suspects(tokenizer, texts, ids, offsets):
         try:
-            plain_ids(tokenizer, texts[row].as_py() or "", own)
+            plain_ids(tokenizer, texts[row].as_py() or "", ids[offsets[row] : offsets[row + 1]].tolist())
         except RowError as e:
             reasons[row], details[row], alive[row] = e.reason, e.detail, False
-    lengths = np.diff(offsets)
     if not alive.all():
-        ids, lengths = ids[np.repeat(alive, lengths)], lengths * alive
-    starts = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    return Documents(pa.ListArray.from_arrays(starts, pa.array(ids, pa.int32())), reasons, details, library)
+        lengths = np.diff(offsets)
+        ids, offsets = ids[np.repeat(alive, lengths)], np.concatenate([[0], np.cumsum(lengths * alive)])
+    ids, offsets = surround(ids, offsets, before, after)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids, pa.int32())), reasons, details
 
 
-class _Library:
-    """The same as `FastBpe.encode`, for tokenizers that it does not know."""
-
-    def __init__(self, tokenizer: ChatTokenizer) -> None:
-        self._encoder = tokenizer.encoder
-
-    def encode(self, texts: pa.Array, before: Sequence[int], after: Sequence[int]) -> tuple[Int32, Int64]:
-        given = [text or "" for text in texts.to_pylist()]
-        found = [e.ids for e in self._encoder.encode_batch_fast(given, add_special_tokens=False)]
-        rows = [np.array([*before, *ids, *after], np.int32) for ids in found]
-        return np.concatenate([np.empty(0, np.int32), *rows]), np.cumsum([0, *map(len, rows)], dtype=np.int64)
-
-
-def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64, around: int) -> list[int]:
+def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64) -> list[int]:
     """Rows that `plain_ids` may refuse: the empty ones, and those in which a mark of added tokens occurs."""
-    found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) <= around)]
+    found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) == 0)]
     data, begins = string_buffers(texts)
     first, *rest = RESERVED.encode()
     at = begins[0] + np.flatnonzero(data[begins[0] : begins[-1]] == first)
@@ -386,43 +398,6 @@ def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: In
         found.append(np.searchsorted(offsets, spelled, side="right") - 1)
     rows: list[int] = np.unique(np.concatenate(found)).tolist()
     return rows
-
-
-Made = tuple[npt.NDArray[np.int32], Spans]
-
-
-def encode_labelled(
-    tokenizer: ChatTokenizer, fast: FastBpe | None, rows: Sequence[Labelled], min_label_tokens: int, library: Tally
-) -> Iterator[Made | RowError]:
-    """The ids and label spans of each row, or why it is to be dropped, in order; `library` counts what it encoded."""
-    made = _by_kernels(tokenizer, fast, rows, min_label_tokens) if fast else [None] * len(rows)
-    rest = [row for row, found in zip(rows, made, strict=True) if found is None]
-    encodings = iter(tokenizer.encode([row.text for row in rest]))
-    for row, found in zip(rows, made, strict=True):
-        if found is not None:
-            yield found
-            continue
-        try:
-            encoding = next(encodings)
-            library.add(Tally(library_rows=1, library_ids=len(encoding.ids)))
-            yield labelled_ids(tokenizer, row, encoding, min_label_tokens)
-        except RowError as e:
-            yield e
-
-
-def _by_kernels(
-    tokenizer: ChatTokenizer, fast: FastBpe, rows: Sequence[Labelled], min_label_tokens: int
-) -> list[Made | RowError | None]:
-    """None for rows whose tokens cannot be placed in their text: those that normalisation changes."""
-    ids, offsets, ends, aligned = fast.encode_aligned(pa.array([row.text for row in rows], pa.string()))
-    made: list[Made | RowError | None] = [None] * len(rows)
-    for i in np.flatnonzero(aligned).tolist():
-        own = slice(offsets[i], offsets[i + 1])
-        try:
-            made[i] = labelled_bytes(tokenizer, rows[i], ids[own], ends[own], min_label_tokens)
-        except RowError as e:
-            made[i] = e
-    return made
 
 
 @dataclass(frozen=True, slots=True)

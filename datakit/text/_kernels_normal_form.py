@@ -4,8 +4,11 @@ Arrays only; characters come as the arrays of `characters.CharacterTable`. Arrow
 stays inside its row whatever the bytes are.
 """
 
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
 import numpy as np
-from numba import njit
+
+from datakit.kernels import kernel
 
 _SPACE = 4  # characters.SPACE
 _NOT_NFC = 8  # characters.NOT_NFC
@@ -16,16 +19,16 @@ _SPACED = np.arange(256, dtype=np.uint8)  # ASCII white space as a space
 _SPACED[[*range(0x09, 0x0E), *range(0x1C, 0x20)]] = 0x20
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _is_ascii(block):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _is_ascii(block):
     seen = np.uint8(0)
     for k in range(_BLOCK):
         seen |= block[k]
     return seen < 0x80
 
 
-@njit(cache=True, nogil=True)
-def hash_values(data, offsets, out):  # type: ignore[no-untyped-def]
+@kernel
+def hash_values(data, offsets, out):
     """A 64-bit hash of the bytes of each value (uint64 per row): FNV-1a, then the finalizer of MurmurHash3."""
     for row in range(len(offsets) - 1):
         h = np.uint64(0xCBF29CE484222325)
@@ -36,8 +39,8 @@ def hash_values(data, offsets, out):  # type: ignore[no-untyped-def]
         out[row] = h ^ h >> np.uint64(33)
 
 
-@njit(cache=True, nogil=True)
-def decode(data, i, end):  # type: ignore[no-untyped-def]
+@kernel
+def decode(data, i, end):
     """(code point, bytes) of the UTF-8 character that begins at byte i; U+FFFD and 1 where the row ends inside it."""
     lead = np.int64(data[i])
     if lead < 0x80:
@@ -53,8 +56,8 @@ def decode(data, i, end):  # type: ignore[no-untyped-def]
     return np.int64(0xFFFD), 1
 
 
-@njit(cache=True, nogil=True)
-def may_not_be_nfc(data, offsets, pages, entries, suspect):  # type: ignore[no-untyped-def]
+@kernel
+def may_not_be_nfc(data, offsets, pages, entries, suspect):
     """Set `suspect` (bool per row, false) where NFC may change a row: the quick check of UAX #15, exact for "no"."""
     for row in range(len(offsets) - 1):
         i, end = offsets[row], offsets[row + 1]
@@ -82,8 +85,8 @@ def may_not_be_nfc(data, offsets, pages, entries, suspect):  # type: ignore[no-u
                 break
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _is_simple(block):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _is_simple(block):
     """Nothing in it begins with a byte that a white space character beyond ASCII begins with."""
     found = False
     for k in range(_BLOCK):
@@ -92,8 +95,8 @@ def _is_simple(block):  # type: ignore[no-untyped-def]
     return not found
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _copy_simple(block, out, after_space):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _copy_simple(block, out, after_space):
     """Copy a block without branches: every byte is written, and the next one over it if it was to go.
 
     Returns (bytes copied, the last one was a space). The counter is unsigned, which spares a test for negative indices.
@@ -108,8 +111,8 @@ def _copy_simple(block, out, after_space):  # type: ignore[no-untyped-def]
     return np.int64(at), after != 0
 
 
-@njit(cache=True, nogil=True)
-def collapse_spaces(data, offsets, pages, entries, out, out_offsets):  # type: ignore[no-untyped-def]
+@kernel
+def collapse_spaces(data, offsets, pages, entries, out, out_offsets):
     """Copy rows to `out` (one byte larger than the input) with white space as single spaces, none at the ends.
 
     Writes where the rows begin to `out_offsets` (rows + 1).

@@ -6,8 +6,12 @@ the edges of the words in 64-bit masks and hashes each word in pieces of eight b
 Hacker's Delight, 2002.)
 """
 
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
+
 import numpy as np
-from numba import njit
+
+from datakit.kernels import kernel
+from datakit.text._kernels_normal_form import decode
 
 _WORD = 1  # characters.WORD
 _SPACELESS = 2  # characters.SPACELESS
@@ -29,32 +33,14 @@ for _character in "0123456789abcdefghijklmnopqrstuvwxyz":
     _ASCII_FOLD[[ord(_character), ord(_character.upper())]] = ord(_character)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _mix(state):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _mix(state):
     state *= _MULTIPLIER
     return state ^ state >> _HALF
 
 
-# A copy of the normal form's, since numba's own cache keeps an inlined kernel of another file as it was before an edit.
-@njit(cache=True, nogil=True)
-def _decode(data, i, end):  # type: ignore[no-untyped-def]
-    """(code point, bytes) of the UTF-8 character at byte i; U+FFFD and 1 where the row ends inside it."""
-    lead = np.int64(data[i])
-    if lead < 0x80:
-        return lead, 1
-    if lead < 0xE0 and i + 1 < end:
-        return (lead & 0x1F) << 6 | np.int64(data[i + 1] & 0x3F), 2
-    if lead < 0xF0 and i + 2 < end:
-        return (lead & 0x0F) << 12 | np.int64(data[i + 1] & 0x3F) << 6 | np.int64(data[i + 2] & 0x3F), 3
-    if lead < 0xF5 and i + 3 < end:
-        code = (lead & 0x07) << 18 | np.int64(data[i + 1] & 0x3F) << 12
-        code |= np.int64(data[i + 2] & 0x3F) << 6 | np.int64(data[i + 3] & 0x3F)
-        return min(code, np.int64(0x10FFFF)), 4
-    return np.int64(0xFFFD), 1
-
-
-@njit(cache=True, nogil=True)
-def encode(code, out, at):  # type: ignore[no-untyped-def]
+@kernel
+def encode(code, out, at):
     """Write a code point as UTF-8; returns where it ends."""
     if code < 0x80:
         out[at] = code
@@ -74,8 +60,8 @@ def encode(code, out, at):  # type: ignore[no-untyped-def]
     return at + 2
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _fold_block(block, out):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _fold_block(block, out):
     """Fold 64 bytes, ASCII or not; false where some are not. Has no branches, so that LLVM makes vectors of it."""
     seen = np.uint8(0)
     for k in range(_BLOCK):
@@ -88,8 +74,8 @@ def _fold_block(block, out):  # type: ignore[no-untyped-def]
     return seen < 0x80
 
 
-@njit(cache=True, nogil=True)
-def _fold_expanding(row, folds, out, at):  # type: ignore[no-untyped-def]
+@kernel
+def _fold_expanding(row, folds, out, at):
     """Write the folded form of a character that folding changes; returns where it ends."""
     for k in range(3):
         if folds[row, k] >= 0:
@@ -97,8 +83,8 @@ def _fold_expanding(row, folds, out, at):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
-def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):  # type: ignore[no-untyped-def]
+@kernel
+def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):
     """Fold the characters that begin in [i, stop): (where the last one ends, where the folded text ends)."""
     while i < stop:
         byte = data[i]
@@ -106,7 +92,7 @@ def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):  # type: ig
             out[at] = _ASCII_FOLD[byte]
             i, at = i + 1, at + 1
             continue
-        code, width = _decode(data, i, end)
+        code, width = decode(data, i, end)
         entry = entries[np.int64(pages[code >> 8]) << 8 | code & 255]
         kind, fold = entry & (_WORD | _SPACELESS), entry >> _FOLD_SHIFT
         out[at] = 0
@@ -126,8 +112,8 @@ def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):  # type: ig
     return i, at
 
 
-@njit(cache=True, nogil=True)
-def _fold(data, begin, end, pages, entries, folds, out):  # type: ignore[no-untyped-def]
+@kernel
+def _fold(data, begin, end, pages, entries, folds, out):
     """Fold a row to `out`, with a block of zeros behind; returns the bytes before it."""
     i, at = begin, 0
     while i < end:
@@ -140,8 +126,8 @@ def _fold(data, begin, end, pages, entries, folds, out):  # type: ignore[no-unty
     return at
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _nonzero_bytes(eights, first):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _nonzero_bytes(eights, first):
     """Bit k of the result: byte k of the 64 from `eights[first]` on is not zero."""
     mask = np.uint64(0)
     for k in range(8):
@@ -151,16 +137,16 @@ def _nonzero_bytes(eights, first):  # type: ignore[no-untyped-def]
     return mask
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _eight_bytes(eights, at):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _eight_bytes(eights, at):
     """The eight bytes from byte `at` on, which may lie across two values of `eights`."""
     shift = np.uint64(at & 7) << np.uint64(3)
     low, high = eights[at >> 3], eights[(at >> 3) + 1]
     return low >> shift | high << _ONE << (_TOP - shift)
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _hash_word(eights, begin, end):  # type: ignore[no-untyped-def]
+@kernel(inline="always")
+def _hash_word(eights, begin, end):
     state = _SEED
     while end - begin > 8:
         state = _mix(state ^ _eight_bytes(eights, begin))
@@ -169,8 +155,8 @@ def _hash_word(eights, begin, end):  # type: ignore[no-untyped-def]
     return _mix(state ^ rest)
 
 
-@njit(cache=True, nogil=True)
-def hash_words(data, begin, end, pages, entries, folds, scratch, out):  # type: ignore[no-untyped-def]
+@kernel
+def hash_words(data, begin, end, pages, entries, folds, scratch, out):
     """Write the hashes of one row's words to `out` (uint64, at least (end - begin) // 2 + 1) and return how many."""
     size = _fold(data, begin, end, pages, entries, folds, scratch.view(np.uint8))
     words, start, inside = 0, 0, np.uint64(0)
@@ -190,8 +176,8 @@ def hash_words(data, begin, end, pages, entries, folds, scratch, out):  # type: 
     return words
 
 
-@njit(cache=True, nogil=True)
-def hash_all_words(data, offsets, pages, entries, folds, scratch, out, out_offsets):  # type: ignore[no-untyped-def]
+@kernel
+def hash_all_words(data, offsets, pages, entries, folds, scratch, out, out_offsets):
     """`hash_words` for every row, one after another in `out`; writes where each row begins to `out_offsets`.
 
     `scratch` is uint64, of at least 3/8 of the longest row's bytes and 192: folding makes at most three bytes of one,

@@ -9,12 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.native import Kernels
 from datakit.text.characters import Bytes, Offsets, character_table, string_array, string_buffers
 
 DIGEST_BYTES = 16
-
-_kernels = Kernels("datakit.text._kernels_normal_form")
 
 
 def normalize(array: pa.Array) -> pa.Array:
@@ -23,12 +20,14 @@ def normalize(array: pa.Array) -> pa.Array:
     Takes a string array; null becomes "". Equal to `" ".join(unicodedata.normalize("NFC", text).split())`. Rows that
     are NFC already, which a kernel decides, never become Python objects.
     """
+    from datakit.text import _kernels_normal_form as kernels
+
     composed = compose(array)
     data, offsets = string_buffers(composed)
     table = character_table()
     out = np.empty(offsets[-1] - offsets[0] + 1, dtype=np.uint8)
     out_offsets = np.empty_like(offsets)
-    _kernels.collapse_spaces(data, offsets, table.pages, table.entries, out, out_offsets)
+    kernels.collapse_spaces(data, offsets, table.pages, table.entries, out, out_offsets)
     return string_array(out[: out_offsets[-1]], out_offsets)
 
 
@@ -54,9 +53,11 @@ def stated_digest(hashes: pa.Array) -> pa.Array:
 
 def hash_values(array: pa.Array) -> npt.NDArray[np.uint64]:
     """A 64-bit hash of each value of a string array: for finding equal ones, which are to be compared themselves."""
+    from datakit.text import _kernels_normal_form as kernels
+
     data, offsets = string_buffers(array)
     hashes = np.empty(len(array), dtype=np.uint64)
-    _kernels.hash_values(data, offsets, hashes)
+    kernels.hash_values(data, offsets, hashes)
     return hashes
 
 
@@ -77,8 +78,10 @@ def may_not_be_nfc(
     data: Bytes, offsets: Offsets, pages: npt.NDArray[np.uint16], entries: npt.NDArray[np.uint32]
 ) -> npt.NDArray[np.bool_]:
     """Which texts NFC may change, bool (rows,): exact for false, cautious for true."""
+    from datakit.text import _kernels_normal_form as kernels
+
     suspect = np.zeros(len(offsets) - 1, dtype=np.bool_)
-    _kernels.may_not_be_nfc(data, offsets, pages, entries, suspect)
+    kernels.may_not_be_nfc(data, offsets, pages, entries, suspect)
     return suspect
 
 

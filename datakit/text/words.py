@@ -9,10 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from datakit.native import Kernels
 from datakit.text.characters import SPACELESS, WORD, Bytes, Offsets, character_table, entry, string_buffers
-
-_kernels_words = Kernels("datakit.text._kernels_words")
 
 
 def hash_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
@@ -22,11 +19,13 @@ def hash_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.
 
 def hash_words_in(data: Bytes, offsets: Offsets) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
     """`hash_words` of a string array's buffers."""
+    from datakit.text import _kernels_words as kernels
+
     table = character_table()
     hashes = np.empty((offsets[-1] - offsets[0]) // 2 + len(offsets), dtype=np.uint64)
     starts = np.empty_like(offsets)
     scratch = np.empty((3 * int(np.diff(offsets).max(initial=0)) >> 3) + 192, dtype=np.uint64)
-    _kernels_words.hash_all_words(data, offsets, table.pages, table.entries, table.folds, scratch, hashes, starts)
+    kernels.hash_all_words(data, offsets, table.pages, table.entries, table.folds, scratch, hashes, starts)
     return hashes[: starts[-1]], starts
 
 

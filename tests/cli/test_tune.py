@@ -37,7 +37,7 @@ def test_other_thresholds_are_decided_from_saved_signals(datakit, corpus, monkey
         raise AssertionError("the text was measured again")
 
     monkeypatch.setattr("datakit.filter.rule_set.count_signals", measured)
-    monkeypatch.setattr("datakit.filter.c4.count", measured)
+    monkeypatch.setattr("datakit.filter.c4.C4.count", measured)
     again = datakit("filter", *rules, "--set", "gopher_quality.min_words=30")
     assert again.code == 0, again.err
     assert ledger(again)["kept"] > first["kept"]
@@ -96,7 +96,7 @@ def test_every_limit_drops_the_share_that_it_says(threshold):
     batch = pa.record_batch({"text": texts, "id": [str(i) for i in range(10)]})
     table = pa.Table.from_batches([stage.decide(batch).side_tables["signals"]])
     config = stage.config.gopher_quality
-    (found,) = [f for f in findings(table, [("gopher_quality", config)], 1) if f.name.endswith(threshold)]
+    (found,) = [f for f in findings(table, [config], 1) if f.name.endswith(threshold)]
     words = [len(t.split()) for t in texts]
     assert found.limits
     for limit, share in found.limits.items():

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from datakit.config import build
 from datakit.data import MESSAGES
-from datakit.filter import _kernels_c4, c4, rule_set
+from datakit.filter import _kernels_c4, rule_set
+from datakit.filter.c4 import C4
 from datakit.filter.stage import Filter, FilterConfig
 
 CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]", re.IGNORECASE)
@@ -21,7 +22,7 @@ CLOSING = QUOTES + ")]"
 
 
 def flagged(c: str, flag: int) -> bool:
-    return bool(rule_set.classes()[ord(c)] & flag)
+    return bool(rule_set.character_classes()[ord(c)] & flag)
 
 
 def lower(text: str) -> str:
@@ -59,7 +60,7 @@ def finished(line: str) -> bool:
     return bool(line.strip()) and not line.endswith("...") and flagged(line[-1], rule_set.TERMINAL | rule_set.QUOTE)
 
 
-def verdict(line: str, config: c4.Config) -> str:
+def verdict(line: str, config: C4) -> str:
     words = words_of(line)
     if max(map(len, words)) > config.max_line_word_chars:
         return "c4_long_word_lines"
@@ -74,7 +75,7 @@ def verdict(line: str, config: c4.Config) -> str:
     return "c4_kept_lines"
 
 
-def reference(text: str, config: c4.Config) -> dict[str, int]:
+def reference(text: str, config: C4) -> dict[str, int]:
     counts = dict.fromkeys(_kernels_c4.COUNTS, 0)
     counts["c4_curly_brackets"] = text.count("{")
     for line in text.splitlines():
@@ -97,12 +98,12 @@ def reference(text: str, config: c4.Config) -> dict[str, int]:
     return counts
 
 
-def counted(text: str, config: c4.Config) -> dict[str, int]:
-    return {name: int(values[0]) for name, values in c4.count(pa.array([text]), config).counts.items()}
+def counted(text: str, config: C4) -> dict[str, int]:
+    return {name: int(values[0]) for name, values in config.count(pa.array([text])).counts.items()}
 
 
 def edited(text: str, **values) -> str:
-    (made,) = c4.edit(pa.array([text]), c4.Config(**values), "document").to_pylist()
+    (made,) = C4(**values).edit(pa.array([text]), "document").to_pylist()
     return made
 
 
@@ -141,7 +142,7 @@ LINES = [
 
 @pytest.mark.parametrize("line", LINES, ids=range(len(LINES)))
 def test_every_count_of_a_line_equals_the_plain_definition(line):
-    assert counted(line, c4.Config()) == reference(line, c4.Config())
+    assert counted(line, C4()) == reference(line, C4())
 
 
 PIECES = st.sampled_from(
@@ -150,7 +151,7 @@ PIECES = st.sampled_from(
      "?", "\t", "\u3000"]
 )  # fmt: skip
 CONFIGS = st.builds(
-    c4.Config,
+    C4,
     min_line_words=st.integers(0, 6),
     max_line_word_chars=st.sampled_from([1, 10, 1000]),
     line_end=st.sampled_from(["sentence", "any"]),
@@ -170,7 +171,7 @@ def test_any_text_counts_as_the_plain_definition_says(text, config):
 def test_a_cut_text_has_exactly_the_lines_that_stay(text, config):
     counts = reference(text, config)
     loses = counts["c4_kept_lines"] < counts["c4_lines"] or counts["c4_citations"]
-    (made,) = c4.edit(pa.array([text]), config, "document").to_pylist()
+    (made,) = config.edit(pa.array([text]), "document").to_pylist()
     if not loses or 2 * counts["c4_unmarked_words"] > counts["c4_words"]:
         assert made == text
         return
@@ -186,9 +187,9 @@ PHRASES = "javascript", "lorem ipsum", "terms of use", "privacy policy", "cookie
 @pytest.mark.parametrize("phrase", [*PHRASES, "use of cookies"])
 def test_a_phrase_is_found_wherever_it_stands(phrase):
     texts = [f"{'x' * n} {phrase.title()} {'y' * 40}." for n in range(140)] + [" " * n + phrase for n in range(70)]
-    counts = c4.count(pa.array(texts), c4.Config()).counts
+    counts = C4().count(pa.array(texts)).counts
     for i, text in enumerate(texts):
-        expected = reference(text, c4.Config())
+        expected = reference(text, C4())
         assert {n: int(counts[n][i]) for n in expected} == expected, text
 
 
@@ -253,7 +254,7 @@ def test_the_kernel_and_the_character_table_agree_on_the_flags():
 
 def test_counts_do_not_depend_on_the_batch_around_a_row():
     texts = [*LINES, None, "\n".join(LINES)]
-    together = c4.count(pa.array(texts).slice(2), c4.Config())
+    together = C4().count(pa.array(texts).slice(2))
     for i, text in enumerate(texts[2:]):
-        alone = c4.count(pa.array([text or ""]), c4.Config())
+        alone = C4().count(pa.array([text or ""]))
         assert all(np.array_equal(together[n][i : i + 1], alone[n]) for n in alone.counts)

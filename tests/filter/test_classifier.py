@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from datakit.run.classifier import Examples, train_classifier
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,7 +21,7 @@ from datakit.engine.progress import Progress
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
-from datakit.filter.classifier import Classify, ClassifyConfig, TrainConfig, held_out, pieces
+from datakit.filter.classifier import Classify, ClassifyConfig, Examples, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
 
@@ -189,7 +188,7 @@ def test_a_share_of_no_rows_is_no_trouble(manifest, tmp_path):
 
 
 def test_rows_are_scored_once(manifest, tmp_path, monkeypatch):
-    assert not hasattr(classify(manifest), "sketch")
+    assert not classify(manifest).compares_rows
     whole = rows(mixed(60, 6))
     expected = classify(manifest).decide(whole).columns["classifier_score"]
     bound = reduced(classify(manifest, top=0.5), [whole.slice(30), whole.slice(0, 30)], tmp_path)

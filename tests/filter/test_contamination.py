@@ -58,9 +58,9 @@ def test_overlaps_are_those_of_plain_sets(tmp_path):
     items = [{"question": " ".join(rng.choices(vocabulary, k=rng.randint(1, 30)))} for _ in range(40)]
     path = tmp_path / "e.json"
     path.write_text(json.dumps(items))
-    config = contamination.Config(eval=(str(path),), ngram_words=6, short_ngram_words=3)
+    config = contamination.Contamination(eval=(str(path),), ngram_words=6, short_ngram_words=3)
     texts = [" ".join(rng.choices(vocabulary, k=rng.randint(0, 60))) for _ in range(40)]
-    counts = contamination.count(pa.array(texts), config)
+    counts = config.count(pa.array(texts))
     for row, text in enumerate(texts):
         shares = []
         for item in items:
@@ -170,4 +170,4 @@ def test_all_verbatim_items_of_gsm8k_are_found_and_hardly_any_row_of_its_trainin
     assert found == long_enough and sum(long_enough) > 1300
     clean = made.decide(documents(*(f"{row['question']}\n{row['answer']}" for row in train))).reasons
     assert len(clean) - clean.null_count <= 0.001 * len(train)
-    assert len(contamination.index((str(folder / "test.jsonl"),), 13, 8).items) == len(test)
+    assert len(contamination.evaluation_index((str(folder / "test.jsonl"),), 13, 8).items) == len(test)

@@ -15,7 +15,7 @@ from datakit.config import build, resolved
 from datakit.errors import ConfigError, ModelError
 from datakit.filter import fasttext_model, models
 from datakit.filter.fasttext_model import Prediction
-from datakit.filter.language import _LANGUAGES, Language, LanguageConfig, corrected, of_label
+from datakit.filter.language import _LANGUAGES, Language, LanguageConfig, corrected, scripts_of
 
 SENTENCES = {
     "en": "The quick brown fox jumps over the lazy dog while the children are watching from the window.",
@@ -223,7 +223,7 @@ def said(*labels: str | None) -> Prediction:
     ],
 )
 def test_a_label_tells_its_scripts(label, scripts):
-    assert of_label(label) == scripts
+    assert scripts_of(label) == scripts
 
 
 def test_every_script_is_one_that_unicode_and_the_regular_expressions_know():

@@ -24,7 +24,7 @@ def kind(c: str) -> str:
 
 
 def spaceless(c: str) -> bool:
-    return bool(rule_set.classes()[ord(c)] & rule_set.SPACELESS)
+    return bool(rule_set.character_classes()[ord(c)] & rule_set.SPACELESS)
 
 
 def words_of(text: str) -> list[str]:
@@ -128,7 +128,7 @@ def reference(text: str) -> dict[str, int]:
         "lines": len(lines),
         "bullet_lines": sum(a in "•‣◦●▪" or (a in "-*" and b in ("", " ", "\t")) for a, b in starts),
         "ellipsis_lines": sum(line.endswith(("...", "…")) for line in lines),
-        "terminal_lines": sum(bool(rule_set.classes()[ord(line[-1])] & rule_set.TERMINAL) for line in lines),
+        "terminal_lines": sum(bool(rule_set.character_classes()[ord(line[-1])] & rule_set.TERMINAL) for line in lines),
         "short_lines": sum(
             len(line) + 2 * sum(spaceless(c) and ord(c) >= 0x2E80 for c in line) <= 30 for line in lines
         ),
@@ -295,7 +295,7 @@ def test_the_kernel_and_the_character_table_agree_on_the_flags():
 
 
 def test_character_classes_are_those_of_python():
-    table = rule_set.classes()
+    table = rule_set.character_classes()
     for code in [*range(0x3000), *range(0x3000, 0x110000, 97)]:
         c, flags = chr(code), int(table[code])
         assert bool(flags & rule_set.SPACE) == c.isspace(), hex(code)

@@ -116,7 +116,7 @@ REPETITION = {
 
 @pytest.mark.parametrize("threshold", REPETITION)
 def test_a_repetition_rule_drops_its_row(threshold):
-    ratios = [o.name for o in options(gopher_repetition.Config) if o.type is float]
+    ratios = [o.name for o in options(gopher_repetition.GopherRepetition) if o.type is float]
     rules = {name: 1.0 for name in ratios if name != threshold}
     ((reason, said),) = verdicts(documents(REPETITION[threshold]), rules=["gopher_repetition"], gopher_repetition=rules)
     assert reason == f"gopher_repetition.{threshold}"

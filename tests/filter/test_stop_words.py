@@ -73,7 +73,7 @@ def test_every_list_has_common_words_of_its_language():
 
 def test_a_language_without_a_list_is_refused_before_any_work():
     with pytest.raises(ConfigError, match="there is no list of stop words for 'tlh'"):
-        build(gopher_quality.Config, {"stop_words": ["en", "tlh"]}, "filter")
+        build(gopher_quality.GopherQuality, {"stop_words": ["en", "tlh"]}, "filter")
 
 
 def test_without_the_lists_the_rule_is_off_for_other_languages_and_says_so(monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError
+from datakit.pack.encode import Choice
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
 
@@ -14,9 +15,9 @@ SAY = {"role": "assistant", "content": "fine"}
 ASK = {"role": "user", "content": "how are you"}
 
 
-@pytest.fixture
-def stage(trained) -> Tokenize:
-    return Tokenize(TokenizeConfig(tokenizer=str(trained)))
+@pytest.fixture(params=["fastokens", "tokenizers"])
+def stage(request, trained) -> Tokenize:
+    return Tokenize(TokenizeConfig(tokenizer=str(trained)), choice=Choice(request.param))
 
 
 def kept_and_dropped(stage, batch):
@@ -174,9 +175,10 @@ def test_real_tokenizers_neither_truncate_nor_pad(real, name, documents):
     library.no_truncation()
     library.no_padding()
     texts = ["word " * 1000, "短", "e\u0301 naïve 12345\r\n\r\n  x"]
-    stage = Tokenize(TokenizeConfig(tokenizer=str(real(name))))
-    kept, _ = kept_and_dropped(stage, documents(texts))
-    assert [r[:-1] for r in kept.column("input_ids").to_pylist()] == [library.encode(t).ids for t in texts]
+    for engine in ("fastokens", "tokenizers"):
+        stage = Tokenize(TokenizeConfig(tokenizer=str(real(name))), choice=Choice(engine))
+        kept, _ = kept_and_dropped(stage, documents(texts))
+        assert [r[:-1] for r in kept.column("input_ids").to_pylist()] == [library.encode(t).ids for t in texts]
 
 
 def test_settings_may_hold_tokens_as_objects_and_templates_by_name(trained, tmp_path):
