@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
-from datakit.engine.runner import Run
+from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.filter import fasttext_model, models
-from datakit.filter.classifier import Examples, TrainConfig
+from datakit.filter.classifier import Examples, TrainClassifier, TrainConfig
 from datakit.manifest import load
 
 WANTED = ("classic_books_en.parquet", "rust_book_en.jsonl.zst")
@@ -65,7 +65,8 @@ def main() -> None:
             examples = judged(args.web, folder, args.flip)
         run = Run(layout=OutputLayout(root=folder, dataset="bench"), executor=Local(1), progress=Progress())
         start = time.time()
-        manifest = train_classifier(run, examples, TrainConfig())
+        stage = TrainClassifier(config=TrainConfig(), examples=examples)
+        manifest = run_stage(run, stage, stage.parents())
         facts = load(manifest).facts["classifier"]
         print(f"{facts['rows']}, {time.time() - start:.0f} s; held out: {facts['dev']}")
         model = fasttext_model.load(models.find(str(manifest)))

@@ -24,12 +24,10 @@ _TEXT = (
     "- They asked the council for a wall; 3 of 7 members agreed...\n- Write to port@example.org or 192.168.0.1.\n\n"
     "港口建于大洪水之年。没有人认为它会再次被需要。Гавань старого города построили давно, café naïve.\n"
 )
-_STAGES = (
-    *("ingest", "language", "dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams", "filter"),
-    *("tokenizer", "tokenize", "pack"),
-)
-_KEEP_ALL = {
-    "dedup": {"memory_mb": 64, "save_index": True},
+_COMPARE = ("language", "dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams")
+_TOKENIZE = ("tokenizer", "tokenize", "pack")
+_VALUES: dict[str, dict[str, Any]] = {
+    "dedup": {"save_index": True},
     "dedup_lines": {"min_words_left": 0},
     "dedup_spans": {"min_words_left": 0},
     "dedup_ngrams": {"min_words_left": 0, "remove": "parts"},
@@ -39,7 +37,7 @@ _KEEP_ALL = {
 
 
 def compile_kernels(tell: Callable[[str], None]) -> None:
-    """Compile the kernels of all stages; `tell` gets a line for each kind of rows.
+    """Compile the kernels of all stages; `tell` gets a line for each step.
 
     A stage whose model is not installed is left out, and `tell` says so.
     """
@@ -47,34 +45,40 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
         root = Path(scratch)
         items = root / "items.jsonl"
         items.write_text(json.dumps({"question": _TEXT[:200], "answer": "Before winter, said the merchants."}) + "\n")
-        rules = {"filter": {"rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "private")}}
-        eval_rules = {"filter": {"rules": ("contamination",), "contamination": {"eval": (str(items),)}}}
-        for kind, rows, more in (
-            ("documents", _documents(), rules),
-            ("documents", _documents(), eval_rules),
-            ("conversations", _conversations(), {}),
-            ("preference pairs", _pairs(), {}),
-        ):
-            tell(f"compiling kernels for {kind}")
-            name = f"d{len(list(root.glob('*.jsonl')))}"
-            path = root / f"{name}.jsonl"
-            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-            _run(root, name, path, _KEEP_ALL | more, tell)
+        rules: dict[str, Any] = {"rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "private")}
+        search: dict[str, Any] = {"rules": ("contamination",), "contamination": {"eval": (str(items),)}}
+        steps: list[tuple[str, Callable[[], Iterator[Any]], tuple[str, ...], dict[str, Any]]] = [
+            ("language and dedup of documents", _documents, _COMPARE, {}),
+            ("filters", _documents, ("filter",), {"filter": rules}),
+            ("contamination", _documents, ("filter",), {"filter": search}),
+            ("tokenize and pack", _documents, _TOKENIZE, {}),
+            ("conversations", _conversations, ("dedup", "filter", *_TOKENIZE), {}),
+            ("preference pairs", _pairs, ("dedup", "filter", *_TOKENIZE), {}),
+        ]
+        for number, (title, rows, stages, values) in enumerate(steps):
+            tell(f"compiling {number + 1}/{len(steps)}: {title}")
+            path = root / f"rows{number}.jsonl"
+            path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows()), encoding="utf-8")
+            _run(root, f"compile{number}", path, stages, _VALUES | values, tell)
 
 
-def _run(root: Path, name: str, path: Path, tables: dict[str, dict[str, Any]], tell: Callable[[str], None]) -> None:
-    stages = [s for s in _STAGES if s != "dedup_urls" or name == "d1"]
-    while True:
-        recipe = Recipe(dataset=name, inputs=(str(path),), stages=tuple(stages), tables=tables)
-        run = Run(layout=OutputLayout(root=root, dataset=name), executor=Local(1), progress=Progress())
-        try:
-            Flow(run=run, recipe=recipe).all()
-            return
-        except (ModelError, MissingExtraError) as e:
-            if "language" not in stages:
-                raise
-            tell(f"left out the language stage: {e}")
-            stages.remove("language")
+def _run(
+    root: Path,
+    name: str,
+    path: Path,
+    stages: tuple[str, ...],
+    values: dict[str, dict[str, Any]],
+    tell: Callable[[str], None],
+) -> None:
+    recipe = Recipe(dataset=name, inputs=(str(path),), stages=("ingest", *stages), tables=values)
+    run = Run(layout=OutputLayout(root=root, dataset=name), executor=Local(1), progress=Progress())
+    try:
+        Flow(run=run, recipe=recipe).all()
+    except (ModelError, MissingExtraError) as e:
+        if "language" not in stages:
+            raise
+        tell(f"the language stage is left out: {e}")
+        _run(root, name, path, tuple(s for s in stages if s != "language"), values, tell)
 
 
 def _documents() -> Iterator[dict[str, str]]:

@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,10 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
-from datakit.engine.runner import Run
+from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
-from datakit.filter.classifier import Classify, ClassifyConfig, Examples, TrainConfig, held_out, pieces
+from datakit.filter.classifier import Classify, ClassifyConfig, Examples, TrainClassifier, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
 
@@ -47,6 +48,11 @@ def write(path, words: list[str], rows: int, seed: int):
     texts = [" ".join(rng.choices([*words, "the", "a", "of"], k=rng.randint(10, 40))) for _ in range(rows)]
     path.write_text("".join(json.dumps({"id": f"{path.stem}{i}", "text": t}) + "\n" for i, t in enumerate(texts)))
     return path
+
+
+def train_classifier(run: Run, examples: Examples, config: TrainConfig) -> Path:
+    stage = TrainClassifier(config=config, examples=examples)
+    return run_stage(run, stage, stage.parents())
 
 
 def run_in(folder) -> Run:
