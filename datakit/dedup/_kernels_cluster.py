@@ -1,25 +1,30 @@
-"""Star clustering: each row against the kept rows before it that share a band. Arrays only.
+"""Star clustering: each row is compared with the kept rows before it that share a band. Below it, union-find.
 
-Rows are numbered in the policy's order, and decided about block by block: first all rows of a block are held against
-what was kept before it (`look_back`, parts of it at one time), then one after another against what is kept of it
-(`settle`). A bucket is walked while few of its rows are kept. From `crowd` kept rows on,
-when walking would grow with the square of the bucket, its kept rows are found through an index of prefixes instead
-(prefix filtering: Chaudhuri, Ganti and Kaushik, 2006; Bayardo, Ma and Srikant, 2007): of two sets that must share
-k values, the rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in common, whatever the order that
-"rarest" stands for. So the filter loses no pair, and rows that differ from each other in a few rare shingles, but in
-too many to be duplicates, never meet.
+Rows are numbered in the policy's order and decided block by block. First all rows of a block are compared with what was
+kept before the block (`look_back`, in several threads), then one after another with what is kept of the block
+(`decide_block`). While few rows of a bucket are kept, they are compared one by one. Above `index_threshold` kept rows
+that would take time with the square of the bucket; then its kept rows are found through an index of prefixes (prefix
+filtering: Chaudhuri, Ganti and Kaushik, 2006; Bayardo, Ma and Srikant, 2007): of two sets that must share k values, the
+rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in common, whatever order "rarest" means. So the filter
+loses no pair, and rows that differ in a few rare shingles, but in too many to be duplicates, are never compared.
 
-Comparing sets of shingle hashes where they lie. Arrays only.
-
-A set is sorted and distinct, uint64, given by its address and length: the sets of all rows stay in the memory-mapped
-files that they were written to. Whoever calls keeps the mapping open.
+A set of shingle hashes is sorted and distinct, uint64, given by its address and length: the sets of all rows stay in
+the memory-mapped files that they were written to. The caller keeps the mapping open. The named tuples are those of
+`cluster.py`.
 """
 
 import numpy as np
-from numba import carray, njit, types  # type: ignore[attr-defined]
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-_STRIDE = 512  # merge steps between two looks at whether enough can still be shared
+from datakit.kernels import kernel
+
+_STRIDE = 512  # merge steps between two checks whether enough can still be shared
+_COUNTER_BITS = 22  # shingles are counted by that many bits of their hash: enough to distinguish rare from common ones
+_CLASS_BITS = 7  # sizes of sets are distinguished to 1 part in 2 ** (bits - 1)
+_ANSWERS = np.uint64(1 << 62)  # of preference pairs, hashes of the prompt are smaller, those of answers are not
+_HEAD, _TAIL, _FRESH, _KEPT = range(4)  # of `BucketLists.ends`
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @intrinsic
@@ -32,13 +37,13 @@ def _pointer(context, address):  # type: ignore[no-untyped-def]
     return signature, generate
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def set_at(address, length):  # type: ignore[no-untyped-def]
     """The set as an array, without a copy."""
     return carray(_pointer(np.uint64(address)), (np.int64(length),))  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shared_values(a, b, least):  # type: ignore[no-untyped-def]
     """How many values two sets share, or -1 as soon as they cannot share `least`."""
     i, j, shared = 0, 0, 0
@@ -54,7 +59,7 @@ def shared_values(a, b, least):  # type: ignore[no-untyped-def]
     return shared if shared >= least else -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_shared(a, b, numerator, denominator):  # type: ignore[no-untyped-def]
     """The least number of shared values with which sets of sizes a and b are similar enough.
 
@@ -63,7 +68,7 @@ def least_shared(a, b, numerator, denominator):  # type: ignore[no-untyped-def]
     return (numerator * (a + b) + numerator + denominator - 1) // (numerator + denominator)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shared_with(addresses, lengths, others, out):  # type: ignore[no-untyped-def]
     """For each row with `others[row] >= 0`, how many values it shares with that row, to `out` (int64)."""
     for row in range(len(others)):
@@ -73,16 +78,7 @@ def shared_with(addresses, lengths, others, out):  # type: ignore[no-untyped-def
             out[row] = shared_values(a, b, 0)
 
 
-_COUNTER_BITS = 22  # shingles are counted by that many bits of their hash: enough to tell rare from common
-_CLASS_BITS = 7  # sizes of sets are told apart to 1 part in 2 ** (bits - 1)
-_ANSWERS = np.uint64(
-    1 << 62
-)  # where pairs have sides, `sides` puts the prompts' shingles below, those of answers above
-_HEAD, _TAIL, _FRESH, _KEPT = range(4)  # of `Lists.ends`
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def size_class(size):  # type: ignore[no-untyped-def]
     """A number that grows with the size: the size itself below 2 ** _CLASS_BITS, then its leading bits."""
     exponent = 0
@@ -91,21 +87,21 @@ def size_class(size):  # type: ignore[no-untyped-def]
     return (exponent << (_CLASS_BITS - 1)) + (size >> exponent)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_of_class(number):  # type: ignore[no-untyped-def]
     """The least size of a class."""
     exponent = max((number >> (_CLASS_BITS - 1)) - 1, 0)
     return (number - (exponent << (_CLASS_BITS - 1))) << exponent
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _prefix(rows, size):  # type: ignore[no-untyped-def]
-    """How many of the rarest shingles of a set of that size partners of any size need."""
+    """How many of the rarest shingles of a set of this size are enough to find similar sets of any size."""
     return size - (rows.numerator * size + rows.denominator - 1) // rows.denominator + 1
 
 
-@njit(cache=True, nogil=True)
-def count_shingles(rows, bucket_sizes, crowd, counters):  # type: ignore[no-untyped-def]
+@kernel
+def count_shingles(rows, bucket_sizes, counters):  # type: ignore[no-untyped-def]
     """Count the shingles of the rows of large buckets in `counters`; returns the nodes that an index of them needs."""
     shift = np.uint64(64 - _COUNTER_BITS)
     nodes = 0
@@ -113,7 +109,7 @@ def count_shingles(rows, bucket_sizes, crowd, counters):  # type: ignore[no-unty
         large = False
         for band in range(rows.of_row.shape[0]):
             bucket = rows.of_row[band, row]
-            large |= bucket >= 0 and bucket_sizes[bucket] > crowd
+            large |= bucket >= 0 and bucket_sizes[bucket] > rows.index_threshold
         if large:
             nodes += _prefix(rows, rows.length[row])
             for value in set_at(rows.address[row], rows.length[row]):
@@ -121,11 +117,11 @@ def count_shingles(rows, bucket_sizes, crowd, counters):  # type: ignore[no-unty
     return nodes
 
 
-@njit(cache=True, nogil=True)
-def _rarest_first(values, counters, room):  # type: ignore[no-untyped-def]
+@kernel
+def _rarest_first(values, counters, scratch):  # type: ignore[no-untyped-def]
     """The values in the order of (bit length of the counter, value), which is the same for every set."""
     shift = np.uint64(64 - _COUNTER_BITS)
-    begins, levels, ordered = room.begins, room.levels, room.ordered
+    begins, levels, ordered = scratch.begins, scratch.levels, scratch.ordered
     begins[:] = 0
     for j in range(len(values)):
         count, level = np.int64(counters[values[j] >> shift]), 0
@@ -141,20 +137,20 @@ def _rarest_first(values, counters, room):  # type: ignore[no-untyped-def]
     return ordered[: len(values)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _key(value, number):  # type: ignore[no-untyped-def]
     """Key of a shingle in sets of a size class."""
     key = (value ^ np.uint64(number) * _GOLDEN) * _GOLDEN
     return key ^ key >> np.uint64(32)
 
 
-@njit(cache=True, nogil=True)
-def _insert(row, rows, index, room):  # type: ignore[no-untyped-def]
-    """Put a kept row into the index, under the prefix that partners of any size need."""
+@kernel
+def _insert(row, rows, index, scratch):  # type: ignore[no-untyped-def]
+    """Add a kept row to the index, under the prefix that is enough for similar sets of any size."""
     size = rows.length[row]
     number = size_class(size)
     index.per_class[number] += 1
-    for value in _rarest_first(set_at(rows.address[row], size), index.counters, room)[: _prefix(rows, size)]:
+    for value in _rarest_first(set_at(rows.address[row], size), index.counters, scratch)[: _prefix(rows, size)]:
         key, node = _key(value, number), index.used[0]
         slot = np.int64(key & np.uint64(len(index.heads) - 1))
         index.keys[node], index.owners[node], index.nexts[node] = key, row, index.heads[slot]
@@ -162,7 +158,7 @@ def _insert(row, rows, index, room):  # type: ignore[no-untyped-def]
         index.used[0] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
     same = False
     for band in range(of_row.shape[0]):
@@ -170,15 +166,16 @@ def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
     return same
 
 
-@njit(cache=True, nogil=True)
-def _probe(row, rows, index, room, count, block):  # type: ignore[no-untyped-def]
-    """Add indexed rows of the block that share a bucket and may be similar enough to those found: (their number, nodes
-    visited). Chains go from new nodes to old ones.
+@kernel
+def _probe(row, rows, index, scratch, count, block):  # type: ignore[no-untyped-def]
+    """Add to those found the indexed rows of the block that share a bucket and may be similar enough.
+
+    Returns (how many are found, nodes visited). Chains go from new nodes to old ones.
     """
-    size, visited, mark = rows.length[row], 0, room.mark
+    size, visited, mark = rows.length[row], 0, scratch.mark
     smallest = (rows.numerator * size + rows.denominator - 1) // rows.denominator
     largest = rows.denominator * size // rows.numerator
-    ordered = _rarest_first(set_at(rows.address[row], size), index.counters, room)
+    ordered = _rarest_first(set_at(rows.address[row], size), index.counters, scratch)
     for number in range(size_class(smallest), size_class(largest) + 1):
         if index.per_class[number] == 0:
             continue
@@ -193,25 +190,25 @@ def _probe(row, rows, index, room, count, block):  # type: ignore[no-untyped-def
                 if index.keys[node] == key and other >= block.since and mark[other] != row:
                     mark[other] = row
                     if _share_bucket(rows.of_row, row, other):
-                        room.found[count] = other
+                        scratch.found[count] = other
                         count += 1
                 node = index.nexts[node]
     return count, visited
 
 
-@njit(cache=True, nogil=True)
-def _walk(row, rows, lists, crowd, room, since):  # type: ignore[no-untyped-def]
+@kernel
+def _walk(row, rows, lists, scratch, since):  # type: ignore[no-untyped-def]
     """Write the kept rows of the row's buckets from `since` on, which is 0 or where this block of rows began, to
-    `room.found`: (how many, entries visited, a bucket is crowded).
+    `scratch.found`: (how many, entries visited, a bucket is large).
     """
-    count, visited, crowded = 0, 0, False
-    mark, found = room.mark, room.found
+    count, visited, large = 0, 0, False
+    mark, found = scratch.mark, scratch.found
     for band in range(rows.of_row.shape[0]):
         bucket = rows.of_row[band, row]
         if bucket < 0:
             continue
-        if lists.ends[bucket, _KEPT] > crowd:
-            crowded = True
+        if lists.ends[bucket, _KEPT] > rows.index_threshold:
+            large = True
             continue
         other = lists.ends[bucket, _HEAD] if since == 0 else lists.ends[bucket, _FRESH]
         while other >= since:
@@ -221,10 +218,10 @@ def _walk(row, rows, lists, crowd, room, since):  # type: ignore[no-untyped-def]
                 found[count] = other
                 count += 1
             other = lists.after[band, other]
-    return count, visited, crowded
+    return count, visited, large
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ascending(found):  # type: ignore[no-untyped-def]
     """Sort in place by insertion: candidates are few, and come in runs that are sorted already."""
     for i in range(1, len(found)):
@@ -236,9 +233,9 @@ def _ascending(found):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _answers(values):  # type: ignore[no-untyped-def]
-    """The values that are no prompt's: the last of the set."""
+    """The values of the answers: the last ones of the set."""
     low, high = 0, len(values)
     while low < high:
         middle = (low + high) // 2
@@ -249,14 +246,14 @@ def _answers(values):  # type: ignore[no-untyped-def]
     return values[low:]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def answers_alike(a, b, numerator, denominator):  # type: ignore[no-untyped-def]
     """Whether the answers of two preference pairs are similar enough by themselves."""
     one, other = _answers(a), _answers(b)
     return shared_values(one, other, least_shared(len(one), len(other), numerator, denominator)) >= 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_similar(row, rows, candidates):  # type: ignore[no-untyped-def]
     """(the first candidate that is similar enough or -1, the values shared with it, sets compared)."""
     size, compared = rows.length[row], 0
@@ -269,12 +266,12 @@ def _first_similar(row, rows, candidates):  # type: ignore[no-untyped-def]
         compared += 1
         others = set_at(rows.address[other], length)
         shared = shared_values(values, others, least)
-        if shared >= 0 and (rows.sided == 0 or answers_alike(values, others, rows.numerator, rows.denominator)):
+        if shared >= 0 and (rows.by_field == 0 or answers_alike(values, others, rows.numerator, rows.denominator)):
             return other, shared, compared
     return -1, 0, compared
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _keep(row, band, bucket, lists, begin):  # type: ignore[no-untyped-def]
     """Append a kept row, of the block of rows that began at `begin`, to the list of a bucket."""
     if lists.ends[bucket, _FRESH] < begin:
@@ -287,44 +284,44 @@ def _keep(row, band, bucket, lists, begin):  # type: ignore[no-untyped-def]
     lists.ends[bucket, _KEPT] += 1
 
 
-@njit(cache=True, nogil=True)
-def _first_kept(row, rows, block, crowd, lists, index, room):  # type: ignore[no-untyped-def]
+@kernel
+def _first_kept(row, rows, block, lists, index, scratch):  # type: ignore[no-untyped-def]
     """(the first kept row of the block that shares a bucket with the row and is similar enough or -1, the values
     shared with it, sets compared, entries and nodes visited).
     """
-    candidates, visited, crowded = _walk(row, rows, lists, crowd, room, block.since)
-    if crowded:
-        candidates, steps = _probe(row, rows, index, room, candidates, block)
+    candidates, visited, large = _walk(row, rows, lists, scratch, block.since)
+    if large:
+        candidates, steps = _probe(row, rows, index, scratch, candidates, block)
         visited += steps
-    survivor, shared, compared = _first_similar(row, rows, _ascending(room.found[:candidates]))
+    survivor, shared, compared = _first_similar(row, rows, _ascending(scratch.found[:candidates]))
     return survivor, shared, compared, visited
 
 
-@njit(cache=True, nogil=True)
-def look_back(rows, settled, block, crowd, lists, index, survivor, shared, begin, end, room, counts):  # type: ignore[no-untyped-def]
-    """Compare the rows from `begin` to `end` with all that was kept before their block, and change nothing but
-    `survivor`, `shared` and `counts`: parts of a block can be worked on at one time, each with a room of its own.
+@kernel
+def look_back(rows, block, lists, index, survivor, shared, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
+    """Compare the rows from `begin` to `end` with all rows that were kept before their block.
 
-    The first `settled` rows are kept, whatever they resemble. `survivor` int64 (rows,) becomes the first kept row that
+    This changes only `survivor`, `shared` and `counts`, so threads may share a block, each with its own scratch. The
+    first `rows.settled` rows are kept without a comparison. `survivor` int64 (rows,) becomes the first kept row that
     shares a bucket with the row and is similar enough, -1 where there is none; `shared` int64 (rows,) how many shingles
-    they share. `counts` int64 (2,): sets compared, list entries and nodes visited. The tuples are those of `star.py`.
+    they share. `counts` int64 (2,): sets compared, list entries and nodes visited.
     """
     for row in range(begin, end):
         survivor[row] = -1
-        if row >= settled:
-            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, crowd, lists, index, room)
+        if row >= rows.settled:
+            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, lists, index, scratch)
             counts[0] += tried
             counts[1] += steps
 
 
-@njit(cache=True, nogil=True)
-def settle(rows, settled, block, crowd, lists, index, survivor, shared, begin, end, room, counts):  # type: ignore[no-untyped-def]
-    """Decide about the rows from `begin` to `end` of a block that has been looked back from: a row that is like nothing
+@kernel
+def decide_block(rows, block, lists, index, survivor, shared, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
+    """Decide about the rows from `begin` to `end` of a block, after `look_back`: a row that is similar to none
     before the block is compared with what was kept of the block. The other arguments are those of `look_back`.
     """
     for row in range(begin, end):
-        if survivor[row] < 0 and row >= settled:
-            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, crowd, lists, index, room)
+        if survivor[row] < 0 and row >= rows.settled:
+            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, lists, index, scratch)
             counts[0] += tried
             counts[1] += steps
         if survivor[row] >= 0:
@@ -334,18 +331,18 @@ def settle(rows, settled, block, crowd, lists, index, survivor, shared, begin, e
             if bucket < 0:
                 continue
             _keep(row, band, bucket, lists, block.since)
-            if lists.ends[bucket, _KEPT] <= crowd:
+            if lists.ends[bucket, _KEPT] <= rows.index_threshold:
                 continue
-            # the whole list when the bucket has just become crowded, else the new row alone
-            other = lists.ends[bucket, _HEAD] if lists.ends[bucket, _KEPT] == crowd + 1 else row
+            # the whole list when the bucket has just become large, else the new row alone
+            other = lists.ends[bucket, _HEAD] if lists.ends[bucket, _KEPT] == rows.index_threshold + 1 else row
             while other >= 0:
                 if index.indexed[other] == 0:
                     index.indexed[other] = 1
-                    _insert(other, rows, index, room)
+                    _insert(other, rows, index, scratch)
                 other = lists.after[band, other]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _root(parent, row):  # type: ignore[no-untyped-def]
     while parent[row] != row:
         parent[row] = parent[parent[row]]
@@ -353,7 +350,7 @@ def _root(parent, row):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_of_component(of_row, seen, parent):  # type: ignore[no-untyped-def]
     """Write the least row number of each row's component to `parent`, which holds each row's own number.
 

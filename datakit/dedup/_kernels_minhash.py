@@ -1,10 +1,11 @@
-"""From word hashes to sets of shingle hashes, MinHash values and bands; which bands occur again. Arrays only."""
+"""From word hashes to sets of shingle hashes, MinHash values and bands; which band hashes occur more than once."""
 
 import numpy as np
-from numba import njit
 
-_NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # a free slot; no shingle hash is this value
-_BASE = np.uint64(0xA0761D6478BD642F)  # odd: order of the words matters, no word is lost
+from datakit.kernels import kernel
+
+NONE = np.uint64(0xFFFFFFFFFFFFFFFF)  # a free slot; no hash that `finalize` makes has this value
+BASE = np.uint64(0xA0761D6478BD642F)  # odd: the order of the words matters, no bit of a word is lost
 _FINAL_1 = np.uint64(0xFF51AFD7ED558CCD)  # MurmurHash3's 64-bit finalizer (Appleby, 2011)
 _FINAL_2 = np.uint64(0xC4CEB9FE1A85EC53)
 _SHIFT = np.uint64(33)
@@ -12,37 +13,41 @@ _LARGEST = np.uint32(0xFFFFFFFF)
 _FEW_SHINGLES = 32  # below it, a loop over shingles outside beats one over permutations
 
 
-@njit(cache=True, nogil=True)
+@kernel(inline="always")
+def finalize(h):  # type: ignore[no-untyped-def]
+    """A hash whose bits all depend on all bits of `h`; never NONE."""
+    h = (h ^ h >> _SHIFT) * _FINAL_1
+    h = (h ^ h >> _SHIFT) * _FINAL_2
+    return min(h ^ h >> _SHIFT, NONE - np.uint64(1))
+
+
+@kernel
 def hash_shingles(words, size, out):  # type: ignore[no-untyped-def]
-    """Hashes of the runs of `size` words, in order and with repeats; returns how many."""
+    """Hashes of every `size` consecutive words, in order and with repeats; returns how many."""
     shingles = max(len(words) - size + 1, 0)
     for j in range(shingles):
         out[j] = words[j]
     for k in range(1, size):
         for j in range(shingles):
-            out[j] = out[j] * _BASE + words[j + k]
+            out[j] = out[j] * BASE + words[j + k]
     for j in range(shingles):
-        h = out[j]
-        h = (h ^ h >> _SHIFT) * _FINAL_1
-        h = (h ^ h >> _SHIFT) * _FINAL_2
-        h ^= h >> _SHIFT
-        out[j] = min(h, _NONE - np.uint64(1))
+        out[j] = finalize(out[j])
     return shingles
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
     """The distinct values of `hashes[:count]`, ascending, to `out`; returns how many.
 
     Ordered linear probing (Amble and Knuth, 1974): the slot grows with the hash, so the filled table is sorted.
-    Linear time for hashes that are spread evenly. `table` holds at least 5 * count + 4 slots, `out` count + 1.
+    It takes linear time for hashes that are spread evenly. `table` has at least 5 * count + 4 slots, `out` count + 1.
     """
     bits = 2
     while 1 << bits < 2 * count:
         bits += 1
     shift = np.uint64(64 - bits)
     slots = (1 << bits) + count
-    table[:slots] = _NONE
+    table[:slots] = NONE
     for j in range(count):
         value = hashes[j]
         at = np.int64(value >> shift)
@@ -50,22 +55,22 @@ def sorted_set(hashes, count, table, out):  # type: ignore[no-untyped-def]
             at += 1
         if table[at] == value:
             continue
-        while value != _NONE:
+        while value != NONE:
             value, table[at] = table[at], value
             at += 1
     size = 0
     for slot in range(slots):
         out[size] = table[slot]
-        size += table[slot] != _NONE
+        size += table[slot] != NONE
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shingle_sets(words, word_starts, size, scratch, out, out_starts):  # type: ignore[no-untyped-def]
     """The sorted set of shingle hashes of each row, one after another in `out` (uint64, longer than `words` by one).
 
-    The words of row i are `words[word_starts[i]:word_starts[i + 1]]`. Where the rows begin in `out` goes to
-    `out_starts` (rows + 1). `scratch` (uint64) has room for 6 times the words of the longest row, and 4.
+    The words of row i are `words[word_starts[i]:word_starts[i + 1]]`. `out_starts` (rows + 1) gets the place in `out`
+    where each row begins. `scratch` (uint64) holds 6 times the words of the longest row, and 4.
     """
     rows, at = len(word_starts) - 1, 0
     for row in range(rows):
@@ -75,7 +80,7 @@ def shingle_sets(words, word_starts, size, scratch, out, out_starts):  # type: i
     out_starts[rows] = at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _premix(hashes, out):  # type: ignore[no-untyped-def]
     """MurmurHash3's 32-bit finalizer over the low halves, as datasketch's affine32 does before it permutes."""
     for j in range(len(hashes)):
@@ -87,7 +92,7 @@ def _premix(hashes, out):  # type: ignore[no-untyped-def]
         out[j] = h ^ h >> np.uint32(16)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _permute_many(hashes, a, b, minima):  # type: ignore[no-untyped-def]
     for p in range(len(a)):
         multiplier, addend, least = a[p], b[p], minima[p]
@@ -97,7 +102,7 @@ def _permute_many(hashes, a, b, minima):  # type: ignore[no-untyped-def]
         minima[p] = least
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _permute_few(hashes, a, b, minima):  # type: ignore[no-untyped-def]
     for j in range(len(hashes)):
         h = hashes[j]
@@ -105,12 +110,12 @@ def _permute_few(hashes, a, b, minima):  # type: ignore[no-untyped-def]
             minima[p] = min(minima[p], np.uint32(np.uint32(a[p] * h) + b[p]))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def signatures(hashes, offsets, a, b, mixed, out):  # type: ignore[no-untyped-def]
-    """MinHash values (uint32, rows x num_perm) of each row's shingle hashes, of which the low 32 bits are used.
+    """MinHash values (uint32, rows x num_perm) of the low 32 bits of each row's shingle hashes.
 
     The minimum over a row's shingles of `a * fmix32(h) + b` modulo 2**32; 0xFFFFFFFF for a row without shingles.
-    `mixed` (uint32) is room for a block of hashes, which should stay in the first-level cache.
+    `mixed` (uint32) is scratch for a block of hashes, which should stay in the first-level cache.
     """
     out[:] = _LARGEST
     for row in range(len(offsets) - 1):
@@ -123,7 +128,7 @@ def signatures(hashes, offsets, a, b, mixed, out):  # type: ignore[no-untyped-de
                 _permute_many(mixed[: len(block)], a, b, out[row])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def band_hashes(values, rows_per_band, out):  # type: ignore[no-untyped-def]
     """Each band of a signature as one 64-bit hash: `values` uint32 (rows, num_perm) -> `out` uint64 (rows, bands)."""
     for row in range(values.shape[0]):
@@ -135,12 +140,12 @@ def band_hashes(values, rows_per_band, out):  # type: ignore[no-untyped-def]
             out[row, band] = h
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def repeated(hashes, seen, twice, out):  # type: ignore[no-untyped-def]
     """Write the numbers of the rows whose hash may occur again to `out` int32 (rows,), in order; returns how many.
 
-    All of those whose hash does, and few others: hashes are told apart by their leading bits. `seen` and `twice` are
-    zeros, uint64, a bit for each such number; their length is a power of two.
+    All rows whose hash does are among them, and few others: hashes are compared by their leading bits. `seen` and
+    `twice` (uint64, zeros) have one bit for each value of those; their length is a power of two.
     """
     bits = 6
     while 1 << (bits - 6) < len(seen):
@@ -154,6 +159,6 @@ def repeated(hashes, seen, twice, out):  # type: ignore[no-untyped-def]
     count = np.int64(0)
     for row in range(len(hashes)):
         slot = hashes[row] >> shift
-        out[count] = row  # and is written over unless it counts
+        out[count] = row  # branch-free: always write, advance only if it counts
         count += np.int64(twice[np.int64(slot >> np.uint64(6))] >> (slot & low) & np.uint64(1))
     return count

@@ -1,31 +1,30 @@
-"""Texts cut into lines, paragraphs or sentences: where each lies, its hash, and the text without some of them.
+"""Texts as lines, paragraphs or sentences: their places, their hashes, which are repeated, texts without them.
 
-Arrays only. Texts are (data uint8, offsets int64), as `string_buffers` gives them; `flags` is `units.flags()`. A unit
-begins and ends with something else than white space; all that is between two units is white space.
+Texts are (data uint8, offsets int64), as `string_buffers` gives them; `flags` is `repeats.flags()`. A unit begins and
+ends with something else than white space; there is only white space between two units.
 """
 
 import numpy as np
-from numba import njit
 
+from datakit.dedup._kernels_minhash import BASE, NONE, finalize
+from datakit.kernels import kernel
 from datakit.text._kernels_normal_form import decode
 
-# As units.py has them: what a unit is, what a character is, and the hash of what is not compared, which no other has.
 LINE, PARAGRAPH, SENTENCE = range(3)
-SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE = (1 << bit for bit in range(6))
-NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
-_BASE = np.uint64(0xA0761D6478BD642F)  # odd: order matters, nothing is lost
-_FINAL_1 = np.uint64(0xFF51AFD7ED558CCD)  # MurmurHash3's 64-bit finalizer (Appleby, 2011)
-_FINAL_2 = np.uint64(0xC4CEB9FE1A85EC53)
-_SHIFT = np.uint64(33)
+# What a character is: white space, the end of a line, the end of a sentence, what may stand after that, what of these
+# may also open the next sentence, an end that needs no space after it.
+SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE = (1 << bit for bit in range(6))
+
 _CR, _LF = 13, 10
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_units(data, offsets, flags, mode, starts, ends, row_starts):  # type: ignore[no-untyped-def]
-    """Write where the units of each row begin and end (`starts`, `ends`: half the bytes and a place a row are enough).
+    """Write where the units of each row begin and end.
 
-    `row_starts` (rows + 1) gets the number of each row's first unit.
+    `starts` and `ends` need half as many places as there are bytes, and one more for each row. `row_starts` (rows + 1)
+    gets the number of each row's first unit.
     """
     units = 0
     for row in range(len(offsets) - 1):
@@ -66,32 +65,25 @@ def find_units(data, offsets, flags, mode, starts, ends, row_starts):  # type: i
     row_starts[len(offsets) - 1] = units
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _closes(mode, breaks, ended):  # type: ignore[no-untyped-def]
-    """White space with so many line breaks ends a unit."""
+    """Whether white space with this number of line breaks ends a unit."""
     return breaks >= 2 if mode == PARAGRAPH else breaks >= 1 or (mode == SENTENCE and ended)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_units(words, word_starts, hashes, counts):  # type: ignore[no-untyped-def]
     """The hash of each unit's words in their order, and how many they are."""
     for unit in range(len(word_starts) - 1):
         h = np.uint64(word_starts[unit + 1] - word_starts[unit])
         for j in range(word_starts[unit], word_starts[unit + 1]):
-            h = h * _BASE + words[j]
-        hashes[unit], counts[unit] = _final(h), word_starts[unit + 1] - word_starts[unit]
+            h = h * BASE + words[j]
+        hashes[unit], counts[unit] = finalize(h), word_starts[unit + 1] - word_starts[unit]
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _final(h):  # type: ignore[no-untyped-def]
-    h = (h ^ h >> _SHIFT) * _FINAL_1
-    h = (h ^ h >> _SHIFT) * _FINAL_2
-    return min(h ^ h >> _SHIFT, NONE - np.uint64(1))
-
-
-@njit(cache=True, nogil=True)
+@kernel
 def hash_spans(hashes, counts, row_starts, size, min_words, out):  # type: ignore[no-untyped-def]
-    """The hash of the `size` units of a row that begin with each unit; NONE where fewer follow, or fewer words are."""
+    """The hash of the `size` units of a row from each unit on; NONE where there are fewer units, or too few words."""
     for row in range(len(row_starts) - 1):
         for unit in range(row_starts[row], row_starts[row + 1]):
             out[unit] = NONE
@@ -99,15 +91,15 @@ def hash_spans(hashes, counts, row_starts, size, min_words, out):  # type: ignor
                 continue
             h, words = np.uint64(0), 0
             for k in range(unit, unit + size):
-                h = h * _BASE + hashes[k]
+                h = h * BASE + hashes[k]
                 words += counts[k]
             if words >= min_words:
-                out[unit] = _final(h)
+                out[unit] = finalize(h)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _breaks_between(data, begin, end, flags):  # type: ignore[no-untyped-def]
-    """(line breaks in a run of white space, where what is behind the last of them begins)."""
+    """(line breaks in a run of white space, the place after the last of them)."""
     breaks, behind, previous, i = 0, begin, 0, begin
     while i < end:
         code, size = decode(data, i, end)
@@ -119,12 +111,12 @@ def _breaks_between(data, begin, end, flags):  # type: ignore[no-untyped-def]
     return breaks, behind
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _range_to_cut(data, begin, first, last, end, at_begin, at_end, flags):  # type: ignore[no-untyped-def]
     """The bytes to cut for units from `first` to `last`, with white space from `begin` on and up to `end` around them.
 
-    Of the two runs of white space, the one with more line breaks stays: paragraphs stay apart. What is behind the cut
-    keeps its own indentation.
+    Of the two runs of white space, the one with more line breaks stays, so that paragraphs stay apart. The text after
+    the cut keeps its own indentation.
     """
     if at_end:
         return begin, last
@@ -137,15 +129,13 @@ def _range_to_cut(data, begin, first, last, end, at_begin, at_end, flags):  # ty
     return begin, last
 
 
-@njit(cache=True, nogil=True)
-def cut_units(text, flags, units, cut, kept, kept_offsets, gone, gone_offsets, places):  # type: ignore[no-untyped-def]
-    """Copy each row to `kept` without the units that `cut` marks, and these to `gone`, one piece a unit.
+@kernel
+def cut_units(data, offsets, flags, units, cut, kept, kept_offsets, gone, gone_offsets, places):  # type: ignore[no-untyped-def]
+    """Copy each row to `kept` without the units that `cut` marks, and these to `gone`, one piece for each unit.
 
-    `text` is (data, offsets), `units` (starts, ends, row_starts). Both outputs hold as many bytes as the rows together.
-    `places` (cut units) gets the byte of its row at which each piece stood: with the pieces put back there, the row is
-    as it was.
+    `units` is `repeats.Units`. Both outputs have space for the bytes of all rows. `places` (cut units) gets the byte of
+    its row where each piece was: with the pieces put back there, the row is as it was.
     """
-    data, offsets = text
     starts, ends, row_starts = units
     at, gone_at, piece = 0, 0, 0
     for row in range(len(offsets) - 1):
@@ -182,19 +172,19 @@ def cut_units(text, flags, units, cut, kept, kept_offsets, gone, gone_offsets, p
     gone_offsets[piece] = gone_at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose(row_starts, words, groups, size, min_words_left, owner, found, dropped):  # type: ignore[no-untyped-def]
-    """Go through the rows in order; a span is cut where an earlier row that stays still has it, whole.
+    """Process the rows in order; a span is cut where an earlier kept row still has it, whole.
 
-    `groups` numbers spans that are equal (-1: the span has no equal); span i is the units from i to i + size. `owner`
-    (one a group, -1 at first) becomes the row in which the span stays. `found` (one a unit, -1 at first) becomes the
-    row that a cut unit stays in. A row that was cut and keeps fewer than `min_words_left` words is `dropped`, and owns
-    nothing.
+    `groups` numbers equal spans (-1: the span has no equal); span i is the units from i to i + size. `owner` (one for
+    each group, -1 at first) becomes the row in which the span stays. `found` (one for each unit, -1 at first) becomes
+    the row that a cut unit stays in. A row that was cut and keeps fewer than `min_words_left` words is `dropped`, and
+    owns nothing.
     """
     for row in range(len(row_starts) - 1):
         begin, end = row_starts[row], row_starts[row + 1]
         for i in range(begin, end):
-            if i - size >= begin:  # no span that is yet to come can cut into this one
+            if i - size >= begin:  # no later span can cut into this one
                 _own(i - size, row, groups, size, owner, found)
             group = groups[i]
             if group >= 0 and owner[group] >= 0:
@@ -214,9 +204,9 @@ def choose(row_starts, words, groups, size, min_words_left, owner, found, droppe
                     owner[groups[i]] = -1
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _own(span, row, groups, size, owner, found):  # type: ignore[no-untyped-def]
-    """The row owns a span that no earlier row has, if it stays whole there."""
+    """Make the row the owner of a span that no earlier row has, if the span stays whole in it."""
     group = groups[span]
     if group < 0 or owner[group] >= 0:
         return

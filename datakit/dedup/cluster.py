@@ -1,4 +1,11 @@
-"""Who stays: exact duplicates first, then each near-duplicate row is dropped for a kept row that it truly resembles."""
+"""Who stays: from the sketches of all rows to the rows that are dropped, each with the row that stays for it.
+
+Rows with equal text form a group, and the first row of a group stands for it. These first rows are compared within
+their LSH buckets. `star` drops a row only for a kept row that is similar enough. `components` (union-find over shared
+bands, the field's usual way) drops all rows of a chain but the first; it is there for comparison. Where the first row
+of a group is dropped, its copies are near duplicates of the same row, with the same similarity. So every row that is
+named as `duplicate_of` stays.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -6,41 +13,177 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from datakit.dedup.exact import Memory, first_of_equals, parts
-from datakit.dedup.index import Earlier, live_rows
+from datakit.dedup import _kernels_cluster as kernels
+from datakit.dedup.exact import Memory, first_equal_rows, parts
+from datakit.dedup.index import EarlierRun, live_rows
 from datakit.dedup.minhash import Buckets, Sketches, candidate_probability, find_buckets, open_sketches
-from datakit.dedup.stage import alarms
+from datakit.dedup.stage import DedupConfig, exact_ratio
 from datakit.errors import ConfigError
-from datakit.native import Kernels
 
-if TYPE_CHECKING:
-    from datakit.dedup.stage import DedupConfig
-
-
-_kernels = Kernels("datakit.dedup._kernels_cluster")
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
 _MAX_SLOTS = 1 << 24
-_ROOM_BYTES, _ROOM_SHARE = 8, 4  # a row takes in each thread's room; rooms take no more than this part of the memory
-_ROWS_AT_ONCE = 1 << 10  # of all threads; then mapped memory is given back: for each set the system may map 2 MiB
+_SCRATCH_BYTES, _SCRATCH_SHARE = 8, 4  # per row in each thread; scratch takes no more than this part of the memory
+_ROWS_AT_ONCE = 1 << 10  # of all threads, before mapped memory is released: the system may map 2 MiB for each set
 
 BLOCK_ROWS = 1 << 14
-"""Rows that are held against what was kept before them at one time. It is the same however many threads there are, and
-so are the counts of what was done."""
+"""Rows that are compared at one time with what was kept before them. It does not depend on the number of threads, and
+so the counts of comparisons do not either."""
 
-CROWD = 64
-"""Kept rows in a bucket from which on they are looked up in an index instead of compared one by one."""
+INDEX_THRESHOLD = 64
+"""Kept rows of a bucket above which they are found through an index instead of compared one by one."""
 
 
-class Ranked(NamedTuple):
-    """The rows to decide about, in the policy's order, and the similarity that makes duplicates, as a ratio.
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The decision about each row, in the order of the sketches.
+
+    `survivor` int64 (rows,): the row that stays for it, -1 where it stays itself. `similarity` float64 (rows,).
+    `exact` bool (rows,): the survivor's text is equal. `cluster_rows` int64: how many rows are dropped for each row
+    (it may be shorter than the rows). Rows of indexes come first, and stay.
+    """
+
+    sketches: Sketches
+    survivor: npt.NDArray[np.int64]
+    similarity: npt.NDArray[np.float64]
+    exact: npt.NDArray[np.bool_]
+    cluster_rows: npt.NDArray[np.int64]
+    facts: dict[str, Any]
+
+
+def decide_all(
+    paths: Sequence[Path],
+    config: DedupConfig,
+    memory: Memory,
+    workers: int,
+    earlier: tuple[EarlierRun, ...] = (),
+    by_field: bool = False,
+) -> Verdict:
+    """Compare all rows of the sketch files, with each other and with the rows of earlier runs.
+
+    `by_field`: the rows are preference pairs, whose answers alone must be similar enough too.
+
+    Raises:
+        ConfigError: the policy's column holds no number in any row.
+        IntegrityError: an index is damaged.
+    """
+    for run in earlier:
+        run.check(workers)
+    sketches = open_sketches([*(path for run in earlier for path in run.paths), *paths], memory)
+    old = live_rows(sketches, earlier)
+    order = memory.keep(np.concatenate([old, _policy_order(sketches, config, sum(run.rows for run in earlier))]))
+    first = first_equal_rows(sketches, order, memory)
+    groups, copies = _groups(sketches, order, first, memory)
+    buckets = find_buckets(
+        lambda n: memory.take(sketches.column(f"band{n}", memory), copies),
+        config.num_bands, len(copies), memory, workers,
+    )  # fmt: skip
+    memory.release()
+    address, length = memory.take(sketches.address, copies), memory.take(sketches.length, copies)
+    if config.cluster == "star":
+        settled = int(np.searchsorted(groups, len(old)))
+        buckets.leave_settled(settled)
+        least = exact_ratio(config.threshold)
+        clusters = star(
+            buckets, address, length, least, memory, settled=settled, by_field=by_field, workers=workers
+        )  # fmt: skip
+    else:
+        clusters = components(buckets, address, length, memory)
+    survivor, similarity, exact = _to_all_rows(sketches, order, first, groups, clusters, memory)
+    cluster_rows = np.bincount(survivor[survivor >= 0], minlength=1)
+    largest = int(cluster_rows.max(initial=0)) + (len(order) > 0)
+    memory.release()
+    facts = _facts(config, buckets, clusters) | {"largest_cluster_rows": largest}
+    return Verdict(sketches, survivor, similarity, exact, cluster_rows, facts)
+
+
+def _policy_order(sketches: Sketches, config: DedupConfig, old: int) -> npt.NDArray[np.int64]:
+    """Numbers of all but the first `old` rows in the policy's order, ties by row_key."""
+    if config.policy == "first":
+        keys = sketches.row_key[old:]
+        in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
+        return np.arange(old, old + len(keys)) if in_order else old + np.argsort(keys, kind="stable")
+    rank = sketches.ranks()
+    if len(rank) and np.isnan(rank).all():
+        raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
+    return np.lexsort((sketches.row_key, -rank))  # NaN sorts last
+
+
+def _groups(
+    sketches: Sketches, order: npt.NDArray[np.int64], first: npt.NDArray[np.int64], memory: Memory
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The groups of equal rows that have shingles: (places of their first rows in the policy's order, for each the row
+    whose sketch holds the shingles, which may be any copy)."""
+    copy = memory.full(order.shape, -1, np.int64)
+    for part in reversed(parts(len(order))):
+        described = part.start + np.flatnonzero(sketches.length[order[part]] > 0)[::-1]
+        copy[first[described]] = described  # the first of them is written last
+    groups = memory.keep(np.flatnonzero(copy >= 0))
+    return groups, memory.take(order, memory.take(copy, groups))
+
+
+def _to_all_rows(
+    sketches: Sketches,
+    order: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+    groups: npt.NDArray[np.int64],
+    clusters: "Clusters",
+    memory: Memory,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Decisions about groups, in the policy's order -> decisions about all rows, in the order of the sketches."""
+    last, likeness = memory.full(order.shape, -1, np.int64), memory.full(order.shape, 1, np.float64)
+    for part in parts(len(groups)):
+        near = clusters.survivor[part]
+        last[groups[part]] = np.where(near < 0, -1, groups[near])
+        likeness[groups[part]] = clusters.similarity[part]
+    rows = sketches.row_key.shape  # more than `order` has, where rows were removed from an index
+    survivor, similarity = memory.full(rows, -1, np.int64), memory.full(rows, 1, np.float64)
+    exact = np.zeros(rows, np.bool_)
+    for part in parts(len(order)):
+        row, group = order[part], first[part]
+        near = last[group]
+        place = np.where(near < 0, group, near)
+        survivor[row] = np.where(place == np.arange(part.start, part.stop), -1, order[place])
+        similarity[row], exact[row] = likeness[group], near < 0
+    return survivor, similarity, exact
+
+
+def _facts(config: DedupConfig, buckets: Buckets, clusters: "Clusters") -> dict[str, Any]:
+    return {
+        "lsh": {
+            "num_perm": config.num_perm,
+            "num_bands": config.num_bands,
+            "rows_per_band": config.rows_per_band,
+            "seed": config.seed,
+            "candidate_probability": {
+                f"{s / 100:.2f}": candidate_probability(s / 100, config.num_bands, config.rows_per_band)
+                for s in range(0, 101, 5)
+            },
+        },
+        "candidates": {
+            "buckets": len(buckets.sizes),
+            "largest_bucket_rows": int(buckets.sizes.max(initial=0)),
+            "pairs_in_buckets": buckets.pairs,
+            "pairs_compared": clusters.pairs_compared,
+            "entries_visited": clusters.entries_visited,
+            "pairs_similar": int((clusters.survivor >= 0).sum()),
+        },
+    }
+
+
+# The two ways to cluster. Rows are numbered in the policy's order here; the kernels describe the technique.
+
+
+class Candidates(NamedTuple):
+    """The rows to decide about, in the policy's order, and the similarity of duplicates as a ratio.
 
     of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
-    sided: 1 where the answers have to be similar enough too (`sides`).
+    by_field: 1 where the answers of preference pairs have to be similar enough too. settled: how many of the first rows
+    are kept without a comparison. index_threshold: as `INDEX_THRESHOLD`.
     """
 
     of_row: Any
@@ -48,22 +191,24 @@ class Ranked(NamedTuple):
     length: Any
     numerator: int
     denominator: int
-    sided: int
+    by_field: int
+    settled: int
+    index_threshold: int
 
 
-class Lists(NamedTuple):
-    """The kept rows of each bucket in order.
+class BucketLists(NamedTuple):
+    """Linked lists of the kept rows of each bucket, in order.
 
-    ends int32 (buckets, 4): the first, the last, the first of the last block of rows that one was kept of, each -1
-    at first; how many there are. Side by side, since they are looked up at random. after int32 (bands, rows), -1 at
-    first: the next one.
+    ends int32 (buckets, 4): the first row, the last, the first that was kept of the last block of rows (each -1 at
+    first), the number of rows. They lie side by side, since they are read at random. after int32 (bands, rows), -1 at
+    first: the next row.
     """
 
     ends: Any
     after: Any
 
 
-class Index(NamedTuple):
+class PrefixIndex(NamedTuple):
     """Kept rows by the rarest shingles of their sets: a hash table with chains.
 
     counters uint32: how often shingles occur, by their leading bits. heads (-1) int64: first node of each slot.
@@ -82,15 +227,15 @@ class Index(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What a row is compared with: kept rows from `since` on, which have nodes of the index from `oldest` on."""
+    """What a row is compared with: kept rows from `since` on, whose nodes in the index begin at `oldest`."""
 
     since: int
     oldest: int
 
 
-class Room(NamedTuple):
-    """Room to work in: mark (-1) and found int32 (rows,), levels int64 and ordered uint64 (size of the largest set,),
-    begins int64 (34,)."""
+class Scratch(NamedTuple):
+    """Scratch buffers of one thread: mark (-1) and found int32 (rows,), levels int64 and ordered uint64 (size of the
+    largest set,), begins int64 (34,)."""
 
     mark: Any
     found: Any
@@ -119,41 +264,46 @@ def star(
     length: npt.NDArray[np.int64],
     least: Fraction,
     memory: Memory,
-    crowd: int = CROWD,
+    index_threshold: int = INDEX_THRESHOLD,
     settled: int = 0,
-    sided: bool = False,
+    by_field: bool = False,
     workers: int = 1,
     block_rows: int = BLOCK_ROWS,
 ) -> Clusters:
     """A row is dropped exactly if an earlier kept row shares a band and their Jaccard similarity is at least `least`.
 
-    Of several such rows the first is named. The first `settled` rows are kept without a comparison: an earlier run did.
-    Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies.
-    The similarity is compared as a ratio of counts, without rounding. Where rows are preference pairs with their sides
-    apart (`sided`), their answers must be as similar too.
+    The first such row is named. The first `settled` rows are kept without a comparison: an earlier run compared them.
+    Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies. The similarity is
+    compared as a ratio of counts, without rounding. With `by_field` the answers of preference pairs must be as similar
+    too.
     """
-    rows = Ranked(buckets.of_row, address, length, least.numerator, least.denominator, int(sided))
-    lists = Lists(*(memory.full(shape, -1, np.int32) for shape in ((len(buckets.sizes), 4), buckets.of_row.shape)))
+    ratio = least.numerator, least.denominator
+    rows = Candidates(buckets.of_row, address, length, *ratio, int(by_field), settled, index_threshold)
+    shapes = (len(buckets.sizes), 4), buckets.of_row.shape
+    lists = BucketLists(*(memory.full(shape, -1, np.int32) for shape in shapes))
     lists.ends[:, 3] = 0
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
-    index = _index(rows, buckets.sizes, crowd, memory)
-    rooms = [_room(length, memory) for _ in range(_threads(workers, len(length), memory))]
-    free, counts = deque(rooms), np.zeros(2, np.int64)
+    index = _empty_index(rows, buckets.sizes, memory)
+    threads = max(1, min(workers, memory.bytes // _SCRATCH_SHARE // max(_SCRATCH_BYTES * len(length), 1)))
+    scratch = [_scratch(length, memory) for _ in range(threads)]
+    free, counts = deque(scratch), np.zeros(2, np.int64)
 
     def look_back(part: range) -> npt.NDArray[np.int64]:
-        room, tried = free.popleft(), np.zeros(2, np.int64)  # there are as many as threads
-        before = rows, settled, Block(0, 0), crowd, lists, index, survivor, shared
-        _kernels.look_back(*before, part.start, part.stop, room, tried)
+        own, tried = free.popleft(), np.zeros(2, np.int64)  # there are as many as threads
+        kernels.look_back(
+            rows, Block(0, 0), lists, index, survivor, shared, part.start, part.stop, own, tried
+        )  # fmt: skip
         memory.release()
-        free.append(room)
+        free.append(own)
         return tried
 
-    with ThreadPoolExecutor(len(rooms)) as pool:
+    with ThreadPoolExecutor(threads) as pool:
         for block in _ranges(range(len(length)), block_rows):
-            counts += sum(pool.map(look_back, _ranges(block, max(_ROWS_AT_ONCE // len(rooms), 1))))
-            decided = rows, settled, Block(block.start, int(index.used[0])), crowd, lists, index, survivor, shared
+            counts += sum(pool.map(look_back, _ranges(block, max(_ROWS_AT_ONCE // threads, 1))))
+            within = Block(block.start, int(index.used[0]))
+            decided = rows, within, lists, index, survivor, shared
             for part in _ranges(block, 2 * _ROWS_AT_ONCE):  # few of them are compared here
-                _kernels.settle(*decided, part.start, part.stop, rooms[0], counts)
+                kernels.decide_block(*decided, part.start, part.stop, scratch[0], counts)
                 memory.release()
     compared, visited = counts.tolist()
     return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
@@ -163,38 +313,24 @@ def _ranges(rows: range, size: int) -> list[range]:
     return [range(begin, min(begin + size, rows.stop)) for begin in range(rows.start, rows.stop, size)]
 
 
-def _threads(workers: int, rows: int, memory: Memory) -> int:
-    """As many as have room to work in."""
-    return max(1, min(workers, memory.bytes // _ROOM_SHARE // max(_ROOM_BYTES * rows, 1)))
-
-
-def _index(rows: Ranked, bucket_sizes: npt.NDArray[np.int64], crowd: int, memory: Memory) -> Index:
-    """An empty index with room for the rows of large buckets, whose shingles are counted."""
+def _empty_index(rows: Candidates, bucket_sizes: npt.NDArray[np.int64], memory: Memory) -> PrefixIndex:
+    """An empty index with space for the rows of large buckets, whose shingles are counted."""
     nodes, slots, counters = 0, 1024, np.zeros(0, np.uint32)
-    if (bucket_sizes > crowd).any():
+    if (bucket_sizes > rows.index_threshold).any():
         counters = memory.full((_COUNTERS,), 0, np.uint32)
-        nodes = _kernels.count_shingles(rows, bucket_sizes, crowd, counters)
+        nodes = kernels.count_shingles(rows, bucket_sizes, counters)
     while slots < min(nodes, _MAX_SLOTS):
         slots *= 2
     keys, owners, nexts = (memory.full((nodes,), 0, dtype) for dtype in (np.uint64, np.int32, np.int64))
     heads, indexed = memory.full((slots,), -1, np.int64), memory.full(rows.length.shape, 0, np.int8)
-    return Index(counters, heads, keys, owners, nexts, np.zeros(_CLASSES, np.int64), np.zeros(1, np.int64), indexed)
+    per_class, used = np.zeros(_CLASSES, np.int64), np.zeros(1, np.int64)
+    return PrefixIndex(counters, heads, keys, owners, nexts, per_class, used, indexed)
 
 
-def _room(length: npt.NDArray[np.int64], memory: Memory) -> Room:
+def _scratch(length: npt.NDArray[np.int64], memory: Memory) -> Scratch:
     mark, found = (memory.full(length.shape, -1, np.int32) for _ in range(2))
     longest = int(length.max(initial=0))
-    return Room(mark, found, np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(_LEVELS, np.int64))
-
-
-def first_of_component(buckets: Buckets) -> npt.NDArray[np.int64]:
-    """For each row the first row that a chain of shared bands leads to (itself where there is none), int64 (rows,).
-
-    Candidates are not verified here: a chain may join rows that have nothing in common.
-    """
-    first: npt.NDArray[np.int64] = np.arange(buckets.of_row.shape[1])
-    _kernels.first_of_component(buckets.of_row, np.full(len(buckets.sizes), -1), first)
-    return first
+    return Scratch(mark, found, np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(_LEVELS, np.int64))
 
 
 def components(
@@ -204,8 +340,18 @@ def components(
     first = first_of_component(buckets)
     survivor = np.where(first == np.arange(len(first)), -1, first)
     shared = np.zeros(len(first), dtype=np.int64)
-    _kernels.shared_with(address, length, survivor, shared)
+    kernels.shared_with(address, length, survivor, shared)
     return Clusters(survivor, _similarity(survivor, shared, length, memory), int((survivor >= 0).sum()), 0)
+
+
+def first_of_component(buckets: Buckets) -> npt.NDArray[np.int64]:
+    """For each row the first row that a chain of shared bands leads to (itself where there is none), int64 (rows,).
+
+    Candidates are not verified here: a chain may join rows that have nothing in common.
+    """
+    first: npt.NDArray[np.int64] = np.arange(buckets.of_row.shape[1])
+    kernels.first_of_component(buckets.of_row, np.full(len(buckets.sizes), -1), first)
+    return first
 
 
 def _similarity(
@@ -224,171 +370,3 @@ def to_thousandths(shared: npt.NDArray[np.int64], union: npt.NDArray[np.int64]) 
     whole = np.maximum(union, 1)
     thousandths: npt.NDArray[np.int64] = (2000 * shared + whole) // (2 * whole)
     return thousandths / 1000
-
-
-_DIGEST_BYTES = 96  # a row takes while digests are sorted: the digest twice, its place, the order, ...
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of each row, in the order of the sketches.
-
-    `survivor` int64 (rows,): the row that stays in its place, -1 where it stays itself. `similarity` float64 (rows,).
-    `exact` bool (rows,): the survivor's text is equal. Rows of indexes come first, and stay.
-    """
-
-    sketches: Sketches
-    survivor: npt.NDArray[np.int64]
-    similarity: npt.NDArray[np.float64]
-    exact: npt.NDArray[np.bool_]
-    facts: dict[str, Any]
-
-
-def decide_all(
-    paths: Sequence[Path],
-    config: "DedupConfig",
-    memory: Memory,
-    workers: int,
-    earlier: tuple[Earlier, ...] = (),
-    sided: bool = False,
-) -> Verdict:
-    """Compare all rows of the sketch files, with each other and with the rows of earlier runs.
-
-    `sided`: the rows are preference pairs, whose answers must be similar too (`sides`).
-
-    Rows with equal text form a group, which its first row in the policy's order stands for. Those first rows are
-    compared by `star` or `components`. Where the first row of a group is dropped, its copies are near duplicates of the
-    same survivor, with the same similarity: every row that is named stays.
-
-    Raises:
-        ConfigError: the policy's column holds no number in any row.
-        IntegrityError: an index is damaged.
-    """
-    for one in earlier:
-        one.check(workers)
-    sketches = open_sketches([*(path for one in earlier for path in one.paths), *paths], memory)
-    old = live_rows(sketches, earlier)
-    order = memory.keep(np.concatenate([old, _policy_order(sketches, config, sum(one.rows for one in earlier))]))
-    first = _first_of_equals(sketches, order, memory)
-    stands_for, clusters, buckets = _near(sketches, order, len(old), first, config, memory, workers, sided)
-    survivor, similarity, exact = _carried_over(sketches, order, first, stands_for, clusters, memory)
-    cluster_rows = np.bincount(survivor[survivor >= 0], minlength=1)
-    facts = _facts(config, buckets, clusters) | {
-        "largest_cluster_rows": int(cluster_rows.max(initial=0)) + (len(order) > 0),
-        "alarms": alarms(sketches, survivor, cluster_rows, config),
-    }
-    memory.release()
-    return Verdict(sketches, survivor, similarity, exact, facts)
-
-
-def _carried_over(
-    sketches: Sketches,
-    order: npt.NDArray[np.int64],
-    first: npt.NDArray[np.int64],
-    stands_for: npt.NDArray[np.int64],
-    clusters: Clusters,
-    memory: Memory,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """From the rows that stand for groups to all rows, and from the policy's order to that of the sketches."""
-    last, likeness = memory.full(order.shape, -1, np.int64), memory.full(order.shape, 1, np.float64)
-    for part in parts(len(stands_for)):
-        near = clusters.survivor[part]
-        last[stands_for[part]] = np.where(near < 0, -1, stands_for[near])
-        likeness[stands_for[part]] = clusters.similarity[part]
-    rows = sketches.row_key.shape  # more than are in order where rows were removed from an index
-    survivor, similarity = memory.full(rows, -1, np.int64), memory.full(rows, 1, np.float64)
-    exact = np.zeros(rows, np.bool_)
-    for part in parts(len(order)):
-        row, group = order[part], first[part]
-        near = last[group]
-        place = np.where(near < 0, group, near)
-        survivor[row] = np.where(place == np.arange(part.start, part.stop), -1, order[place])
-        similarity[row], exact[row] = likeness[group], near < 0
-    return survivor, similarity, exact
-
-
-def _policy_order(sketches: Sketches, config: "DedupConfig", old: int) -> npt.NDArray[np.int64]:
-    """Numbers of all but the first `old` rows in the policy's order, ties by row_key."""
-    if config.policy == "first":
-        keys = sketches.row_key[old:]
-        in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
-        return np.arange(old, old + len(keys)) if in_order else old + np.argsort(keys, kind="stable")
-    rank = sketches.ranks()
-    if len(rank) and np.isnan(rank).all():
-        raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
-    return np.lexsort((sketches.row_key, -rank))  # NaN sorts last
-
-
-def _first_of_equals(sketches: Sketches, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
-    """For each row in the policy's order the first with the same text, int64 (rows,), by ranges of the digests."""
-    place, first = memory.full(sketches.row_key.shape, -1, np.int64), memory.full(order.shape, 0, np.int64)
-    for part in parts(len(order)):
-        place[order[part]] = np.arange(part.start, part.stop)
-    ranges = memory.ranges(len(order) * _DIGEST_BYTES)
-    for number in range(ranges):
-        rows, digests = sketches.digests(number, ranges)
-        places = place[rows]
-        by_place = np.argsort(places)
-        by_place = by_place[np.searchsorted(places[by_place], 0) :]  # rows that were removed from an index have none
-        places = places[by_place]
-        first[places] = places[first_of_equals(digests[by_place])]
-        memory.release()
-    return first
-
-
-def _near(
-    sketches: Sketches,
-    order: npt.NDArray[np.int64],
-    old: int,
-    first: npt.NDArray[np.int64],
-    config: "DedupConfig",
-    memory: Memory,
-    workers: int,
-    sided: bool,
-) -> tuple[npt.NDArray[np.int64], Clusters, Buckets]:
-    """(the first rows of groups that have shingles, numbered in the policy's order; what became of them; buckets).
-
-    The first `old` rows in that order stay.
-    """
-    copy = memory.full(order.shape, -1, np.int64)  # any copy of a text may be the one whose shingles were kept
-    for part in reversed(parts(len(order))):
-        described = part.start + np.flatnonzero(sketches.length[order[part]] > 0)[::-1]
-        copy[first[described]] = described  # the first of them is written last
-    groups = memory.keep(np.flatnonzero(copy >= 0))
-    where = memory.take(order, memory.take(copy, groups))
-    del copy
-    buckets = find_buckets(lambda n: sketches.band(n, where, memory), config.num_bands, len(where), memory, workers)
-    memory.release()
-    address, length = memory.take(sketches.address, where), memory.take(sketches.length, where)
-    if config.cluster == "star":
-        settled = int(np.searchsorted(groups, old))
-        buckets.leave_settled(settled)
-        return (
-            groups,
-            star(buckets, address, length, config.least, memory, settled=settled, sided=sided, workers=workers),
-            buckets,
-        )
-    return groups, components(buckets, address, length, memory), buckets
-
-
-def _facts(config: "DedupConfig", buckets: Buckets, clusters: Clusters) -> dict[str, Any]:
-    return {
-        "lsh": {
-            "num_perm": config.num_perm,
-            "num_bands": config.num_bands,
-            "rows_per_band": config.rows_per_band,
-            "seed": config.seed,
-            "candidate_probability": {
-                f"{s / 100:.2f}": candidate_probability(s / 100, config.num_bands, config.rows_per_band)
-                for s in range(0, 101, 5)
-            },
-        },
-        "candidates": {
-            "buckets": len(buckets.sizes),
-            "largest_bucket_rows": int(buckets.sizes.max(initial=0)),
-            "pairs_in_buckets": buckets.pairs,
-            "pairs_compared": clusters.pairs_compared,
-            "entries_visited": clusters.entries_visited,
-            "pairs_similar": int((clusters.survivor >= 0).sum()),
-        },
-    }

@@ -1,4 +1,9 @@
-"""Exact duplicates, and what every comparison of all rows needs: their sketches where they lie, and bounded memory."""
+"""Exact duplicates: rows with equal digests, found over all rows in bounded memory.
+
+The comparison of all rows reads their sketches (Arrow IPC files) where they lie on the disk (`Rows`). Large arrays lie
+in files without a name (`Memory`), and what must be sorted is cut into ranges of its hashes. The near duplicates, URLs,
+lines, spans and n-grams of this package are compared on the same ground.
+"""
 
 import mmap
 import os
@@ -14,20 +19,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-ARRAY_SHARE = (
-    64  # some twenty arrays are alive at one time; an array larger than this part of the memory goes to a file
-)
+ARRAY_SHARE = 64
+"""An array larger than this part of the memory lies in a file: about twenty arrays are alive at one time."""
+
 _SORT_SHARE = 4  # what is sorted at one time takes no more than this part
-_READ_SHARE = 4  # files mapped for reading are given back once they take this part of the memory,
+_READ_SHARE = 4  # memory of mapped sketches is released once they take this part of the memory,
 _MAPPED_SHARE = 2  # or once all that is mapped takes this part
 _PART_ROWS = 1 << 19
+_DIGEST_BYTES = 96  # per row while digests are sorted: the digest twice, its place, the order, ...
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """`bytes` that arrays may take, and the folder for what is beyond. Results are the same whatever the two are.
+    """`bytes` that arrays may take, and the folder for larger ones. Neither changes a result.
 
-    It is no hard limit: what is made and dropped between two steps stays in memory, about 30 bytes a row.
+    This is not a hard limit: temporary arrays of single steps stay in memory, about 30 bytes a row.
     """
 
     bytes: int
@@ -35,14 +41,14 @@ class Memory:
     _arrays: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
     _read: weakref.WeakSet[mmap.mmap] = field(default_factory=weakref.WeakSet, repr=False, compare=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
-    _before: int = field(default_factory=lambda: _mapped_here() or 0, repr=False, compare=False)
+    _before: int = field(default_factory=lambda: _resident_bytes() or 0, repr=False, compare=False)
 
     def full(self, shape: tuple[int, ...], value: int, dtype: Any) -> npt.NDArray[Any]:
-        """An array filled with a value; a large one lies in a file that has no name, and so cannot be left behind.
+        """An array filled with a value. A large one lies in a file without a name, which vanishes with the process.
 
         Raises:
-            OSError: the disk has no room for it. (Room is taken beforehand: a mapped file that finds none later would
-                end the process without a word.)
+            OSError: the disk has no space for it. (The space is allocated at once: a mapped file that finds none later
+                would kill the process without a message.)
         """
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if size <= self.bytes // ARRAY_SHARE:
@@ -56,41 +62,10 @@ class Memory:
         with self._lock:
             self._arrays.add(mapped)
         array = np.frombuffer(mapped, dtype).reshape(shape)
-        if value:  # the file is made of zeros
+        if value:  # a new file holds zeros
             array[...] = value
-            _give_back(mapped)
+            _release(mapped)
         return array
-
-    def take(self, array: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """`array[at]`, made in parts; a large one lies in a file."""
-        taken = self.full(at.shape, 0, array.dtype)
-        for part in parts(len(at)):
-            taken[part] = array[at[part]]
-        return taken
-
-    def map(self, path: Path) -> mmap.mmap:
-        """The bytes of a file where they lie, for reading."""
-        with path.open("rb") as file:
-            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        with self._lock:
-            self._read.add(mapped)
-        return mapped
-
-    def release(self) -> None:
-        """Give back the memory of what is mapped, once it is much; it is read again, mostly from the cache.
-
-        Files mapped for reading go first: what is read of them is rarely read again, of arrays all the time. So they
-        have their share beside the arrays and what was mapped before, within half of the whole: between two looks much
-        may be mapped.
-        """
-        with self._lock:
-            read, arrays = list(self._read), list(self._arrays)
-        beside = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
-        for mappings, most in ((read, min(beside, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
-            resident = _mapped_here()
-            if (sum(map(len, [*read, *arrays])) if resident is None else resident) > most:
-                for mapped in mappings:
-                    _give_back(mapped)
 
     def keep(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """The array, moved to a file if it is large."""
@@ -100,16 +75,47 @@ class Memory:
         kept[...] = array
         return kept
 
+    def take(self, array: npt.NDArray[Any], at: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """`array[at]`, computed in parts; a large result lies in a file."""
+        taken = self.full(at.shape, 0, array.dtype)
+        for part in parts(len(at)):
+            taken[part] = array[at[part]]
+        return taken
+
+    def map(self, path: Path) -> mmap.mmap:
+        """The bytes of a file, mapped for reading."""
+        with path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with self._lock:
+            self._read.add(mapped)
+        return mapped
+
+    def release(self) -> None:
+        """Return mapped memory to the system once it is much; later reads mostly come from the page cache.
+
+        Files mapped for reading go first: their parts are rarely read twice, while arrays are read all the time. So
+        they have their share besides the arrays and what was mapped before, within half of the whole: between two
+        calls much may be mapped.
+        """
+        with self._lock:
+            read, arrays = list(self._read), list(self._arrays)
+        beside = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
+        for mappings, most in ((read, min(beside, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
+            resident = _resident_bytes()
+            if (sum(map(len, [*read, *arrays])) if resident is None else resident) > most:
+                for mapped in mappings:
+                    _release(mapped)
+
     def ranges(self, size: int) -> int:
-        """Into how many ranges (a power of two) work that takes `size` bytes at once is to be cut."""
-        parts = 1
-        while parts < 1 << 16 and size > parts * max(self.bytes // _SORT_SHARE, 1):
-            parts *= 2
-        return parts
+        """The number of ranges (a power of two) that work on `size` bytes must be cut into."""
+        ranges = 1
+        while ranges < 1 << 16 and size > ranges * max(self.bytes // _SORT_SHARE, 1):
+            ranges *= 2
+        return ranges
 
 
-def _mapped_here() -> int | None:
-    """Bytes of files that lie in this process's memory; None where the system does not tell."""
+def _resident_bytes() -> int | None:
+    """Bytes of mapped files in the memory of this process; None where the system does not say."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[2]) * mmap.PAGESIZE
@@ -117,13 +123,13 @@ def _mapped_here() -> int | None:
         return None
 
 
-def _give_back(mapped: mmap.mmap) -> None:
+def _release(mapped: mmap.mmap) -> None:
     if hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
 def in_range(hashes: npt.NDArray[np.uint64], part: int, ranges: int) -> npt.NDArray[np.int64]:
-    """Where the hashes lie that belong to part number `part` of so many (a power of two) equal ranges, in order."""
+    """Indices of the hashes that lie in range number `part` of `ranges` (a power of two) equal ranges, ascending."""
     if ranges == 1:
         return np.arange(len(hashes))
     width = (1 << 64) // ranges
@@ -133,13 +139,16 @@ def in_range(hashes: npt.NDArray[np.uint64], part: int, ranges: int) -> npt.NDAr
 
 
 def parts(count: int) -> list[slice]:
-    """Slices of so many rows, each few enough to be worked on in memory."""
+    """Slices of `count` rows, each small enough to work on in memory."""
     return [slice(begin, min(begin + _PART_ROWS, count)) for begin in range(0, count, _PART_ROWS)]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """All rows, numbered through all files; `begins` (batches + 1) is where each batch's numbers begin."""
+    """The sketches of all rows, mapped into memory. Rows are numbered through all files.
+
+    `batches` own the mapped memory. `begins` int64 (batches + 1,): the number of each batch's first row.
+    """
 
     batches: list[pa.RecordBatch]
     begins: npt.NDArray[np.int64]
@@ -152,47 +161,73 @@ class Rows:
         distinct, place = np.unique(numbers, return_inverse=True)
         known = distinct[distinct >= 0]
         cuts = np.searchsorted(known, self.begins)
-        parts = [
+        found = [
             batch.column("id").take(pa.array(known[low:high] - begin))
             for batch, begin, low, high in zip(self.batches, self.begins, cuts, cuts[1:], strict=False)
             if high > low
         ]
         unknown = pa.nulls(len(distinct) - len(known), pa.string())
-        return pa.concat_arrays([unknown, *parts]).take(pa.array(place))
+        return pa.concat_arrays([unknown, *found]).take(pa.array(place))
+
+    def column(self, name: str, memory: Memory) -> npt.NDArray[np.uint64]:
+        """A uint64 column of all rows."""
+        values = memory.full((len(self),), 0, np.uint64)
+        for batch, begin in zip(self.batches, self.begins, strict=False):
+            values[begin : begin + batch.num_rows] = batch.column(name).to_numpy()
+        return values
+
+    def digests(self, part: int, ranges: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """(row numbers int64 (n,), digests uint64 (n, 2)) of the rows whose digest lies in one of `ranges` ranges.
+
+        Rows without a digest (null) are left out.
+        """
+        rows, digests = [np.empty(0, np.int64)], [np.empty((0, 2), np.uint64)]
+        for batch, begin in zip(self.batches, self.begins, strict=False):
+            column = batch.column("digest")
+            assert column.offset == 0
+            halves = np.frombuffer(column.buffers()[1], np.uint64)[: 2 * len(column)].reshape(-1, 2)
+            chosen = in_range(halves[:, 0], part, ranges)
+            if column.null_count:
+                chosen = chosen[column.is_valid().to_numpy(zero_copy_only=False)[chosen]]
+            rows.append(begin + chosen)
+            digests.append(halves[chosen])
+        return np.concatenate(rows), np.concatenate(digests)
 
 
-def open_rows(paths: Sequence[Path]) -> Rows:
-    """Map the sketch files, in the order of their shards; rows are in the order of their keys."""
-    readers = [pa.ipc.open_file(pa.memory_map(str(path))) for path in paths]
+def open_rows(paths: Sequence[Path], memory: Memory, *, by_key: bool = True) -> Rows:
+    """Map the sketch files, in the order of their shards. With `by_key`, rows must come in the order of their keys."""
+    readers = [pa.ipc.open_file(pa.py_buffer(memory.map(path))) for path in paths]
     batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
     batches = [batch for batch in batches if batch.num_rows]
     last = -1
-    for batch in batches:
-        keys = batch.column("row_key").to_numpy()
-        assert int(keys[0]) > last and (keys[1:] > keys[:-1]).all(), "rows flow in the order of their keys"
+    for keys in (batch.column("row_key").to_numpy() for batch in batches if by_key):
+        assert int(keys[0]) > last and (keys[1:] > keys[:-1]).all(), "rows come in the order of their keys"
         last = int(keys[-1])
     return Rows(batches, np.cumsum([0, *(b.num_rows for b in batches)], dtype=np.int64))
 
 
-def values(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
-    """All values of a column of lists of numbers, where they lie."""
-    return np.asarray(batch.column(name).flatten().to_numpy())
+def first_equal_rows(rows: Rows, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
+    """For each place in `order` (row numbers) the first place whose row has the same digest; -1 without a digest.
 
-
-def starts(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
-    """Where the list of each row begins in `values` (rows + 1)."""
-    offsets: npt.NDArray[np.int64] = batch.column(name).offsets.to_numpy()
-    return np.asarray(offsets - offsets[0], np.int64)
-
-
-def lists(numbers: npt.NDArray[Any], begins: npt.NDArray[np.int64]) -> pa.Array:
-    """The large_list array whose row i is `numbers[begins[i]:begins[i + 1]]`."""
-    kind = pa.large_list(pa.field("item", pa.from_numpy_dtype(numbers.dtype), nullable=False))
-    return pa.LargeListArray.from_arrays(pa.array(begins), pa.array(numbers), type=kind)
+    Returns int64 (len(order),). Rows that `order` leaves out do not count.
+    """
+    place, first = memory.full((len(rows),), -1, np.int64), memory.full(order.shape, -1, np.int64)
+    for part in parts(len(order)):
+        place[order[part]] = np.arange(part.start, part.stop)
+    ranges = memory.ranges(len(order) * _DIGEST_BYTES)
+    for number in range(ranges):
+        numbers, digests = rows.digests(number, ranges)
+        places = place[numbers]
+        by_place = np.argsort(places)
+        by_place = by_place[np.searchsorted(places[by_place], 0) :]
+        places = places[by_place]
+        first[places] = places[first_of_equals(digests[by_place])]
+        memory.release()
+    return first
 
 
 def first_of_equals(digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """For each row the first row with the same digest (itself where it is the first); rows are in the policy's order.
+    """For each row the first row with the same digest (itself where it is the first).
 
     `digests` is uint64 (rows, 2), the two halves of 128 bits. Returns int64 (rows,).
     """
@@ -201,7 +236,7 @@ def first_of_equals(digests: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     ordered = digests[order]
     same_half = ordered[1:, 0] == ordered[:-1, 0]
     same = same_half & (ordered[1:, 1] == ordered[:-1, 1])
-    if not np.array_equal(same, same_half):  # two digests share a half: sort by all of it
+    if not np.array_equal(same, same_half):  # two digests share a half: sort by both
         order = np.lexsort((digests[:, 1], digests[:, 0]))
         ordered = digests[order]
         same = (ordered[1:] == ordered[:-1]).all(axis=1)

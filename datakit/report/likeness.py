@@ -11,15 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import read_shard
+from datakit.dedup._kernels_cluster import shared_values
 from datakit.dedup.cluster import to_thousandths
-from datakit.dedup.minhash import compared, sets_of, whole
+from datakit.dedup.minhash import compared_texts, row_shingles, whole_text
 from datakit.dedup.stage import DedupConfig
 from datakit.manifest import Manifest, data_dir, tables
-from datakit.native import Kernels
 from datakit.text.normal_form import normalize
 from datakit.text.words import split_words
 
-_kernels = Kernels("datakit.dedup._kernels_cluster")
 _NAMES = ["row_key", "id", "reason", "duplicate_of"]
 
 
@@ -58,9 +57,9 @@ def _holding(file: Path, ids: pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
 
 def _texts(batch: pa.RecordBatch) -> Iterator[_Text]:
     config = DedupConfig()
-    texts = compared(batch, config)
-    sets = sets_of(texts, config.shingle_words)
-    for row, text in enumerate(whole(texts)):
+    texts = compared_texts(batch, config)
+    sets = row_shingles(texts, config.shingle_words)
+    for row, text in enumerate(whole_text(texts)):
         begin, end = sets.starts[row : row + 2]
         yield _Text(sets.hashes[begin:end].copy(), "" if end > begin else text.as_py())
 
@@ -69,7 +68,7 @@ def _similarity(one: _Text, other: _Text) -> float:
     a, b = one.shingles, other.shingles
     if not len(a) or not len(b):
         return float(len(a) == len(b) and one.short == other.short)
-    both = int(_kernels.shared_values(a, b, 0))
+    both = int(shared_values(a, b, 0))
     return float(to_thousandths(np.array(both), np.array(len(a) + len(b) - both)))
 
 

@@ -103,7 +103,7 @@ def test_bands_can_be_chosen_for_a_threshold(datakit: Callable, project: Path) -
     assert (manifest.config["num_bands"], manifest.config["rows_per_band"]) == (chosen.b, chosen.r)
     assert manifest.facts["lsh"]["num_perm"] == chosen.b * chosen.r
     said = datakit("dedup", "in.jsonl", "--output", "out", "--max-num-perm", "256", "--num-bands", "3")
-    assert said.code == 1 and "leave out the one or the other" in said.err
+    assert said.code == 1 and "leave out one or the other" in said.err
 
 
 def test_the_disk_is_told_beforehand_and_memory_changes_nothing(datakit: Callable, project: Path) -> None:

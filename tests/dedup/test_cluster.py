@@ -30,11 +30,13 @@ def laid_out(sets: list[frozenset[int]]) -> tuple[list[np.ndarray], np.ndarray, 
     return memory, address, np.array([len(values) for values in memory], dtype=np.int64)
 
 
-def find(rows: list[Row], least: Fraction, crowd: int, workers: int = 1, block_rows: int = BLOCK_ROWS) -> Clusters:
+def find(
+    rows: list[Row], least: Fraction, index_threshold: int, workers: int = 1, block_rows: int = BLOCK_ROWS
+) -> Clusters:
     memory, address, length = laid_out([shingles for shingles, _ in rows])
     bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
     buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(rows), MEMORY)
-    clusters = star(buckets, address, length, least, MEMORY, crowd, workers=workers, block_rows=block_rows)
+    clusters = star(buckets, address, length, least, MEMORY, index_threshold, workers=workers, block_rows=block_rows)
     assert len(memory) == len(rows)
     return clusters
 
@@ -63,22 +65,22 @@ thresholds = st.sampled_from([Fraction(1, 5), Fraction(1, 2), Fraction(3, 4), Fr
 @given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]))
 @example([(frozenset({1}), (0, 0)), (frozenset({1, 2}), (0, 1)), (frozenset({1}), (1, 0))], Fraction(1, 2), 0)
 @settings(max_examples=400)
-def test_star_follows_its_definition_walked_or_indexed(rows: list[Row], least: Fraction, crowd: int) -> None:
-    clusters = find(rows, least, crowd)
+def test_star_follows_its_definition_walked_or_indexed(rows: list[Row], least: Fraction, index_threshold: int) -> None:
+    clusters = find(rows, least, index_threshold)
     assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
 
 
 @given(some_rows, thresholds, st.sampled_from([0, 1, 3]), st.sampled_from([1, 2, 5]))
 @settings(max_examples=200)
 def test_star_follows_its_definition_block_by_block(
-    rows: list[Row], least: Fraction, crowd: int, block_rows: int
+    rows: list[Row], least: Fraction, index_threshold: int, block_rows: int
 ) -> None:
-    clusters = find(rows, least, crowd, block_rows=block_rows)
+    clusters = find(rows, least, index_threshold, block_rows=block_rows)
     assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
 
 
-@pytest.mark.parametrize("crowd", [0, 2, 64])
-def test_workers_change_neither_what_star_decides_nor_what_it_counts(crowd: int) -> None:
+@pytest.mark.parametrize("index_threshold", [0, 2, 64])
+def test_workers_change_neither_what_star_decides_nor_what_it_counts(index_threshold: int) -> None:
     rng = np.random.default_rng(9)
     base = [frozenset(map(int, rng.choice(4000, 60, replace=False))) for _ in range(400)]
     rows: list[Row] = []
@@ -86,19 +88,19 @@ def test_workers_change_neither_what_star_decides_nor_what_it_counts(crowd: int)
         family = int(rng.integers(len(base)))
         changed = frozenset(map(int, rng.integers(5000, 9000, int(rng.integers(0, 12)))))
         rows.append((base[family] | changed, (family, int(rng.integers(20)))))
-    one = find(rows, Fraction(9, 10), crowd, workers=1, block_rows=4096)
+    one = find(rows, Fraction(9, 10), index_threshold, workers=1, block_rows=4096)
     assert 100 < (one.survivor < 0).sum() < 8000
     for workers in (2, 5):
-        other = find(rows, Fraction(9, 10), crowd, workers=workers, block_rows=4096)
+        other = find(rows, Fraction(9, 10), index_threshold, workers=workers, block_rows=4096)
         assert (other.survivor == one.survivor).all() and (other.similarity == one.similarity).all()
         counted = (other.pairs_compared, other.entries_visited)
         assert counted == (one.pairs_compared, one.entries_visited)
-    apart = find(rows, Fraction(9, 10), crowd, block_rows=64)
+    apart = find(rows, Fraction(9, 10), index_threshold, block_rows=64)
     assert (apart.survivor == one.survivor).all() and (apart.similarity == one.similarity).all()
 
 
-@pytest.mark.parametrize("crowd", [0, 8])
-def test_star_follows_its_definition_on_sets_of_many_sizes(crowd: int) -> None:
+@pytest.mark.parametrize("index_threshold", [0, 8])
+def test_star_follows_its_definition_on_sets_of_many_sizes(index_threshold: int) -> None:
     rng = np.random.default_rng(5)
     rows: list[Row] = []
     for _ in range(300):
@@ -107,7 +109,7 @@ def test_star_follows_its_definition_on_sets_of_many_sizes(crowd: int) -> None:
         shingles = frozenset(base + np.flatnonzero(rng.random(size) < 0.95)) or frozenset({base})
         rows.append((frozenset(map(int, shingles)), (base, int(rng.integers(3)))))
     for least in (Fraction(3, 5), Fraction(3, 4), Fraction(9, 10)):
-        clusters = find(rows, least, crowd)
+        clusters = find(rows, least, index_threshold)
         assert (clusters.survivor.tolist(), clusters.similarity.tolist()) == reference(rows, least)
         assert 0 < (clusters.survivor < 0).sum() < 300
 

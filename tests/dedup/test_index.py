@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.dedup.index import Earlier, Removed, fingerprint
+from datakit.dedup.index import EarlierRun, RemovedRows, fingerprint
 from datakit.dedup.minhash import Buckets
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.engine.runner import index_unit
@@ -37,7 +37,7 @@ class Runs:
 
     folder: Path
     config: DedupConfig
-    done: tuple[Earlier, ...] = ()
+    done: tuple[EarlierRun, ...] = ()
 
     def add(self, batch: pa.RecordBatch, cut: int = 7) -> dict[str, Fate]:
         """What became of the rows that were dropped: (reason, survivor, similarity)."""
@@ -52,7 +52,7 @@ class Runs:
             Shard(**index_unit(bound, data, i, [files[i].name, files[i].stat().st_size])["shard"])
             for i in range(len(files))
         )
-        self.done += (Earlier(f"run {len(self.done)}", f"v{len(self.done)}", data, index, Removed()),)
+        self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows()),)
         found = {}
         for shard in shards:
             decision = bound.decide(shard)
@@ -123,7 +123,7 @@ def test_a_row_that_was_removed_from_the_index_is_in_nobodys_way(tmp_path: Path)
     text = " ".join(prose(1))
     runs = Runs(tmp_path, DedupConfig())
     runs.add(rows([text, edited(prose(1), 1, 1), " ".join(prose(2)), "short"], "old"))
-    gone = replace(runs.done[0], removed=Removed().plus(["old0", "old3"]))
+    gone = replace(runs.done[0], removed=RemovedRows().plus(["old0", "old3"]))
     new = rows([edited(prose(1), 1, 2), " ".join(prose(2)), "short", "short"], "new")
     assert runs.add(new) == {
         "new0": ("near_duplicate", "old0", 0.917),
@@ -155,14 +155,14 @@ def test_a_damaged_index_is_refused_before_it_is_believed(tmp_path: Path, harm: 
 
 @pytest.mark.parametrize("harm", ["cut", "changed", "another", "empty"])
 def test_a_damaged_list_of_removed_rows_is_refused(tmp_path: Path, harm: str) -> None:
-    Removed().plus(["one", "üé\n"]).write(tmp_path)
+    RemovedRows().plus(["one", "üé\n"]).write(tmp_path)
     file = tmp_path / "index/removed.json"
-    assert Removed.read(tmp_path).ids == ("one", "üé\n")
+    assert RemovedRows.read(tmp_path).ids == ("one", "üé\n")
     data = file.read_bytes()
     harmed = {"cut": data[:-3], "changed": data.replace(b"one", b"two"), "another": b"[]", "empty": b""}
     file.write_bytes(harmed[harm])
     with pytest.raises(IntegrityError, match=r"removed\.json"):
-        Removed.read(tmp_path)
+        RemovedRows.read(tmp_path)
 
 
 def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:

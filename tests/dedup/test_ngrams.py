@@ -21,8 +21,8 @@ from datakit.dedup.ngrams import (
     DedupNgrams,
     NgramsConfig,
     false_positive_rate,
+    hash_fields,
     hash_ngrams,
-    hash_sides,
     make_filter,
 )
 from datakit.errors import ConfigError, UsageError
@@ -178,7 +178,7 @@ def test_values_that_make_no_sense_are_refused(values: dict[str, Any]) -> None:
 def test_the_ngrams_of_the_sides_of_a_pair_are_told_apart() -> None:
     ask, good, bad = (" ".join(f"{side}{n}" for n in range(20)) for side in "abc")
     sides = [pa.array(texts) for texts in ([ask, ask, ""], [good, bad, ask], [bad, good, "short"])]
-    made = hash_sides(sides, 13)
+    made = hash_fields(sides, 13)
     rows = [set(made.hashes[begin:end].tolist()) for begin, end in pairwise(made.hash_starts)]
     assert [len(row) for row in rows] == [24, 24, 8]
     assert rows[0] & rows[1] == set(hash_ngrams(pa.array([ask]), None, 13).hashes.tolist())

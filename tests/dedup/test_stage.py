@@ -14,8 +14,8 @@ import pytest
 from datakit.config import resolved
 from datakit.data import MESSAGES
 from datakit.dedup.exact import Memory
-from datakit.dedup.minhash import sets_of, signatures
-from datakit.dedup.stage import MOST, Dedup, DedupConfig
+from datakit.dedup.minhash import row_shingles, signatures
+from datakit.dedup.stage import MAX_ALARMS, Dedup, DedupConfig
 from datakit.errors import ConfigError
 from datakit.report.likeness import compare, compare_sides
 from datakit.stage import split
@@ -262,7 +262,7 @@ def test_a_pair_whose_answers_changed_places_is_no_duplicate_however_long_the_pr
 
 def test_the_sides_of_pairs_have_the_signatures_of_datasketch_too() -> None:
     pairs = [(" ".join(prose(n, 40)), " ".join(prose(n + 9, 30)), "short" * (n % 2)) for n in range(6)]
-    made = sets_of([pa.array(side) for side in zip(*pairs, strict=True)], 5)
+    made = row_shingles([pa.array(side) for side in zip(*pairs, strict=True)], 5)
     values = signatures(made, 16, 1)
     for row, (begin, end) in enumerate(pairwise(made.starts)):
         hashes = made.hashes[begin:end]
@@ -372,9 +372,9 @@ def test_sources_and_languages_that_are_lost_are_told(run_dedup: RunDedup) -> No
 
 
 def test_the_worst_of_many_are_told_and_the_others_counted(run_dedup: RunDedup) -> None:
-    texts = [numbered(n // 3) for n in range(3 * (MOST + 4))]
+    texts = [numbered(n // 3) for n in range(3 * (MAX_ALARMS + 4))]
     alarms = run_dedup(texts, max_cluster_rows=2).facts["alarms"]
-    assert len(alarms) == MOST + 1
+    assert len(alarms) == MAX_ALARMS + 1
     assert alarms[0].startswith("3 rows count as one: all but '0' ")
     assert alarms[-1] == "4 more rows stand for more rows than that"
 
