@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
 
 Int32 = npt.NDArray[np.int32]
@@ -68,7 +69,7 @@ class Choice:
 
     def save(self, path: Path) -> None:
         """Write the choice as JSON."""
-        path.write_text(json.dumps(asdict(self), ensure_ascii=False), encoding="utf-8")
+        write_whole(path, json.dumps(asdict(self)).encode())
 
     @classmethod
     def load(cls, path: Path) -> Self | None:

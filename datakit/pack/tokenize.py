@@ -10,7 +10,7 @@ import hashlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.errors import ConfigError, ModelError
+from datakit.data import SPANS, tokens
+from datakit.errors import ConfigError, ModelError, UsageError
+from datakit.manifest import data_dir
 from datakit.pack.chat import RESERVED, ChatTokenizer
 from datakit.pack.encode import (
     Choice,
@@ -37,8 +39,7 @@ from datakit.pack.encode import (
     text_list,
 )
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
-from datakit.schema import SPANS, tokens
-from datakit.stage import Decision, Stage
+from datakit.stage import Decision, Parent, Stage
 from datakit.text.characters import string_buffers
 
 
@@ -78,6 +79,20 @@ class _Tokens:
         flat = np.concatenate([np.empty(0, np.int32), *(a for a in self.ids if a is not None)])
         made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in self.spans]
         return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
+
+
+def tokenizer_folder(parent: Parent) -> Path:
+    """The folder of the tokenizer that a manifest's result carries.
+
+    Raises:
+        UsageError: it carries none.
+    """
+    files = [s.path for s in parent.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
+    if not files:
+        raise UsageError(
+            f"{parent.path}: the result of {parent.manifest.stage} carries no tokenizer; tokenize it first"
+        )
+    return (data_dir(parent.path, parent.manifest) / files[0]).parent
 
 
 @dataclass(frozen=True)
@@ -126,6 +141,20 @@ class Tokenize(Stage):
         """Always tokens."""
         return "tokens"
 
+    def check(self) -> None:
+        """Load the tokenizer, where the config names one; else the recipe trains one first."""
+        if self.config.tokenizer:
+            self.resources()
+            self.open()
+
+    def use_earlier(self, made: Mapping[str, Parent]) -> tuple[Self, tuple[Parent, ...]]:
+        """With the tokenizer that the recipe trained, unless the config names one."""
+        if self.config.tokenizer or "tokenizer" not in made:
+            return self, ()
+        trained = made["tokenizer"]
+        config = replace(self.config, tokenizer=str(tokenizer_folder(trained)))
+        return replace(self, config=config, _loaded=_Loaded()), (trained,)
+
     def resources(self) -> dict[str, Any]:
         """Tokenizer and template by hash, vocabulary size and special ids, and the settings that travel along."""
         settings = self.tokenizer.files()["tokenizer_config.json"]
@@ -151,8 +180,9 @@ class Tokenize(Stage):
 
     def summary(self, counts: dict[str, int]) -> str:
         """The counters as a line for people."""
-        said = f"{counts['fast_rows']:,} rows encoded by fastokens, {counts['library_rows']:,} by tokenizers"
-        return f"{said} ({self.choice.reason})" if self.choice.reason else said
+        fast, library = counts.get("fast_rows", 0), counts.get("library_rows", 0)
+        said = f"{fast:,} rows encoded by fastokens, {library:,} by tokenizers"
+        return f"{said} ({self._loaded.reason})" if self._loaded.reason else said
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of that kind."""
@@ -171,6 +201,7 @@ class Tokenize(Stage):
                 sample.add(keys, batch.nbytes, partial(self._texts_of, batch))
             choice = choose_engine(self._encoder, sample)
             choice.save(path)
+        self._loaded.reason = choice.reason
         return replace(self, choice=choice)
 
     def _texts_of(self, batch: pa.RecordBatch, which: list[int]) -> list[list[str]]:
@@ -238,6 +269,8 @@ class _Loaded:
     """What a stage holds in one process, whatever its configuration is bound to later."""
 
     encoder: Encoder | None = None
+    reason: str = ""
+    """Why `tokenizers` encodes all rows."""
     template_is_checked: bool = False
     _counts: EncodingCounts = field(default_factory=EncodingCounts)
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.data import read_shard
 from datakit.dedup._kernels_cluster import shared_values
 from datakit.dedup.cluster import to_thousandths
 from datakit.dedup.minhash import compared_texts, row_shingles, whole_text
@@ -17,7 +18,6 @@ from datakit.dedup.stage import DedupConfig
 from datakit.manifest import Manifest, data_dir, tables
 from datakit.text.normal_form import normalize
 from datakit.text.words import split_words
-from datakit.write import read_shard
 
 _NAMES = ["row_key", "id", "reason", "duplicate_of"]
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from datakit.dedup.index import EarlierRun, RemovedRows, fingerprint
 from datakit.dedup.minhash import Buckets
 from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.engine.runner import index_unit
 from datakit.errors import ConfigError, IntegrityError
 from datakit.manifest import Shard
-from datakit.run.stages import index_unit
 from tests.dedup.conftest import write
 from tests.dedup.test_stage import edited, families, prose
 

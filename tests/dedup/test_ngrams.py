@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datakit.data import MESSAGES
 from datakit.dedup import _kernels_ngrams as kernels
 from datakit.dedup.exact import Memory
 from datakit.dedup.ngrams import (
@@ -26,7 +27,6 @@ from datakit.dedup.ngrams import (
     make_filter,
 )
 from datakit.errors import ConfigError, UsageError
-from datakit.schema import MESSAGES
 from datakit.text.words import split_words
 from tests.dedup.conftest import LevelOutcome, documents, restored, run_level
 from tests.dedup.test_repeats import sentence, units_of
