@@ -1,0 +1,175 @@
+"""From what was asked for to the stages that must run: the recipe's order, what is there already, what comes first."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from datakit.engine.recipe import Recipe
+from datakit.engine.registry import FLOW, make_stage, stage_class
+from datakit.engine.runner import Run, run_stage
+from datakit.errors import UsageError
+from datakit.manifest import Manifest, ancestors, is_manifest, load
+from datakit.stage import Parent
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Flow:
+    """One command's work on one dataset."""
+
+    run: Run
+    recipe: Recipe
+    flags: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By stage: values from command-line flags."""
+    sets: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By stage: `--set` values."""
+
+    def config(self, stage: str) -> Any:
+        """A stage's config with this command's flags."""
+        return self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage))
+
+    def all(self, until: str | None = None) -> Path:
+        """Run the recipe's stages in order, up to and with `until`; what is up to date is skipped.
+
+        Raises:
+            UsageError: `until` is no stage of the recipe.
+        """
+        stages = self.recipe.stages
+        if until is not None:
+            if until not in stages:
+                raise UsageError(
+                    f"the recipe of {self.recipe.dataset} has no stage {until!r}; it has {', '.join(stages)}"
+                )
+            stages = stages[: stages.index(until) + 1]
+        self._check(stages)
+        done: dict[str, Path] = {}
+        for stage in stages:
+            done[stage] = self._one(stage, done, list(self.recipe.inputs))
+        return done[stages[-1]]
+
+    def _check(self, steps: Sequence[str]) -> None:
+        """Refuse wrong requests before any work.
+
+        These are senseless values, values for a stage that will not run, and for stages that run for the first time,
+        models, tokenizers and evaluation files that are missing or unusable.
+        """
+        configs = {stage: self.config(stage) for stage in steps}
+        idle = [s for s in (*self.flags, *self.sets) if s not in steps]
+        if idle:
+            raise UsageError(
+                f"values are given for {idle[0]}, which does not run in this command (it runs {', '.join(steps)}): "
+                "put them into the recipe and use `datakit run`, or give them to that stage's own command"
+            )
+        for stage, config in configs.items():
+            if not self.run.layout.manifest(stage).is_file():
+                make_stage(stage, config).check()
+
+    def stage(self, stage: str, inputs: Sequence[str]) -> Path:
+        """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
+        if not inputs:
+            return self._continue(stage)
+        given, needs = given_manifest(inputs), stage_class(stage).directly_after
+        steps = [s for s in (needs,) if s and (given is None or given.stage != s)] + [stage]
+        done: dict[str, Path] = {}
+        if given is not None:
+            done[given.stage] = manifest_path(inputs[0])
+        elif stage != "ingest":
+            steps.insert(0, "ingest")
+        self._check(steps)
+        for step in steps:
+            done[step] = self._one(step, done, list(inputs))
+        return done[stage]
+
+    def _continue(self, stage: str) -> Path:
+        """Run a stage on what is there: earlier manifests are taken as they are, and only missing stages run first."""
+        if stage == "ingest":
+            self._check(["ingest"])
+            return self._one("ingest", {}, list(self.recipe.inputs))
+        project = replace(self.run.layout, output=None)
+        before, needs = self.recipe.before(stage), stage_class(stage).directly_after
+        done = {s: project.manifest(s) for s in before if project.manifest(s).is_file()}
+        if needs and (self.flags.get(needs) or self.sets.get(needs)):  # it is to run again, with other values
+            done.pop(needs, None)
+        if stage in ("tokenize", "pack") and project.manifest("tokenizer").is_file():
+            done.setdefault("tokenizer", project.manifest("tokenizer"))
+        if not done and not self.recipe.inputs:
+            raise UsageError(
+                f"dataset {self.recipe.dataset!r} has no earlier stage and no recipe with inputs: give {stage} input "
+                f"files or a manifest, or begin with `datakit init {self.recipe.dataset} FILES...`"
+            )
+        last = max((before.index(s) for s in done if s in before), default=-1)
+        # without a recipe, only what cannot be left out
+        steps = [s for s in before[last + 1 :] if self.recipe.path or s in ("ingest", needs)]
+        self._check([*steps, stage])
+        self._warn_of_stale(done)
+        for step in steps:
+            done[step] = self._one(step, done, list(self.recipe.inputs))
+        return self._one(stage, done, [])
+
+    def _warn_of_stale(self, done: dict[str, Path]) -> None:
+        """Say where a stage continues from a result that was made from an older one than the newest."""
+        rows = [s for s in done if stage_class(s).makes_rows]
+        if not rows:
+            return
+        used = {m.version for _, m in ancestors(done[rows[-1]])}
+        for stage in rows[:-1]:
+            if load(done[stage]).version not in used:
+                self.run.progress.line(
+                    f"{rows[-1]}: was made from an older {stage} than there is now; `datakit run` brings it up to date"
+                )
+
+    def _one(self, name: str, done: dict[str, Path], inputs: list[str]) -> Path:
+        stage = make_stage(name, self.config(name))
+        if stage.work_unit == "raw":
+            if not inputs:
+                raise UsageError(
+                    f"dataset {self.recipe.dataset!r} names no inputs: give files, or put them into its recipe"
+                )
+            return run_stage(self.run, stage.read_from(inputs))
+        made = {s: Parent(path, load(path)) for s, path in done.items()}
+        rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
+        if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
+            raise UsageError(
+                f"{rows.path}: its rows hold token ids and no text: {name} cannot look at them. Such rows "
+                "need only the stages ingest, tokenize and pack, or `datakit pack FILES...`"
+            )
+        if stage.directly_after and rows.manifest.stage != stage.directly_after:
+            raise UsageError(
+                f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of "
+                f"{rows.manifest.stage}"
+            )
+        stage, taken = stage.use_earlier(made)
+        stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
+        return run_stage(self.run, stage, [rows, *taken], against)
+
+
+def manifest_path(given: str) -> Path:
+    """The manifest file that an input names: itself, or the one in the folder that it is."""
+    return Path(given) / "manifest.json" if Path(given).is_dir() else Path(given)
+
+
+def given_manifest(inputs: Sequence[str]) -> Manifest | None:
+    """The manifest that the inputs are, or None for raw files."""
+    path = manifest_path(inputs[0]) if len(inputs) == 1 else None
+    return load(path) if path is not None and is_manifest(path) else None
+
+
+def sections(sets: Sequence[str], stage: str | None) -> dict[str, dict[str, str]]:
+    """`--set` values by stage: `key=value` of the command's stage, or `stage.key=value` of any.
+
+    Raises:
+        UsageError: no `=`, or no stage named where the command has none.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for text in sets:
+        key, equals, value = text.partition("=")
+        head, _, rest = key.partition(".")
+        if not equals:
+            raise UsageError(f"--set {text}: expected key=value")
+        if head in FLOW and rest:
+            found.setdefault(head, {})[rest] = value
+        elif stage is not None:
+            found.setdefault(stage, {})[key] = value
+        else:
+            raise UsageError(f"--set {text}: name the stage too, as in --set dedup.threshold=0.8")
+    return found

@@ -1,0 +1,126 @@
+"""Progress for people: a bar with rows/s and MB/s on a terminal, plain lines elsewhere, nothing for the library."""
+
+import sys
+import time
+from typing import Any
+
+
+class Progress:
+    """The base class prints nothing: for `--json`, and for the library unless `progress=True`."""
+
+    def start(self, title: str, units: int | None) -> None:
+        """A phase begins; `units` is None where their number is not known beforehand."""
+
+    def advance(self, rows: int, bytes: int, *, again: bool) -> None:
+        """A unit is done; `again` where an earlier run had done it."""
+
+    def line(self, text: str) -> None:
+        """A message that a person should read."""
+
+    def close(self) -> None:
+        """The command ends."""
+
+
+class Lines(Progress):
+    """Plain lines on standard error: one at the end of a phase, and one every few seconds of a long one."""
+
+    every_s = 5.0
+
+    def __init__(self) -> None:
+        self._title = ""
+        self._begin, self._said = time.monotonic(), 0.0
+        self._done = self._again = self._rows = self._bytes = 0
+        self._units: int | None = None
+
+    def start(self, title: str, units: int | None) -> None:
+        """End the previous phase and begin another."""
+        self.close()
+        self._title, self._units = title, units
+        self._begin = self._said = time.monotonic()
+        self._done = self._again = self._rows = self._bytes = 0
+
+    def advance(self, rows: int, bytes: int, *, again: bool) -> None:
+        """Count a unit."""
+        self._done += 1
+        if again:
+            self._again += 1
+        else:
+            self._rows += rows
+            self._bytes += bytes
+        if time.monotonic() - self._said > self.every_s and self._done != self._units:
+            self._say()
+
+    def line(self, text: str) -> None:
+        """Print a line."""
+        print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Print the totals of the last phase."""
+        if self._title and self._done:
+            self._say()
+        self._title = ""
+
+    def _say(self) -> None:
+        self._said = time.monotonic()
+        seconds = max(self._said - self._begin, 1e-9)
+        of = f"/{self._units}" if self._units else ""
+        again = f" ({self._again} done before)" if self._again else ""
+        speed = f", {self._rows:,} rows, {self._rows / seconds:,.0f} rows/s, {self._bytes / seconds / 1e6:,.1f} MB/s"
+        self.line(f"{self._title}: {self._done}{of} units{again}{speed if self._rows else ''}, {seconds:.1f} s")
+
+
+class Bar(Progress):
+    """A Rich progress bar; ended phases stay on the screen."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        self._bar = RichProgress(
+            TextColumn("{task.description:<18}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[speed]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self._bar.start()
+        self._task: Any = None
+        self._begin, self._rows, self._bytes = 0.0, 0, 0
+
+    def start(self, title: str, units: int | None) -> None:
+        """End the previous phase and begin another."""
+        self._end()
+        self._begin, self._rows, self._bytes = time.monotonic(), 0, 0
+        self._task = self._bar.add_task(title, total=units, speed="")
+
+    def advance(self, rows: int, bytes: int, *, again: bool) -> None:
+        """Count a unit."""
+        if not again:
+            self._rows += rows
+            self._bytes += bytes
+        seconds = max(time.monotonic() - self._begin, 1e-9)
+        speed = f"{self._rows / seconds:>11,.0f} rows/s {self._bytes / seconds / 1e6:>7,.1f} MB/s" if self._rows else ""
+        self._bar.update(self._task, advance=1, speed=speed)
+
+    def line(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._bar.console.print(text, markup=False, highlight=False)
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self._end()
+        self._bar.stop()
+
+    def _end(self) -> None:
+        if self._task is not None:
+            done = self._bar.tasks[-1].completed
+            self._bar.update(self._task, total=done or 1, completed=done or 1)
+
+
+def for_terminal(quiet: bool) -> Progress:
+    """The progress report that suits standard error: a bar on a terminal, lines elsewhere."""
+    if quiet:
+        return Progress()
+    return Bar() if sys.stderr.isatty() else Lines()

@@ -1,0 +1,182 @@
+"""A recipe, `manifests/<dataset>/recipe.toml`: what a dataset is made from, by which stages, with which values."""
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from datakit.config import assign, build, check, options
+from datakit.engine.registry import FLOW, STAGES, config_class
+from datakit.errors import ConfigError, UsageError
+from datakit.manifest import write_whole
+
+KINDS = ("auto", "text", "sft", "preference")
+
+
+def check_name(dataset: str) -> str:
+    """A dataset's name, if it can be the name of a folder everywhere.
+
+    Raises:
+        UsageError: it is empty, has slashes, begins with a dot, or is one that we use ourselves.
+    """
+    if not re.fullmatch(r"\w[\w .+-]*", dataset) or dataset == "history":
+        raise UsageError(f"{dataset!r} is no name for a dataset: use letters, digits, '-', '_', '.', '+'")
+    return dataset
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """What was asked for. A dataset without a recipe file has the defaults of this class."""
+
+    dataset: str
+    inputs: tuple[str, ...] = ()
+    """Files, folders and globs, relative to the project."""
+    kind: str = "auto"
+    stages: tuple[str, ...] = tuple(s for s in FLOW if STAGES[s].default)
+    tables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The sections of the stages, as they were written."""
+    path: Path | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.dataset)
+        unknown = [s for s in (*self.stages, *self.tables) if s not in FLOW]
+        if unknown:
+            raise ConfigError(f"{self.path}: unknown stage {unknown[0]!r}; stages are {', '.join(FLOW)}")
+        check(self.kind, Literal[KINDS], f"{self.path}: dataset.kind")
+        last = [s for s in ("tokenize", "pack") if s in self.stages]
+        trained = "tokenizer" in self.stages and "tokenize" in self.stages
+        if (
+            len(set(self.stages)) != len(self.stages)
+            or self.stages[:1] != ("ingest",)
+            or list(self.stages[len(self.stages) - len(last) :]) != last
+            or last == ["pack"]
+            or (trained and self.stages.index("tokenizer") > self.stages.index("tokenize"))
+        ):
+            raise ConfigError(
+                f"{self.path}: stages {list(self.stages)}: each once, ingest first, tokenize and then pack last, a "
+                "tokenizer before tokenize, and no pack without tokenize"
+            )
+
+    def config(self, stage: str, sets: dict[str, str] | None = None, flags: dict[str, Any] | None = None) -> Any:
+        """The config of a stage: its defaults, the recipe's section, then flags, then `--set` values.
+
+        Raises:
+            ConfigError: an unknown key, or a value that is of the wrong type or senseless.
+        """
+        cls = config_class(stage)
+        values: dict[str, Any] = json.loads(json.dumps(self.tables.get(stage, {})))
+        values |= flags or {}
+        for key, text in (sets or {}).items():
+            assign(values, cls, key, text)
+        if stage == "ingest" and "kind" not in values:
+            values["kind"] = self.kind
+        return build(cls, values, f"{self.path} [{stage}]" if self.path else stage)
+
+    def before(self, stage: str) -> tuple[str, ...]:
+        """The recipe's stages before one, in order."""
+        if stage in self.stages:
+            return self.stages[: self.stages.index(stage)]
+        return tuple(s for s in self.stages if FLOW.index(s) < FLOW.index(stage))
+
+
+def recipe_path(root: Path, dataset: str) -> Path:
+    """Where a dataset's recipe lies."""
+    return root / "manifests" / dataset / "recipe.toml"
+
+
+def load_recipe(root: Path, dataset: str) -> Recipe:
+    """The recipe of a dataset; the defaults where the dataset has none.
+
+    Raises:
+        ConfigError: not TOML, an unknown section or a wrong value.
+    """
+    path = recipe_path(root, dataset)
+    if not path.is_file():
+        return Recipe(dataset=dataset)
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e:
+        raise ConfigError(f"{path}: is not TOML: {e}") from None
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise ConfigError(f"{path}: {name}: expected a section [{name}] with keys, found {table!r}")
+    head = tables.pop("dataset", {})
+    unknown = sorted(head.keys() - {"inputs", "kind", "stages"})
+    if unknown:
+        raise ConfigError(f"{path}: [dataset] has an unknown key {unknown[0]!r}; known keys are inputs, kind, stages")
+    lists = {k: check(head[k], tuple[str, ...], f"{path}: dataset.{k}") for k in ("inputs", "stages") if k in head}
+    recipe = Recipe(dataset=dataset, path=path, tables=tables, kind=head.get("kind", "auto"), **lists)
+    for stage in recipe.tables:
+        recipe.config(stage)  # every value is checked before any work
+    return recipe
+
+
+def datasets(root: Path) -> list[str]:
+    """The datasets of a project: the folders of `manifests/` with a recipe or a manifest."""
+    folder = root / "manifests"
+    return sorted(p.name for p in folder.iterdir() if p.is_dir() and any(p.glob("*.*"))) if folder.is_dir() else []
+
+
+def only_dataset(root: Path) -> str:
+    """The dataset that is meant where none is named: the only one, or the only one beside the demo's.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
+    found = datasets(root)
+    own = [d for d in found if d != "demo"] or found
+    if len(own) != 1:
+        raise UsageError(
+            f"no dataset named, and manifests/ holds {len(own)}{': ' + ', '.join(own) if own else ''}. Name one with "
+            "--dataset, give input files, or begin one with `datakit init NAME FILES...`"
+        )
+    return own[0]
+
+
+def template(dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]) -> str:
+    """A commented recipe: every option of every stage with its help and default, ready to be uncommented."""
+    lines = [
+        f"# What {dataset} is made from. `datakit run --dataset {dataset}` makes it.",
+        "",
+        "[dataset]",
+        f"kind = {_toml(kind)}",
+        f"inputs = {_toml(inputs)}",
+        f"stages = {_toml(list(stages))}",
+    ]
+    for stage in stages:
+        lines += ["", f"[{stage}]", *_lines(stage, config_class(stage))]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(table: str, config: type) -> list[str]:
+    lines, nested = [], []
+    for o in options(config):
+        if o.nested:
+            nested += ["", f"# [{table}.{o.name}]", f"# {o.help}".rstrip(), *_lines(f"{table}.{o.name}", o.nested)]
+        elif not (table == "ingest" and o.name == "kind"):  # it stands in [dataset]
+            choice = f" ({' | '.join(map(str, o.choices))})" if o.choices else ""
+            lines += [f"# {o.help}{choice}", f"# {o.name} = {_toml(o.default)}"]
+    return lines + nested
+
+
+def _toml(value: Any) -> str:
+    if value is None:
+        return '""'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def write_recipe(root: Path, dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]) -> Path:
+    """Write a fresh recipe.
+
+    Raises:
+        UsageError: the dataset has one.
+    """
+    path = recipe_path(root, check_name(dataset))
+    if path.exists():
+        raise UsageError(f"{path}: exists; edit it, or choose another name")
+    write_whole(path, template(dataset, kind, inputs, stages).encode())
+    return path

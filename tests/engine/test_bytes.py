@@ -1,0 +1,104 @@
+"""Same input, same bytes: whatever the workers, the order of work, and the moments at which the run was killed."""
+
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from datakit.engine.local import Local
+from datakit.engine.plan import Flow
+from datakit.engine.progress import Progress
+from datakit.engine.recipe import load_recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout, inspect
+from datakit.manifest import load, verify
+from tests.engine.corpus import results, write_project
+
+STAGES = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+moment, side = sys.argv[1:]
+rename, calls = Path.rename, 0
+def watched(self, target):
+    global calls
+    calls += 1
+    meant = moment in (str(calls), f"{target.parent.name}/{target.name}")
+    if meant and side == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    made = rename(self, target)
+    if meant:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return made
+Path.rename = watched
+from datakit.cli.main import datakit
+datakit.main(["run", "--dataset", "d", "--workers", "1", "--json"], standalone_mode=False)
+"""
+"""A run that kills itself at its n-th rename, or at that of a file: every shard, record and manifest is put in its
+place by one."""
+
+
+def killed_at(root: Path, moment: str, side: str) -> bool:
+    """Whether the run was killed; False where it ended before that moment."""
+    done = subprocess.run([sys.executable, "-c", KILLED, moment, side], cwd=root, capture_output=True, text=True)
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode != 0
+
+
+def run_all(root: Path, workers: int, seed: int | None) -> None:
+    place = OutputLayout(root=root, dataset="d")
+    Flow(run=Run(place, Local(workers, seed), Progress()), recipe=load_recipe(root, "d")).all()
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = write_project(tmp_path_factory.mktemp("reference"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        run_all(root, 1, None)
+    return root
+
+
+def test_the_reference_has_work_for_many_and_balances(reference: Path) -> None:
+    manifests = {s: load(reference / f"manifests/d/{s}.json") for s in STAGES}
+    assert len(manifests["ingest"].of_role("kept")) >= 5
+    assert manifests["ingest"].ledger.rows.quarantined == 3
+    assert manifests["dedup"].ledger.rows.dropped["exact_duplicate"] > 50
+    assert manifests["dedup"].ledger.rows.dropped["near_duplicate"] > 50
+    assert manifests["pack"].ledger.tokens.kept > 100_000
+    assert [p for p in verify(reference / "manifests/d/pack.json", inspect) if p[1]] == []
+
+
+@pytest.mark.parametrize(("workers", "seed"), [(2, 1), (7, 2)])
+def test_workers_and_order_do_not_change_a_byte(
+    reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, seed: int
+) -> None:
+    root = write_project(tmp_path)
+    monkeypatch.chdir(root)
+    run_all(root, workers, seed)
+    assert results(root) == results(reference)
+
+
+def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, tmp_path: Path) -> None:
+    root, rng, killed = write_project(tmp_path), random.Random(3), 0
+    while killed_at(root, str(rng.randint(3, 35)), rng.choice(["before", "after"])):
+        killed += 1
+    assert killed >= 4
+    assert results(root) == results(reference)
+
+
+def test_a_run_killed_on_either_side_of_every_manifest_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    whole = write_project(tmp_path / "whole", rows=120, files=2)
+    root = write_project(tmp_path / "killed", rows=120, files=2)
+    for stage in STAGES:
+        assert killed_at(root, f"d/{stage}.json", "before")
+        assert not (root / f"manifests/d/{stage}.json").exists()
+        assert killed_at(root, f"d/{stage}.json", "after")
+        assert (root / f"manifests/d/{stage}.json").exists()
+    for folder in (root, whole):
+        assert not killed_at(folder, "none", "before")
+    assert results(root) == results(whole)

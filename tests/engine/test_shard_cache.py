@@ -1,0 +1,91 @@
+"""ShardCache: what it gives is what reading gives, within its room."""
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from datakit.engine.store import ShardCache, UnitWriter, read_shard
+from datakit.errors import InputError
+from datakit.read.planning import plan, read_unit, units
+from datakit.read.stage import IngestConfig
+
+LINES = {
+    "document": '{"text": "one", "n": 1}\n{"text": ""}\n',
+    "conversation": '{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]}\n',
+    "preference": '{"prompt": "?", "chosen": "yes", "rejected": "no"}\n',
+    "tokens": '{"ids": [1, 2, 3], "loss_mask": [0, 1, 1]}\n{"ids": [4]}\n',
+}
+
+
+def rows_of(kind: str, folder: Path) -> pa.RecordBatch:
+    (folder / "rows.jsonl").write_text(LINES[kind])
+    planned = plan([str(folder / "rows.jsonl")], IngestConfig())
+    assert planned.kind == kind
+    (unit,) = units(planned)
+    (batch,) = read_unit(unit, planned)
+    return batch.rows
+
+
+def write(folder: Path, index: int, recent: ShardCache | None, *batches: pa.RecordBatch) -> Path:
+    with UnitWriter(folder, index, recent) as out:
+        for batch in batches:
+            out.write("kept", batch)
+        (shard,) = out.close()
+    return folder / shard.path
+
+
+def strings(text: str) -> pa.RecordBatch:
+    return pa.record_batch({"text": pa.array([text])})
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_rows_in_memory_are_those_that_are_read(kind: str, tmp_path: Path) -> None:
+    recent, rows = ShardCache(1 << 20), rows_of(kind, tmp_path)
+    path = write(tmp_path, 0, recent, rows, rows)  # two batches, one row group
+    (kept,), (read,) = list(recent.read(path)), list(read_shard(path))
+    path.unlink()
+    assert list(recent.read(path)) == [kept], "it came from memory"
+    assert kept.schema.equals(read.schema, check_metadata=True)
+    assert kept.equals(read)
+    assert kept.to_pylist() == [*rows.to_pylist(), *rows.to_pylist()]
+
+
+def test_a_shard_written_from_memory_has_the_bytes_of_one_written_from_the_disk(tmp_path: Path) -> None:
+    recent, rows = ShardCache(1 << 20), rows_of("conversation", tmp_path)
+    first = write(tmp_path / "a", 0, recent, rows)
+    again = [write(tmp_path / name, 0, None, *source) for name, source in
+             {"memory": recent.read(first), "disk": read_shard(first)}.items()]  # fmt: skip
+    assert again[0].read_bytes() == again[1].read_bytes() == first.read_bytes()
+
+
+def test_the_oldest_make_room_and_what_is_gone_is_read(tmp_path: Path) -> None:
+    recent = ShardCache(2500)
+    paths = [write(tmp_path, n, recent, strings(str(n) * 1000)) for n in range(3)]
+    for path in paths:
+        path.with_suffix(".gone").write_bytes(path.read_bytes())
+        path.unlink()
+    with pytest.raises(InputError, match="part-00000"):
+        list(recent.read(paths[0]))
+    assert [next(recent.read(p)).column("text")[0].as_py()[0] for p in paths[1:]] == ["1", "2"]
+    paths[0].with_suffix(".gone").rename(paths[0])
+    assert next(recent.read(paths[0])).column("text")[0].as_py() == "0" * 1000
+
+
+def test_a_shard_larger_than_the_room_and_a_worker_process_keep_nothing(tmp_path: Path) -> None:
+    for recent in (ShardCache(500), pickle.loads(pickle.dumps(ShardCache(1 << 20)))):
+        path = write(tmp_path, 0, recent, strings("x" * 1000))
+        path.unlink()
+        with pytest.raises(InputError):
+            list(recent.read(path))
+
+
+def test_a_shard_is_found_under_its_new_name_only(tmp_path: Path) -> None:
+    recent = ShardCache(1 << 20)
+    path = write(tmp_path, 0, recent, strings("x"))
+    recent.rename(path, tmp_path / "new.parquet")
+    path.unlink()
+    assert next(recent.read(tmp_path / "new.parquet")).num_rows == 1
+    with pytest.raises(InputError):
+        list(recent.read(path))

@@ -1,0 +1,138 @@
+"""Shards: content hashes that depend on values alone, row groups cut by data, whole files only."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from datakit.data import ContentHash, content_of, read_shard
+from datakit.engine.store import ROW_GROUP_ROWS, ShardWriter, UnitWriter, inspect
+from datakit.errors import InputError
+
+MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("weight", pa.float64())]))
+SCHEMA = pa.schema([("n", pa.uint64()), ("s", pa.string()), ("f", pa.float32()), ("b", pa.bool_()), ("m", MESSAGES)])
+
+row = st.fixed_dictionaries(
+    {
+        "n": st.none() | st.integers(0, 2**64 - 1),
+        "s": st.none() | st.text(max_size=5),
+        "f": st.none() | st.floats(width=32, allow_nan=False),
+        "b": st.none() | st.booleans(),
+        "m": st.none()
+        | st.lists(
+            st.none()
+            | st.fixed_dictionaries({"role": st.none() | st.text(max_size=3), "weight": st.none() | st.just(0.5)}),
+            max_size=3,
+        ),
+    }
+)
+
+
+def batch_of(rows: list[dict]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+
+
+def digest(*batches: pa.RecordBatch) -> str:
+    total = ContentHash(SCHEMA)
+    for batch in batches:
+        total.update(batch)
+    return total.hexdigest()
+
+
+@given(st.lists(row, max_size=8), st.integers(0, 8))
+def test_the_content_hash_ignores_how_rows_are_chunked(rows: list[dict], cut: int) -> None:
+    whole = batch_of(rows)
+    assert digest(whole) == digest(whole.slice(0, cut), whole.slice(cut))
+    assert digest(whole) == digest(batch_of(rows[:cut]), batch_of(rows[cut:]))
+
+
+@given(st.lists(row, max_size=5), st.lists(row, max_size=5))
+def test_the_content_hash_tells_different_values_apart(one: list[dict], other: list[dict]) -> None:
+    same = batch_of(one).equals(batch_of(other))  # 0.0 and -0.0 are equal to Arrow, and different bytes
+    if not same:
+        assert digest(batch_of(one)) != digest(batch_of(other))
+
+
+def test_the_content_hash_tells_null_from_empty_and_from_zero() -> None:
+    none = dict.fromkeys(SCHEMA.names)
+    variants = [
+        none,
+        none | {"n": 0},
+        none | {"s": ""},
+        none | {"f": 0.0},
+        none | {"b": False},
+        none | {"m": []},
+        none | {"m": [None]},
+    ]
+    assert len({digest(batch_of([v])) for v in variants}) == len(variants)
+
+
+def test_garbage_under_a_null_does_not_reach_the_hash() -> None:
+    clean = pa.array(["a", None, "b"])
+    validity, offsets, data = pa.array(["a", "xx", "b"]).buffers()
+    dirty = pa.Array.from_buffers(pa.string(), 3, [pa.array([True, False, True]).buffers()[1], offsets, data])
+    assert dirty.equals(clean) and validity is None
+    schema = pa.schema([("s", pa.string())])
+    assert content_of([pa.record_batch([clean], schema)]) == content_of([pa.record_batch([dirty], schema)])
+
+
+def test_the_same_batches_give_the_same_bytes_in_row_groups_of_bounded_size(tmp_path: Path) -> None:
+    rows = batch_of([{"n": i, "s": "x" * 50, "f": 0.5, "b": True, "m": []} for i in range(ROW_GROUP_ROWS + 1000)])
+    shard = None
+    for name, size in (("a", 1000), ("b", 1000)):
+        writer = ShardWriter(tmp_path, f"kept/{name}.parquet", SCHEMA)
+        for at in range(0, rows.num_rows, size):
+            writer.write(rows.slice(at, size))
+        shard = writer.close()
+    assert shard is not None and shard.rows == rows.num_rows
+    assert (tmp_path / "kept/a.parquet").read_bytes() == (tmp_path / "kept/b.parquet").read_bytes()
+    assert pq.ParquetFile(tmp_path / "kept/a.parquet").num_row_groups == 2
+    assert list(inspect(tmp_path / "kept/b.parquet", shard)) == []
+
+
+def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_path: Path) -> None:
+    rows = batch_of(
+        [{"n": i, "s": str(i % 7), "f": 1.5, "b": None, "m": [{"role": "user", "weight": None}]} for i in range(999)]
+    )
+    writer = ShardWriter(tmp_path, "kept/a.parquet", SCHEMA)
+    writer.write(rows)
+    shard = writer.close()
+    pq.write_table(
+        pa.Table.from_batches([rows]),
+        tmp_path / "b.parquet",
+        compression="gzip",
+        use_dictionary=False,
+        row_group_size=100,
+    )
+    assert content_of(read_shard(tmp_path / "b.parquet")) == (999, shard.content_sha256)
+    assert list(inspect(tmp_path / "b.parquet", shard)) == []
+
+
+def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
+    def fail() -> None:
+        with UnitWriter(tmp_path, 0) as out:
+            out.write("kept", batch_of([dict.fromkeys(SCHEMA.names)]))
+            raise InputError("broken")
+
+    with pytest.raises(InputError):
+        fail()
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> None:
+    with UnitWriter(tmp_path, 3) as out:
+        out.write("kept", batch_of([]))
+        out.write("dropped", batch_of([]))
+        shards = out.close()
+    assert [(s.path, s.rows) for s in shards] == [("kept/part-00003.parquet", 0)]
+    (batch,) = read_shard(tmp_path / "kept/part-00003.parquet")
+    assert batch.schema.names == SCHEMA.names and batch.num_rows == 0
+
+
+def test_a_file_that_is_no_shard_is_an_input_error(tmp_path: Path) -> None:
+    (tmp_path / "x.parquet").write_bytes(b"PAR1 not really")
+    with pytest.raises(InputError, match=r"x\.parquet"):
+        list(read_shard(tmp_path / "x.parquet"))

@@ -1,0 +1,86 @@
+"""Units of work: done once, resumed where they stopped, discarded when the key changes, never shared by two runs."""
+
+from pathlib import Path
+
+import pytest
+
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.store import Result, Work
+from datakit.errors import DatakitError, UsageError
+
+
+def open_work(data: Path, key: str = "k") -> Work:
+    return Work(data, key, Local(1), Progress())
+
+
+def test_units_that_are_done_are_not_done_again(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def work(index: int, payload: str) -> Result:
+        calls.append(index)
+        if payload == "stop":
+            raise KeyboardInterrupt
+        path = f"kept/{index}"
+        (tmp_path / "kept").mkdir(exist_ok=True)
+        (tmp_path / path).write_text(payload)
+        return {"files": [[path, len(payload)]], "rows": index}
+
+    with open_work(tmp_path) as first, pytest.raises(KeyboardInterrupt):
+        first.phase("x", work, [(0, "a"), (1, "bb"), (2, "stop")], title="x")
+    (tmp_path / "kept/1").write_text("cut")  # not the size its record says: to be done again
+    with open_work(tmp_path) as second:
+        results = second.phase("x", work, [(0, "a"), (1, "bb"), (2, "ccc")], title="x")
+        second.finish()
+    assert calls == [0, 1, 2, 1, 2]
+    assert [r["rows"] for r in results] == [0, 1, 2]
+    assert not (tmp_path / ".work").exists()
+
+
+def test_another_key_discards_what_lies_there(tmp_path: Path) -> None:
+    def work(index: int, _: None) -> Result:
+        return {"rows": index}
+
+    with open_work(tmp_path, "one") as first:
+        first.phase("x", work, [(0, None)], title="x")
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept/old").write_text("old")
+        (tmp_path / "manifest.json").write_text("{}")
+    with open_work(tmp_path, "two"):
+        assert not (tmp_path / "kept").exists()
+        assert not (tmp_path / "manifest.json").exists()
+        assert not (tmp_path / ".work/x").exists()
+
+
+def test_files_that_an_interrupted_write_left_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/.part-00000.parquet.123.tmp").write_text("half")
+    with open_work(tmp_path):
+        assert list(tmp_path.rglob(".*.tmp")) == []
+
+
+def test_what_a_run_killed_while_it_finished_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    with open_work(tmp_path) as work:
+        (tmp_path / "kept").mkdir()
+        (tmp_path / "kept/part").write_text("whole")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("shutil.rmtree", lambda *_, **__: None)  # killed before anything could be removed
+            work.finish()
+    assert (tmp_path / ".done/key").exists()
+    (tmp_path / ".work").mkdir()
+    Work.sweep(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["kept"]
+    assert (tmp_path / "kept/part").read_text() == "whole"
+
+
+def test_two_runs_do_not_write_to_one_folder(tmp_path: Path) -> None:
+    with open_work(tmp_path), pytest.raises(UsageError, match="another run is writing"), open_work(tmp_path):
+        pass
+
+
+def test_a_full_disk_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    def work(index: int, _: None) -> Result:
+        raise OSError(28, "No space left on device", "shard")
+
+    with open_work(tmp_path) as w, pytest.raises(DatakitError, match=r"No space left on device.*make room"):
+        w.phase("x", work, [(0, None)], title="x")

@@ -1,0 +1,70 @@
+import pyarrow as pa
+import pytest
+
+from datakit.data import MESSAGES, view
+
+
+def message(role: str, content: str | None, **fields: str) -> dict[str, str | None]:
+    return {"role": role, "content": content, **fields}
+
+
+TALK = [
+    message("system", "Be brief."),
+    message("user", "Weather?"),
+    message("assistant", None, tool_calls='[{"name": "weather"}]'),
+    message("tool", "12 degrees"),
+    message("assistant", "Cold.", reasoning_content="12 is low."),
+]
+
+
+def conversations(*rows: list[dict[str, str | None]] | None) -> pa.RecordBatch:
+    tools = pa.array(["[schema]"] + [None] * (len(rows) - 1), pa.string())
+    return pa.record_batch({"messages": pa.array(rows, MESSAGES), "tools": tools})
+
+
+@pytest.mark.parametrize(
+    ("on", "expected"),
+    [
+        ("all", "Weather?\n\n12 is low.\n\nCold."),
+        ("prompt", "Weather?"),
+        ("answer", "12 is low.\n\nCold."),
+    ],
+)
+def test_a_conversation_is_what_its_sides_say(on: str, expected: str) -> None:
+    assert view(conversations(TALK), on).to_pylist() == [expected]
+
+
+def test_system_prompts_tool_results_and_schemas_only_when_asked() -> None:
+    expected = "[schema]\n\nBe brief.\n\nWeather?\n\n12 degrees\n\n12 is low.\n\nCold."
+    assert view(conversations(TALK), include_system=True).to_pylist() == [expected]
+
+
+def test_tool_calls_only_when_asked() -> None:
+    expected = 'Weather?\n\n[{"name": "weather"}]\n\n12 is low.\n\nCold.'
+    assert view(conversations(TALK), include_calls=True).to_pylist() == [expected]
+
+
+def test_rows_without_turns_are_empty_and_stay_in_place() -> None:
+    batch = conversations([], TALK, None, [message("user", ""), message("user", "Hi")], [])
+    expected = ["", "Weather?", "", "Hi", ""]
+    assert view(batch, "prompt").to_pylist() == expected
+    assert view(batch.slice(1, 3), "prompt").to_pylist() == expected[1:4]
+    assert view(batch.slice(0, 0), "prompt").to_pylist() == []
+
+
+def test_a_preference_pair_is_one_row_with_both_answers() -> None:
+    sides = {"prompt": "Q", "chosen": "good", "rejected": "bad"}
+    batch = pa.record_batch({k: pa.array([[message("user", v)], []], MESSAGES) for k, v in sides.items()})
+    assert view(batch).to_pylist() == ["Q\n\ngood\n\nbad", ""]
+    assert view(batch, "prompt").to_pylist() == ["Q", ""]
+    assert view(batch, "answer").to_pylist() == ["good\n\nbad", ""]
+
+
+def test_a_document_is_its_text_whatever_is_asked() -> None:
+    batch = pa.record_batch({"text": pa.array(["a\n", None])})
+    assert view(batch, "answer", include_system=True).to_pylist() == ["a\n", ""]
+
+
+def test_rows_without_text_are_refused_by_their_columns() -> None:
+    with pytest.raises(KeyError, match="input_ids"):
+        view(pa.record_batch({"input_ids": pa.array([[1]])}))
