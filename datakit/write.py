@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ROW_GROUP_BYTES = 16 << 20
 ROW_GROUP_ROWS = 1 << 16
+ALL_VALID = memoryview(b"\x01" * (1 << 20))
+"""What is hashed as the validity of values without nulls, so that no array is made of them."""
 
 
 class ContentHash:
@@ -54,7 +56,11 @@ class ContentHash:
         kind = array.type
         if len(array) == 0:
             return
-        self._feed(f"{path}?", np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.uint8))
+        if array.null_count:
+            self._feed(f"{path}?", np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.uint8))
+        else:
+            for first in range(0, len(array), len(ALL_VALID)):
+                self._feed(f"{path}?", ALL_VALID[: len(array) - first])
         if pa.types.is_struct(kind):
             for field, child in zip(kind, array.flatten(), strict=True):
                 self._add(f"{path}.{field.name}", child)

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -26,6 +26,7 @@ from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import data_dir
 from datakit.pack.chat import RESERVED, ChatTokenizer
 from datakit.pack.encode import (
+    READ_BYTES,
     Choice,
     Encoder,
     EncodingCounts,
@@ -81,6 +82,20 @@ class _Tokens:
         return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
 
 
+@lru_cache(maxsize=1)
+def _encoder_of(tokenizer: str, chat_template: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
+    """The encoder, once for all stages of a process: a large tokenizer takes seconds to load."""
+    return Encoder(ChatTokenizer.load(Path(tokenizer), chat_template))
+
+
+def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], ...]:
+    """Name, time and size of every file that a tokenizer is loaded from."""
+    folder = Path(tokenizer) if Path(tokenizer).is_dir() else Path(tokenizer).parent
+    files = [*(folder.iterdir() if folder.is_dir() else ()), Path(tokenizer), Path(chat_template)]
+    found = ((file, file.stat()) for file in files if file.is_file())
+    return tuple(sorted((str(file), s.st_mtime_ns, s.st_size) for file, s in found))
+
+
 def tokenizer_folder(parent: Parent) -> Path:
     """The folder of the tokenizer that a manifest's result carries.
 
@@ -129,8 +144,8 @@ class Tokenize(Stage):
         if self._loaded.encoder is None:
             if not self.config.tokenizer:
                 raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
-            tokenizer = ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
-            self._loaded.encoder = Encoder(tokenizer)
+            given = self.config.tokenizer, self.config.chat_template
+            self._loaded.encoder = _encoder_of(*given, _stamps(*given))
         return self._loaded.encoder
 
     def use_processes(self) -> bool:
@@ -188,13 +203,13 @@ class Tokenize(Stage):
         """The stage for rows of that kind."""
         return replace(self, kind=kind)
 
-    def prepare(self, rows: Callable[[], Iterator[pa.RecordBatch]], folder: Path) -> Self:
+    def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
         """The identity gate: choose the library that encodes all rows, once for the run; kept in `folder`."""
         path = folder / "encoder.json"
         choice = Choice.load(path)
         if choice is None:
             sample = Sample()
-            for batch in rows():
+            for batch in rows(READ_BYTES):
                 if "input_ids" in batch.schema.names:
                     return self
                 keys = batch.column("row_key").to_numpy(zero_copy_only=False)

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from functools import partial
@@ -45,7 +45,7 @@ def map_stage(run: Run, stage: Any, parent: Path, extra: Sequence[Path] = (), ag
         facts: dict[str, Any] = {}
         sketches, saved = list[Result](), None
         if isinstance(stage, Stage):
-            stage = stage.prepare(lambda: (b for s in shards for b in run.recent.read(folder / s.path)), work.folder)
+            stage = stage.prepare(partial(_spread, run.recent, folder, shards), work.folder)
         if wants := getattr(stage, "saves", lambda: None)():
             facts["saved"] = wants
             if found := earlier(job.manifest, job.data, source.version, wants):
@@ -71,6 +71,13 @@ def map_stage(run: Run, stage: Any, parent: Path, extra: Sequence[Path] = (), ag
         kind = getattr(stage, "output_kind", "")
         kind = kind(source.kind) if callable(kind) else kind
         return job.close(work, ledger=ledger, shards=made, facts=facts, kind=kind, about=_measured(run, stage, results))
+
+
+def _spread(recent: Recent, folder: Path, shards: Sequence[Shard], max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The rows of shards that are spread evenly over all and take about so many bytes on the disk."""
+    step = max(1, round(sum(s.bytes for s in shards) / max_bytes))
+    for shard in shards[step // 2 :: step]:
+        yield from recent.read(folder / shard.path)
 
 
 def _measured(run: Run, stage: Any, results: Sequence[Result]) -> dict[str, Any]:
