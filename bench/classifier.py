@@ -19,14 +19,13 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from datakit.execute.local import Local
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.runner import Run, run_stage
+from datakit.engine.store import OutputLayout
 from datakit.filter import fasttext_model, models
-from datakit.filter.classifier import Examples, TrainConfig
+from datakit.filter.classifier import Examples, TrainClassifier, TrainConfig
 from datakit.manifest import load
-from datakit.progress import Quiet
-from datakit.run.classifier import train_classifier
-from datakit.run.job import Run
-from datakit.run.place import Place
 
 WANTED = ("classic_books_en.parquet", "rust_book_en.jsonl.zst")
 UNWANTED = ("nodejs_13_versions_en.jsonl.zst",)
@@ -64,9 +63,10 @@ def main() -> None:
             examples = Examples(positive=sides[0], negative=sides[1])
         else:
             examples = judged(args.web, folder, args.flip)
-        run = Run(place=Place(root=folder, dataset="bench"), executor=Local(1), progress=Quiet())
+        run = Run(layout=OutputLayout(root=folder, dataset="bench"), executor=Local(1), progress=Progress())
         start = time.time()
-        manifest = train_classifier(run, examples, TrainConfig())
+        stage = TrainClassifier(config=TrainConfig(), examples=examples)
+        manifest = run_stage(run, stage, stage.parents())
         facts = load(manifest).facts["classifier"]
         print(f"{facts['rows']}, {time.time() - start:.0f} s; held out: {facts['dev']}")
         model = fasttext_model.load(models.find(str(manifest)))

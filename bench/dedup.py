@@ -1,4 +1,4 @@
-"""Dedup: the signature kernel's speed, and the whole command beside its peers.
+"""Dedup: the signature kernel's speed, and the whole command compared with its peers.
 
     python bench/dedup.py kernel  TEXTS... --memory-peer PYTHON
     python bench/dedup.py command TEXTS... --cut 3000 --first 6668 --peer PYTHON --memory-peer PYTHON
@@ -44,7 +44,7 @@ def texts_of(path: Path) -> list[str]:
 
 
 def cpu_seconds(work: Callable[[], object], repeats: int) -> float:
-    """Least processor time of one thread over some runs, after one that compiles."""
+    """The least processor time of one thread over some runs, after one run that compiles."""
     work()
     best = float("inf")
     for _ in range(repeats):
@@ -98,7 +98,7 @@ def timed(command: list[str], output: Path) -> tuple[float, float, str]:
 
 
 def write_documents(paths: list[Path], cut: int, first: int, folder: Path) -> list[Path]:
-    """Each file's texts, cut into documents of so many characters (0: whole), the first so many, as JSONL."""
+    """Each file's texts, cut into documents of a number of characters (0: whole), the first of them, as JSONL."""
     folder.mkdir()
     made = []
     for number, path in enumerate(paths):
@@ -132,7 +132,7 @@ def kept_rows(name: str, output: Path, said: str, rows: int) -> int:
 
 
 def command(inputs: list[Path], args: argparse.Namespace, folder: Path) -> None:
-    """Whole commands beside each other. The peers in memory only count duplicates; ours and datatrove write rows."""
+    """Compare whole commands. The peers in memory only count duplicates; ours and datatrove write rows."""
     rows, size = sum(len(lines_of(p)) for p in inputs), sum(p.stat().st_size for p in inputs) / 1e6
     print(f"{rows} documents, {size:.1f} MB; {args.workers} workers")
     best: dict[str, tuple[float, float]] = {}

@@ -1,4 +1,4 @@
-"""Lines, spans of sentences and n-grams: the whole command beside datatrove's, and the Bloom filter's measured rates.
+"""Lines, spans of sentences and n-grams: the command compared with datatrove's, and the Bloom filter's measured rates.
 
     python bench/dedup_levels.py lines|spans|ngrams TEXTS.jsonl.zst... --peer PYTHON
     python bench/dedup_levels.py rates

@@ -1,14 +1,14 @@
-"""Recall: the share of pairs that become candidates (before verification), by similarity, beside the probability curve.
+"""Recall: the share of pairs that become candidates (before verification), by similarity, and the probability curve.
 
     python bench/dedup_recall.py TEXTS.jsonl.zst PAIRS.jsonl.zst [--seeds 1000]
 
 PAIRS has lines {"a": id, "b": id, "jaccard_word5": ...}. Pairs that share documents are not independent: one seed moves
 many of them together. So the standard error is taken from seed to seed, and the runs are also cut into groups of 20
-seeds, to tell how often 20 are enough to be within 0.01 of the curve everywhere.
+seeds, to see how often 20 are enough to be within 0.01 of the curve everywhere.
 
-A signature says more than its bands: its values are drawn alike, so each way to group them into bands makes a pair a
-candidate with the same probability. "regrouped" is the mean over all these ways, which follows from how many values
-are equal (Rao and Blackwell: the same expectation, less variance). It needs no other seeds and no more values.
+All values of a signature are drawn in the same way, so each way to group them into bands makes a pair a candidate with
+the same probability. "regrouped" is the mean over all these ways. It follows from the number of equal values (Rao and
+Blackwell: the same expectation, less variance). It needs no other seeds and no more values.
 """
 
 import argparse

@@ -1,18 +1,18 @@
 """Dedup by the number of rows: time, memory of the process tree, disk, and whether the known duplicates are found.
 
-    python bench/dedup_scale.py make TEXTS.parquet ROWS FILE.jsonl       # deterministic; beside it FILE.truth.json
-    python bench/dedup_scale.py cut FILE.jsonl PARTS FOLDER              # the same rows in so many files
+    python bench/dedup_scale.py make TEXTS.parquet ROWS FILE.jsonl       # deterministic; also FILE.truth.json
+    python bench/dedup_scale.py cut FILE.jsonl PARTS FOLDER              # the same rows in PARTS files
     python bench/dedup_scale.py run FILE.jsonl|FOLDER... [--memory-mb 1024] [--limit-mb N] [--cold]
 
-Rows of about 500 characters are put together from pieces of the texts. 10% are exact copies of earlier rows, 8% have
-one word changed (Jaccard similarity 0.89), 6% two (0.79), and 6% three (0.70: no duplicates). A row's id says which row
-it was made from, so that every drop can be judged. The command runs as its users run it; the memory of its process tree
-is read four times a second as PSS (shared pages are counted once): in all, and what is no mapped file, which the system
-cannot take back. --limit-mb is RLIMIT_DATA, a hard limit on that for each process. Of each phase it tells the cores
-that were busy (processor time of the tree by wall time), and the threads that were ready to run, looked at twenty times
-a second: that is how many cores it could have used, also on a machine that others use. --cold takes the input out of
-the page cache (as far as the system does so on advice), and our sources without compiled kernels and tables, which the
-run makes.
+Rows of about 500 characters are made of pieces of the texts. 10% are exact copies of earlier rows, 8% have one word
+changed (Jaccard similarity 0.89), 6% two (0.79), and 6% three (0.70: no duplicates). A row's id says which row it was
+made from, so that every drop can be checked. The command runs as its users run it. The memory of its process tree is
+read four times a second as PSS (shared pages are counted once): the total, and the part that is no mapped file, which
+the system cannot take back. --limit-mb is RLIMIT_DATA, a hard limit on that part for each process. For each phase it
+prints the number of busy cores (processor time of the tree by wall time), and the number of threads that were ready to
+run, read twenty times a second: the phase could have used so many cores, also if others use the machine. --cold removes
+the input from the page cache (if the system follows the advice), and uses a copy of our sources without compiled
+kernels and tables, which the run makes.
 """
 
 import argparse
@@ -44,7 +44,7 @@ EDITED = (12, 42, 72)  # the words that are changed: no shingle holds two of the
 
 
 def make(texts: Path, rows: int, out: Path) -> None:
-    """Write the rows; the first so many of a longer file are the rows of a shorter one."""
+    """Write the rows; a shorter file has the first rows of a longer one."""
     found = " ".join(pq.read_table(texts, columns=["text"]).column("text").to_pylist()).split()
     words = [w for w in found if w.isprintable() and '"' not in w and "\\" not in w]
     text, ends = " ".join(words), np.cumsum([0, *(len(w) + 1 for w in words)])
@@ -87,7 +87,7 @@ def tree(pid: int) -> list[int]:
 
 
 def memory_of(pid: int) -> tuple[float, float]:
-    """(all, without mapped files) MB of a process tree, shared pages counted once; what has ended counts nothing."""
+    """(all, without mapped files) MB of a process tree, shared pages counted once; only processes that still run."""
     sums = [0.0, 0.0]
     for process in tree(pid):
         with contextlib.suppress(OSError):
@@ -119,7 +119,7 @@ def ready_in(pid: int) -> int:
 
 
 def size_of(folder: Path) -> float:
-    """MB of all files in a folder; what is linked twice is counted once."""
+    """MB of all files in a folder; a file with several links is counted once."""
     sizes = {}
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -129,7 +129,7 @@ def size_of(folder: Path) -> float:
 
 
 def cut(source: Path, parts: int, folder: Path) -> None:
-    """Write the same rows in the same order to so many files."""
+    """Write the same rows in the same order to several files."""
     folder.mkdir()
     rows = json.loads(source.with_suffix(".truth.json").read_text())["rows"]
     with source.open("rb") as file:
@@ -150,7 +150,7 @@ def cold(source: Path, folder: Path) -> dict[str, str]:
 
 
 def run(source: Path, output: Path, memory_mb: int, workers: int, limit_mb: int, extra: dict[str, str]) -> None:
-    """Run the command once with some environment variables, and print what it took and what it found."""
+    """Run the command once with some environment variables; print its time, memory and disk, and what it found."""
     shutil.rmtree(output, ignore_errors=True)
     line = [sys.executable, "-m", "datakit", "dedup", str(source), "--output", str(output), "--kind", "text"]
     line += ["--memory-mb", str(memory_mb), "--workers", str(workers)]
@@ -194,7 +194,7 @@ def run(source: Path, output: Path, memory_mb: int, workers: int, limit_mb: int,
 
 
 def judge(source: Path, output: Path) -> None:
-    """Hold every drop against what is known."""
+    """Compare every drop with the known duplicates."""
     truth = json.loads(source.with_suffix(".truth.json").read_text())
     manifest = json.loads((output / "manifest.json").read_text())
     paths = [output / s["path"] for s in manifest["shards"] if s["path"].startswith("dropped/")]

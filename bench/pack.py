@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from datakit.data import read_shard
 from datakit.manifest import data_dir, load, tables
 from datakit.pack.fit import fewest_rows
 from datakit.pack.stage import Pack, PackConfig
-from datakit.write import read_shard
 
 LEAST, BEHIND = 0.99, 0.002
 

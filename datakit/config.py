@@ -18,13 +18,14 @@ from datakit.errors import ConfigError
 T = TypeVar("T")
 
 
-def option(default: Any, help: str, *, path: bool = False, result: bool = True) -> Any:
+def option(default: Any, help: str, *, path: bool = False, result: bool = True, flag: str = "") -> Any:
     """A dataclass field with a default and the sentence that `--help` and a fresh recipe show for it.
 
     `path` marks the place of a file whose content is known by its hash: only its name enters manifests and keys.
+    `flag` gives a list in a nested section a command-line flag of its own, as `--eval`.
     With `result` false the value shapes time and memory alone, never the result, and enters neither.
     """
-    return field(default=default, metadata={"help": help, "path": path, "result": result})
+    return field(default=default, metadata={"help": help, "path": path, "result": result, "flag": flag})
 
 
 def section(config: type, help: str = "") -> Any:
@@ -40,6 +41,7 @@ class Option:
     type: Any
     default: Any
     help: str
+    flag: str = ""
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -59,7 +61,8 @@ def options(config: type) -> list[Option]:
     for f in dataclasses.fields(config):
         made = f.default_factory() if f.default_factory is not MISSING else None
         default = made if f.default is MISSING else f.default
-        found.append(Option(name=f.name, type=hints[f.name], default=default, help=f.metadata.get("help", "")))
+        named = {key: f.metadata.get(key, "") for key in ("help", "flag")}
+        found.append(Option(name=f.name, type=hints[f.name], default=default, **named))
     return found
 
 
@@ -197,3 +200,9 @@ def sha256_file(path: Path) -> str:
     """SHA-256 of a file's bytes, 64 hex digits."""
     with path.open("rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def file_mark(path: Path) -> list[int]:
+    """Size, times of change and inode: they change when a file does, and the status time cannot be set back."""
+    stat = path.stat()
+    return [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino]

@@ -207,6 +207,15 @@ def load(path: Path | str) -> Manifest:
         raise ManifestError(f"{path}: cannot read the manifest ({e.strerror}); has the stage run to its end?") from None
 
 
+def is_manifest(path: Path) -> bool:
+    """Whether a file looks like a manifest; cheap, for telling it from raw input."""
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as f:
+        head = f.read(4096)
+    return head.startswith(b"{\n ") and b'"code": "' in head
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file aside, flush it to the disk and rename it: a reader sees the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)

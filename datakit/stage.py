@@ -13,6 +13,7 @@ A stage is a frozen dataclass, small and picklable. What is heavy is loaded by `
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 import pyarrow as pa
@@ -77,7 +78,7 @@ class Made:
     """What a stage with `work_unit = "all"` made of all rows."""
 
     files: tuple[str, ...]
-    """Paths relative to the folder that `make` was given; they become `kept/...` of the result."""
+    """Paths relative to the folder that `make` was given; each begins with a role, as `kept/model.bin` does."""
     rows: Count
     tokens: Count | None = None
     dropped: Iterable[pa.RecordBatch] = ()
@@ -100,10 +101,16 @@ class Stage:
     """True for map -> reduce -> map."""
     takes_tokens: ClassVar[bool] = False
     """True for a stage that also accepts rows which hold token ids and no text."""
+    help: ClassVar[str] = ""
+    """Further sentences for the stage's `--help`."""
     directly_after: ClassVar[str] = ""
     """The stage whose result this one needs as its input (pack: "tokenize"). Empty: any rows."""
-    kept_is_rows: ClassVar[bool] = True
-    """False where the files in `kept/` are no tables with one row for each kept row (pack, models)."""
+    input_flags: ClassVar[tuple[str, ...]] = ()
+    """The fields of that stage's config which are flags of this stage's command, too."""
+    note_lines: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """By the name of a ledger note: the sentence that is printed after its count, where the count is not 0."""
+    makes_rows: ClassVar[bool] = True
+    """False for a stage whose result is no rows for a next stage (models, tokenizers)."""
 
     config: Any
     """An instance of `Config`."""
@@ -129,6 +136,14 @@ class Stage:
         `target` is where the manifest of this run goes. Default: nothing is compared with.
         """
         return self, ()
+
+    def read_from(self, inputs: Sequence[Any]) -> Self:
+        """The stage with its raw inputs (files, folders, globs, a table in memory); for `work_unit = "raw"`."""
+        raise NotImplementedError(f"{type(self).__name__}.read_from")
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
+        return ()
 
     def sources(self) -> tuple[RawFile, ...]:
         """Raw files that the stage reads by itself. Default: none."""

@@ -1,4 +1,4 @@
-"""Commands that look and change nothing (verify, show, explain), and gc."""
+"""Commands that look and change nothing (verify, show, explain, pairs)."""
 
 import json
 from pathlib import Path
@@ -7,10 +7,10 @@ import click
 
 from datakit.cli.stages import CONTEXT
 from datakit.cli.tables import columns_option, ledger_lines, terminal_columns
+from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
 from datakit.manifest import data_dir, load
 from datakit.manifest import verify as verify_manifest
-from datakit.recipe import check_name, only_dataset
 
 Manifest = click.argument("manifest", type=click.Path(path_type=Path))
 
@@ -21,7 +21,7 @@ Manifest = click.argument("manifest", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else.")
 def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
     """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs."""
-    from datakit.write import inspect
+    from datakit.engine.store import inspect
 
     checked = list(verify_manifest(_manifest(manifest), inspect))
     if roundtrip and not any(problem for _, problem in checked):
@@ -99,22 +99,25 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: in
 
 
 @click.command(context_settings=CONTEXT)
-@click.option("--dataset", help="Only this dataset.")
-@click.option("--history", is_flag=True, help="Forget old versions too: keep what the newest manifests are made from.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def gc(dataset: str | None, history: bool, dry_run: bool) -> None:
-    """Remove data folders that no manifest names; interrupted runs are among them."""
-    from datakit.run.gc import forget_history, remove, unnamed
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_lines, dedup_spans or dedup_ngrams.")
+@click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
+@columns_option
+@click.option("--json", "as_json", is_flag=True, help="Print the counts and the pairs as JSON, and nothing else.")
+def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json: bool) -> None:
+    """Show the rows that dedup dropped beside the rows that stay for them, the least similar first.
 
-    if dataset:
-        check_name(dataset)
+    MANIFEST is of a dedup stage of any level, or of one that came after it: then --stage says which level, else it is
+    that of documents. Rows that went for a URL or for their lines are compared here; n-grams name no row. What only
+    the dropped row has stands in [-...-], what only the row that stays has in {+...+}; white space does not count.
+    """
+    from datakit.report.pairs import drops, listing
 
-    root = Path.cwd()
-    gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
-    total = 0
-    for folder in unnamed(root, dataset, ignore=gone):
-        size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
-        done = "would remove" if dry_run else "removed" if remove(folder) else "in use:"
-        total += 0 if done == "in use:" else size
-        click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
-    click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
+    found = drops(manifest / "manifest.json" if manifest.is_dir() else manifest, lowest, stage)
+    if as_json:
+        near = {f"{similarity:.2f}": n for similarity, n in found.near.items()}
+        counts = {"stage": found.stage, "exact": found.exact, "near": near, "unnamed": found.unnamed}
+        plain = counts | {"others": found.others, "pairs": [pair.to_json() for pair in found.pairs]}
+        click.echo(json.dumps(plain, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(listing(found, terminal_columns(columns))))

@@ -7,63 +7,64 @@ import sys
 import click
 
 from datakit import __version__
+from datakit.engine.registry import FLOW, STAGES
 from datakit.errors import DatakitError, UsageError
 
-COMMANDS = {
+OTHER_COMMANDS = {
     "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
     "run": ("datakit.cli.stages:run", "Run a dataset's stages in order; what is up to date is skipped."),
-    "ingest": ("datakit.cli.stages:ingest", "Read raw files into rows; quarantine what cannot be read."),
-    "normalize": ("datakit.cli.stages:normalize", "Mend encodings, characters and white space."),
-    "language": ("datakit.cli.stages:language", "Name each row's language; keep the ones asked for."),
-    "dedup": ("datakit.cli.stages:dedup", "Drop exact and verified near duplicates."),
-    "dedup-urls": ("datakit.cli.stages:dedup_urls", "Drop rows with the URL of an earlier row."),
-    "dedup-lines": ("datakit.cli.stages:dedup_lines", "Cut lines or paragraphs that stand in an earlier row."),
-    "dedup-spans": ("datakit.cli.stages:dedup_spans", "Cut runs of sentences that stand in an earlier row."),
-    "dedup-ngrams": ("datakit.cli.stages:dedup_ngrams", "Drop or cut what mostly consists of n-grams of earlier rows."),
-    "filter": ("datakit.cli.stages:filter_", "Drop rows that fail the quality rules."),
-    "classify": ("datakit.cli.stages:classify", "Keep the rows that a classifier scores best."),
-    "perplexity": ("datakit.cli.stages:perplexity", "Keep the rows that a language model knows best."),
-    "classifier": ("datakit.cli.classifier:classifier", "Train a classifier from examples."),
-    "tokenize": ("datakit.cli.stages:tokenize", "Turn rows into token ids and label spans."),
-    "pack": ("datakit.cli.stages:pack", "Fit token sequences into rows and write the trainer's format."),
+    "classifier": ("datakit.cli.train:classifier", "Train a classifier from examples."),
+    "tokenizer": ("datakit.cli.train:tokenizer", "Train a tokenizer."),
     "tune": ("datakit.cli.tune:tune", "Show what each threshold of the filter drops, and what another would."),
-    "tokenizer": ("datakit.cli.tokenizer:tokenizer", "Train a tokenizer."),
     "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
     "peek": ("datakit.cli.packed:peek", "Show a packed row as text, with its labels."),
     "lint": ("datakit.cli.packed:lint", "Count what is wrong with a packed set's labels, by source."),
     "unpack": ("datakit.cli.packed:unpack", "Turn a packed set back into text."),
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
     "explain": ("datakit.cli.look:explain", "Tell what became of a row, stage by stage."),
-    "pairs": ("datakit.cli.pairs:pairs", "Show dropped duplicates beside the rows that stay, doubtful ones first."),
-    "index": ("datakit.cli.index:index", "Take rows out of the index that --against compares with."),
-    "gc": ("datakit.cli.look:gc", "Remove data folders that no manifest names."),
-    "models": ("datakit.cli.models:models", "Fetch models into the user's cache."),
+    "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside their survivors, doubtful ones first."),
+    "index": ("datakit.cli.keep:index", "Remove rows from the index that --against compares with."),
+    "gc": ("datakit.cli.keep:gc", "Remove data folders that no manifest names."),
+    "models": ("datakit.cli.keep:models", "Fetch models into the user's cache."),
+    "compile": ("datakit.cli.keep:compile_", "Compile the kernels now, not in the first run."),
 }
-"""Every command: where it lives, and its line in `datakit --help`."""
+"""Commands that are no stages: where each is, and its line in `datakit --help`."""
 
 
-class Lazy(click.Group):
+def commands() -> dict[str, str]:
+    """Every command with its line in `datakit --help`: init, run, the stages of a recipe, then all others."""
+    others = {name: line for name, (_, line) in OTHER_COMMANDS.items()}
+    first = {name: others.pop(name) for name in ("init", "run")}
+    stages = {name.replace("_", "-"): STAGES[name].summary for name in FLOW}
+    return first | stages | others
+
+
+class LazyGroup(click.Group):
     """A group that imports a command's module only when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order that data flows."""
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, imported."""
-        if name not in COMMANDS:
+        if name in OTHER_COMMANDS:
+            module, attribute = OTHER_COMMANDS[name][0].split(":")
+            found: click.Command = getattr(importlib.import_module(module), attribute)
+            return found
+        if name not in commands():
             return None
-        module, attribute = COMMANDS[name][0].split(":")
-        found: click.Command = getattr(importlib.import_module(module), attribute)
-        return found
+        from datakit.cli.stages import stage_command
+
+        return stage_command(name.replace("-", "_"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl(list(commands().items()))
 
 
-@click.group(cls=Lazy, context_settings={"token_normalize_func": lambda t: t.replace("_", "-")})
+@click.group(cls=LazyGroup, context_settings={"token_normalize_func": lambda t: t.replace("_", "-")})
 @click.version_option(__version__, prog_name="datakit")
 def datakit() -> None:
     """Turn raw text, conversations and preference pairs into packed, verified, versioned training data."""

@@ -9,9 +9,9 @@ import click
 
 from datakit.cli.stages import CONTEXT
 from datakit.config import assign, build
+from datakit.engine.recipe import only_dataset
 from datakit.errors import UsageError
 from datakit.manifest import Manifest, data_dir, load
-from datakit.recipe import only_dataset
 
 
 @click.command(context_settings=CONTEXT)
@@ -64,7 +64,7 @@ def _filter_manifest(dataset: str | None, manifest: Path | None) -> Path:
 def _signals(path: Path, manifest: Manifest, folder: Path) -> Any:
     import pyarrow as pa
 
-    from datakit.write import read_shard
+    from datakit.data import read_shard
 
     shards = manifest.of_role("signals")
     if not shards:
@@ -113,8 +113,8 @@ def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from datakit.data import read_shard
     from datakit.report.rows import body, shorten
-    from datakit.write import read_shard
 
     wanted, found = pa.array(sorted(ids), pa.string()), dict[str, str]()
     for shard in (*manifest.of_role("kept"), *manifest.of_role("dropped")):

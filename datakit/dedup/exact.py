@@ -1,8 +1,8 @@
 """Exact duplicates: rows with equal digests, found over all rows in bounded memory.
 
-The comparison of all rows reads their sketches (Arrow IPC files) where they lie on the disk (`Rows`). Large arrays lie
-in files without a name (`Memory`), and what must be sorted is cut into ranges of its hashes. The near duplicates, URLs,
-lines, spans and n-grams of this package are compared on the same ground.
+The comparison of all rows maps their sketches (Arrow IPC files) into memory (`SketchRows`). Large arrays lie in files
+without a name (`Memory`), and what must be sorted is cut into ranges of its hashes. The comparisons of near duplicates,
+URLs, lines, spans and n-grams use the same classes.
 """
 
 import mmap
@@ -52,7 +52,7 @@ class Memory:
         """
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize
         if size <= self.bytes // ARRAY_SHARE:
-            return np.full(shape, value, dtype)
+            return np.full(shape, value, dtype) if value else np.zeros(shape, dtype)
         with tempfile.TemporaryFile(dir=self.folder) as file:
             try:
                 os.posix_fallocate(file.fileno(), 0, size)
@@ -93,14 +93,14 @@ class Memory:
     def release(self) -> None:
         """Return mapped memory to the system once it is much; later reads mostly come from the page cache.
 
-        Files mapped for reading go first: their parts are rarely read twice, while arrays are read all the time. So
-        they have their share besides the arrays and what was mapped before, within half of the whole: between two
-        calls much may be mapped.
+        Files mapped for reading go first: their parts are rarely read twice, while arrays are read all the time. They
+        may take their share in addition to the arrays and to what was mapped before, but at most half of `bytes`:
+        much may be mapped between two calls.
         """
         with self._lock:
             read, arrays = list(self._read), list(self._arrays)
-        beside = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
-        for mappings, most in ((read, min(beside, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
+        others = self._before + sum(map(len, arrays)) + self.bytes // _READ_SHARE
+        for mappings, most in ((read, min(others, self.bytes // _MAPPED_SHARE)), (arrays, self.bytes)):
             resident = _resident_bytes()
             if (sum(map(len, [*read, *arrays])) if resident is None else resident) > most:
                 for mapped in mappings:
@@ -144,7 +144,7 @@ def parts(count: int) -> list[slice]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class SketchRows:
     """The sketches of all rows, mapped into memory. Rows are numbered through all files.
 
     `batches` own the mapped memory. `begins` int64 (batches + 1,): the number of each batch's first row.
@@ -194,7 +194,7 @@ class Rows:
         return np.concatenate(rows), np.concatenate(digests)
 
 
-def open_rows(paths: Sequence[Path], memory: Memory, *, by_key: bool = True) -> Rows:
+def open_rows(paths: Sequence[Path], memory: Memory, *, by_key: bool = True) -> SketchRows:
     """Map the sketch files, in the order of their shards. With `by_key`, rows must come in the order of their keys."""
     readers = [pa.ipc.open_file(pa.py_buffer(memory.map(path))) for path in paths]
     batches = [reader.get_batch(i) for reader in readers for i in range(reader.num_record_batches)]
@@ -203,10 +203,10 @@ def open_rows(paths: Sequence[Path], memory: Memory, *, by_key: bool = True) -> 
     for keys in (batch.column("row_key").to_numpy() for batch in batches if by_key):
         assert int(keys[0]) > last and (keys[1:] > keys[:-1]).all(), "rows come in the order of their keys"
         last = int(keys[-1])
-    return Rows(batches, np.cumsum([0, *(b.num_rows for b in batches)], dtype=np.int64))
+    return SketchRows(batches, np.cumsum([0, *(b.num_rows for b in batches)], dtype=np.int64))
 
 
-def first_equal_rows(rows: Rows, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
+def first_equal_rows(rows: SketchRows, order: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.int64]:
     """For each place in `order` (row numbers) the first place whose row has the same digest; -1 without a digest.
 
     Returns int64 (len(order),). Rows that `order` leaves out do not count.

@@ -22,14 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import digest, resolved, sha256_file
+from datakit.data import MESSAGES, read_shard
 from datakit.dedup.minhash import Sketches, sketch
 from datakit.dedup.stage import DedupConfig
 from datakit.errors import ConfigError, InputError, IntegrityError, UsageError
 from datakit.manifest import AGAINST, Shard, ancestors, data_dir, find_parent, load, lock, tables, write_whole
-from datakit.schema import MESSAGES
 from datakit.stage import Parent
 from datakit.text.characters import UNICODE_VERSION
-from datakit.write import read_shard
 
 _NOT_NEEDED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 

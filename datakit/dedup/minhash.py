@@ -24,12 +24,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.data import sides
 from datakit.dedup import _kernels_minhash as kernels
-from datakit.dedup.exact import Memory, Rows, first_of_equals, in_range, open_rows
+from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range, open_rows
 from datakit.dedup.stage import DedupConfig, source_column
 from datakit.text.characters import row_chunks, string_buffers
 from datakit.text.normal_form import binary_digest, compose, hash_values, normalize, stated_digest
-from datakit.text.view import sides
 from datakit.text.words import hash_words_in
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
@@ -230,7 +230,7 @@ def saved_signatures(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Sketches(Rows):
+class Sketches(SketchRows):
     """The sketches of all rows. What every row needs is in arrays; the rest stays mapped, and is read in parts.
 
     row_key uint64 (rows,); address uint64 and length int64 (rows,) of each shingle set, length 0 where there is none.

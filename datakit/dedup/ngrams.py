@@ -33,7 +33,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.config import option
-from datakit.dedup.exact import Memory, Rows, open_rows
+from datakit.data import sides
+from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.dedup.repeats import (
     CuttingConfig,
     CuttingStage,
@@ -49,7 +50,6 @@ from datakit.dedup.repeats import (
 from datakit.dedup.stage import Losses, at_least, exact_ratio, source_column, text_bytes, write_decisions
 from datakit.errors import ConfigError, UsageError
 from datakit.text.characters import row_chunks, string_buffers
-from datakit.text.view import sides
 
 BLOCK_BITS = 512
 """Bits of a block, a cache line; the kernels have the same number."""
@@ -292,7 +292,7 @@ class DedupNgrams(CuttingStage):
         }
 
     def _decide_all(
-        self, rows: Rows, made: BloomFilter, losses: Losses, counts: dict[str, int]
+        self, rows: SketchRows, made: BloomFilter, losses: Losses, counts: dict[str, int]
     ) -> Iterator[pa.RecordBatch]:
         """The decisions, batch by batch in the order of the rows: each row adds to the filter."""
         from datakit.dedup import _kernels_ngrams as kernels

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.dedup.exact import Memory, Rows, in_range, open_rows
+from datakit.dedup.exact import Memory, SketchRows, in_range, open_rows
 from datakit.dedup.stage import CompareStage, Losses, at_least, shares, source_column, text_bytes, write_decisions
 from datakit.errors import UsageError
 from datakit.stage import Decision
@@ -238,7 +238,7 @@ class Repeats:
     facts: dict[str, Any]
 
 
-def find_repeats(rows: Rows, span: int, min_words_left: int, memory: Memory, workers: int) -> Repeats:
+def find_repeats(rows: SketchRows, span: int, min_words_left: int, memory: Memory, workers: int) -> Repeats:
     """Compare the sketches of all rows, which have the columns `hashes` (of spans) and `words` (of units)."""
     from datakit.dedup import _kernels_repeats as kernels
 
@@ -500,7 +500,7 @@ class RepeatsStage(CuttingStage):
         words = {"words": losses.whole.total(), "words_lost": losses.lost.total()}
         return repeats.facts | words | {"alarms": losses.alarms(self.config.max_source_loss)}
 
-    def _decide(self, rows: Rows, number: int, repeats: Repeats, losses: Losses) -> pa.RecordBatch:
+    def _decide(self, rows: SketchRows, number: int, repeats: Repeats, losses: Losses) -> pa.RecordBatch:
         """The decisions about one batch of sketches; `losses` counts what its sources lose."""
         batch, begin, end = rows.batches[number], rows.begins[number], rows.begins[number + 1]
         units = repeats.row_starts[begin : end + 1]

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.dedup.exact import Memory, Rows, first_equal_rows, open_rows
+from datakit.dedup.exact import Memory, SketchRows, first_equal_rows, open_rows
 from datakit.dedup.stage import MAX_ALARMS, CompareStage, Losses, at_least, shares, source_column, write_decisions
 from datakit.errors import ConfigError
 from datakit.stage import Decision
@@ -113,7 +113,7 @@ class DedupUrls(CompareStage):
             "alarms": self._large_clusters(rows, repeats) + losses.alarms(self.config.max_source_loss),
         }
 
-    def _large_clusters(self, rows: Rows, repeats: npt.NDArray[np.int64]) -> list[str]:
+    def _large_clusters(self, rows: SketchRows, repeats: npt.NDArray[np.int64]) -> list[str]:
         worst = np.flatnonzero(repeats + 1 > self.config.max_cluster_rows)
         worst = worst[np.argsort(-repeats[worst], kind="stable")][:MAX_ALARMS]
         return [
@@ -142,7 +142,7 @@ def _string_at(extra: str | None, keys: list[str]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _decide(rows: Rows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
+def _decide(rows: SketchRows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
     """The decisions about one batch of sketches; `first` is the earlier row with the same URL, -1 without one."""
     batch, first = rows.batches[number], first[rows.begins[number] : rows.begins[number + 1]]
     losses.add(batch.column("source"), np.ones(len(first), np.int64), first >= 0)

@@ -28,12 +28,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option, sha256_file
+from datakit.data import read_shard, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import models, ranking
 from datakit.manifest import Count, data_dir, load, tables
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
-from datakit.text.view import view
-from datakit.write import read_shard
 
 if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel

@@ -23,9 +23,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from datakit.config import option, sha256_file
+from datakit.data import On
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, Rows, RuleSet, Signals
-from datakit.text.view import On
 from datakit.text.words import hash_words
 
 PROMPTS = ("question", "prompt", "instruction", "problem", "query", "input", "text", "goal", "ctx", "sentence")
@@ -44,7 +44,7 @@ class Contamination(RuleSet):
     edits: ClassVar[bool] = True
     on: ClassVar[On | None] = "all"
 
-    eval: tuple[str, ...] = option((), "files with evaluation items (JSON lines or an array)", path=True)
+    eval: tuple[str, ...] = option((), "files with evaluation items (JSON lines or an array)", path=True, flag="--eval")
     ngram_words: int = option(13, "words in an n-gram")
     short_ngram_words: int = option(8, "the same for prompts and answers with fewer words than that")
     max_prompt_overlap_ratio: float = option(0.5, "drop rows that hold a larger share of a prompt's n-grams")

@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option, sha256_file
+from datakit.data import view
 from datakit.errors import ConfigError
 from datakit.filter import models
 from datakit.stage import Decision, Stage
-from datakit.text.view import view
 
 if TYPE_CHECKING:
     from datakit.filter.fasttext_model import FastTextModel, Prediction

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, sha256_file
+from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import ranking
 from datakit.stage import Decision, Stage
-from datakit.text.view import view
 
 BUCKETS = ("head", "middle", "tail")
 UNKNOWN = "unknown"

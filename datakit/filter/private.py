@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
+from datakit.data import On
 from datakit.errors import ConfigError
 from datakit.filter.rule_set import Measure, Rows, RuleSet, Signals
-from datakit.text.view import On
 
 Span = tuple[int, int]
 

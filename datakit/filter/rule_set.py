@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from datakit.data import On, view
 from datakit.errors import ConfigError
 from datakit.filter import stop_words
 from datakit.text import characters
 from datakit.text.characters import BREAKS, QUOTES, TERMINALS, string_buffers
-from datakit.text.view import On, view
 
 Counts = NDArray[np.int64]
 Ratios = NDArray[np.float64]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, section
+from datakit.data import On
 from datakit.errors import ConfigError, InputError
 from datakit.filter import stop_words
 from datakit.filter.rule_set import Rows, RuleSet
@@ -25,7 +26,6 @@ from datakit.read.row_builder import conversation_view, preference_view
 from datakit.stage import Decision, Stage
 from datakit.text.characters import UNICODE_VERSION
 from datakit.text.normal_form import digest, normalize
-from datakit.text.view import On
 
 RULE_SETS: Final = {
     "c4": "datakit.filter.c4:C4",

@@ -5,11 +5,12 @@ dataset, and windows are cut by rows of data, so the result does not depend on h
 """
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,11 +20,11 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
-from datakit.manifest import Count
+from datakit.manifest import Count, data_dir
 from datakit.pack.fit import Limits, Output, Packer, Sequences, cut
 from datakit.pack.format import Format, Header
 from datakit.pack.writers import open_writer
-from datakit.stage import Decision, split
+from datakit.stage import Decision, Made, Parent, Stage, split
 
 FOLDER = "kept"
 Task = Literal["pretrain", "sft", "dpo"]
@@ -126,12 +127,43 @@ class _Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Stage):
     """Packs the rows of a tokenized set."""
 
     name: ClassVar[str] = "pack"
+    Config: ClassVar[type] = PackConfig
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
+    takes_tokens: ClassVar[bool] = True
+    directly_after: ClassVar[str] = "tokenize"
+    input_flags: ClassVar[tuple[str, ...]] = ("tokenizer", "chat_template")
+    help: ClassVar[str] = "Rows have seq_len + 1 tokens. Raw files are tokenized first."
 
     config: PackConfig
+
+    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
+        """Write the packed sets and a copy of the tokenizer."""
+        source = parents[0]
+        facts = source.manifest.facts["tokenizer"]
+        packed = self.run(rows, folder, facts)
+        copied = []
+        for shard in source.manifest.of_role("kept"):
+            path = PurePosixPath(shard.path)
+            if path.parent.name == "tokenizer":
+                target = f"{FOLDER}/tokenizer/{path.name}"
+                (folder / target).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(data_dir(source.path, source.manifest) / shard.path, folder / target)
+                copied.append(target)
+        return Made(
+            files=(*packed.files, *sorted(copied)),
+            rows=packed.rows,
+            tokens=packed.tokens,
+            dropped=packed.dropped,
+            facts={
+                "tokenizer": facts | {"files": sorted(copied)},
+                **packed.sets,
+                "packing": packed.facts,
+            },
+        )
 
     def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer_facts: dict[str, Any]) -> PackResult:
         """Write `out/kept/train.*` (and `validation.*`) from token rows in order.

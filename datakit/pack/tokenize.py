@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
+from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import data_dir
 from datakit.pack.chat import RESERVED, ChatTokenizer
@@ -39,7 +40,6 @@ from datakit.pack.encode import (
     text_list,
 )
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
-from datakit.schema import SPANS, tokens
 from datakit.stage import Decision, Parent, Stage
 from datakit.text.characters import string_buffers
 

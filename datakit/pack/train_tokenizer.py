@@ -6,15 +6,22 @@ turns and documents alike, so that a model pretrained on text and fine-tuned on 
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
 
+import pyarrow as pa
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from datakit.config import option
+from datakit.data import view
 from datakit.errors import ConfigError, InputError
+from datakit.manifest import Count
 from datakit.pack.chat import CHATML
+from datakit.stage import Made, Parent, Stage
 
+TOKENIZER = "kept/tokenizer"
 PAD, BOS, EOS = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 
@@ -69,6 +76,28 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, 
     }
     config_json = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
     return {"tokenizer.json": tokenizer.to_str(pretty=True).encode(), "tokenizer_config.json": config_json.encode()}
+
+
+@dataclass(frozen=True)
+class TrainTokenizer(Stage):
+    """Trains a tokenizer on the text of all rows, system prompts included."""
+
+    name: ClassVar[str] = "tokenizer"
+    Config: ClassVar[type] = TokenizerConfig
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
+    makes_rows: ClassVar[bool] = False
+
+    config: TokenizerConfig
+
+    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
+        """Write `kept/tokenizer/tokenizer.json` and `kept/tokenizer/tokenizer_config.json`."""
+        texts = (t for batch in rows for t in view(batch, "all", include_system=True).to_pylist())
+        files = train_tokenizer(texts, self.config)
+        (folder / TOKENIZER).mkdir(parents=True)
+        for name, content in files.items():
+            (folder / TOKENIZER / name).write_bytes(content)
+        kept = parents[0].manifest.ledger.rows.kept
+        return Made(files=tuple(f"{TOKENIZER}/{n}" for n in sorted(files)), rows=Count(into=kept, kept=kept))
 
 
 class _Limited:

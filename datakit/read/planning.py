@@ -12,6 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
 from datakit.read import columnar, csv, json, text
 from datakit.read.files import (
@@ -33,7 +34,6 @@ from datakit.read.layouts.record import Fields, MisfitError
 from datakit.read.row_builder import Position, RowBuilder
 from datakit.read.stage import IngestConfig
 from datakit.read.text import FIELD
-from datakit.schema import KINDS
 from datakit.stage import RawBatch
 
 HEAD_BYTES: Final = 4 << 20

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from datakit import schema
+from datakit import data as schema
 from datakit.read.layouts.conversations import Conversation, Message
 from datakit.read.layouts.preferences import Preference
 from datakit.read.layouts.recognise import BY_NAME, Choice

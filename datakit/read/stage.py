@@ -1,10 +1,32 @@
-"""The ingest stage: raw files become rows of one kind. What and how: `planning`."""
+"""Ingest: raw files -> rows, quarantined records, and unique ids."""
 
-from dataclasses import dataclass
-from typing import Literal
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
-from datakit.config import option
-from datakit.errors import ConfigError
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.config import file_mark, option
+from datakit.data import content_of
+from datakit.errors import ConfigError, InputError
+from datakit.stage import Decision, RawBatch, RawFile, Stage
+
+if TYPE_CHECKING:
+    from datakit.read.planning import Plan
+
+PROCESSES_FROM_BYTES: Final = 256 << 20
+UNPACKED_RATIO: Final = 5
+"""Bytes of text for each byte of a compressed file, roughly."""
+HASHES_AT_ONCE: Final = 1 << 22
+
+_RENAMED: Final = pa.schema([pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string())])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,3 +55,194 @@ class IngestConfig:
                 raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(BY_NAME)}")
         if self.shard_mb < 1:
             raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
+
+
+@dataclass(frozen=True)
+class Ingest(Stage):
+    """Reads raw files, or a table in memory, into rows; quarantines what cannot be read; makes ids unique.
+
+    Work units are cut from the raw files' bytes. Rows whose id an earlier row has get a suffix (`#2`, `#3`, ...): the
+    ids of all rows are compared by 64-bit hashes, in ranges of hashes, so that few are in memory at one time.
+    """
+
+    config: IngestConfig = field(default_factory=IngestConfig)
+    plan: "Plan | None" = None
+    table: pa.Table | None = None
+    """The table in memory that is read, instead of files."""
+    marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """By local path: size, times and inode when the files were planned."""
+    decisions: Path | None = None
+    """The file of new ids, in the stage that `bind` returns."""
+
+    name: ClassVar[str] = "ingest"
+    Config: ClassVar[type] = IngestConfig
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "raw"
+    compares_rows: ClassVar[bool] = True
+    note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "id_clashes": "rows had an id that an earlier row has; they got a suffix (#2, #3, ...)",
+            "repeated_keys": "records have a field twice: the last value counts, the earlier ones are in `extra`",
+        }
+    )
+
+    def check(self) -> None:
+        """Nothing: the files are planned when they are given."""
+
+    def read_from(self, inputs: Sequence[Any]) -> Self:
+        """The stage with its inputs planned: files, folders and globs, or one table in memory.
+
+        Raises:
+            InputError: no input, a missing or unreadable file, a file of an unknown format.
+            LayoutError: records that fit no layout, or files of different kinds.
+        """
+        from datakit.read.planning import plan, plan_table
+
+        if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
+            return replace(self, plan=plan_table(inputs[0], self.config), table=inputs[0])
+        planned = plan(inputs, self.config)
+        return replace(self, plan=planned, marks=_marks(planned))
+
+    def describe(self) -> tuple[str, ...]:
+        """What was found in the inputs, for people."""
+        return self._plan.summary
+
+    @property
+    def _plan(self) -> "Plan":
+        assert self.plan is not None, "call read_from first"
+        return self.plan
+
+    def sources(self) -> tuple[RawFile, ...]:
+        """The planned files, or the table by the hash of its values."""
+        if self.table is not None:
+            (file,) = self._plan.files
+            return (RawFile(file.name, "", file.bytes, sha256=content_of(self.table.to_batches())[1]),)
+        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files)
+
+    def output_kind(self, kind: str) -> str:
+        """The kind that all files have in common."""
+        return self._plan.kind
+
+    def facts(self) -> dict[str, Any]:
+        """The layout of each file."""
+        planned = self._plan
+        return {"layouts": {f.name: c.layout for f, c in zip(planned.files, planned.layouts, strict=True)}}
+
+    def use_processes(self) -> bool:
+        """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
+        if self.table is not None:
+            return False
+        size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in self._plan.files)
+        return size > PROCESSES_FROM_BYTES
+
+    def raw_units(self) -> Iterator[tuple[int, Any]]:
+        """The work units of the plan, cut by the files' bytes and the configuration alone."""
+        from datakit.read.planning import units
+
+        return ((unit.index, unit) for unit in units(self._plan, self.table))
+
+    def read(self, unit: Any) -> Iterator[RawBatch]:
+        """The rows of a unit and the records that could not become rows."""
+        from datakit.read.planning import read_unit
+
+        return read_unit(unit, self._plan)
+
+    def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """`row_key`, `id` and a 64-bit hash of the id."""
+        from datakit.text.normal_form import hash_values
+
+        ids = batch.column("id")
+        return pa.record_batch({"row_key": batch.column("row_key"), "id": ids, "id_hash": hash_values(ids)})
+
+    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
+        """Write new ids for all rows but the first of each id, by `row_key`.
+
+        Raises:
+            InputError: a file changed while it was read.
+        """
+        changed = [path for (path, mark), (_, now) in zip(self.marks, _marks(self._plan), strict=True) if mark != now]
+        if changed:
+            raise InputError(f"{changed[0]}: it changed while it was read; run the same command again")
+        renamed = pa.table(_new_ids(sketches), schema=_RENAMED)
+        temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
+        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, _RENAMED) as writer:
+            writer.write_table(renamed)
+        temporary.rename(out)
+        return {}
+
+    def bind(self, out: Path) -> Self:
+        """The stage that gives rows the new ids in `out`."""
+        return replace(self, decisions=out)
+
+    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
+        """Whether no row with these keys gets a new id."""
+        return not np.isin(row_keys, self._renamed().column("row_key")).any()
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Keep every row, some with a new id."""
+        renamed = self._renamed()
+        at = pc.index_in(batch.column("row_key"), renamed.column("row_key").combine_chunks())
+        new = renamed.column("id").combine_chunks().take(at)
+        return Decision(
+            reasons=pa.nulls(batch.num_rows, pa.string()),
+            columns={"id": pc.coalesce(new, batch.column("id"))},
+            notes={"id_clashes": len(new) - new.null_count},
+        )
+
+    def _renamed(self) -> pa.Table:
+        assert self.decisions is not None, "call bind first"
+        with pa.memory_map(str(self.decisions)) as file:
+            return pa.ipc.open_file(file).read_all()
+
+
+def _marks(plan: "Plan") -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local)
+
+
+def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
+    """`row_key` and new `id` of all rows but the first of each id: `id#2`, `id#3`, ..., whichever is free."""
+    with contextlib.ExitStack() as stack:
+        tables = [
+            pa.ipc.open_file(stack.enter_context(pa.memory_map(str(path)))).read_all().combine_chunks()
+            for path in sketches
+        ]
+        hashes = [table.column("id_hash").to_numpy() for table in tables]
+        repeated = repeated_hashes(hashes)
+        renamed: dict[str, list[Any]] = {"row_key": [], "id": []}
+        if len(repeated) == 0:
+            return renamed
+        # Free ids are looked up in all hashes at once: only inputs with clashes hold them in memory.
+        taken, made, seen = np.sort(np.concatenate(hashes)), set[int](), dict[str, int]()
+        for table, values in zip(tables, hashes, strict=True):
+            rows = table.take(np.flatnonzero(np.isin(values, repeated)))
+            for key, name in zip(rows["row_key"].to_pylist(), rows["id"].to_pylist(), strict=True):
+                if name not in seen:
+                    seen[name] = 1
+                    continue
+                renamed["row_key"].append(key)
+                renamed["id"].append(_free_id(name, seen, taken, made))
+        return renamed
+
+
+def repeated_hashes(hashes: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.uint64]:
+    """The values that occur more than once, ascending, found range by range of all 64-bit values."""
+    ranges, found = sum(map(len, hashes)) // HASHES_AT_ONCE + 1, [np.empty(0, np.uint64)]
+    for number in range(ranges):
+        low, high = (np.uint64(min((n << 64) // ranges, (1 << 64) - 1)) for n in (number, number + 1))
+        some = [h[(h >= low) & ((h < high) | (number == ranges - 1))] for h in hashes]
+        values = np.sort(np.concatenate(some)) if some else found[0]
+        found.append(np.unique(values[1:][values[1:] == values[:-1]]))
+    return np.concatenate(found)
+
+
+def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str:
+    """The next `id#n` that no row has: its hash is neither in `taken` (sorted) nor in `made`, to which it is added."""
+    from datakit.text.normal_form import hash_values
+
+    while True:
+        seen[name] += 1
+        new = f"{name}#{seen[name]}"
+        mark = hash_values(pa.array([new]))[0]
+        at = int(np.searchsorted(taken, mark))
+        if int(mark) not in made and (at == len(taken) or taken[at] != mark):
+            made.add(int(mark))
+            return new

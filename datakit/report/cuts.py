@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
+from datakit.data import read_shard
 from datakit.manifest import Manifest, data_dir, tables
 from datakit.report.origins import visible
 from datakit.report.rows import shorten
-from datakit.write import read_shard
 
 MOST = 20
 """Pieces of a row that are shown; the others are counted."""

@@ -8,13 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.data import read_shard, sides
 from datakit.manifest import Manifest, ancestors, data_dir, tables
 from datakit.report.cuts import cut_out
 from datakit.report.differences import differences
 from datakit.report.rows import body, shorten
 from datakit.report.side_by_side import side_by_side
-from datakit.text.view import sides
-from datakit.write import read_shard
 
 _MOST_CHARACTERS = 10_000_000
 """Of two texts whose runs of words are counted again; it takes some hundred bytes a word."""

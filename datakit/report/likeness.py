@@ -1,4 +1,4 @@
-"""How similar texts are to those of the rows that they were dropped for, where a stage compared something else."""
+"""Similarity of dropped rows to the rows that stayed for them, where the stage itself compared something else."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.data import read_shard
 from datakit.dedup._kernels_cluster import shared_values
 from datakit.dedup.cluster import to_thousandths
 from datakit.dedup.minhash import compared_texts, row_shingles, whole_text
@@ -17,7 +18,6 @@ from datakit.dedup.stage import DedupConfig
 from datakit.manifest import Manifest, data_dir, tables
 from datakit.text.normal_form import normalize
 from datakit.text.words import split_words
-from datakit.write import read_shard
 
 _NAMES = ["row_key", "id", "reason", "duplicate_of"]
 
@@ -30,8 +30,8 @@ class _Text(NamedTuple):
 
 
 def with_likeness(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
-    """The names of the dropped rows of a stage and of those that stay, with the `similarity` of the two (null where no
-    row is named): exact Jaccard similarity of their shingles, as `dedup` counts it with its defaults.
+    """The ids of the dropped rows of a stage and of the rows that stay for them, with the `similarity` of the two (null
+    where no row is named): the exact Jaccard similarity of their shingles, as `dedup` computes it by default.
     """
     folder = data_dir(path, manifest)
     gone = [folder / shard.path for shard in tables(manifest, "dropped")]
@@ -49,7 +49,7 @@ def with_likeness(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
 
 
 def _holding(file: Path, ids: pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
-    """The rows of these ids; ids alone are read of a shard that holds none of them."""
+    """The rows with these ids; of a shard without any of them only the ids are read."""
     if any(pc.any(pc.is_in(b.column("id"), ids)).as_py() for b in read_shard(file, ["id"])):
         for batch in read_shard(file):
             yield batch.filter(pc.is_in(batch.column("id"), ids))
@@ -72,11 +72,11 @@ def _similarity(one: _Text, other: _Text) -> float:
     return float(to_thousandths(np.array(both), np.array(len(a) + len(b) - both)))
 
 
-SIDES = ("prompt", "chosen", "rejected")
+FIELDS = ("prompt", "chosen", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ShingleComparison:
     """Two texts side by side. Shingles are written as their words with a space between, in the order of the text."""
 
     similarity: float
@@ -88,21 +88,21 @@ class Comparison:
     only_second: tuple[str, ...]
 
 
-def compare(first: str, second: str, shingle_words: int) -> Comparison:
+def compare(first: str, second: str, shingle_words: int) -> ShingleComparison:
     """Compare two views of rows as the dedup stage does."""
     return compare_sides([first], [second], shingle_words)
 
 
-def compare_sides(first: Sequence[str], second: Sequence[str], shingle_words: int) -> Comparison:
-    """Compare two rows as the dedup stage does: their views, or of preference pairs the `text.view.sides`, whose
-    shingles are told apart: they are written with `SIDES`.
+def compare_sides(first: Sequence[str], second: Sequence[str], shingle_words: int) -> ShingleComparison:
+    """Compare two rows as the dedup stage does: their views, or the fields of preference pairs, whose shingles are
+    distinct and written with the names in `FIELDS`.
     """
     one, two = (normalize(pa.array(texts, pa.string())).to_pylist() for texts in (first, second))
     a, b = _all_shingles(one, shingle_words), _all_shingles(two, shingle_words)
     union = a.keys() | b.keys()
     shared = np.array(len(a.keys() & b.keys()))
     similarity = float(to_thousandths(shared, np.array(len(union)))) if a and b else float(one == two)
-    return Comparison(
+    return ShingleComparison(
         similarity=similarity,
         equal=one == two,
         shared=tuple(s for s in a if s in b),
@@ -111,10 +111,10 @@ def compare_sides(first: Sequence[str], second: Sequence[str], shingle_words: in
     )
 
 
-def _all_shingles(sides: list[str], size: int) -> dict[str, None]:
-    if len(sides) == 1:
-        return _shingles(sides[0], size)
-    found = ((name, _shingles(text, size) or [text] * bool(text)) for name, text in zip(SIDES, sides, strict=True))
+def _all_shingles(texts: list[str], size: int) -> dict[str, None]:
+    if len(texts) == 1:
+        return _shingles(texts[0], size)
+    found = ((name, _shingles(text, size) or [text] * bool(text)) for name, text in zip(FIELDS, texts, strict=True))
     return dict.fromkeys(f"{name}: {shingle}" for name, shingles in found for shingle in shingles)
 
 

@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.data import RECORD_BITS, read_shard
 from datakit.manifest import Manifest, data_dir, find_parent, load, tables
-from datakit.schema import RECORD_BITS
-from datakit.write import read_shard
 
 
 @dataclass(frozen=True, slots=True)

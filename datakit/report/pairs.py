@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.data import read_shard
 from datakit.errors import InputError
 from datakit.manifest import AGAINST, Manifest, ancestors, data_dir, load, tables
 from datakit.report.differences import differences
 from datakit.report.origins import visible
 from datakit.report.rows import body
 from datakit.report.side_by_side import side_by_side
-from datakit.write import read_shard
 
 LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from datakit.data import read_shard
 from datakit.manifest import Manifest
-from datakit.write import read_shard
 
 WIDTH = 400
 

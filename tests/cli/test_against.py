@@ -13,7 +13,7 @@ import pytest
 
 from datakit.manifest import load
 from tests.cli.test_pairs import text, write
-from tests.run.test_bytes import KILLED
+from tests.engine.test_bytes import KILLED
 
 OLD = {"x": text(1), "x near": text(1, 1), "y": text(2), "s": "a short row"}
 NEXT = {"x": text(4), "again": text(1, 2), "y2": text(2), "s": "a short row", "z": text(3)}

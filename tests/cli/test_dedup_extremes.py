@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.manifest import Manifest, load
-from tests.run.corpus import write_corpus
+from tests.engine.corpus import write_corpus
 
 
 def put(path: Path, texts: Iterable[str]) -> None:

@@ -14,8 +14,8 @@ import pytest
 from datakit.manifest import data_dir, load
 from datakit.report.likeness import compare
 from tests.dedup.conftest import restored
-from tests.run.corpus import results
-from tests.run.test_bytes import KILLED
+from tests.engine.corpus import results
+from tests.engine.test_bytes import KILLED
 
 LEVELS = ["dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams"]
 RECIPE = f"""

@@ -9,9 +9,9 @@ import datasketch
 import pyarrow.parquet as pq
 import pytest
 
+from datakit.data import sides
 from datakit.manifest import load
 from datakit.report.likeness import compare_sides
-from datakit.text.view import sides
 
 WORDS = [f"word{n}" for n in range(500)]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from datakit.run import work
+from datakit.engine import store as work
 from tests.cli.test_levels import LEVELS, write_project
-from tests.run.corpus import results
+from tests.engine.corpus import results
 
 DRIVER = """
 import json, os, signal, sys
-from datakit.run import work
+from datakit.engine import store as work
 stage, moment, workers = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 perform, calls = work._perform, {}
 
@@ -90,7 +90,7 @@ def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_mended_by
     with monkeypatch.context() as patch:
         patch.setattr(work.Work, "phase", harmed)
         said = datakit("run", "--dataset", "d", "--until", level)
-    assert said.code == 1 and "is not what was written there a moment ago" in said.err
+    assert said.code == 1 and "changed after this run wrote it" in said.err
     assert ("sketches/00000.arrow" if after == "sketch" else "decisions.arrow") in said.err
     assert not (project / f"manifests/d/{level}.json").exists()
     assert datakit("run", "--dataset", "d", "--until", level).code == 0

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from datakit.execute.local import Local
+from datakit.engine.lineage import FileHashes
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.store import Work
 from datakit.manifest import load
-from datakit.progress import Quiet
-from datakit.run.lineage import RawHashes
-from datakit.run.work import Work
 from tests.cli.test_commands import chats
-from tests.run.corpus import write_project
+from tests.engine.corpus import write_project
 
 
 def texts(path: Path, rows: int = 4) -> Path:
@@ -35,7 +35,7 @@ def test_gc_leaves_the_users_own_files_below_data_alone(datakit: Callable, proje
 
 def test_gc_leaves_a_run_that_is_going_on_alone(datakit: Callable, project: Path) -> None:
     folder = project / "data/x/ingest/0123456789abcdef"
-    with Work(folder, "k", Local(1), Quiet()):
+    with Work(folder, "k", Local(1), Progress()):
         assert "in use" in datakit("gc").out
         assert folder.is_dir()
     assert "removed" in datakit("gc").out
@@ -72,7 +72,7 @@ def test_an_output_folder_with_a_manifest_of_somebody_else_is_refused(datakit: C
 
 def test_a_run_that_another_one_overtook_deletes_nothing(tmp_path: Path) -> None:
     (tmp_path / "kept").mkdir()
-    with pytest.raises(Exception, match="has just finished"), Work(tmp_path, "k", Local(1), Quiet(), lambda: True):
+    with pytest.raises(Exception, match="has just finished"), Work(tmp_path, "k", Local(1), Progress(), lambda: True):
         pass
     assert (tmp_path / "kept").is_dir()
 
@@ -103,15 +103,15 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = texts(project / "a.jsonl")
-    hashed = RawHashes.of
+    hashed = FileHashes.of
 
-    def then_append(self: RawHashes, file: Path) -> str:
+    def then_append(self: FileHashes, file: Path) -> str:
         found = hashed(self, file)
         with path.open("a") as f:
             f.write('{"text": "late"}\n')
         return found
 
-    monkeypatch.setattr(RawHashes, "of", then_append)
+    monkeypatch.setattr(FileHashes, "of", then_append)
     said = datakit("ingest", "a.jsonl", "--output", "o")
     assert said.code == 1 and "changed while it was read" in said.err
     assert not (project / "o/manifest.json").exists()
@@ -120,12 +120,12 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
 def test_a_file_whose_times_were_set_back_is_hashed_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
     path = texts(project / "a.jsonl")
-    before, stat = RawHashes(), path.stat()
+    before, stat = FileHashes(), path.stat()
     first = before.of(path)
     before.save()
     path.write_text(path.read_text().replace("number 0", "number 9"))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert RawHashes().of(path) != first
+    assert FileHashes().of(path) != first
 
 
 def test_values_for_a_stage_that_does_not_run_are_refused(datakit: Callable, project: Path) -> None:

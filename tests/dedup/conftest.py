@@ -1,4 +1,4 @@
-"""Runs stages of dedup over rows the way the engine does: sketches per shard, reduce, decide."""
+"""Runs dedup stages over rows as the engine does: sketch each shard, reduce, decide."""
 
 import tempfile
 from collections.abc import Callable, Sequence

@@ -31,7 +31,7 @@ from datakit.dedup.stage import DedupConfig
 from datakit.text.words import hash_words, split_words
 from tests.dedup.conftest import documents
 
-SPARE, SCARCE = Memory(1 << 30, Path(tempfile.gettempdir())), Memory(64, Path(tempfile.gettempdir()))
+SPARE, SCARCE = Memory(1 << 30, Path(tempfile.gettempdir())), Memory(256, Path(tempfile.gettempdir()))
 small_bands = arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4))
 
 

@@ -1,4 +1,4 @@
-"""Lines, paragraphs and spans that are said again: each stays where it stood first, and nothing vanishes altogether."""
+"""Repeated lines, paragraphs and spans: each stays in its first row, and nothing disappears altogether."""
 
 import itertools
 import random

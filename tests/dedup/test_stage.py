@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from datakit.config import resolved
+from datakit.data import MESSAGES
 from datakit.dedup.exact import Memory
 from datakit.dedup.minhash import row_shingles, signatures
 from datakit.dedup.stage import MAX_ALARMS, Dedup, DedupConfig
 from datakit.errors import ConfigError
 from datakit.report.likeness import compare, compare_sides
-from datakit.schema import MESSAGES
 from datakit.stage import split
 from tests.dedup.conftest import documents
 

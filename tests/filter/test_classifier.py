@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,15 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.config import build
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.runner import Run, run_stage
+from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
-from datakit.execute.local import Local
-from datakit.filter.classifier import Classify, ClassifyConfig, Examples, TrainConfig, held_out, pieces
+from datakit.filter.classifier import Classify, ClassifyConfig, Examples, TrainClassifier, TrainConfig, held_out, pieces
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
-from datakit.progress import Quiet
-from datakit.run.classifier import train_classifier
-from datakit.run.job import Run
-from datakit.run.place import Place
 
 STORY = list(
     dict.fromkeys(
@@ -50,8 +50,13 @@ def write(path, words: list[str], rows: int, seed: int):
     return path
 
 
+def train_classifier(run: Run, examples: Examples, config: TrainConfig) -> Path:
+    stage = TrainClassifier(config=config, examples=examples)
+    return run_stage(run, stage, stage.parents())
+
+
 def run_in(folder) -> Run:
-    return Run(place=Place(root=folder, dataset="c"), executor=Local(1), progress=Quiet())
+    return Run(layout=OutputLayout(root=folder, dataset="c"), executor=Local(1), progress=Progress())
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from datakit.config import build, resolved
+from datakit.data import MESSAGES
 from datakit.errors import ConfigError, InputError
 from datakit.filter import contamination
 from datakit.filter.stage import Filter, FilterConfig
-from datakit.schema import MESSAGES
 from datakit.text.words import split_words
 
 QUESTION = "A farmer has seventeen sheep and buys four more at the market, then sells half of them. How many are left?"

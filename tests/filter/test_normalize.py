@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.config import build
+from datakit.data import MESSAGES
 from datakit.errors import ConfigError
 from datakit.filter.normalize import Normalize, NormalizeConfig
-from datakit.schema import MESSAGES
 
 pytest.importorskip("ftfy", reason="the extra normalize is not installed")
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.config import build
+from datakit.data import MESSAGES
 from datakit.errors import ConfigError
 from datakit.filter import private
 from datakit.filter.private import FINDERS, find, luhn
 from datakit.filter.stage import Filter, FilterConfig
-from datakit.schema import MESSAGES
 
 KEY = "sk-" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zC"
 VALUES = [

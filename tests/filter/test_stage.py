@@ -12,18 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.config import assign, build, options, resolved
+from datakit.data import MESSAGES
+from datakit.engine.local import Local
+from datakit.engine.plan import Flow
+from datakit.engine.progress import Progress
+from datakit.engine.recipe import load_recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError
-from datakit.execute.local import Local
 from datakit.filter import gopher_repetition
 from datakit.filter.rule_set import Signals, count_signals
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.manifest import data_dir, load
-from datakit.progress import Quiet
-from datakit.recipe import load_recipe
-from datakit.run.flow import Flow
-from datakit.run.job import Run
-from datakit.run.place import Place
-from datakit.schema import MESSAGES
 from datakit.stage import split
 
 PROSE = (
@@ -402,9 +402,9 @@ ROWS = {
 def rows(root: Path, kind: str, who: str, *stages: str) -> pa.Table:
     raw = root / f"{kind}-{len(stages)}.jsonl"
     raw.write_text("\n".join(json.dumps(ROWS[kind]).replace("{}", w) for w in (who, "nobody")))
-    place = Place(root=root, dataset=f"{kind}{len(stages)}", output=None, final="")
+    place = OutputLayout(root=root, dataset=f"{kind}{len(stages)}", output=None, final="")
     recipe = load_recipe(root, place.dataset)
-    run, path = Run(place=place, executor=Local(1), progress=Quiet()), raw
+    run, path = Run(layout=place, executor=Local(1), progress=Progress()), raw
     for stage in ("ingest", *stages):
         sets = {"filter": {"rules": "private"}} if stage == "filter" else {}
         path = Flow(run=run, recipe=recipe, sets=sets).stage(stage, [str(path)])

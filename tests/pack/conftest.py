@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from datakit.data import MESSAGES
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
-from datakit.schema import MESSAGES
 
 WORDS = "the quick brown fox jumps over the lazy dog 你好 世界 assistant user system tool answer question\n\n"
 

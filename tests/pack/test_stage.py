@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build, parse
+from datakit.engine.recipe import template
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
 from datakit.pack.fit import fit
 from datakit.pack.format import Packed
 from datakit.pack.stage import Pack, PackConfig, held_out_rows
-from datakit.recipe import template
 from tests.pack.token_rows import FACTS, batch_of, found_tokens, hash_of, ids_of, pack_rows, spans_of
 
 ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))

@@ -5,10 +5,10 @@ import pickle
 import pyarrow as pa
 import pytest
 
+from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError
 from datakit.pack.encode import Choice
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
-from datakit.schema import SPANS, tokens
 from datakit.stage import split
 
 SAY = {"role": "assistant", "content": "fine"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from datakit.data import SPANS, tokens
 from datakit.pack.inspect import PackedSet, open_rows
 from datakit.pack.stage import Pack, PackConfig, PackResult
-from datakit.schema import SPANS, tokens
 
 FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
 

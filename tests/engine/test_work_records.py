@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.store import Result, Work
 from datakit.errors import DatakitError, UsageError
-from datakit.execute.local import Local
-from datakit.progress import Quiet
-from datakit.run.work import Result, Work
 
 
 def open_work(data: Path, key: str = "k") -> Work:
-    return Work(data, key, Local(1), Quiet())
+    return Work(data, key, Local(1), Progress())
 
 
 def test_units_that_are_done_are_not_done_again(tmp_path: Path) -> None:

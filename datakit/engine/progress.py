@@ -1,27 +1,27 @@
-"""How work goes on, for people: a progress bar with rows/s and MB/s on a terminal, plain lines elsewhere."""
+"""Progress for people: a bar with rows/s and MB/s on a terminal, plain lines elsewhere, nothing for the library."""
 
 import sys
 import time
 from typing import Any
 
 
-class Quiet:
-    """Says nothing; for `--json` and for callers of the library."""
+class Progress:
+    """The base class prints nothing: for `--json`, and for the library unless `progress=True`."""
 
     def start(self, title: str, units: int | None) -> None:
-        """Nothing."""
+        """A phase begins; `units` is None where their number is not known beforehand."""
 
     def advance(self, rows: int, bytes: int, *, again: bool) -> None:
-        """Nothing."""
+        """A unit is done; `again` where an earlier run had done it."""
 
     def line(self, text: str) -> None:
-        """Nothing."""
+        """A message that a person should read."""
 
     def close(self) -> None:
-        """Nothing."""
+        """The command ends."""
 
 
-class Lines:
+class Lines(Progress):
     """Plain lines on standard error: one at the end of a phase, and one every few seconds of a long one."""
 
     every_s = 5.0
@@ -33,7 +33,7 @@ class Lines:
         self._units: int | None = None
 
     def start(self, title: str, units: int | None) -> None:
-        """End the phase before and begin another."""
+        """End the previous phase and begin another."""
         self.close()
         self._title, self._units = title, units
         self._begin = self._said = time.monotonic()
@@ -55,7 +55,7 @@ class Lines:
         print(text, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Say what the last phase came to."""
+        """Print the totals of the last phase."""
         if self._title and self._done:
             self._say()
         self._title = ""
@@ -69,7 +69,7 @@ class Lines:
         self.line(f"{self._title}: {self._done}{of} units{again}{speed if self._rows else ''}, {seconds:.1f} s")
 
 
-class Bar:
+class Bar(Progress):
     """A Rich progress bar; ended phases stay on the screen."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Bar:
         self._begin, self._rows, self._bytes = 0.0, 0, 0
 
     def start(self, title: str, units: int | None) -> None:
-        """End the phase before and begin another."""
+        """End the previous phase and begin another."""
         self._end()
         self._begin, self._rows, self._bytes = time.monotonic(), 0, 0
         self._task = self._bar.add_task(title, total=units, speed="")
@@ -119,8 +119,8 @@ class Bar:
             self._bar.update(self._task, total=done or 1, completed=done or 1)
 
 
-def for_terminal(quiet: bool) -> Quiet | Lines | Bar:
-    """The report that fits where standard error goes."""
+def for_terminal(quiet: bool) -> Progress:
+    """The progress report that suits standard error: a bar on a terminal, lines elsewhere."""
     if quiet:
-        return Quiet()
+        return Progress()
     return Bar() if sys.stderr.isatty() else Lines()

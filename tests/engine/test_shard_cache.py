@@ -1,4 +1,4 @@
-"""Recent: what it gives is what reading gives, within its room."""
+"""ShardCache: what it gives is what reading gives, within its room."""
 
 import pickle
 from pathlib import Path
@@ -6,11 +6,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from datakit.engine.store import ShardCache, UnitWriter, read_shard
 from datakit.errors import InputError
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
-from datakit.recent import Recent
-from datakit.write import Split, read_shard
 
 LINES = {
     "document": '{"text": "one", "n": 1}\n{"text": ""}\n',
@@ -29,8 +28,8 @@ def rows_of(kind: str, folder: Path) -> pa.RecordBatch:
     return batch.rows
 
 
-def write(folder: Path, index: int, recent: Recent | None, *batches: pa.RecordBatch) -> Path:
-    with Split(folder, index, recent) as out:
+def write(folder: Path, index: int, recent: ShardCache | None, *batches: pa.RecordBatch) -> Path:
+    with UnitWriter(folder, index, recent) as out:
         for batch in batches:
             out.write("kept", batch)
         (shard,) = out.close()
@@ -43,7 +42,7 @@ def strings(text: str) -> pa.RecordBatch:
 
 @pytest.mark.parametrize("kind", LINES)
 def test_rows_in_memory_are_those_that_are_read(kind: str, tmp_path: Path) -> None:
-    recent, rows = Recent(1 << 20), rows_of(kind, tmp_path)
+    recent, rows = ShardCache(1 << 20), rows_of(kind, tmp_path)
     path = write(tmp_path, 0, recent, rows, rows)  # two batches, one row group
     (kept,), (read,) = list(recent.read(path)), list(read_shard(path))
     path.unlink()
@@ -54,7 +53,7 @@ def test_rows_in_memory_are_those_that_are_read(kind: str, tmp_path: Path) -> No
 
 
 def test_a_shard_written_from_memory_has_the_bytes_of_one_written_from_the_disk(tmp_path: Path) -> None:
-    recent, rows = Recent(1 << 20), rows_of("conversation", tmp_path)
+    recent, rows = ShardCache(1 << 20), rows_of("conversation", tmp_path)
     first = write(tmp_path / "a", 0, recent, rows)
     again = [write(tmp_path / name, 0, None, *source) for name, source in
              {"memory": recent.read(first), "disk": read_shard(first)}.items()]  # fmt: skip
@@ -62,7 +61,7 @@ def test_a_shard_written_from_memory_has_the_bytes_of_one_written_from_the_disk(
 
 
 def test_the_oldest_make_room_and_what_is_gone_is_read(tmp_path: Path) -> None:
-    recent = Recent(2500)
+    recent = ShardCache(2500)
     paths = [write(tmp_path, n, recent, strings(str(n) * 1000)) for n in range(3)]
     for path in paths:
         path.with_suffix(".gone").write_bytes(path.read_bytes())
@@ -75,7 +74,7 @@ def test_the_oldest_make_room_and_what_is_gone_is_read(tmp_path: Path) -> None:
 
 
 def test_a_shard_larger_than_the_room_and_a_worker_process_keep_nothing(tmp_path: Path) -> None:
-    for recent in (Recent(500), pickle.loads(pickle.dumps(Recent(1 << 20)))):
+    for recent in (ShardCache(500), pickle.loads(pickle.dumps(ShardCache(1 << 20)))):
         path = write(tmp_path, 0, recent, strings("x" * 1000))
         path.unlink()
         with pytest.raises(InputError):
@@ -83,7 +82,7 @@ def test_a_shard_larger_than_the_room_and_a_worker_process_keep_nothing(tmp_path
 
 
 def test_a_shard_is_found_under_its_new_name_only(tmp_path: Path) -> None:
-    recent = Recent(1 << 20)
+    recent = ShardCache(1 << 20)
     path = write(tmp_path, 0, recent, strings("x"))
     recent.rename(path, tmp_path / "new.parquet")
     path.unlink()

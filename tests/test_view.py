@@ -1,8 +1,7 @@
 import pyarrow as pa
 import pytest
 
-from datakit.schema import MESSAGES
-from datakit.text.view import view
+from datakit.data import MESSAGES, view
 
 
 def message(role: str, content: str | None, **fields: str) -> dict[str, str | None]:

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
+from datakit.engine.local import Local
 from datakit.errors import DatakitError, InputError
-from datakit.execute.local import Local
 
 
 def square(n: int) -> int:

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from datakit import schema
+from datakit import data as schema
 
 COMMON = ["row_key", "id", "content_hash", "source", "lang", "lang_score", "extra"]
 

@@ -5,14 +5,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from datakit.execute.local import Local
+from datakit.engine.local import Local
+from datakit.engine.plan import Flow
+from datakit.engine.progress import Progress
+from datakit.engine.recipe import Recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout, inspect, read_shard
 from datakit.manifest import Manifest, data_dir, load, tables, verify
-from datakit.progress import Quiet
-from datakit.recipe import Recipe
-from datakit.run.flow import Flow
-from datakit.run.job import Run
-from datakit.run.place import Place
-from datakit.write import inspect, read_shard
 
 FORCED = {"kind": "sft", "other_kinds": "quarantine"}
 
@@ -38,7 +37,7 @@ def test_a_corpus_goes_through_with_nothing_lost(
     stages = ("ingest", "dedup", "filter") if folder == "web" else ("ingest", "language", "dedup", "filter")
     inputs = (str(shared / "corpora" / folder),)
     recipe = Recipe(dataset=folder, inputs=inputs, stages=stages, tables={"ingest": ingest})
-    flow = Flow(run=Run(Place(tmp_path, folder), Local(2), Quiet()), recipe=recipe)
+    flow = Flow(run=Run(OutputLayout(tmp_path, folder), Local(2), Progress()), recipe=recipe)
     flow.all("filter")
     last, into = tmp_path / "manifests" / folder / "filter.json", records
     for stage in stages:

@@ -1,4 +1,4 @@
-"""`datakit classifier`: train one from examples; `datakit classify` scores rows with it."""
+"""Commands that train: `datakit classifier train` and `datakit tokenizer train`."""
 
 import json
 from pathlib import Path
@@ -6,15 +6,14 @@ from typing import Any
 
 import click
 
-from datakit.cli.flags import Field
-from datakit.cli.stages import CONTEXT
+from datakit.cli.stages import CONTEXT, Field, stage_command
 from datakit.config import build, options
-from datakit.execute.local import Local
-from datakit.filter.classifier import TrainConfig
+from datakit.engine.local import Local
+from datakit.engine.progress import for_terminal
+from datakit.engine.runner import Run, run_stage
+from datakit.engine.store import OutputLayout
+from datakit.filter.classifier import Examples, TrainClassifier, TrainConfig
 from datakit.manifest import data_dir, load
-from datakit.progress import for_terminal
-from datakit.run.job import Run
-from datakit.run.place import Place
 
 
 def _train_flags(command: Any) -> Any:
@@ -52,16 +51,14 @@ def train(
     **values: Any,
 ) -> None:
     """Train a fastText classifier, measure it on held-out rows, and write its manifest: the --model of `classify`."""
-    from datakit.filter.classifier import Examples
-    from datakit.run.classifier import STAGE, train_classifier
-
     config = build(TrainConfig, {k: v for k, v in values.items() if v is not None}, "classifier train")
     examples = Examples(positive=positive, negative=negative, rows=inputs, scores=scores or "", min_score=min_score)
-    place = Place(root=Path.cwd(), dataset=dataset, output=output, final=STAGE)
-    place.check()
+    layout = OutputLayout(root=Path.cwd(), dataset=dataset, output=output, final=TrainClassifier.name)
+    layout.check()
     progress = for_terminal(as_json)
     try:
-        path = train_classifier(Run(place=place, executor=Local(1), progress=progress), examples, config)
+        stage = TrainClassifier(config=config, examples=examples)
+        path = run_stage(Run(layout=layout, executor=Local(1), progress=progress), stage, stage.parents())
     finally:
         progress.close()
     _report(path, as_json)
@@ -80,3 +77,11 @@ def _report(path: Path, as_json: bool) -> None:
     click.echo(f"{held} of them held out: precision {dev['precision']}, recall {dev['recall']} at a score of 0.5")
     click.echo(f"manifest: {path}\nmodel:    {model}")
     click.echo(f"use it:   datakit classify INPUTS --model {path} --top 0.1")
+
+
+@click.group(context_settings=CONTEXT)
+def tokenizer() -> None:
+    """Tokenizers made from your own data."""
+
+
+tokenizer.add_command(stage_command("tokenizer"), "train")

@@ -1,55 +1,18 @@
 """A recipe, `manifests/<dataset>/recipe.toml`: what a dataset is made from, by which stages, with which values."""
 
-import importlib
 import json
 import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal
 
 from datakit.config import assign, build, check, options
+from datakit.engine.registry import FLOW, STAGES, config_class
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
 
-StageName = Literal[
-    "ingest", "normalize", "language", "dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams", "filter",
-    "classify", "perplexity", "tokenizer", "tokenize", "pack",
-]  # fmt: skip
-STAGES: tuple[StageName, ...] = get_args(StageName)
-"""Every stage, in the order that data usually flows."""
-
-OFF: tuple[StageName, ...] = (
-    "normalize", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams", "classify", "perplexity", "tokenizer"
-)  # fmt: skip
-"""Stages that are off until a recipe names them: they change texts, judge by more than the text, need a model or make
-one."""
-
 KINDS = ("auto", "text", "sft", "preference")
-
-CONFIGS: dict[StageName, str] = {
-    "ingest": "datakit.read.stage:IngestConfig",
-    "normalize": "datakit.filter.normalize:NormalizeConfig",
-    "language": "datakit.filter.language:LanguageConfig",
-    "dedup": "datakit.dedup.stage:DedupConfig",
-    "dedup_urls": "datakit.dedup.urls:UrlsConfig",
-    "dedup_lines": "datakit.dedup.repeats:LinesConfig",
-    "dedup_spans": "datakit.dedup.repeats:SpansConfig",
-    "dedup_ngrams": "datakit.dedup.ngrams:NgramsConfig",
-    "filter": "datakit.filter.stage:FilterConfig",
-    "classify": "datakit.filter.classifier:ClassifyConfig",
-    "perplexity": "datakit.filter.perplexity:PerplexityConfig",
-    "tokenizer": "datakit.pack.train_tokenizer:TokenizerConfig",
-    "tokenize": "datakit.pack.tokenize:TokenizeConfig",
-    "pack": "datakit.pack.stage:PackConfig",
-}
-
-
-def config_class(stage: StageName) -> type:
-    """The config class of a stage, imported when it is asked for."""
-    module, name = CONFIGS[stage].split(":")
-    found: type = getattr(importlib.import_module(module), name)
-    return found
 
 
 def check_name(dataset: str) -> str:
@@ -71,16 +34,16 @@ class Recipe:
     inputs: tuple[str, ...] = ()
     """Files, folders and globs, relative to the project."""
     kind: str = "auto"
-    stages: tuple[str, ...] = tuple(s for s in STAGES if s not in OFF)
+    stages: tuple[str, ...] = tuple(s for s in FLOW if STAGES[s].default)
     tables: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The sections of the stages, as they were written."""
     path: Path | None = None
 
     def __post_init__(self) -> None:
         check_name(self.dataset)
-        unknown = [s for s in (*self.stages, *self.tables) if s not in STAGES]
+        unknown = [s for s in (*self.stages, *self.tables) if s not in FLOW]
         if unknown:
-            raise ConfigError(f"{self.path}: unknown stage {unknown[0]!r}; stages are {', '.join(STAGES)}")
+            raise ConfigError(f"{self.path}: unknown stage {unknown[0]!r}; stages are {', '.join(FLOW)}")
         check(self.kind, Literal[KINDS], f"{self.path}: dataset.kind")
         last = [s for s in ("tokenize", "pack") if s in self.stages]
         trained = "tokenizer" in self.stages and "tokenize" in self.stages
@@ -96,7 +59,7 @@ class Recipe:
                 "tokenizer before tokenize, and no pack without tokenize"
             )
 
-    def config(self, stage: StageName, sets: dict[str, str] | None = None, flags: dict[str, Any] | None = None) -> Any:
+    def config(self, stage: str, sets: dict[str, str] | None = None, flags: dict[str, Any] | None = None) -> Any:
         """The config of a stage: its defaults, the recipe's section, then flags, then `--set` values.
 
         Raises:
@@ -115,7 +78,7 @@ class Recipe:
         """The recipe's stages before one, in order."""
         if stage in self.stages:
             return self.stages[: self.stages.index(stage)]
-        return tuple(s for s in self.stages if STAGES.index(cast(StageName, s)) < STAGES.index(cast(StageName, stage)))
+        return tuple(s for s in self.stages if FLOW.index(s) < FLOW.index(stage))
 
 
 def recipe_path(root: Path, dataset: str) -> Path:
@@ -146,7 +109,7 @@ def load_recipe(root: Path, dataset: str) -> Recipe:
     lists = {k: check(head[k], tuple[str, ...], f"{path}: dataset.{k}") for k in ("inputs", "stages") if k in head}
     recipe = Recipe(dataset=dataset, path=path, tables=tables, kind=head.get("kind", "auto"), **lists)
     for stage in recipe.tables:
-        recipe.config(stage)  # type: ignore[arg-type]  # every value is checked before any work
+        recipe.config(stage)  # every value is checked before any work
     return recipe
 
 
@@ -183,7 +146,7 @@ def template(dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]
         f"stages = {_toml(list(stages))}",
     ]
     for stage in stages:
-        lines += ["", f"[{stage}]", *_lines(stage, config_class(stage))]  # type: ignore[arg-type]
+        lines += ["", f"[{stage}]", *_lines(stage, config_class(stage))]
     return "\n".join(lines) + "\n"
 
 

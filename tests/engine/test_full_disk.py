@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.run.corpus import write_corpus
+from tests.engine.corpus import write_corpus
 
 DRIVER = """
 import contextlib, gc, hashlib, io, resource, signal, subprocess, sys
@@ -88,7 +88,7 @@ def driven(folder: Path, *args: object, prefix: tuple[str, ...] = ()) -> list[st
 @pytest.mark.parametrize(
     ("command", "sizes", "phases"),
     [
-        ("dedup --save-index", (200, 900, 2450, 3500), {"parse", "sketch", "index"}),
+        ("dedup --save-index", (200, 900, 2450, 3500), {"read", "sketch", "index"}),
         ("dedup-lines", (550, 850, 1100), {"sketch", ".work", "split"}),
         ("dedup-ngrams", (1500, 2600), {"sketch", "split"}),
     ],

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from datakit.data import ContentHash, content_of, read_shard
+from datakit.engine.store import ROW_GROUP_ROWS, ShardWriter, UnitWriter, inspect
 from datakit.errors import InputError
-from datakit.write import ROW_GROUP_ROWS, ContentHash, ShardWriter, Split, content_of, inspect, read_shard
 
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("weight", pa.float64())]))
 SCHEMA = pa.schema([("n", pa.uint64()), ("s", pa.string()), ("f", pa.float32()), ("b", pa.bool_()), ("m", MESSAGES)])
@@ -112,7 +113,7 @@ def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_p
 
 def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
     def fail() -> None:
-        with Split(tmp_path, 0) as out:
+        with UnitWriter(tmp_path, 0) as out:
             out.write("kept", batch_of([dict.fromkeys(SCHEMA.names)]))
             raise InputError("broken")
 
@@ -122,7 +123,7 @@ def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path: Path) -> No
 
 
 def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> None:
-    with Split(tmp_path, 3) as out:
+    with UnitWriter(tmp_path, 3) as out:
         out.write("kept", batch_of([]))
         out.write("dropped", batch_of([]))
         shards = out.close()

@@ -1,8 +1,11 @@
-"""The engine of this machine: threads, or processes for work that holds the interpreter lock."""
+"""The executor of one machine: threads, or processes for work that holds the interpreter lock."""
 
+import contextlib
 import os
 import random
+import sys
 import threading
+import types
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -15,26 +18,32 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+def all_cores() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A pool of `workers`. The results of work units never depend on the pool: only the time does."""
+    """A pool of `workers`. Results of work units never depend on the pool; only the time does."""
 
     workers: int
     order_seed: int | None = None
-    """Shuffles the order in which units are worked on; for tests that prove that it does not matter."""
+    """Shuffles the order of the units; for tests which prove that the order does not matter."""
 
     def map(self, work: Callable[[T], R], tasks: Iterable[T], *, processes: bool) -> Iterator[R]:
-        """Results of `work` over tasks, as they are ready. Tasks are drawn as workers become free, so a feeder may
-        make them on the way. `work` and tasks must pickle where `processes` is true.
+        """Yield results of `work` over tasks as they become ready. Tasks are drawn lazily, as workers become free.
+
+        With `processes`, `work` and tasks must pickle. An error of `work` is raised here, and no further task starts.
 
         Raises:
-            DatakitError: a worker process was killed. What `work` raises is raised here, after which no task starts.
+            DatakitError: a worker process was killed.
         """
         if self.order_seed is not None:
             tasks = list(tasks)
             random.Random(self.order_seed).shuffle(tasks)
         iterator = iter(tasks)
-        few = 2 if processes else 1  # a process is not worth its start for one task; making a task takes time as well
+        few = 2 if processes else 1  # one task does not pay for the start of a process
         first = list(islice(iterator, few))
         if self.workers == 1 or len(first) < few:
             yield from (work(task) for task in (*first, *iterator))
@@ -53,26 +62,42 @@ class Local:
     def _pool(self, processes: bool) -> Executor:
         if not processes:
             return ThreadPoolExecutor(self.workers, thread_name_prefix="datakit")
-        import multiprocessing  # with its pool a tenth of all imports, and most runs need none
+        import multiprocessing  # imported late: slow to import, and most runs need no processes
         from concurrent.futures import ProcessPoolExecutor
 
         return ProcessPoolExecutor(self.workers, multiprocessing.get_context("spawn"), initializer=_die_with_parent)
 
 
+@contextlib.contextmanager
+def _without_main_module() -> Iterator[None]:
+    """Hide `__main__` while processes start, so that no worker runs the caller's script again.
+
+    multiprocessing imports the parent's main module in each worker. Datakit's tasks never need it, and a script without
+    `if __name__ == "__main__"` would start itself over and over.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
 def _drive(pool: Executor, work: Callable[[T], R], first: list[T], rest: Iterator[T], workers: int) -> Iterator[R]:
-    # one task waits for each worker: enough to keep it busy, and few decompressed units in memory
-    running: set[Future[Any]] = {pool.submit(work, task) for task in first}
+    with _without_main_module():  # the first call of submit starts all processes
+        running: set[Future[Any]] = {pool.submit(work, task) for task in first}
+    # one task waits for each worker: that keeps it busy, with few decompressed units in memory
     while running:
         running |= {pool.submit(work, task) for task in islice(rest, max(0, 2 * workers - len(running)))}
         done, running = wait(running, return_when=FIRST_COMPLETED)
-        if not running:  # all were done at once: draw the next ones before the loop asks whether any are left
+        if not running:  # all were done at once: draw more before the loop ends
             running = {pool.submit(work, task) for task in islice(rest, 2 * workers)}
         for future in done:
             yield future.result()
 
 
 def _die_with_parent() -> None:
-    """Ends this worker when its parent is gone, even by `kill -9`: the queue it reads from would never close."""
+    """End this worker when its parent is gone, even by `kill -9`: the queue that it reads would never close."""
     import multiprocessing.connection
 
     parent = multiprocessing.parent_process()

@@ -1,29 +1,16 @@
 """From what was asked for to the stages that must run: the recipe's order, what is there already, what comes first."""
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from datakit.engine.recipe import Recipe
+from datakit.engine.registry import FLOW, make_stage, stage_class
+from datakit.engine.runner import Run, run_stage
 from datakit.errors import UsageError
-from datakit.manifest import Manifest, ancestors, load
-from datakit.recipe import STAGES, Recipe, StageName
-from datakit.run.job import Run
-
-STAGE_CLASSES = {
-    "normalize": "datakit.filter.normalize:Normalize",
-    "language": "datakit.filter.language:Language",
-    "dedup": "datakit.dedup.stage:Dedup",
-    "dedup_urls": "datakit.dedup.urls:DedupUrls",
-    "dedup_lines": "datakit.dedup.repeats:DedupLines",
-    "dedup_spans": "datakit.dedup.repeats:DedupSpans",
-    "dedup_ngrams": "datakit.dedup.ngrams:DedupNgrams",
-    "filter": "datakit.filter.stage:Filter",
-    "classify": "datakit.filter.classifier:Classify",
-    "perplexity": "datakit.filter.perplexity:Perplexity",
-    "tokenize": "datakit.pack.tokenize:Tokenize",
-}
+from datakit.manifest import Manifest, ancestors, is_manifest, load
+from datakit.stage import Parent
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,8 +26,7 @@ class Flow:
 
     def config(self, stage: str) -> Any:
         """A stage's config with this command's flags."""
-        name = cast(StageName, stage)
-        return self.recipe.config(name, self.sets.get(stage), self.flags.get(stage))
+        return self.recipe.config(stage, self.sets.get(stage), self.flags.get(stage))
 
     def all(self, until: str | None = None) -> Path:
         """Run the recipe's stages in order, up to and with `until`; what is up to date is skipped.
@@ -62,8 +48,11 @@ class Flow:
         return done[stages[-1]]
 
     def _check(self, steps: Sequence[str]) -> None:
-        """Refuse, before any work, values that make no sense, values for a stage that will not run, and, of stages that
-        run for the first time, models, tokenizers and evaluation files that are not there or are none."""
+        """Refuse wrong requests before any work.
+
+        These are senseless values, values for a stage that will not run, and for stages that run for the first time,
+        models, tokenizers and evaluation files that are missing or unusable.
+        """
         configs = {stage: self.config(stage) for stage in steps}
         idle = [s for s in (*self.flags, *self.sets) if s not in steps]
         if idle:
@@ -72,15 +61,15 @@ class Flow:
                 "put them into the recipe and use `datakit run`, or give them to that stage's own command"
             )
         for stage, config in configs.items():
-            if not self.run.place.manifest(stage).is_file():
-                _try(stage, config)
+            if not self.run.layout.manifest(stage).is_file():
+                make_stage(stage, config).check()
 
     def stage(self, stage: str, inputs: Sequence[str]) -> Path:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
         if not inputs:
-            return self._go_on(stage)
-        given = given_manifest(inputs)
-        steps = [s for s in ("tokenize",) if stage == "pack" and (given is None or given.stage != s)] + [stage]
+            return self._continue(stage)
+        given, needs = given_manifest(inputs), stage_class(stage).directly_after
+        steps = [s for s in (needs,) if s and (given is None or given.stage != s)] + [stage]
         done: dict[str, Path] = {}
         if given is not None:
             done[given.stage] = manifest_path(inputs[0])
@@ -91,16 +80,16 @@ class Flow:
             done[step] = self._one(step, done, list(inputs))
         return done[stage]
 
-    def _go_on(self, stage: str) -> Path:
+    def _continue(self, stage: str) -> Path:
         """Run a stage on what is there: earlier manifests are taken as they are, and only missing stages run first."""
         if stage == "ingest":
             self._check(["ingest"])
             return self._one("ingest", {}, list(self.recipe.inputs))
-        project = replace(self.run.place, output=None)
-        before = self.recipe.before(stage)
+        project = replace(self.run.layout, output=None)
+        before, needs = self.recipe.before(stage), stage_class(stage).directly_after
         done = {s: project.manifest(s) for s in before if project.manifest(s).is_file()}
-        if stage == "pack" and (self.flags.get("tokenize") or self.sets.get("tokenize")):  # to be tokenized again
-            done.pop("tokenize", None)
+        if needs and (self.flags.get(needs) or self.sets.get(needs)):  # it is to run again, with other values
+            done.pop(needs, None)
         if stage in ("tokenize", "pack") and project.manifest("tokenizer").is_file():
             done.setdefault("tokenizer", project.manifest("tokenizer"))
         if not done and not self.recipe.inputs:
@@ -110,16 +99,16 @@ class Flow:
             )
         last = max((before.index(s) for s in done if s in before), default=-1)
         # without a recipe, only what cannot be left out
-        steps = [s for s in before[last + 1 :] if self.recipe.path or s in ("ingest", "tokenize")]
+        steps = [s for s in before[last + 1 :] if self.recipe.path or s in ("ingest", needs)]
         self._check([*steps, stage])
-        self._tell_of_stale(done)
+        self._warn_of_stale(done)
         for step in steps:
             done[step] = self._one(step, done, list(self.recipe.inputs))
         return self._one(stage, done, [])
 
-    def _tell_of_stale(self, done: dict[str, Path]) -> None:
-        """Say where a stage goes on from a result that was made from an older one than the newest."""
-        rows = [s for s in done if s != "tokenizer"]
+    def _warn_of_stale(self, done: dict[str, Path]) -> None:
+        """Say where a stage continues from a result that was made from an older one than the newest."""
+        rows = [s for s in done if stage_class(s).makes_rows]
         if not rows:
             return
         used = {m.version for _, m in ancestors(done[rows[-1]])}
@@ -129,60 +118,29 @@ class Flow:
                     f"{rows[-1]}: was made from an older {stage} than there is now; `datakit run` brings it up to date"
                 )
 
-    def _one(self, stage: str, done: dict[str, Path], inputs: list[str]) -> Path:
-        config = self.config(stage)
-        if stage == "ingest":
-            from datakit.run.ingest import ingest
-
+    def _one(self, name: str, done: dict[str, Path], inputs: list[str]) -> Path:
+        stage = make_stage(name, self.config(name))
+        if stage.work_unit == "raw":
             if not inputs:
                 raise UsageError(
                     f"dataset {self.recipe.dataset!r} names no inputs: give files, or put them into its recipe"
                 )
-            return ingest(self.run, inputs, config)
-        rows = [s for s in done if s != "tokenizer"]
-        parent = done[rows[-1]]
-        if stage not in ("tokenize", "pack") and load(parent).kind.startswith("tokens"):
+            return run_stage(self.run, stage.read_from(inputs))
+        made = {s: Parent(path, load(path)) for s, path in done.items()}
+        rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
+        if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             raise UsageError(
-                f"{parent}: its rows hold token ids and no text: {stage} cannot look at them. Such rows "
+                f"{rows.path}: its rows hold token ids and no text: {name} cannot look at them. Such rows "
                 "need only the stages ingest, tokenize and pack, or `datakit pack FILES...`"
             )
-        if stage in ("tokenizer", "pack"):
-            from datakit.run import packing
-
-            return (
-                packing.train(self.run, config, parent)
-                if stage == "tokenizer"
-                else packing.pack(self.run, config, parent)
+        if stage.directly_after and rows.manifest.stage != stage.directly_after:
+            raise UsageError(
+                f"{rows.path}: {name} works on the result of {stage.directly_after}, found that of "
+                f"{rows.manifest.stage}"
             )
-        from datakit.run.stages import map_stage
-
-        extra = []
-        if stage == "tokenize" and not config.tokenizer and "tokenizer" in done:
-            from datakit.run.packing import tokenizer_folder
-
-            extra = [done["tokenizer"]]
-            config = replace(config, tokenizer=str(tokenizer_folder(done["tokenizer"])))
-        made = _made(stage, config)
-        against: list[Path] = []
-        if stage == "dedup" and config.against:
-            made, compared = made.compare_with(self.run.place.manifest("dedup"), load(parent).kind)
-            against = [one.path for one in compared]
-        return map_stage(self.run, made, parent, extra, against)
-
-
-def _made(stage: str, config: Any) -> Any:
-    module, name = STAGE_CLASSES[stage].split(":")
-    made: Any = getattr(importlib.import_module(module), name)(config=config)
-    return made
-
-
-def _try(stage: str, config: Any) -> None:
-    """Open a stage as its workers will, for what it says of its files; the rows' kind does not change that."""
-    if stage in ("language", "filter", "classify", "perplexity") or (stage == "tokenize" and config.tokenizer):
-        made = _made(stage, config)
-        made = getattr(made, "for_kind", lambda _: made)("document")
-        made.resources()
-        made.open()
+        stage, taken = stage.use_earlier(made)
+        stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
+        return run_stage(self.run, stage, [rows, *taken], against)
 
 
 def manifest_path(given: str) -> Path:
@@ -193,11 +151,7 @@ def manifest_path(given: str) -> Path:
 def given_manifest(inputs: Sequence[str]) -> Manifest | None:
     """The manifest that the inputs are, or None for raw files."""
     path = manifest_path(inputs[0]) if len(inputs) == 1 else None
-    if path is None or path.suffix != ".json" or not path.is_file():
-        return None
-    with path.open("rb") as f:
-        head = f.read(4096)
-    return load(path) if b'"code": "' in head and head.startswith(b"{\n ") else None
+    return load(path) if path is not None and is_manifest(path) else None
 
 
 def sections(sets: Sequence[str], stage: str | None) -> dict[str, dict[str, str]]:
@@ -212,7 +166,7 @@ def sections(sets: Sequence[str], stage: str | None) -> dict[str, dict[str, str]
         head, _, rest = key.partition(".")
         if not equals:
             raise UsageError(f"--set {text}: expected key=value")
-        if head in STAGES and rest:
+        if head in FLOW and rest:
             found.setdefault(head, {})[rest] = value
         elif stage is not None:
             found.setdefault(stage, {})[key] = value

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from datakit.execute.local import Local
+from datakit.engine.local import Local
+from datakit.engine.plan import Flow
+from datakit.engine.progress import Progress
+from datakit.engine.recipe import load_recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout, inspect
 from datakit.manifest import load, verify
-from datakit.progress import Quiet
-from datakit.recipe import load_recipe
-from datakit.run.flow import Flow
-from datakit.run.job import Run
-from datakit.run.place import Place
-from datakit.write import inspect
-from tests.run.corpus import results, write_project
+from tests.engine.corpus import results, write_project
 
 STAGES = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
 
@@ -51,8 +50,8 @@ def killed_at(root: Path, moment: str, side: str) -> bool:
 
 
 def run_all(root: Path, workers: int, seed: int | None) -> None:
-    place = Place(root=root, dataset="d")
-    Flow(run=Run(place, Local(workers, seed), Quiet()), recipe=load_recipe(root, "d")).all()
+    place = OutputLayout(root=root, dataset="d")
+    Flow(run=Run(place, Local(workers, seed), Progress()), recipe=load_recipe(root, "d")).all()
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,94 @@
+"""Commands that keep house: the index for `--against`, garbage collection, models, kernels."""
+
+import time
+from pathlib import Path
+from typing import IO
+
+import click
+
+from datakit.cli.stages import CONTEXT
+from datakit.engine.recipe import check_name
+from datakit.errors import UsageError
+
+
+@click.group(context_settings=CONTEXT)
+def index() -> None:
+    """The index that `datakit dedup --save-index` leaves for `datakit dedup --against`."""
+
+
+@index.command(context_settings=CONTEXT)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("ids", type=click.File(encoding="utf-8"), required=False)
+@click.option("--dropped-by", type=click.Path(path_type=Path), help="The rows that a later stage's manifest dropped.")
+def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None:
+    """Take rows out of an index, because the dataset of MANIFEST has lost them: new rows like them may stay.
+
+    IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change; runs that
+    come after, also those against a dataset that was itself run against this one, leave the rows out and say so.
+    """
+    from datakit.dedup.index import dropped_ids
+    from datakit.dedup.index import remove as remove_rows
+
+    wanted = [line.rstrip("\r\n") for line in ids or ()]
+    wanted = [name for name in wanted if name]
+    if ids is None and dropped_by is None:
+        raise UsageError(
+            "which rows? Give a file with an id on each line, or --dropped-by the manifest of a later stage"
+        )
+    if ids is not None and not wanted:
+        raise UsageError(f"{ids.name}: holds no ids; expected one on each line")
+    if dropped_by is not None:
+        wanted += dropped_ids(manifest, dropped_by)
+    removed, unknown = remove_rows(manifest, wanted)
+    click.echo(f"{removed:,} rows removed from the index; {len(set(wanted)) - len(unknown) - removed:,} were before")
+    if unknown:
+        click.echo(
+            f"{len(unknown):,} ids are not in it ({', '.join(map(repr, unknown[:3]))}{', ...' * (len(unknown) > 3)}): "
+            "unknown, dropped by that run, or of a dataset that it was run against"
+        )
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="Only this dataset.")
+@click.option("--history", is_flag=True, help="Forget old versions too: keep what the newest manifests are made from.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+def gc(dataset: str | None, history: bool, dry_run: bool) -> None:
+    """Remove data folders that no manifest names; interrupted runs are among them."""
+    from datakit.engine.lineage import forget_history, remove_folder, unused_folders
+
+    if dataset:
+        check_name(dataset)
+
+    root = Path.cwd()
+    gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
+    total = 0
+    for folder in unused_folders(root, dataset, ignore=gone):
+        size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+        done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
+        total += 0 if done == "in use:" else size
+        click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
+    click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
+
+
+@click.group(context_settings=CONTEXT)
+def models() -> None:
+    """Models that stages use."""
+
+
+@models.command()
+@click.argument("name")
+def fetch(name: str) -> None:
+    """Fetch a model (lid.176) into the user's cache; its checksum is pinned."""
+    from datakit.filter.models import fetch as fetch_model
+
+    click.echo(f"{name}: {fetch_model(name)}")
+
+
+@click.command("compile", context_settings=CONTEXT)
+def compile_() -> None:
+    """Compile the kernels of all stages into the cache, so that no later run waits for it (about a minute, once)."""
+    from datakit.engine.compile import compile_kernels
+
+    start = time.monotonic()
+    compile_kernels(click.echo)
+    click.echo(f"all kernels are compiled ({time.monotonic() - start:.0f} s)")

@@ -1,0 +1,320 @@
+"""Rows: the Arrow schema of each kind, reading a shard, and the text of a row that stages look at.
+
+Every kind begins with the columns of `COMMON`, in that order. `row_key` is the total order that every tie is broken by:
+the input file's place in the sorted list and the record's place in that file, in one unsigned 64-bit number.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from datakit.config import canonical
+from datakit.errors import InputError
+
+RECORD_BITS: Final = 40
+"""Bits of `row_key` that number the records of one file; the file's index stands above them."""
+
+KINDS: Final = {"text": "document", "sft": "conversation", "preference": "preference"}
+"""What the command line calls a kind -> what the schemas, manifests and recipes' results call it."""
+
+COMMON: Final[tuple[pa.Field, ...]] = (
+    pa.field("row_key", pa.uint64(), nullable=False),
+    pa.field("id", pa.string(), nullable=False),
+    pa.field("content_hash", pa.string(), nullable=False),
+    pa.field("source", pa.string(), nullable=False),
+    pa.field("lang", pa.string()),
+    pa.field("lang_score", pa.float32()),
+    pa.field("extra", pa.string()),
+)
+
+MESSAGE: Final = pa.struct(
+    [
+        ("role", pa.string()),
+        ("content", pa.string()),
+        ("name", pa.string()),
+        ("reasoning_content", pa.string()),
+        ("tool_calls", pa.string()),
+        ("tool_call_id", pa.string()),
+        ("weight", pa.float64()),
+    ]
+)
+"""One message. `tool_calls` is a JSON list as a string; `weight` is the user's loss weight, null where none was."""
+
+MESSAGES: Final = pa.list_(MESSAGE)
+
+SPANS: Final = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
+"""Half-open token ranges `[start, end)`."""
+
+
+def row_key(file_index: int, record: int) -> int:
+    """The key of record number `record` (0-based) of file number `file_index` (0-based)."""
+    assert 0 <= record < 1 << RECORD_BITS
+    assert 0 <= file_index < 1 << (64 - RECORD_BITS)
+    return file_index << RECORD_BITS | record
+
+
+def document() -> pa.Schema:
+    """Plain text: one `text` per row."""
+    return pa.schema([*COMMON, pa.field("text", pa.string(), nullable=False)])
+
+
+def conversation() -> pa.Schema:
+    """Messages in order, and the JSON of the tools they may call (null without any)."""
+    return pa.schema([*COMMON, pa.field("messages", MESSAGES, nullable=False), pa.field("tools", pa.string())])
+
+
+def preference() -> pa.Schema:
+    """A prompt with the answer that was chosen and the one that was rejected; all three are messages."""
+    sides = [pa.field(name, MESSAGES, nullable=False) for name in ("prompt", "chosen", "rejected")]
+    return pa.schema([*COMMON, *sides, pa.field("tools", pa.string())])
+
+
+def tokens(preference: bool = False) -> pa.Schema:
+    """Token ids with the spans the model must produce (null: all of them, plain text).
+
+    `segment_source` is the kind the ids were made from: "text", "conversation" or "preference". With `preference`,
+    `input_ids` is the prompt and the chosen answer, `rejected_ids` the prompt and the rejected one, each with spans.
+    """
+    fields = [*COMMON, pa.field("input_ids", pa.list_(pa.int32()), nullable=False), pa.field("label_spans", SPANS)]
+    fields.append(pa.field("segment_source", pa.string(), nullable=False))
+    if preference:
+        fields += [pa.field("rejected_ids", pa.list_(pa.int32()), nullable=False)]
+        fields += [pa.field("rejected_label_spans", SPANS)]
+    return pa.schema(fields)
+
+
+def of_kind(kind: str) -> pa.Schema:
+    """The schema of a row kind: document, conversation, preference, tokens or tokens_preference."""
+    schemas = {"document": document, "conversation": conversation, "preference": preference, "tokens": tokens}
+    return tokens(preference=True) if kind == "tokens_preference" else schemas[kind]()
+
+
+def quarantine() -> pa.Schema:
+    """What could not be read: where it stood, why, and its bytes as they were.
+
+    `line` is 1-based, as editors count (for columnar files the row's number); `byte_offset` is 0-based in the
+    uncompressed file, null where a format has none.
+    """
+    return pa.schema(
+        [
+            pa.field("file", pa.string(), nullable=False),
+            pa.field("line", pa.int64(), nullable=False),
+            pa.field("byte_offset", pa.int64()),
+            pa.field("reason", pa.string(), nullable=False),
+            pa.field("detail", pa.string()),
+            pa.field("raw", pa.binary(), nullable=False),
+        ]
+    )
+
+
+def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard, one batch a row group.
+
+    Raises:
+        InputError: missing, or not a Parquet file.
+    """
+    try:
+        file = pq.ParquetFile(path, memory_map=True)
+    except (OSError, pa.ArrowInvalid) as e:
+        raise InputError(f"{path}: cannot read the shard ({e}); `datakit verify` names what is damaged") from None
+    with file:
+        if file.num_row_groups == 0:
+            yield _empty(file.schema_arrow, columns)
+        for group in range(file.num_row_groups):
+            try:
+                rows = file.read_row_group(group, columns=columns)
+            except (OSError, pa.ArrowException) as e:
+                raise InputError(f"{path}: row group {group} is damaged ({e}); `datakit verify` tells more") from None
+            yield from rows.combine_chunks().to_batches()
+
+
+def _empty(schema: pa.Schema, columns: list[str] | None) -> pa.RecordBatch:
+    fields = [schema.field(c) for c in columns or schema.names]
+    return pa.record_batch([pa.array([], f.type) for f in fields], schema=pa.schema(fields))
+
+
+# The values of a table, whatever their encoding.
+
+
+ALL_VALID = memoryview(b"\x01" * (1 << 20))
+"""What is hashed as the validity of values without nulls, so that no array is made of them."""
+
+
+class ContentHash:
+    """SHA-256 over the values of a table: equal for equal values, however they are chunked, encoded or compressed.
+
+    Every node of the schema's tree (validity, lengths, values) is hashed as one stream over all rows; the digest is
+    over the column names, types and the nodes' digests.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = [(f.name, _kind(f.type)) for f in schema]
+        self._nodes: dict[str, Any] = {}
+        self.bytes = 0
+        """Bytes hashed so far: the size of the values, however they are stored."""
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch; its columns are those of the schema, in that order."""
+        for (name, _), column in zip(self._schema, batch.columns, strict=True):
+            self._add(name, column)
+
+    def hexdigest(self) -> str:
+        """64 hex digits."""
+        nodes = {path: node.hexdigest() for path, node in self._nodes.items()}
+        return hashlib.sha256(canonical({"schema": self._schema, "nodes": nodes})).hexdigest()
+
+    def _feed(self, path: str, data: Any) -> None:
+        self.bytes += memoryview(data).nbytes
+        self._nodes.setdefault(path, hashlib.sha256()).update(data)
+
+    def _add(self, path: str, array: pa.Array) -> None:
+        kind = array.type
+        if len(array) == 0:
+            return
+        if array.null_count:
+            self._feed(f"{path}?", np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.uint8))
+        else:
+            for first in range(0, len(array), len(ALL_VALID)):
+                self._feed(f"{path}?", ALL_VALID[: len(array) - first])
+        if pa.types.is_struct(kind):
+            for field, child in zip(kind, array.flatten(), strict=True):
+                self._add(f"{path}.{field.name}", child)
+        elif pa.types.is_list(kind):
+            lengths = pc.fill_null(pc.list_value_length(array), 0)
+            self._feed(f"{path}#", np.asarray(lengths, "<i8"))
+            self._add(f"{path}[]", array.flatten())
+        elif pa.types.is_string(kind) or pa.types.is_binary(kind):
+            self._add_bytes(path, array if array.null_count == 0 else pc.fill_null(array, pa.scalar("").cast(kind)))
+        elif not pa.types.is_null(kind):
+            filled = array if array.null_count == 0 else pc.fill_null(array, pa.scalar(0).cast(kind))
+            self._feed(path, np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)))
+
+    def _add_bytes(self, path: str, array: pa.Array) -> None:
+        _, offsets, data = array.buffers()
+        ends = np.frombuffer(offsets, "<i4")[array.offset : array.offset + len(array) + 1]
+        self._feed(f"{path}#", np.diff(ends).astype("<i8"))
+        if data is not None:
+            self._feed(path, memoryview(data)[ends[0] : ends[-1]])
+
+
+def _kind(kind: pa.DataType) -> str:
+    """A type's name without the name of a list's child, which Parquet changes."""
+    if pa.types.is_list(kind):
+        return f"list<{_kind(kind.value_type)}>"
+    if pa.types.is_struct(kind):
+        return f"struct<{', '.join(f'{f.name}: {_kind(f.type)}' for f in kind)}>"
+    return str(kind)
+
+
+def stored(kind: pa.DataType) -> pa.DataType:
+    """The type as Parquet gives it back: a list's child is called `element` there."""
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_name("element").with_type(stored(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([f.with_type(stored(f.type)) for f in kind])
+    return kind
+
+
+def content_of(batches: Iterable[pa.RecordBatch]) -> tuple[int, str]:
+    """Rows and content hash of batches of one schema."""
+    rows, content = 0, None
+    for batch in batches:
+        content = content or ContentHash(batch.schema)
+        content.update(batch)
+        rows += batch.num_rows
+    return rows, "" if content is None else content.hexdigest()
+
+
+# The text of a row.
+
+On = Literal["all", "prompt", "answer"]
+
+SEPARATOR = "\n\n"
+_ANSWER_ROLES = ("assistant",)
+_CONTEXT_ROLES = ("system", "developer", "tool", "function")  # instructions and tool results
+
+
+def view(
+    batch: pa.RecordBatch, on: On = "all", include_system: bool = False, *, include_calls: bool = False
+) -> pa.Array:
+    """One text per row (string array, never null), its parts joined by a blank line.
+
+    document: `text`, whatever `on` is. conversation: "prompt" is the user turns, "answer" the assistant turns with
+    their reasoning, "all" both in order. preference: "prompt" is the prompt's turns, "answer" chosen then rejected.
+    System prompts, tool results and tool schemas are left out unless `include_system`; the tool calls of the
+    assistant, which are JSON and not prose, unless `include_calls`.
+
+    Raises:
+        KeyError: the batch has none of the columns that hold text.
+    """
+    return _joined(_parts(batch, on, include_system, include_calls))
+
+
+def sides(
+    batch: pa.RecordBatch, on: On = "all", include_system: bool = False, *, include_calls: bool = False
+) -> list[pa.Array]:
+    """What is compared with its like: [what stands before the answers, chosen, rejected] of preference pairs, unless
+    `on` is "prompt"; of all other rows their `view` alone.
+    """
+    parts = _parts(batch, on, include_system, include_calls)
+    if on == "prompt" or {"text", "messages"} & set(batch.schema.names):
+        return [_joined(parts)]
+    before = parts[:-2] or [pa.array([""] * batch.num_rows, pa.string())]
+    return [_joined(before), *(_joined([answer]) for answer in parts[-2:])]
+
+
+def _parts(batch: pa.RecordBatch, on: On, include_system: bool, include_calls: bool) -> list[pa.Array]:
+    """The texts that a row's view is joined of; both answers of a preference pair come last."""
+    names = batch.schema.names
+    if "text" in names:
+        return [batch.column("text").cast(pa.string())]
+    if "messages" in names:
+        parts = [_turns(batch.column("messages"), on, include_system, include_calls)]
+    elif "chosen" in names:
+        prompt = [] if on == "answer" else ["prompt"]
+        answer = [] if on == "prompt" else ["chosen", "rejected"]
+        parts = [_turns(batch.column(name), "all", include_system, include_calls) for name in prompt + answer]
+    else:
+        raise KeyError(f"rows with the columns {', '.join(names)} have no text to look at")
+    if include_system and "tools" in names:
+        parts.insert(0, batch.column("tools"))
+    return parts
+
+
+def _turns(messages: pa.Array, on: On, include_system: bool, include_calls: bool) -> pa.Array:
+    """The turns that `on` asks for of a list<struct> column, joined per row."""
+    turns = messages.flatten()
+    role = pc.struct_field(turns, "role")
+    answers = pc.is_in(role, pa.array(_ANSWER_ROLES))
+    context = pc.is_in(role, pa.array(_CONTEXT_ROLES))
+    prompts = pc.invert(pc.or_(answers, context))
+    wanted = {"all": pc.or_(prompts, answers), "prompt": prompts, "answer": answers}[on]
+    if include_system:
+        wanted = pc.or_(wanted, context)
+    names = ["reasoning_content", "content"] + (["tool_calls"] if include_calls else [])
+    present = {field.name for field in turns.type}
+    texts = _joined([pc.struct_field(turns, name) for name in names if name in present])
+    wanted = pc.and_(wanted, pc.greater(pc.binary_length(texts), 0))
+    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
+    row = np.repeat(np.arange(len(messages)), lengths)[wanted.to_numpy(zero_copy_only=False)]
+    offsets = np.searchsorted(row, np.arange(len(messages) + 1)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), texts.filter(wanted))
+    return pc.binary_join(lists, SEPARATOR)
+
+
+def _joined(parts: Sequence[pa.Array]) -> pa.Array:
+    """Element-wise join of string arrays; nulls and empty texts leave no separator behind."""
+    joined = pc.fill_null(parts[0], "")
+    for part in parts[1:]:
+        text = pc.fill_null(part, "")
+        both = pc.and_(pc.greater(pc.binary_length(joined), 0), pc.greater(pc.binary_length(text), 0))
+        separator = pc.if_else(both, pa.scalar(SEPARATOR), pa.scalar(""))
+        # not with null_handling="skip": Arrow then loses elements that are null in every part
+        joined = pc.binary_join_element_wise(joined, separator, text, pa.scalar(""))
+    return joined

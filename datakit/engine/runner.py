@@ -1,0 +1,664 @@
+"""The runner: one stage, from its key to its manifest. Every stage goes through `run_stage`.
+
+1. The key says whether the result is there already (`lineage`).
+2. `prepare` looks at the rows once, if the stage wants that.
+3. Raw files are read into staged shards (`read_unit`), or rows that are compared are sketched (`sketch_unit`).
+4. Sketches are reduced to decisions.
+5. Each shard is split into kept and dropped rows (`split_unit`), or linked where all its rows stay unchanged.
+   A stage that needs all rows at once makes its files instead (`make_files`).
+6. The ledger must balance; then the manifest is written, last.
+
+Units of steps 3 to 5 are pure functions of (input shard, stage): they may run in any order, and an interrupted run goes
+on with the units that are missing.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit import __version__
+from datakit.config import resolved, sha256_file
+from datakit.data import read_shard
+from datakit.engine.lineage import (
+    FileHashes,
+    code_hash,
+    current,
+    duplicate_of_dropped,
+    earlier_tables,
+    key_of,
+    parent_entry,
+    relative_path,
+)
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.store import (
+    OutputLayout,
+    Result,
+    ShardCache,
+    UnitWriter,
+    Work,
+    check_intact,
+    crc32,
+    entry,
+    finish_file,
+    link_or_copy,
+)
+from datakit.errors import DatakitError, InputError, UsageError
+from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, data_dir, save, tables, write_whole
+from datakit.stage import Parent, RawFile, Stage, split
+
+CACHE_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What all stages of one command share."""
+
+    layout: OutputLayout
+    executor: Local
+    progress: Progress
+    strict: bool = False
+    """Stop with an error, before the manifest, where something would only be counted or warned about."""
+    cache: ShardCache = field(default_factory=lambda: ShardCache(CACHE_BYTES))
+    """What one stage wrote, for the next one to read."""
+
+
+def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> Path:
+    """Run a stage on the kept rows of its first parent, or on its raw files; returns the stage's manifest.
+
+    The result depends on all `parents` (a tokenizer's, too). Rows are compared with those of `against`.
+
+    Raises:
+        DatakitError: bad input, a missing model, or with `strict` an alarm. Finished units are kept for the next run.
+    """
+    kind = parents[0].manifest.kind if parents else ""
+    stage = stage.for_kind(kind)
+    for line in stage.describe():
+        run.progress.line(line)
+    job = _begin(run, stage, kind, parents, against)
+    if _up_to_date(job) is not None:
+        return job.manifest
+    stage.open()
+    with _work(job) as work:
+        run_units = make_files if stage.work_unit == "all" else _map_rows
+        return _close(job, work, run_units(job, work, parents))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One run of one stage: its inputs, its key, and where the result goes."""
+
+    run: Run
+    stage: Stage
+    kind: str
+    """The kind of the input rows; empty for raw files."""
+    parents: tuple[dict[str, Any], ...]
+    """As the manifest names them."""
+    locations: dict[str, dict[str, str]]
+    """Where the parents are, for the run file: {"parents": {version: path}, "raw": {name: path or URL}}."""
+    paths: tuple[Path, ...]
+    """The parents' manifests."""
+    resources: dict[str, Any]
+    code: str
+    key: str
+    started: float = field(default_factory=time.time)
+
+    @property
+    def manifest(self) -> Path:
+        """Where the manifest goes."""
+        return self.run.layout.manifest(self.stage.name)
+
+    @property
+    def data(self) -> Path:
+        """Where the shards go."""
+        return self.run.layout.data(self.stage.name, self.key)
+
+
+@dataclass(slots=True)
+class _Result:
+    """What the units of a run came to."""
+
+    rows: Count
+    shards: list[Shard]
+    tokens: Count | None = None
+    notes: dict[str, int] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    measured: dict[str, int] = field(default_factory=dict)
+
+
+# From a stage to its key, and from its result to the manifest.
+
+
+def _begin(run: Run, stage: Stage, kind: str, parents: Sequence[Parent], against: Sequence[Parent]) -> Job:
+    folder = run.layout.manifest(stage.name).parent
+    for parent in (*parents, *against):
+        if run.layout.output and data_dir(parent.path, parent.manifest).resolve() == folder.resolve():
+            raise UsageError(f"--output {run.layout.output}: is the folder of the input; name another")
+    raw, raw_locations = _raw_entries(stage.sources(), folder)
+    entries = [parent_entry(p.path, p.manifest) for p in parents]
+    entries += [parent_entry(p.path, p.manifest, AGAINST) for p in against]
+    locations = {"parents": {p.manifest.version: relative_path(folder, p.path) for p in (*parents, *against)}}
+    resources, named = stage.resources(), (*entries, *raw)
+    return Job(
+        run=run,
+        stage=stage,
+        kind=kind,
+        parents=named,
+        locations=locations | ({"raw": raw_locations} if raw else {}),
+        paths=tuple(p.path for p in parents),
+        resources=resources,
+        code=code_hash(stage),
+        key=key_of(stage, kind, named, resolved(stage.config), resources),
+    )
+
+
+def _raw_entries(files: Sequence[RawFile], folder: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
+    """How a manifest names raw files, and where they are."""
+    hashes, entries, locations = FileHashes(), [], {}
+    for file in files:
+        if file.name in locations:
+            raise UsageError(f"two input files have the name {file.name!r}; rename one")
+        if file.sha256:
+            found = file.sha256
+        else:
+            found = hashes.of(Path(file.path)) if file.is_local else _remote_hash(file.path)
+            locations[file.name] = relative_path(folder, file.path) if file.is_local else file.path
+        entries.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
+    hashes.save()
+    return entries, locations
+
+
+def _remote_hash(url: str) -> str:
+    from datakit.read.files import open_binary
+
+    total = hashlib.sha256()
+    with open_binary(url) as file:
+        while block := file.read(1 << 20):
+            total.update(block)
+    return total.hexdigest()
+
+
+def _up_to_date(job: Job) -> Manifest | None:
+    """The result of an earlier run with the same key, if it is there and intact."""
+    manifest = current(job.manifest, job.key)
+    if manifest is not None:
+        Work.sweep(job.data)
+        job.run.progress.line(f"{job.stage.name}: up to date ({manifest.version})")
+        _fail_on_alarms(job, manifest.ledger, manifest.facts)
+    return manifest
+
+
+def _fail_on_alarms(job: Job, ledger: Ledger, facts: dict[str, Any]) -> None:
+    """With `strict`, refuse a result with quarantined records or alarms.
+
+    Raises:
+        DatakitError: there are some.
+    """
+    alarms = [*facts.get("alarms", [])]
+    if ledger.rows.quarantined:
+        alarms.append(f"{ledger.rows.quarantined} records could not be read")
+    if job.run.strict and alarms:
+        raise DatakitError(f"{job.stage.name}: {'; '.join(alarms)}. Without --strict this is counted, and goes on.")
+
+
+def _work(job: Job) -> Work:
+    def finished() -> bool:
+        return current(job.manifest, job.key) is not None
+
+    return Work(job.data, job.key, job.run.executor, job.run.progress, finished)
+
+
+def _close(job: Job, work: Work, result: _Result) -> Path:
+    """Write the manifest; the stage is complete when this returns."""
+    stage, notes = job.stage, Counter(result.notes)
+    notes.update(duplicate_of_dropped(job.paths, job.data, result.shards))
+    ledger = Ledger(result.rows, result.tokens, {name: count for name, count in sorted(notes.items()) if count})
+    assert not list(ledger.problems()), list(ledger.problems())
+    facts = result.facts | stage.facts()
+    for name, count in ledger.notes.items():
+        if name in stage.note_lines:
+            job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
+    _fail_on_alarms(job, ledger, facts)
+    if ledger.rows.quarantined:
+        job.run.progress.line(
+            f"{stage.name}: {ledger.rows.quarantined} records could not be read: see {job.data}/quarantine"
+        )
+    if result.measured and (line := stage.summary(result.measured)):
+        job.run.progress.line(f"{stage.name}: {line}")
+    manifest = Manifest(
+        dataset=job.run.layout.dataset,
+        kind=stage.output_kind(job.kind),
+        stage=stage.name,
+        key=job.key,
+        parents=job.parents,
+        config=resolved(stage.config),
+        code=job.code,
+        ledger=ledger,
+        shards=(*result.shards, *_attach(job.data, stage.files())),
+        facts=facts | ({"resources": job.resources} if job.resources else {}),
+    )
+    run = {
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.started)),
+        "seconds": round(time.time() - job.started, 2),
+        "workers": job.run.executor.workers,
+        "host": platform.node(),
+        "python": platform.python_version(),
+        "pyarrow": pa.__version__,
+        "datakit": __version__,
+        "data": relative_path(job.manifest.parent, job.data),
+    }
+    measured = {"measured": result.measured} if result.measured else {}
+    save(job.manifest, manifest, run | measured | job.locations)
+    work.finish()
+    return job.manifest
+
+
+def _attach(data: Path, files: dict[str, bytes]) -> list[Shard]:
+    """Write files that travel with a result (a tokenizer, say) and return their entries."""
+    for path, content in files.items():
+        write_whole(data / path, content)
+    return [entry(data, path) for path in sorted(files)]
+
+
+# Stages that decide row by row, with or without a comparison of all rows.
+
+
+def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
+    run, stage = job.run, job.stage
+    facts: dict[str, Any] = {}
+    saved = None
+    if wants := stage.saves():
+        facts["saved"] = wants
+        if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, job.code, wants):
+            run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
+            saved = found[1] / wants["role"]
+    if stage.work_unit == "raw":
+        folder, read = work.folder / "staged", _read_raw(job, work)
+        inputs = [(unit["index"], _Input(*(Shard(**s) for s in unit["shards"]))) for unit in read if unit["shards"]]
+        counts, sketched = [Count.from_json(unit["count"]) for unit in read], read
+    else:
+        folder = data_dir(parents[0].path, parents[0].manifest)
+        shards = tables(parents[0].manifest, "kept")
+        inputs = [(index, _Input(shard)) for index, shard in enumerate(shards)]
+        stage = stage.prepare(partial(_spread_rows, folder, shards, run.cache), work.folder)
+        counts, sketched = [], _sketch(job, work, folder, shards) if stage.compares_rows else []
+    if stage.compares_rows:
+        stage, reduced = _reduce(job, work, stage, sketched)
+        facts |= reduced
+    index = _index(work, stage, sketched) if stage.saves_index else []
+    results = work.phase(
+        "split",
+        partial(split_unit, stage, folder, job.data, saved, run.cache),
+        inputs,
+        title=f"{stage.name}: place" if stage.work_unit == "raw" else stage.name,
+        units=len(inputs),
+        processes=stage.work_unit != "raw" and stage.use_processes(),
+    )
+    counts = counts or [Count.from_json(r["count"]) for r in results]
+    tokens = [Count.from_json(r["tokens"]) for r in results if r["tokens"] is not None]
+    notes = sum((Counter(r["notes"]) for r in (*results, *(sketched if stage.work_unit == "raw" else ()))), Counter())
+    return _Result(
+        rows=_total(counts),
+        shards=[Shard(**s) for r in results for s in r["shards"]] + index,
+        tokens=_total(tokens) if tokens else None,
+        notes=dict(notes),
+        facts=facts,
+        measured=dict(sum((Counter(r["measured"]) for r in results), Counter[str]())),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """The input of one split unit: a shard of rows, and for raw files perhaps a shard of quarantined records."""
+
+    kept: Shard
+    quarantined: Shard | None = None
+
+
+def _total(counts: Sequence[Count]) -> Count:
+    total = Count()
+    for count in counts:
+        total = total.plus(count)
+    return total
+
+
+def _all_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache) -> Iterator[pa.RecordBatch]:
+    for shard in shards:
+        yield from cache.read(folder / shard.path)
+
+
+def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The rows of shards that are spread evenly over all and take about so many bytes on the disk."""
+    step = max(1, round(sum(s.bytes for s in shards) / max_bytes))
+    return _all_rows(folder, shards[step // 2 :: step], cache)
+
+
+def _read_raw(job: Job, work: Work) -> list[Result]:
+    """Read the raw files into staged shards, with a sketch of each unit's rows where rows are compared."""
+    run, stage = job.run, job.stage
+    sketches = work.folder / "sketches"
+    sketches.mkdir(exist_ok=True)
+    return work.phase(
+        "read",
+        partial(read_unit, stage, work.folder, run.strict, run.cache),
+        stage.raw_units(),
+        title=stage.name,
+        processes=stage.use_processes(),
+    )
+
+
+def read_unit(stage: Stage, folder: Path, strict: bool, cache: ShardCache, index: int, unit: Any) -> Result:
+    """Read one part of the raw files into staged shards, and sketch its rows.
+
+    Raises:
+        InputError: with `strict`, at the first record that cannot be read.
+    """
+    count, size, notes = Count(), 0, Counter[str]()
+    with UnitWriter(folder / "staged", index, cache) as out, _SketchWriter(folder, index) as sketches:
+        for batch in stage.read(unit):
+            if strict and batch.quarantined.num_rows:
+                raise InputError(_quarantine_message(batch.quarantined.slice(0, 1).to_pylist()[0]))
+            out.write("kept", batch.rows)
+            out.write("quarantine", batch.quarantined)
+            if stage.compares_rows:
+                sketches.write(stage.sketch(batch.rows))
+            rows, bad = batch.rows.num_rows, batch.quarantined.num_rows
+            count = count.plus(Count(into=rows + bad, kept=rows, quarantined=bad))
+            size += batch.rows.nbytes
+            notes.update(batch.notes)
+        shards = out.close()
+        files = [[f".work/staged/{s.path}", s.bytes] for s in shards] + sketches.close()
+    return {
+        "index": index,
+        "files": files,
+        "shards": [asdict(s) for s in shards],
+        "rows": count.into,
+        "bytes": size,
+        "count": count.to_json(),
+        "notes": dict(notes),
+    }
+
+
+def _quarantine_message(row: dict[str, Any]) -> str:
+    where = f"{row['file']}, line {row['line']}, byte {row['byte_offset']}"
+    found = bytes(row["raw"])[:80]
+    return f"{where}: {row['reason']}: {row['detail']} (found {found!r}). Without --strict the row is quarantined."
+
+
+class _SketchWriter:
+    """Writes the sketches of one unit into an Arrow IPC file; none for no sketches."""
+
+    def __init__(self, folder: Path, index: int) -> None:
+        self._target = folder / "sketches" / f"{index:05d}.arrow"
+        self._temporary = self._target.with_name(f".{index:05d}.{os.getpid()}.tmp")
+        self._writer: Any = None
+        self._file: Any = None
+
+    def write(self, sketch: pa.RecordBatch) -> None:
+        """Append a batch."""
+        if self._writer is None:
+            self._file = pa.OSFile(str(self._temporary), "wb")
+            self._writer = pa.ipc.new_file(self._file, sketch.schema)
+        self._writer.write_batch(sketch)
+
+    def close(self) -> list[list[Any]]:
+        """Finish the file; returns its entry for the unit's record: [path, bytes, CRC-32]."""
+        if self._writer is None:
+            return []
+        self._writer.close()
+        self._file.close()
+        written = [self._temporary.stat().st_size, crc32(self._temporary)]
+        self._temporary.rename(self._target)  # not flushed: the checksum tells whether it reached the disk
+        return [[f".work/sketches/{self._target.name}", *written]]
+
+    def __enter__(self) -> "_SketchWriter":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._file is not None:
+            self._file.close()
+
+
+def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard]) -> list[Result]:
+    run, stage = job.run, job.stage
+    (work.folder / "sketches").mkdir(exist_ok=True)
+    if line := stage.forecast([folder / shard.path for shard in shards]):
+        run.progress.line(f"{stage.name}: {line}")
+    return work.phase(
+        "sketch",
+        partial(sketch_unit, stage, folder, work.folder, run.cache),
+        enumerate(shard.path for shard in shards),
+        title=f"{stage.name}: sketch",
+        units=len(shards),
+        processes=stage.use_processes(),
+    )
+
+
+def sketch_unit(stage: Stage, folder: Path, work: Path, cache: ShardCache, index: int, path: str) -> Result:
+    """Sketch the rows of one shard into an Arrow IPC file."""
+    stage.open()
+    rows = size = 0
+    with _SketchWriter(work, index) as sketches:
+        for batch in cache.read(folder / path):
+            sketches.write(stage.sketch(batch))
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        return {"rows": rows, "bytes": size, "files": sketches.close()}
+
+
+def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> tuple[Stage, dict[str, Any]]:
+    """(the stage with its decisions, facts about them)."""
+    run, out = job.run, work.folder / "decisions.arrow"
+    entries = [file for unit in sketched for file in unit["files"] if file[0].startswith(".work/sketches/")]
+
+    def reduce(_: int, __: Any) -> Result:
+        with ThreadPoolExecutor(run.executor.workers) as pool:
+            list(pool.map(partial(check_intact, work.data), entries))
+        facts = stage.reduce([work.data / path for path, *_ in entries], out, workers=run.executor.workers)
+        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, crc32(out)]]}
+
+    (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
+    check_intact(work.data, *result["files"])
+    for alarm in result["facts"].get("alarms", []):
+        run.progress.line(f"ALARM {stage.name}: {alarm}")
+        if run.strict:
+            raise DatakitError(f"{stage.name}: {alarm}. With --strict nothing is written; change the stage's config.")
+    return stage.bind(out), result["facts"]
+
+
+def _index(work: Work, stage: Stage, sketched: Sequence[Result]) -> list[Shard]:
+    """Write what later runs need to detect duplicates of the kept rows."""
+    results = work.phase(
+        "index",
+        partial(index_unit, stage, work.data),
+        enumerate(unit["files"][0] for unit in sketched),
+        title=f"{stage.name}: index",
+        units=len(sketched),
+    )
+    return [Shard(**result["shard"]) for result in results]
+
+
+def index_unit(stage: Stage, data: Path, index: int, sketches: Sequence[Any]) -> Result:
+    """Write the index of the kept rows of one shard, from the file of their sketches."""
+    check_intact(data, sketches)
+    path, rows = f"index/part-{index:05d}.arrow", 0
+    (data / "index").mkdir(exist_ok=True)
+    temporary = data / "index" / f".{index:05d}.{os.getpid()}.tmp"
+    with pa.memory_map(str(data / sketches[0])) as source, pa.OSFile(str(temporary), "wb") as file:
+        reader = pa.ipc.open_file(source)
+        batches = (stage.index(reader.get_batch(i)) for i in range(reader.num_record_batches))
+        first = next(batches)
+        with pa.ipc.new_file(file, first.schema) as writer:
+            for batch in (first, *batches):
+                writer.write_batch(batch)
+                rows += batch.num_rows
+    shard = finish_file(temporary, data / path, path, rows, None)
+    return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes]]}
+
+
+def split_unit(
+    stage: Stage, folder: Path, data: Path, saved: Path | None, cache: ShardCache, index: int, unit: _Input
+) -> Result:
+    """Decide about the rows of one shard and write kept rows, dropped rows and side tables.
+
+    `saved` is the folder with the tables that an earlier run of the stage saved.
+    """
+    stage.open()
+    linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
+    source = folder / unit.kept.path
+    if stage.compares_rows and _unchanged(stage, source, unit.kept):
+        shard = replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
+        link_or_copy(source, data / shard.path)
+        cache.rename(source, data / shard.path)
+        return _split_result([shard, *linked], Count(into=shard.rows, kept=shard.rows), None, {}, shard.bytes, {})
+    sidecar = SidecarReader(saved / f"part-{index:05d}.parquet") if saved else None
+    count, tokens, size, notes = Count(), None, 0, Counter[str]()
+    with UnitWriter(data, index, cache) as out:
+        for batch in cache.read(source):
+            known = sidecar.take(batch.num_rows) if sidecar else None
+            decision = stage.decide(batch) if known is None else stage.decide_again(batch, known)
+            kept, dropped = split(batch, decision, stage.name)
+            columns = stage.kept_columns(kept.schema.names)
+            out.write("kept", kept.select(columns))
+            out.write("dropped", dropped)
+            for role, table in decision.side_tables.items():
+                out.write(role, table)
+            count = count.plus(_count(batch, kept, dropped, decision.edited))
+            notes.update(decision.notes)
+            size += batch.nbytes
+            if "input_ids" in columns:
+                made, lost = tokens_in(kept), tokens_in(dropped)
+                reasons = {"row_dropped": lost} if lost else {}
+                tokens = (tokens or Count()).plus(Count(into=made + lost, kept=made, dropped=reasons))
+        shards = out.close()
+    return _split_result([*shards, *linked], count, tokens, notes, size, stage.measured())
+
+
+def _split_result(
+    shards: Sequence[Shard],
+    count: Count,
+    tokens: Count | None,
+    notes: dict[str, int],
+    size: int,
+    measured: dict[str, int],
+) -> Result:
+    return {
+        "files": [[s.path, s.bytes] for s in shards],
+        "shards": [asdict(s) for s in shards],
+        "rows": count.into,
+        "bytes": size,
+        "count": count.to_json(),
+        "tokens": None if tokens is None else tokens.to_json(),
+        "notes": dict(notes),
+        "measured": measured,
+    }
+
+
+def _unchanged(stage: Stage, file: Path, shard: Shard) -> bool:
+    """Whether no row of a shard is dropped or changed. Then it is linked, after its checksum was compared.
+
+    Raises:
+        InputError: the shard differs from its manifest.
+    """
+    keys = [batch.column("row_key").to_numpy() for batch in read_shard(file, ["row_key"])]
+    if not stage.unchanged(np.concatenate(keys)):
+        return False
+    if sha256_file(file) != shard.sha256:
+        raise InputError(f"{file}: the shard changed after it was written (see `datakit verify`). Run its stage again")
+    return True
+
+
+def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
+    link_or_copy(folder / shard.path, data / shard.path)
+    cache.rename(folder / shard.path, data / shard.path)
+    return shard
+
+
+class SidecarReader:
+    """The saved rows beside one shard, in the order of the rows they were made from."""
+
+    def __init__(self, path: Path) -> None:
+        self._batches: Iterator[pa.RecordBatch] = read_shard(path)
+        self._rest: pa.Table | None = None
+
+    def take(self, rows: int) -> pa.RecordBatch | None:
+        """The next rows; None for none of them."""
+        while rows and (self._rest is None or self._rest.num_rows < rows):
+            batch = pa.Table.from_batches([next(self._batches)])
+            self._rest = batch if self._rest is None else pa.concat_tables([self._rest, batch])
+        if not rows or self._rest is None:
+            return None
+        taken, self._rest = self._rest.slice(0, rows), self._rest.slice(rows)
+        (made,) = taken.combine_chunks().to_batches()
+        return made
+
+
+def _count(batch: pa.RecordBatch, kept: pa.RecordBatch, dropped: pa.RecordBatch, edited: pa.Array | None) -> Count:
+    reasons = Counter(dropped.column("reason").to_pylist())
+    changed = 0
+    if edited is not None:
+        ids = batch.column("row_key").filter(edited)
+        changed = pc.sum(pc.is_in(kept.column("row_key"), ids)).as_py() or 0
+    return Count(into=batch.num_rows, kept=kept.num_rows, dropped=dict(sorted(reasons.items())), edited=changed)
+
+
+def tokens_in(batch: pa.RecordBatch) -> int:
+    """Tokens in the rows of a batch, both sides of preference pairs; 0 where there are no ids."""
+    columns = [c for c in ("input_ids", "rejected_ids") if c in batch.schema.names]
+    return sum(pc.sum(pc.list_value_length(batch.column(c))).as_py() or 0 for c in columns)
+
+
+# Stages that need all rows at once.
+
+
+def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
+    """Run a stage with `work_unit = "all"`: one unit, which writes files beside the data folder and then moves them."""
+    run, stage = job.run, job.stage
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for parent in parents[:1]:
+            shards = tables(parent.manifest, "kept")
+            yield from _all_rows(data_dir(parent.path, parent.manifest), shards, run.cache)
+
+    def make(_: int, __: Any) -> Result:
+        folder = work.folder / "made"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        made = stage.make(rows(), folder, parents)
+        shards = []
+        for path in made.files:
+            (job.data / path).parent.mkdir(parents=True, exist_ok=True)
+            shards.append(finish_file(folder / path, job.data / path, path, 0, None))
+        with UnitWriter(job.data, 0) as out:
+            for batch in made.dropped:
+                out.write("dropped", batch)
+            shards += out.close()
+        return {
+            "files": [[s.path, s.bytes] for s in shards],
+            "shards": [asdict(s) for s in shards],
+            "rows": made.rows.into,
+            "bytes": sum(s.bytes for s in shards),
+            "count": made.rows.to_json(),
+            "tokens": None if made.tokens is None else made.tokens.to_json(),
+            "facts": made.facts,
+        }
+
+    (result,) = work.phase("make", make, [(0, None)], title=stage.name, units=1)
+    return _Result(
+        rows=Count.from_json(result["count"]),
+        shards=[Shard(**s) for s in result["shards"]],
+        tokens=None if result["tokens"] is None else Count.from_json(result["tokens"]),
+        facts=result["facts"],
+    )

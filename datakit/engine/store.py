@@ -1,0 +1,446 @@
+"""The disk: shards and their digests, the shard cache, work records that survive an interruption, where results go.
+
+A shard is written to a temporary file, flushed and renamed; its entry has the SHA-256 of its bytes and of its values.
+Inside a data folder, `.work/` holds the key of the run and one JSON record for each finished unit of each phase. A
+unit's record is written after its files are on the disk. It names them, and it counts only while they are intact.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from datakit.config import sha256_file
+from datakit.data import ContentHash, content_of, read_shard, stored
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.errors import DatakitError, InputError, IntegrityError, ManifestError, UsageError
+from datakit.manifest import ROLES, Shard, load, lock, write_whole
+
+ROW_GROUP_BYTES = 16 << 20
+ROW_GROUP_ROWS = 1 << 16
+
+Result = dict[str, Any]
+"""What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes] or [path, bytes, CRC-32] of the
+files that must be intact for the unit to count as done; `rows` and `bytes` feed the progress report."""
+
+
+# Shards: record batches in Parquet files.
+
+
+class ShardWriter:
+    """Writes one shard. Row groups are cut by data: after the batch that reaches 16 MiB of values or 65,536 rows.
+
+    The row groups of a complete shard go into `cache`, too.
+    """
+
+    def __init__(self, folder: Path, path: str, schema: pa.Schema, cache: "ShardCache | None" = None) -> None:
+        self._path, self._target, self.rows = path, folder / path, 0
+        self._target.parent.mkdir(parents=True, exist_ok=True)
+        self._temporary = self._target.with_name(f".{self._target.name}.{os.getpid()}.tmp")
+        self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
+        self._hash = ContentHash(self._schema)
+        self._writer = pq.ParquetWriter(self._temporary, self._schema, compression="zstd", **_encodings(self._schema))
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_rows = self._flushed = 0
+        self._cache, self._groups = cache, list[pa.RecordBatch]()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; the batch's columns are taken by name and cast to the shard's schema."""
+        if batch.num_rows == 0:
+            return
+        columns = [batch.column(f.name).cast(f.type) for f in self._schema]
+        batch = pa.record_batch(columns, schema=self._schema)
+        self._hash.update(batch)
+        self.rows += batch.num_rows
+        self._pending.append(batch)
+        self._pending_rows += batch.num_rows
+        if self._pending_rows >= ROW_GROUP_ROWS or self._hash.bytes - self._flushed >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            group = pa.Table.from_batches(self._pending)
+            self._writer.write_table(group, row_group_size=max(1, self._pending_rows))
+            if self._cache:
+                self._groups += group.combine_chunks().to_batches()
+        self._pending, self._pending_rows, self._flushed = [], 0, self._hash.bytes
+
+    def close(self) -> Shard:
+        """Finish the shard under its name and return its entry."""
+        self._flush()
+        self._writer.close()
+        shard = finish_file(self._temporary, self._target, self._path, self.rows, self._hash.hexdigest())
+        if self._cache and self._groups:
+            self._cache.keep(self._target, self._groups)
+        return shard
+
+    def abandon(self) -> None:
+        """Remove what was written."""
+        self._writer.close()
+        self._temporary.unlink(missing_ok=True)
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet options for a schema with token ids: their bytes are split by significance, which zstd packs smaller and
+    three times as fast as a dictionary's indices."""
+    ids = [f.name for f in schema if f.type == stored(pa.list_(pa.int32()))]
+    if not ids:
+        return {}
+    others = [name for name in schema.names if name not in ids]
+    split_bytes = {f"{name}.list.element": "BYTE_STREAM_SPLIT" for name in ids}
+    return {"use_dictionary": others, "write_statistics": others, "column_encoding": split_bytes}
+
+
+class UnitWriter:
+    """The shards of one work unit: kept rows always, dropped and quarantined rows where there are any."""
+
+    def __init__(self, folder: Path, index: int, cache: "ShardCache | None" = None) -> None:
+        self._folder, self._name, self._writers = folder, f"part-{index:05d}.parquet", dict[str, ShardWriter]()
+        self._cache = cache
+
+    def write(self, role: str, batch: pa.RecordBatch) -> None:
+        """Append rows to the shard of a role; only `kept` is made for no rows."""
+        if batch.num_rows == 0 and role != "kept":
+            return
+        if role not in self._writers:
+            self._writers[role] = ShardWriter(
+                self._folder, f"{role}/{self._name}", batch.schema, self._cache if role == "kept" else None
+            )
+        self._writers[role].write(batch)
+
+    def rows(self, role: str) -> int:
+        """Rows written to a role so far."""
+        return self._writers[role].rows if role in self._writers else 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def close(self) -> list[Shard]:
+        """Finish all shards."""
+        return [self._writers[role].close() for role in sorted(self._writers)]
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            for writer in self._writers.values():
+                writer.abandon()
+
+
+def entry(folder: Path, path: str) -> Shard:
+    """The entry of a file that is no table of rows."""
+    file = folder / path
+    return Shard(path=path, rows=0, bytes=file.stat().st_size, sha256=sha256_file(file))
+
+
+def finish_file(temporary: Path, target: Path, path: str, rows: int, content: str | None) -> Shard:
+    """Flush a finished file to the disk, rename it to `target` and return its entry."""
+    digest, size = sha256_file(temporary), temporary.stat().st_size
+    flush_and_rename(temporary, target)
+    return Shard(path=path, rows=rows, bytes=size, sha256=digest, content_sha256=content)
+
+
+def flush_and_rename(temporary: Path, target: Path) -> None:
+    """Flush a finished file to the disk and rename it to `target`."""
+    with temporary.open("rb") as f:
+        os.fsync(f.fileno())
+    temporary.rename(target)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Hard-link a finished file to `target`, or copy it where the file system has no hard links."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        target.hardlink_to(source)
+    except OSError:  # a file system without hard links
+        temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        shutil.copyfile(source, temporary)
+        flush_and_rename(temporary, target)
+
+
+def inspect(file: Path, shard: Shard) -> Iterator[str]:
+    """Yield how a shard's values differ from its entry: rows, content (for `manifest.verify`)."""
+    try:
+        rows, digest = content_of(read_shard(file))
+    except (InputError, pa.ArrowException) as e:
+        yield f"cannot be read: {e}"
+        return
+    if rows != shard.rows:
+        yield f"expected {shard.rows} rows, found {rows}"
+    if digest != shard.content_sha256:
+        yield f"expected content_sha256 {shard.content_sha256}, found {digest}"
+
+
+# The newest shards, kept in memory for the stage that reads them next.
+
+
+class ShardCache:
+    """The newest shards that this process wrote, up to `max_bytes` in memory.
+
+    The next stage then need not decompress what this one compressed. Batches are those that reading the file gives, one
+    for each row group, so results do not depend on what is cached. Worker processes get an empty cache of size 0.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._filled = max_bytes, 0
+        self._shards: dict[Path, tuple[pa.RecordBatch, ...]] = {}
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type["ShardCache"], tuple[int]]:
+        return ShardCache, (0,)
+
+    def keep(self, path: Path, groups: Sequence[pa.RecordBatch]) -> None:
+        """Add the row groups of a complete shard; the oldest shards are evicted."""
+        size = _bytes(groups)
+        if size > self._max_bytes:
+            return
+        with self._lock:
+            self._forget(path)
+            while self._filled + size > self._max_bytes:
+                self._forget(next(iter(self._shards)))
+            self._shards[path] = tuple(groups)
+            self._filled += size
+
+    def rename(self, source: Path, target: Path) -> None:
+        """Note that a shard was moved or linked to `target`."""
+        with self._lock:
+            groups = self._forget(source)
+            self._forget(target)
+            if groups:
+                self._shards[target] = groups
+                self._filled += _bytes(groups)
+
+    def read(self, path: Path) -> Iterator[pa.RecordBatch]:
+        """The rows of a shard, one batch a row group.
+
+        Raises:
+            InputError: the shard is not cached, and its file is missing or damaged.
+        """
+        with self._lock:
+            groups = self._shards.get(path)
+        yield from groups or read_shard(path)
+
+    def _forget(self, path: Path) -> tuple[pa.RecordBatch, ...]:
+        groups = self._shards.pop(path, ())
+        self._filled -= _bytes(groups)
+        return groups
+
+
+def _bytes(groups: Sequence[pa.RecordBatch]) -> int:
+    return sum(g.nbytes for g in groups)
+
+
+# Work records.
+
+
+class Work:
+    """Exclusive use of a data folder for one run, with a record of each finished unit.
+
+    `with Work(data, key, ...) as work: work.phase(...)`. `finished` says whether another run has completed the result.
+    """
+
+    def __init__(
+        self,
+        data: Path,
+        key: str,
+        executor: Local,
+        progress: Progress,
+        finished: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.data, self.folder = data, data / ".work"
+        self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
+
+    def __enter__(self) -> Self:
+        self.data.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(self.data)
+        if self._lock is None:
+            raise UsageError(f"{self.data}: another run is writing to this folder; wait for it, or stop it")
+        if self._finished():
+            os.close(self._lock)
+            raise UsageError(f"{self.data}: another run has just finished this result; run the same command again")
+        self.folder.mkdir(exist_ok=True)
+        self._discard_other_key()
+        for temporary in self.data.rglob(".*.tmp"):
+            temporary.unlink(missing_ok=True)  # a worker of a killed run may still rename its last one
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._lock is not None
+        os.close(self._lock)
+
+    def finish(self) -> None:
+        """Remove the records; the manifest replaces them."""
+        done = self.data / ".done"
+        shutil.rmtree(done, ignore_errors=True)
+        # renamed first: a kill in the middle of the deletion would leave half of the records without their key
+        with contextlib.suppress(FileNotFoundError):  # another run saw the manifest and swept
+            self.folder.rename(done)
+        shutil.rmtree(done, ignore_errors=True)
+
+    @staticmethod
+    def sweep(data: Path) -> None:
+        """Remove records that a run left because it was killed after it wrote its manifest."""
+        shutil.rmtree(data / ".work", ignore_errors=True)
+        shutil.rmtree(data / ".done", ignore_errors=True)
+
+    def _discard_other_key(self) -> None:
+        mark = self.folder / "key"
+        if not mark.is_file() or mark.read_text() != self._key:
+            # the manifest of a self-contained folder goes first: it must never name shards of another run
+            (self.data / "manifest.json").unlink(missing_ok=True)
+            for entry in self.data.iterdir():
+                if entry.name in ROLES:
+                    shutil.rmtree(entry)
+            for entry in self.folder.iterdir():
+                if entry.is_dir():
+                    shutil.rmtree(entry)
+            write_whole(mark, self._key.encode())
+
+    def phase(
+        self,
+        name: str,
+        work: Callable[[int, Any], Result],
+        tasks: Iterable[tuple[int, Any]],
+        *,
+        title: str,
+        units: int | None = None,
+        processes: bool = False,
+    ) -> list[Result]:
+        """Do `work(index, payload)` for each task that no earlier run finished; returns results by index."""
+        results: dict[int, Result] = {}
+        self._progress.start(title, units)
+
+        def to_do() -> Iterator[tuple[int, Any]]:
+            for index, payload in tasks:
+                done = self._done(name, index)
+                if done is None:
+                    yield index, payload
+                else:
+                    results[index] = done
+                    self._progress.advance(done.get("rows", 0), done.get("bytes", 0), again=True)
+
+        records = self.folder / name
+        records.mkdir(exist_ok=True)
+        for index, result in self._executor.map(partial(_perform, work, records), to_do(), processes=processes):
+            results[index] = result
+            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=False)
+        return [results[i] for i in sorted(results)]
+
+    def _done(self, name: str, index: int) -> Result | None:
+        try:
+            result: Result = json.loads((self.folder / name / f"{index:05d}.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return None if any(corrupted(self.data, entry) for entry in result.get("files", [])) else result
+
+
+def corrupted(data: Path, entry: Sequence[Any]) -> bool:
+    """Whether a file differs from its entry in a unit's record: [path, bytes] or [path, bytes, CRC-32]."""
+    path, size, *checksum = entry
+    file = data / path
+    return not file.is_file() or file.stat().st_size != size or checksum not in ([], [crc32(file)])
+
+
+def check_intact(data: Path, entry: Sequence[Any]) -> None:
+    """Check a file that a unit wrote against its record, before another phase reads it.
+
+    Raises:
+        IntegrityError: it differs. The next run makes it again.
+    """
+    if corrupted(data, entry):
+        raise IntegrityError(
+            f"{data / entry[0]}: the file changed after this run wrote it; the disk, the memory or another program may "
+            "be the cause. Run the same command again: it makes the file again. If this repeats, check the machine"
+        )
+
+
+def crc32(file: Path) -> int:
+    """CRC-32 of a file's bytes, at 4 GB/s: detects what a crash or a bad disk did to files of this run."""
+    total = 0
+    with file.open("rb") as f:
+        while block := f.read(1 << 20):
+            total = zlib.crc32(block, total)
+    return total
+
+
+def _perform(work: Callable[[int, Any], Result], records: Path, task: tuple[int, Any]) -> tuple[int, Result]:
+    index, payload = task
+    try:
+        result = work(index, payload)
+        write_whole(records / f"{index:05d}.json", json.dumps(result).encode())
+    except OSError as e:
+        raise DatakitError(
+            f"{e.filename or records}: {os.strerror(e.errno) if e.errno else e}. Finished work is kept: make room or "
+            "mend the cause, and run the same command again to go on."
+        ) from e
+    return index, result
+
+
+# Where results go.
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLayout:
+    """Where manifests and shards of a dataset go: a project's `manifests/` and `data/`, or one folder (`--output`).
+
+    With `output`, the result of the stage `final` lies in that folder, and earlier stages in its `parents/`.
+    """
+
+    root: Path
+    dataset: str
+    output: Path | None = None
+    final: str = ""
+
+    def manifest(self, stage: str) -> Path:
+        """The manifest file of a stage."""
+        if self.output is None:
+            return self.root / "manifests" / self.dataset / f"{stage}.json"
+        return (self.output if stage == self.final else self.output / "parents" / stage) / "manifest.json"
+
+    def data(self, stage: str, key: str) -> Path:
+        """The data folder of a run of a stage with a key."""
+        if self.output is None:
+            return self.root / "data" / self.dataset / stage / key[:16]
+        return self.manifest(stage).parent
+
+    def check(self) -> None:
+        """Refuse an output folder that holds something else.
+
+        Raises:
+            UsageError: the folder has entries and no manifest or interrupted run of ours among them.
+        """
+        if self.output is None or not self.output.exists():
+            return
+        if not self.output.is_dir():
+            raise UsageError(f"--output {self.output}: is a file; name a folder")
+        entries = {e.name for e in self.output.iterdir()}
+        if entries and not any(_is_ours(f) for f in (self.output, *self.output.glob("parents/*"))):
+            raise UsageError(
+                f"--output {self.output}: holds {sorted(entries)[0]!r}, not datakit output; name a new or empty folder"
+            )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a datakit run has written to a folder: it has the key of an unfinished run, or a manifest."""
+    if (folder / ".work" / "key").is_file():
+        return True
+    try:
+        load(folder / "manifest.json")
+    except IntegrityError:
+        return True  # a manifest of datakit, damaged
+    except ManifestError:
+        return False
+    return True

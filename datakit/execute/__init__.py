@@ -1,1 +1,0 @@
-"""Engines that run work units: threads and processes of this machine."""
