@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,12 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, data_dir
-from datakit.pack.fit import Limits, Output, Packer, Sequences, cut
 from datakit.pack.format import Format, Header
 from datakit.pack.writers import open_writer
 from datakit.stage import Decision, Made, Parent, Stage, split
+
+if TYPE_CHECKING:  # it loads kernels, which the config must not
+    from datakit.pack.fit import Limits, Output, Packer, Sequences
 
 FOLDER = "kept"
 Task = Literal["pretrain", "sft", "dpo"]
@@ -109,9 +111,9 @@ class PackResult:
 class _Work:
     """What is being packed."""
 
-    limits: Limits
+    limits: "Limits"
     labelled: bool
-    packers: dict[str, Packer]
+    packers: "dict[str, Packer]"
     """By split: `train`, and `validation` where one is asked for."""
     lost: Counter[str]
     """Tokens by reason."""
@@ -121,7 +123,7 @@ class _Work:
     rows: int = 0
     tokens: int = 0
 
-    def outputs(self) -> Iterator[Output]:
+    def outputs(self) -> "Iterator[Output]":
         """Of all packers."""
         return chain.from_iterable(p.outputs for p in self.packers.values())
 
@@ -185,6 +187,8 @@ class Pack(Stage):
         return _result(out, work)
 
     def _begin(self, out: Path, task: Task, tokenizer: dict[str, Any]) -> _Work:
+        from datakit.pack.fit import Output, Packer
+
         config, lost = self.config, Counter[str]()
         if config.align_bos and config.packing == "concat" and task != "pretrain":
             raise InputError("pack: concat with align_bos would cut answers off; pack conversations with best_fit")
@@ -202,6 +206,8 @@ class Pack(Stage):
     def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
         if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
             raise InputError("pack: labelled rows behind plain text; pack conversations and plain text apart")
+        from datakit.pack.fit import cut
+
         found = cut(batch, work.limits, work.labelled)
         reasons = pa.array(found.reasons, pa.string())
         _, gone = split(batch, Decision(reasons, pa.array(found.details, pa.string())), self.name)
@@ -214,7 +220,7 @@ class Pack(Stage):
         for name, sequences in self._splits(batch, found.sequences):
             work.packers[name].add(sequences)
 
-    def _splits(self, batch: pa.RecordBatch, sequences: Sequences) -> Iterator[tuple[str, Sequences]]:
+    def _splits(self, batch: pa.RecordBatch, sequences: "Sequences") -> "Iterator[tuple[str, Sequences]]":
         """The sequences of each split, by their rows' content."""
         if not self.config.validation:
             yield "train", sequences
@@ -258,7 +264,9 @@ def _header(config: PackConfig, seq_len: int, task: Task, tokenizer: dict[str, A
     )
 
 
-def _limits(config: PackConfig, task: Task, stride: int) -> Limits:
+def _limits(config: PackConfig, task: Task, stride: int) -> "Limits":
+    from datakit.pack.fit import Limits
+
     overflow: Literal["split", "truncate", "drop", "stream"]
     if task == "dpo":  # a pair is one unit: it can be cut or dropped, never split
         overflow = "drop" if config.overflow == "drop" else "truncate"
@@ -301,7 +309,7 @@ def _role(name: str) -> str:
     return "packed" if name == "train" else name
 
 
-def _described(out: Path, outputs: Sequence[Output]) -> dict[str, Any]:
+def _described(out: Path, outputs: "Sequence[Output]") -> dict[str, Any]:
     """The header of a split, as its manifest holds it."""
     headers = []
     for output in outputs:
@@ -313,7 +321,7 @@ def _described(out: Path, outputs: Sequence[Output]) -> dict[str, Any]:
     return {"format": f"{headers[0]['format']} in {len(headers)} row lengths", "buckets": headers}
 
 
-def _counts(outputs: list[Output]) -> dict[str, Any]:
+def _counts(outputs: "list[Output]") -> dict[str, Any]:
     rows, sequences, tokens, labels = (
         sum(getattr(o, n) for o in outputs) for n in ("packed_rows", "sequences", "tokens", "labels")
     )
