@@ -1,10 +1,10 @@
-"""A classifier on projects it has never seen: guides and books wanted, API listings not.
+"""A classifier on projects that it has not seen: guides and books are wanted, API listings are not.
 
-    python bench/classifier.py corpora/web             # learns from books, the Rust book and the Node.js API
-    python bench/classifier.py corpora/web --flip 0.1  # from scores instead, of a judge that errs in one row of ten
+    python bench/classifier.py corpora/web             # trains on books, the Rust book and the Node.js API
+    python bench/classifier.py corpora/web --flip 0.1  # from scores instead, with one row of ten scored wrong
 
 Measured on the English pages of Electron (tutorials against API pages), of the open source guides and of FastAPI. AUC
-is the chance that a tutorial scores more than an API page.
+is the probability that a tutorial scores more than an API page.
 """
 
 import argparse

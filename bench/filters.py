@@ -1,10 +1,10 @@
-"""Gopher quality and repetition, C4 and FineWeb, ours against datatrove's, row by row and in MB per CPU second.
+"""Gopher quality and repetition, C4 and FineWeb compared with datatrove's, row by row and in MB per CPU second.
 
     python bench/filters.py --peer PYTHON corpora/web/*.jsonl.zst      # PYTHON: an environment with datatrove 0.10.1
 
 Both sides get the same words and sentences (datakit's), the same line breaks (CRLF as LF) and the same rounding
 (thresholds apply to ratios rounded to 1e-3: datatrove gets 0.1005 for 0.1), as far as --same says so. English rows are
-compared (by fastText), because datatrove's stop words are English; differences are listed by what either side says.
+compared (by fastText), because datatrove's stop words are English; differences are listed by both verdicts.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""The language kernel against the fasttext module: answers row by row, rows per CPU second, accuracy per language.
+"""The language kernel compared with the fasttext module: answers by row, rows per CPU second, accuracy per language.
 
     python bench/language.py parity corpora/*            # every text of every file, whole: labels and scores
     python bench/language.py speed corpora/web/*         # the same texts cut into rows of 500 characters, one core each
     python bench/language.py accuracy corpora/language/* # per language: the model's answer, ours, ours from samples
 
-The module is fed what its own reader needs: one Python string a row, new lines turned into spaces. The time of making
-these strings is not counted, neither is that of making Arrow arrays.
+The module gets what its own reader needs: one Python string for each row, new lines as spaces. The time to make
+these strings and the Arrow arrays is not counted.
 """
 
 import argparse

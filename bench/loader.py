@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
-from train.data import DataConfig, PackedSet, StepStream  # noqa: E402
+from train.data.batches import DataConfig, StepStream  # noqa: E402
+from train.data.packed import PackedSet  # noqa: E402
 
 
 def ours(data: PackedSet, batch_rows: int, workers: int, seconds: float, unfolded: bool) -> dict[str, Any]:

@@ -60,11 +60,11 @@ def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     """Rates of `steps` optimizer steps after `warmup`, in this process."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
     from train import selfcheck
-    from train.data import DataConfig
-    from train.loop import LoopConfig
-    from train.optim import OptimConfig
+    from train.data.batches import DataConfig
+    from train.engine.loop import LoopConfig
+    from train.engine.optim import OptimConfig
+    from train.engine.start import prepare
     from train.sft import LabelConfig, SftConfig, objective
-    from train.start import prepare
 
     def given(section: str) -> dict[str, Any]:
         return {k.split(".")[1]: v for k, v in values.items() if k.startswith(f"{section}.")}
@@ -105,7 +105,7 @@ def sequences(manifest: str) -> Iterator[dict[str, list[int]]]:
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     import numpy as np
 
-    from train.data import PackedSet
+    from train.data.packed import PackedSet
 
     data = PackedSet.open(Path(manifest))
     for row in range(data.packed.header.num_samples):

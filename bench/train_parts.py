@@ -19,11 +19,16 @@ from pathlib import Path
 import torch
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be another file
-from train.data import Batch, PackedSet, collate  # noqa: E402
-from train.mlp import MLP, MoE, MoeConfig  # noqa: E402
-from train.model import PRESETS, CausalLM  # noqa: E402
-from train.optim import OptimConfig, make_optimizer  # noqa: E402
-from train.order import MicroBatch  # noqa: E402
+from train.data.batches import Batch, collate  # noqa: E402
+from train.data.order import MicroBatch  # noqa: E402
+from train.data.packed import PackedSet  # noqa: E402
+from train.engine.optim import OptimConfig, make_optimizer  # noqa: E402
+from train.model.decoder import (  # noqa: E402
+    MLP,
+    PRESETS,
+    CausalLM,
+)
+from train.model.experts import MoE, MoeConfig  # noqa: E402
 from train.sft import LabelConfig, label_loss  # noqa: E402
 
 OPTIMIZERS = ["adamw:fp32", "adamw:bf16", "muon:fp32", "adafactor:fp32", "lion:fp32", "lion:bf16"]

@@ -19,11 +19,12 @@ import numpy as np
 import torch
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be another file
-from train.data import Batch, Mixture, collate  # noqa: E402
-from train.loop import Loss  # noqa: E402
-from train.model import PRESETS, CausalLM  # noqa: E402
-from train.order import MicroBatch  # noqa: E402
-from train.selfcheck import grouped_dense, plainest, unpacked  # noqa: E402
+from train.data.batches import Batch, collate  # noqa: E402
+from train.data.order import MicroBatch  # noqa: E402
+from train.data.packed import Mixture  # noqa: E402
+from train.engine.loop import Loss  # noqa: E402
+from train.model.decoder import PRESETS, CausalLM  # noqa: E402
+from train.selfcheck import grouped_dense, reference_loss, unpacked  # noqa: E402
 from train.sft import LabelConfig, label_loss  # noqa: E402
 
 
@@ -66,8 +67,8 @@ def ways(data: Mixture, rows: int) -> dict[str, Callable[[], None]]:
         "every position in the last layer": partial(passed, model, whole, together),
         "every logit": partial(passed, model, grouped_dense, together),
         "masked attention": partial(passed, model, label_loss(LabelConfig(attention="masked")), together),
-        "every logit, masked attention": partial(passed, model, plainest, together),
-        "every logit, masked attention, fp32": partial(passed, model, plainest, together, None),
+        "every logit, masked attention": partial(passed, model, reference_loss, together),
+        "every logit, masked attention, fp32": partial(passed, model, reference_loss, together, None),
         "chunks of 512 labels": partial(passed, model, label_loss(LabelConfig(loss_chunk=512)), together),
         "all activations computed again": partial(passed, made(checkpoint_every=1), lean, together),
     }

@@ -1,11 +1,11 @@
-"""Distillation: a student learns the distribution of a teacher's next token, beside the labels themselves.
+"""Distillation: a student learns the next-token distribution of a teacher, in addition to the labels.
 
     python -m train.distill --manifest manifests/mydata/pack.json --teacher out/teacher --preset tiny --out out/student
 
 The loss of a label is alpha * CE + (1 - alpha) * T^2 * KL(teacher || student), both distributions at temperature T
-(Hinton et al., 2015); T^2 keeps the gradient's size. With --hidden-weight the last hidden states of all real tokens
-are compared too, MSE + (1 - cosine), through a projection where the widths differ; it is trained and saved beside the
-student, and is no part of it.
+(Hinton et al., 2015); T^2 keeps the scale of the gradient. With --hidden-weight, the last hidden states of all real
+tokens are compared too, by MSE + (1 - cosine). If the widths differ, a trained projection maps the student's states to
+the teacher's width; it is saved next to the student and does not belong to it.
 
 Shapes: B rows, T positions, N real tokens, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
@@ -21,36 +21,37 @@ from torch import Tensor, nn
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, ModelError, UsageError
-from train import checkpoint, flags, lora
-from train.data import Batch, Mixture
-from train.device import usable_device
-from train.labels import StatesConfig, label_states, usable
-from train.loop import LossSum
-from train.loss import chunked_sum
-from train.model import CausalLM
-from train.start import RunConfig, check_fits, configured, make_model, open_data, prepare
+from train.data.batches import Batch
+from train.data.packed import Mixture
+from train.engine import checkpoint, flags
+from train.engine.device import usable_device
+from train.engine.loop import LossSum
+from train.engine.start import RunConfig, check_fits, configured, make_model, open_data, prepare
+from train.model import lora
+from train.model.decoder import CausalLM
+from train.model.loss import StatesConfig, check_device, chunked_sum, label_states
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TeacherConfig:
-    """Who teaches, and what is learnt; the defaults are minimind's."""
+    """Teacher and weights of the losses; the defaults are minimind's."""
 
-    teacher: str = option("", "Hugging Face folder or checkpoint of the teacher, of the same tokenizer")
-    alpha: float = option(0.5, "weight of the labels' cross-entropy; the rest is the divergence from the teacher")
-    temperature: float = option(1.5, "both distributions are flattened by this before they are compared")
-    hidden_weight: float = option(0.0, "weight of the hidden states' distance, at every real token; 0: not compared")
-    loss_chunk: int = option(512, "labels whose logits, the student's and the teacher's, are held at once")
+    teacher: str = option("", "Hugging Face folder or checkpoint of the teacher; it must have the same tokenizer")
+    alpha: float = option(0.5, "weight of the cross-entropy; the divergence from the teacher has weight 1 - alpha")
+    temperature: float = option(1.5, "temperature of both distributions")
+    hidden_weight: float = option(0.0, "weight of the distance of hidden states at every real token; 0: off")
+    loss_chunk: int = option(512, "labels with student and teacher logits in memory at once")
 
     def __post_init__(self) -> None:
         if not 0 <= self.alpha <= 1 or self.temperature <= 0 or self.hidden_weight < 0 or self.loss_chunk < 1:
             raise ConfigError(
-                "alpha must lie in 0..1, temperature be positive, hidden_weight not negative, loss_chunk at least 1"
+                "alpha must be in 0..1, temperature positive, hidden_weight not negative, loss_chunk at least 1"
             )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DistillConfig(RunConfig):
-    """A training run with a teacher."""
+    """Configuration of a training run with a teacher."""
 
     distill: TeacherConfig = section(TeacherConfig)
     labels: StatesConfig = section(StatesConfig)
@@ -58,59 +59,61 @@ class DistillConfig(RunConfig):
     def __post_init__(self) -> None:
         RunConfig.__post_init__(self)
         if not self.distill.teacher:
-            raise UsageError("name the teacher's folder with --teacher")
+            raise UsageError("name the folder of the teacher with --teacher")
         if self.distill.hidden_weight and self.lora.lora_rank:
-            raise UsageError("--hidden-weight trains a projection, which adapters have no place for: leave one of both")
+            raise UsageError(
+                "--hidden-weight trains a projection, which an adapter folder cannot store: use it without --lora-rank"
+            )
 
 
 def label_losses(
     logits_CV: Tensor, teacher_CV: Tensor, targets_C: Tensor, config: TeacherConfig
 ) -> tuple[Tensor, Tensor]:
-    """Summed cross-entropy, and summed divergence at the temperature times its square; logits in fp32."""
-    learnt_CV, taught_CV = ((x / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV))
-    divergence = F.kl_div(learnt_CV, taught_CV, reduction="sum", log_target=True)
+    """Summed cross-entropy, and T^2 times the summed divergence at temperature T; logits in fp32."""
+    student_logp_CV, teacher_logp_CV = ((x / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV))
+    divergence = F.kl_div(student_logp_CV, teacher_logp_CV, reduction="sum", log_target=True)
     return F.cross_entropy(logits_CV, targets_C, reduction="sum"), divergence * config.temperature**2
 
 
 def hidden_distance(student_ND: Tensor, teacher_ND: Tensor) -> Tensor:
-    """Sum over positions of the mean squared difference and of one minus the cosine."""
+    """Sum over positions of mean squared difference + (1 - cosine)."""
     a_ND, b_ND = student_ND.float(), teacher_ND.float()
     return (a_ND - b_ND).square().mean(-1).sum() + (1 - F.cosine_similarity(a_ND, b_ND, dim=-1)).sum()
 
 
 class DistillLoss:
-    """The objective: (loss_sum, label tokens), with cross-entropy, divergence and hidden distance a label token."""
+    """The objective: (loss_sum, label tokens); logs cross-entropy, divergence and hidden distance per label token."""
 
     def __init__(self, config: TeacherConfig, teacher: CausalLM, states: StatesConfig | None = None) -> None:
         self.config, self.teacher, self.states = config, teacher, states or StatesConfig()
         self.labels_per_token = 1.0
-        """Of the whole step: what makes a sum over tokens, divided by labels, a mean over tokens."""
+        """Of the whole step; turns a sum over tokens that is divided by labels into a mean over tokens."""
 
     def begin(self, labels: int, tokens: int) -> None:
-        """A step with so many label tokens and real tokens begins."""
+        """Start a step with this many label tokens and real tokens."""
         self.labels_per_token = labels / max(1, tokens)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
-        """Sums over the batch's labels."""
+        """Sums over the labels of the batch."""
         everywhere, attend = bool(self.config.hidden_weight), self.states.attend(batch)
         with torch.no_grad():
-            taught_LD, taught_BTD = label_states(self.teacher, batch, self.states, attend, everywhere)
+            teacher_LD, teacher_BTD = label_states(self.teacher, batch, self.states, attend, everywhere)
         hidden_LD, hidden_BTD = label_states(model, batch, self.states, attend, everywhere)
-        loss_sum, sums = self._labels(model, hidden_LD, taught_LD, batch.counted[1])
+        loss_sum, sums = self._labels(model, hidden_LD, teacher_LD, batch.counted[1])
         logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
-        if everywhere and hidden_BTD is not None and taught_BTD is not None:
-            student_ND, teacher_ND = (x.flatten(0, 1)[batch.segments.tokens_N] for x in (hidden_BTD, taught_BTD))
+        if everywhere and hidden_BTD is not None and teacher_BTD is not None:
+            student_ND, teacher_ND = (x.flatten(0, 1)[batch.segments.tokens_N] for x in (hidden_BTD, teacher_BTD))
             distance = hidden_distance(_projected(model, student_ND), teacher_ND) * self.labels_per_token
             loss_sum, logged["hidden"] = loss_sum + self.config.hidden_weight * distance, distance.detach()
         return LossSum(loss_sum, batch.labels, logged)
 
     def _labels(
-        self, model: CausalLM, hidden_LD: Tensor, taught_LD: Tensor, targets_L: Tensor
+        self, model: CausalLM, hidden_LD: Tensor, teacher_LD: Tensor, targets_L: Tensor
     ) -> tuple[Tensor, Tensor]:
         alpha, head = self.config.alpha, self.teacher.lm_head
 
         def both(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
-            teacher_CV = head(taught_LD[part]).float()
+            teacher_CV = head(teacher_LD[part]).float()
             with torch.enable_grad():
                 ce, kl = label_losses(logits_CV.requires_grad_(), teacher_CV, targets_L[part], self.config)
                 loss = alpha * ce + (1 - alpha) * kl
@@ -126,23 +129,23 @@ def _projected(model: CausalLM, hidden_ND: Tensor) -> Tensor:
 
 
 def read_teacher(folder: Path, student: CausalLM, data: Mixture) -> CausalLM:
-    """The teacher, frozen.
+    """Read the teacher, frozen.
 
     Raises:
-        ModelError: it cannot be read, or its tokenizer or vocabulary is not the student's.
+        ModelError: it cannot be read, or it has another tokenizer or vocabulary than the student.
     """
     teacher = lora.read(folder).requires_grad_(False).eval()
     check_fits(folder, teacher, data)
     if (theirs := teacher.config.vocab_size) != (ours := student.config.vocab_size):
         raise ModelError(
             f"{folder}: the teacher's vocabulary has {theirs} tokens, the student's {ours}: their distributions cannot "
-            f"be compared; take a teacher with the same vocabulary"
+            f"be compared; use a teacher with the same vocabulary"
         )
     return teacher
 
 
 def with_projection(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM:
-    """The student with a projection to the teacher's width beside it where the widths differ."""
+    """The student, with a projection to the teacher's width if the widths differ."""
     width, theirs = student.config.hidden_size, teacher.config.hidden_size
     if width != theirs:
         projection = nn.Linear(width, theirs, bias=False)
@@ -151,10 +154,10 @@ def with_projection(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM
     return student
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     """Train; returns the exit code."""
-    config = configured(DistillConfig, "train.distill", __doc__, argv)
-    states, data = usable(config.labels, config.loop), open_data(config)
+    config = configured(DistillConfig, prog, __doc__, argv)
+    states, data = check_device(config.labels, usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
     teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
     if config.distill.hidden_weight:

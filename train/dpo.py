@@ -1,9 +1,9 @@
-"""Direct preference optimization: a chosen answer becomes likelier, beside a rejected one, than a reference has it.
+"""Direct preference optimization (DPO): chosen answers become more probable than rejected ones, against a reference.
 
     python -m train.dpo --manifest manifests/pairs/pack.json --init out/sft/checkpoints/step_00001000 --out out/dpo
 
-Both sides of a pair pass through the model together. The reference is the model that training starts from, or the one
-that --reference names; it stays in memory, unless train.reference has written its log-probabilities into a manifest.
+Both sides of a pair are in the same micro-batch. The reference is the model of --init, or the one of --reference. It
+stays in memory; to save that, train.reference writes its log-probabilities to a manifest, to be given as --reference.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -14,29 +14,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+import numpy as np
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from datakit.config import option, section
-from datakit.errors import ConfigError, UsageError
-from train import checkpoint, flags
-from train.data import Batch
-from train.labels import ChunkedConfig, usable
-from train.loop import LossSum
-from train.model import CausalLM
-from train.reference import frozen, log_probs, stored
-from train.start import RunConfig, configured, open_data, prepare
+from datakit.config import option, section, sha256_file
+from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
+from datakit.manifest import data_dir, load
+from train.data.batches import Batch
+from train.data.packed import Mixture, PackedSet
+from train.engine import checkpoint, flags
+from train.engine.device import usable_device
+from train.engine.loop import LossSum
+from train.engine.start import RunConfig, check_fits, configured, open_data, prepare
+from train.model import lora
+from train.model.decoder import CausalLM
+from train.model.loss import ChunkedConfig, check_device, label_states, row_log_probs
+
+SHARD = "kept/log_probs.npy"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairConfig:
-    """What is made of a pair."""
+    """The loss of a pair."""
 
-    beta: float = option(0.1, "how strongly the model is held to the reference; larger holds it closer")
+    beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
     dpo_loss: Literal["sigmoid", "sigmoid_norm"] = option(
-        "sigmoid", "sigmoid_norm: log-probabilities a label token, so that long answers do not weigh more"
+        "sigmoid", "sigmoid_norm: log-probabilities per label token, so that long answers do not weigh more"
     )
-    reference: str = option("", "a model's folder, or what train.reference wrote; none: the model of --init")
+    reference: str = option("", "folder of a model, or the output of train.reference; default: the model of --init")
 
     def __post_init__(self) -> None:
         if self.beta <= 0:
@@ -45,31 +52,78 @@ class PairConfig:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DpoConfig(RunConfig):
-    """A training run on preference pairs."""
+    """Configuration of a training run on preference pairs."""
 
     rows_per_unit: ClassVar[int] = 2
     trained_rate: ClassVar[float] = 1e-6
-    """Pairs are soon told apart, and fluency is soon lost: a tenth of fine-tuning's."""
+    """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
     pairs: PairConfig = section(PairConfig)
     labels: ChunkedConfig = section(ChunkedConfig)
 
     def __post_init__(self) -> None:
         RunConfig.__post_init__(self)
         if not self.init:
-            raise UsageError("name a trained model with --init: random weights have no preferences to improve")
+            raise UsageError("name a trained model with --init: DPO on random weights is useless")
 
 
 Reference = Callable[[Batch], Tensor]
 """The reference's log-probability of the labels of each real row of a batch, (2P,)."""
 
 
+def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
+    """Summed log-probabilities of the labels of each row, (B,), and their number, (B,)."""
+    hidden_LD, _ = label_states(model, batch, labels, labels.attend(batch))
+    (rows, width), (label_pos_L, targets_L) = batch.ids_BT.shape, batch.counted
+    return row_log_probs(hidden_LD, model.lm_head, targets_L, label_pos_L // width, rows, labels.loss_chunk)
+
+
+def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None = None) -> Callable[[Batch], Tensor]:
+    """A reference that computes log-probabilities with the model in `folder`.
+
+    Raises:
+        ModelError: the model cannot be read, or does not fit the data.
+    """
+    model, how = lora.read(folder).requires_grad_(False), labels or ChunkedConfig()
+    check_fits(folder, model, data)
+
+    def reference(batch: Batch) -> Tensor:
+        with torch.no_grad():
+            return log_probs(model.to(batch.ids_BT.device), batch, how)[0][: len(batch.rows)]
+
+    return reference
+
+
+def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
+    """A reference that looks up log-probabilities written by train.reference.
+
+    Raises:
+        ManifestError: not a manifest of train.reference, or one of other pairs.
+        IntegrityError: its file is missing or damaged.
+    """
+    found = load(manifest)
+    if found.stage != "reference":
+        raise ManifestError(f"{manifest}: expected the manifest of train.reference, found stage {found.stage!r}")
+    if (pairs := found.parents[0]["version"]) != data.version:
+        raise ManifestError(
+            f"{manifest} has log-probabilities of the pairs of version {pairs}, but {data.manifest} has version "
+            f"{data.version}: run train.reference on these pairs"
+        )
+    file, shard = data_dir(manifest, found) / SHARD, found.shards[0]
+    if not file.is_file() or sha256_file(file) != shard.sha256:
+        raise IntegrityError(f"{file}: missing or damaged; expected sha256 {shard.sha256}. Run train.reference again")
+    log_probs_N = torch.from_numpy(np.load(file)).flatten()
+    model, dtype = found.facts["model_sha256"][:12], found.config["dtype"]
+    print(f"[train] reference: model {model} in {dtype}, by {manifest}", flush=True)
+    return lambda batch: log_probs_N[torch.from_numpy(batch.rows)].to(batch.ids_BT.device)
+
+
 def pair_losses(
     policy_2P: Tensor, reference_2P: Tensor, labels_2P: Tensor, config: PairConfig
 ) -> tuple[Tensor, Tensor]:
-    """Losses (P,) and rewards (P, 2), of chosen and rejected, by the rows' log-probabilities and label counts.
+    """Losses (P,) and rewards (P, 2) of chosen and rejected, from log-probabilities and label counts of rows.
 
-    -log sigmoid of the difference of rewards, which are beta times the log-ratios (Rafailov et al., 2023);
-    `sigmoid_norm` divides each ratio by its answer's label tokens (Lambert et al., 2024).
+    The loss is -log sigmoid(chosen reward - rejected reward); a reward is beta times the log-ratio to the reference
+    (Rafailov et al., 2023). `sigmoid_norm` divides each ratio by the label tokens of its answer (Lambert et al., 2024).
     """
     ratios_2P = policy_2P - reference_2P
     if config.dpo_loss == "sigmoid_norm":
@@ -80,14 +134,14 @@ def pair_losses(
 
 @dataclass(frozen=True, slots=True)
 class DpoLoss:
-    """The objective: (loss_sum, pairs), with rewards, their margin and the share of pairs in the right order."""
+    """The objective: (loss_sum, pairs); logs rewards, their margin, and the share of pairs in the right order."""
 
     config: PairConfig
     reference: Reference
     labels: ChunkedConfig = field(default_factory=ChunkedConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
-        """Sums over the batch's pairs."""
+        """Sums over the pairs of the batch."""
         rows = len(batch.rows)
         policy_B, labels_B = log_probs(model, batch, self.labels)
         losses_P, rewards_P2 = pair_losses(policy_B[:rows], self.reference(batch), labels_B[:rows], self.config)
@@ -101,14 +155,14 @@ class DpoLoss:
         return LossSum(losses_P.sum(), len(losses_P), {name: value.sum() for name, value in logged.items()})
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
-    config = configured(DpoConfig, "train.dpo", __doc__, argv)
-    data, place = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
-    labels = usable(config.labels, config.loop)
-    if (place / "manifest.json").is_file() and not (place / "config.json").is_file():
-        place = place / "manifest.json"
-    reference = stored(place, data) if place.is_file() else frozen(place, data, labels)
+    config = configured(DpoConfig, prog, __doc__, argv)
+    data, path = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
+    labels = check_device(config.labels, usable_device(config.loop.device))
+    if (path / "manifest.json").is_file() and not (path / "config.json").is_file():
+        path = path / "manifest.json"
+    reference = stored(path, data) if path.is_file() else frozen(path, data, labels)
     return prepare(config, DpoLoss(config.pairs, reference, labels), data).run()
 
 

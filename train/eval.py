@@ -14,27 +14,28 @@ import torch
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
-from train import checkpoint, flags, lora
-from train.data import DataConfig, PackedSet
-from train.device import usable_device
-from train.loop import precision
-from train.scores import Score, evaluate, total
-from train.start import check_fits
+from train.data.batches import DataConfig
+from train.data.packed import PackedSet
+from train.engine import checkpoint, flags
+from train.engine.device import precision, usable_device
+from train.engine.evaluator import Score, evaluate, total
+from train.engine.start import check_fits
+from train.model import lora
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvalConfig:
-    """Which model, on what."""
+    """Model and data."""
 
     model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
-    manifest: str = option("", "the pack manifest to predict")
-    split: Literal["train", "validation"] = option("train", "which part of the manifest")
-    max_rows: int = option(0, "rows of each length that are predicted, from all over them; 0: all")
-    batch_rows: int = option(8, "packed rows that pass through the model at once")
+    manifest: str = option("", "pack manifest to evaluate on")
+    split: Literal["train", "validation"] = option("train", "part of the manifest")
+    max_rows: int = option(0, "rows per row length to evaluate on, evenly spaced; 0: all")
+    batch_rows: int = option(8, "packed rows per batch")
     dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
-    json: bool = option(False, "print one JSON object and nothing else")
+    json: bool = option(False, "print the scores as one JSON object")
 
     def __post_init__(self) -> None:
         if not (self.model and self.manifest):
@@ -47,7 +48,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     """The score of each source file.
 
     Raises:
-        DatakitError: model and data that do not fit each other.
+        DatakitError: model and data do not fit each other.
     """
     device = usable_device(config.device)
     if config.threads:
@@ -55,7 +56,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     sets = PackedSet.open_all(Path(config.manifest), "packed" if config.split == "train" else "validation")
     folder = checkpoint.newest_of_run(Path(config.model))
     if sets[0].header.rows_per_unit != 1:
-        raise InputError(f"{config.manifest}: holds preference pairs; a loss over rejected answers says nothing")
+        raise InputError(f"{config.manifest}: has preference pairs; a loss over rejected answers is meaningless")
     model = lora.read(folder).to(device)
     for data in sets:
         check_fits(folder, model, data)
@@ -64,7 +65,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
 
 
 def table(found: dict[str, Score]) -> str:
-    """A line for each source file, and one for all."""
+    """A text table: a line per source file, and one for all."""
     rows = [*found.items(), ("all", total(found))]
     wide = max(len(name) for name, _ in [*rows, ("source", None)])
     lines = [f"{'source':<{wide}}  {'label tokens':>12}  {'loss':>8}  {'perplexity':>11}"]
@@ -72,10 +73,9 @@ def table(found: dict[str, Score]) -> str:
     return "\n".join(lines)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.eval") -> int:
     """Print the scores; returns the exit code."""
-    about = (__doc__ or "").split("\n")[0]
-    config = flags.built(EvalConfig, flags.given(EvalConfig, "python -m train.eval", about, argv))
+    config = flags.built(EvalConfig, flags.given(EvalConfig, prog, __doc__, argv))
     found = scores(config)
     plain = {"all": total(found).record(), "sources": {name: score.record() for name, score in found.items()}}
     print(json.dumps(plain) if config.json else table(found))

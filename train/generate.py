@@ -1,4 +1,4 @@
-"""Generate text with the template that the model was trained with.
+"""Generate text, with the chat template of the training.
 
 python -m train.generate --checkpoint out/run --prompt "Hello"
 python -m train.generate --checkpoint out/run --chat
@@ -18,59 +18,62 @@ import torch
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
-from train import checkpoint, flags, lora
-from train.device import usable_device
-from train.model import CausalLM
-from train.sample import SampleConfig, TextStream, generate
+from train.engine import checkpoint, flags
+from train.engine.device import usable_device
+from train.model import lora
+from train.model.decoder import CausalLM
+from train.model.sample import SampleConfig, TextStream, generate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GenerateConfig:
-    """What to say, to whom."""
+    """Model, prompts and output."""
 
     checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
-    tokenizer: str = option("", "tokenizer.json or a folder with one, if it does not lie with the model")
-    prompt: str = option("", "what the user says; of a model of plain text, how the text begins")
-    chat: bool = option(False, "talk in the terminal; /reset forgets what was said, /quit ends")
-    input: str = option("", 'JSONL of many prompts, a line each: {"prompt": ...} or {"messages": [...]}')
-    output: str = option("", "where the lines of --input go with their `completion`; none: the terminal")
-    batch_rows: int = option(8, "lines of --input that are answered at once")
-    system: str = option("", "system message before it")
-    plain: bool = option(False, "continue the prompt as text, without the chat template (always so after plain text)")
-    stop: tuple[str, ...] = option((), "texts at which an answer ends, without them; \\n in them is a new line")
-    dtype: Literal["fp32", "bf16"] = option("fp32", "of the weights; bf16 halves the memory to be read")
+    tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
+    prompt: str = option("", "user message; for a plain-text model, the start of the text")
+    chat: bool = option(False, "chat in the terminal; /reset starts a new conversation, /quit ends")
+    input: str = option("", 'JSONL file with one prompt per line: {"prompt": ...} or {"messages": [...]}')
+    output: str = option("", "file for the lines of --input with their `completion`; default: the terminal")
+    batch_rows: int = option(8, "lines of --input per batch")
+    system: str = option("", "system message before the conversation")
+    plain: bool = option(
+        False, "continue the prompt as plain text, without chat template (always for plain-text models)"
+    )
+    stop: tuple[str, ...] = option((), "stop strings: an answer ends before the first one; \\n is a new line")
+    dtype: Literal["fp32", "bf16"] = option("fp32", "dtype of the weights; bf16 halves their memory")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
     sample: SampleConfig = section(SampleConfig)
 
     def __post_init__(self) -> None:
         if (bool(self.prompt), self.chat, bool(self.input)).count(True) != 1:
-            raise UsageError("say something with --prompt, talk with --chat, or name a file of prompts with --input")
+            raise UsageError("give exactly one of --prompt, --chat and --input")
         if self.batch_rows < 1 or self.threads < 0 or (self.output and not self.input):
             raise ConfigError("batch_rows must be at least 1, threads 0 or more, and --output goes with --input")
 
     @property
     def stops(self) -> list[str]:
-        """The stop strings as they are meant."""
+        """The stop strings, with \\n replaced by new lines."""
         return [s.replace("\\n", "\n") for s in self.stop]
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
-    """A model that has something to say, with its tokenizer and template."""
+class Generator:
+    """A model with its tokenizer and chat template."""
 
     model: CausalLM
     tokenizer: ChatTokenizer
     config: GenerateConfig
     plain: bool
-    """Without the template."""
+    """Do not use the chat template."""
 
     @classmethod
-    def of(cls, config: GenerateConfig) -> "Speaker":
-        """The model that a configuration names.
+    def of(cls, config: GenerateConfig) -> "Generator":
+        """Load the model of a configuration.
 
         Raises:
-            DatakitError: no model there, or one of plain text that is to chat.
+            DatakitError: no model there, or --chat with a plain-text model.
         """
         device = usable_device(config.device)
         if config.threads:
@@ -78,55 +81,55 @@ class Speaker:
         model, tokenizer, state = load(Path(config.checkpoint), Path(config.tokenizer or config.checkpoint))
         plain = config.plain or state.get("task") == "pretrain"
         if plain and config.chat:
-            raise UsageError(f"{config.checkpoint}: a model of plain text has no turns to take; use --prompt")
+            raise UsageError(f"{config.checkpoint}: a plain-text model has no chat turns; use --prompt")
         dtype = torch.bfloat16 if config.dtype == "bf16" else torch.float32
         return cls(model.to(device, dtype), tokenizer, config, plain)
 
     def prompt_of(self, said: str | Sequence[dict[str, Any]], where: str = "the prompt") -> list[int]:
-        """The ids that an answer follows.
+        """The prompt ids for a text or a conversation.
 
         Raises:
-            UsageError: nothing to continue, or no room for an answer.
+            UsageError: an empty prompt, or no room for an answer.
         """
         if self.plain and not isinstance(said, str):
-            raise UsageError(f"{where}: messages need a chat template, and this model is of plain text")
+            raise UsageError(f"{where}: messages need a chat template, and this is a plain-text model")
         if isinstance(said, str):
             said = said if self.plain else [{"role": "user", "content": said}]
         ids = self.tokenizer.encode_text(said) if isinstance(said, str) else self.turns(said)
         most = self.model.config.max_positions
         if not 0 < len(ids) < most:
-            raise UsageError(f"{where} has {len(ids)} tokens; from 1 to {most - 1} leave room for an answer")
+            raise UsageError(f"{where} has {len(ids)} tokens; 1 to {most - 1} leave room for an answer")
         return ids
 
     def turns(self, messages: Sequence[dict[str, Any]]) -> list[int]:
-        """The ids of a conversation up to where the assistant speaks, after the configuration's system message."""
+        """The ids of a conversation up to the next assistant turn, with the system message of the configuration."""
         own = bool(messages) and messages[0].get("role") == "system"
         system = [{"role": "system", "content": self.config.system}] if self.config.system and not own else []
         return self.tokenizer.encode_prompt([*system, *messages])
 
     def stream(self, prompt: Sequence[int]) -> Iterator[str]:
-        """The answer, piece by piece as it becomes certain."""
+        """Yield the answer in pieces of text."""
         text = TextStream(self._decode, self.config.stops)
         for (token,) in self._tokens([prompt]):
-            assert token is not None, "a generation of one prompt ends with it"
+            assert token is not None, "with one prompt, generation ends with its answer"
             yield text.add(token)
             if text.ended:
                 return
         yield text.end()
 
     def answers(self, prompts: Sequence[Sequence[int]]) -> list[str]:
-        """The answers to several prompts, computed together."""
+        """The answers to several prompts, generated in one batch."""
         texts = [TextStream(self._decode, self.config.stops) for _ in prompts]
-        said, going = [""] * len(prompts), set(range(len(prompts)))
+        answers, unfinished = [""] * len(prompts), set(range(len(prompts)))
         for tokens in self._tokens(prompts):
             for i, token in enumerate(tokens):
                 if token is None or texts[i].ended:
-                    going.discard(i)
+                    unfinished.discard(i)
                 else:
-                    said[i] += texts[i].add(token)
-            if not going:
+                    answers[i] += texts[i].add(token)
+            if not unfinished:
                 break
-        return [begun + text.end() for begun, text in zip(said, texts, strict=True)]
+        return [answer + text.end() for answer, text in zip(answers, texts, strict=True)]
 
     def _tokens(self, prompts: Sequence[Sequence[int]]) -> Iterator[list[int | None]]:
         return generate(self.model, prompts, frozenset(self.tokenizer.stop_ids()), self.config.sample)
@@ -135,16 +138,16 @@ class Speaker:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
-def load(folder: Path, tokenizer_place: Path | None = None) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
-    """Model, tokenizer and state.json (empty if there is none) of a folder, checked against each other.
+def load(folder: Path, tokenizer_folder: Path | None = None) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
+    """Load model, tokenizer and state.json (empty if there is none) of a folder, and check that they fit.
 
     Raises:
-        ModelError: no model there, or tokenizer files that are not those of the training.
+        ModelError: no model there, or other tokenizer files than in training.
     """
     if not folder.is_dir():
         raise ModelError(f"{folder}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
-    folder, tokenizer_place = (checkpoint.newest_of_run(place) for place in (folder, tokenizer_place or folder))
-    tokenizer = ChatTokenizer.load(tokenizer_place)
+    folder, tokenizer_folder = (checkpoint.newest_of_run(place) for place in (folder, tokenizer_folder or folder))
+    tokenizer = ChatTokenizer.load(tokenizer_folder)
     try:
         state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -153,8 +156,8 @@ def load(folder: Path, tokenizer_place: Path | None = None) -> tuple[CausalLM, C
     for name, found in (("sha256", tokenizer.sha256), ("chat_template_sha256", tokenizer.template_sha256)):
         if trained.get(name, found) != found:
             raise ModelError(
-                f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files in {tokenizer_place} "
-                f"give {found}; put back tokenizer.json and tokenizer_config.json as they were in training"
+                f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files in {tokenizer_folder} "
+                f"give {found}; restore tokenizer.json and tokenizer_config.json of the training"
             )
     model = lora.read(folder).eval()
     if tokenizer.vocab_size > model.config.vocab_size:
@@ -164,14 +167,14 @@ def load(folder: Path, tokenizer_place: Path | None = None) -> tuple[CausalLM, C
     return model, tokenizer, state
 
 
-def answer_file(speaker: Speaker, config: GenerateConfig) -> None:
-    """Answer every line of `input`, in its order.
+def answer_file(generator: Generator, config: GenerateConfig) -> None:
+    """Answer every line of the file `input`, in order.
 
     Raises:
-        InputError: a line that is no prompt; the message names it.
+        InputError: a line is not a prompt; the message names it.
     """
     rows = list(_rows(Path(config.input)))
-    prompts = [speaker.prompt_of(said, where) for where, _, said in rows]
+    prompts = [generator.prompt_of(said, where) for where, _, said in rows]
     with contextlib.ExitStack() as stack:
         out: TextIO = sys.stdout
         if config.output:
@@ -179,12 +182,12 @@ def answer_file(speaker: Speaker, config: GenerateConfig) -> None:
             out = stack.enter_context(Path(config.output).open("w", encoding="utf-8"))
         for at in range(0, len(rows), config.batch_rows):
             here = slice(at, at + config.batch_rows)
-            for (_, row, _), answer in zip(rows[here], speaker.answers(prompts[here]), strict=True):
+            for (_, row, _), answer in zip(rows[here], generator.answers(prompts[here]), strict=True):
                 print(json.dumps(row | {"completion": answer}, ensure_ascii=False), file=out, flush=True)
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """Where each line stands, the line, and what is said in it."""
+    """(file:line, the row, its prompt) of every line."""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
@@ -196,8 +199,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
         yield f"{path}:{number}", row, said
 
 
-def chat(speaker: Speaker) -> None:
-    """A conversation with whoever types, until the end of what they have to say."""
+def chat(generator: Generator) -> None:
+    """Chat in the terminal until /quit or end of input."""
     messages: list[dict[str, Any]] = []
     sign = "> " if sys.stdin.isatty() else ""
     with contextlib.suppress(EOFError, KeyboardInterrupt):
@@ -207,37 +210,37 @@ def chat(speaker: Speaker) -> None:
                 continue
             if said:
                 messages.append({"role": "user", "content": said})
-                messages.append({"role": "assistant", "content": _said(speaker, messages)})
+                messages.append({"role": "assistant", "content": _answer(generator, messages)})
     if sign:
         print()
 
 
-def _said(speaker: Speaker, messages: list[dict[str, Any]]) -> str:
-    """The answer, printed as it comes; a control-C cuts it short. Turns that there is no room for are forgotten."""
-    answer, most = "", speaker.model.config.max_positions
-    room = most - min(speaker.config.sample.max_new_tokens, most // 2)
-    while len(speaker.turns(messages)) > room and len(messages) > 1:
-        print("(the first turn is forgotten: the conversation is longer than the model)", flush=True)
+def _answer(generator: Generator, messages: list[dict[str, Any]]) -> str:
+    """Print and return the answer; Ctrl-C ends it early. First turns are dropped if the conversation is too long."""
+    answer, most = "", generator.model.config.max_positions
+    room = most - min(generator.config.sample.max_new_tokens, most // 2)
+    while len(generator.turns(messages)) > room and len(messages) > 1:
+        print("(the first turn is dropped: the conversation is longer than the model allows)", flush=True)
         del messages[:2]
     with contextlib.suppress(KeyboardInterrupt):
-        for piece in speaker.stream(speaker.prompt_of(messages)):
+        for piece in generator.stream(generator.prompt_of(messages)):
             print(piece, end="", flush=True)
             answer += piece
     print()
     return answer
 
 
-def main(argv: Sequence[str]) -> int:
-    """Print what the model says; returns the exit code."""
-    values = flags.given(GenerateConfig, "python -m train.generate", (__doc__ or "").split("\n")[0], argv)
+def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
+    """Generate and print; returns the exit code."""
+    values = flags.given(GenerateConfig, prog, __doc__, argv)
     config = flags.built(GenerateConfig, values)
-    speaker = Speaker.of(config)
+    generator = Generator.of(config)
     if config.chat:
-        chat(speaker)
+        chat(generator)
     elif config.input:
-        answer_file(speaker, config)
+        answer_file(generator, config)
     else:
-        for piece in speaker.stream(speaker.prompt_of(config.prompt)):
+        for piece in generator.stream(generator.prompt_of(config.prompt)):
             print(piece, end="", flush=True)
         print()
     return 0

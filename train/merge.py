@@ -1,4 +1,4 @@
-"""Merge LoRA adapters into their base model, or take a run's averaged weights: a Hugging Face folder of its own.
+"""Write a Hugging Face folder: LoRA adapters merged into their base model, or the averaged weights of a run.
 
 python -m train.merge --adapter out/lora --output out/merged
 python -m train.merge --adapter out/run --weights ema --output out/averaged
@@ -13,7 +13,8 @@ from typing import Literal
 
 from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
-from train import checkpoint, flags, hf, lora
+from train.engine import checkpoint, flags
+from train.model import hf, lora
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
 
@@ -22,11 +23,13 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jin
 class MergeConfig:
     """What to merge, and where to write it."""
 
-    adapter: str = option("", "a checkpoint of adapters, a PEFT folder, or a run's folder for its newest checkpoint")
-    weights: Literal["last", "ema"] = option("last", "ema: the moving average that a run with --ema-decay keeps")
-    base: str = option("", "the base model's folder, if it has moved since")
+    adapter: str = option("", "checkpoint of adapters, PEFT folder, or folder of a run for its newest checkpoint")
+    weights: Literal["last", "ema"] = option("last", "ema: the averaged weights of a run with --ema-decay")
+    base: str = option("", "folder of the base model, if it has moved")
     output: str = option("", "folder for the merged model")
-    own_layout: bool = option(False, "also write a model that no other reader knows, for options of ours")
+    own_layout: bool = option(
+        False, "allow model options that no Hugging Face architecture has; only train can read such a folder"
+    )
 
     def __post_init__(self) -> None:
         if not (self.adapter and self.output):
@@ -37,13 +40,13 @@ def merge(config: MergeConfig) -> Path:
     """Write the merged model; returns its folder.
 
     Raises:
-        ModelError: no adapters there, or another base than theirs.
-        InputError: the output folder holds something already.
+        ModelError: no adapters there, or not their base model.
+        InputError: the output folder is not empty.
     """
     folder, out = checkpoint.newest_of_run(Path(config.adapter)), Path(config.output)
     adapted, averaged = (folder / lora.CONFIG).is_file(), config.weights == "ema"
     if not (adapted or averaged):
-        raise ModelError(f"{folder}: no {lora.CONFIG} there, so there are no adapters to merge")
+        raise ModelError(f"{folder}: has no {lora.CONFIG}, so there are no adapters to merge")
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
     base = folder
@@ -60,16 +63,15 @@ def merge(config: MergeConfig) -> Path:
 
 
 def _stop_ids(folder: Path) -> list[int]:
-    """Of a checkpoint; empty for adapters from elsewhere."""
+    """The stop tokens of a checkpoint; empty for adapters of other programs."""
     state = folder / "state.json"
     found: list[int] = json.loads(state.read_text(encoding="utf-8")).get("stop_ids", []) if state.is_file() else []
     return found
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.merge") -> int:
     """Merge; returns the exit code."""
-    about = (__doc__ or "").split("\n")[0]
-    config = flags.built(MergeConfig, flags.given(MergeConfig, "python -m train.merge", about, argv))
+    config = flags.built(MergeConfig, flags.given(MergeConfig, prog, __doc__, argv))
     print(f"[train] wrote {merge(config)}")
     return 0
 

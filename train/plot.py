@@ -1,8 +1,8 @@
-"""Draw a run's loss, learning rate and speed over its steps.
+"""Plot loss, learning rate and speed of runs over their steps.
 
     python -m train.plot out/run [out/other ...]
 
-writes `plot.png` and `plot.svg` into the first folder, or where --output says. Needs matplotlib.
+writes `plot.png` and `plot.svg` into the first folder, or to --output. Needs matplotlib.
 """
 
 import argparse
@@ -17,18 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.errors import ConfigError, InputError
-from train import flags
+from train.engine import flags
 
 Series = npt.NDArray[np.float64]
 SMOOTHING = 0.02
-"""Steps of this share of the run are averaged into the bold line."""
+"""The bold line is a moving average; on each side it covers this share of the run."""
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """The steps of a run's file; a last line that a crash cut short is left out.
+    """The records of a metrics file; an incomplete last line is ignored.
 
     Raises:
-        InputError: there is no such file, no step in it, or a line is no record.
+        InputError: no such file, no steps in it, or an invalid line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -43,19 +43,19 @@ def records(path: Path) -> list[dict[str, Any]]:
             if number < len(lines):
                 raise InputError(f"{path}:{number}: expected a step's record, found {e!r}") from None
     if not found:
-        raise InputError(f"{path}: holds no step yet")
+        raise InputError(f"{path}: has no steps yet")
     return found
 
 
 def series(found: Sequence[dict[str, Any]], name: str) -> tuple[Series, Series]:
-    """Steps and values, where there is a finite one."""
+    """Steps and values of a metric, where the value is finite."""
     pairs = [(r["step"], r[name]) for r in found if isinstance(r.get(name), int | float) and math.isfinite(r[name])]
     steps, values = np.array(pairs, np.float64).reshape(-1, 2).T
     return steps, values
 
 
 def smoothed(values: Series) -> Series:
-    """The mean of the steps around each, of those that there are."""
+    """The moving average of values."""
     half = max(1, round(len(values) * SMOOTHING))
     sums = np.concatenate([[0.0], np.cumsum(values)])
     begins = np.maximum(np.arange(len(values)) - half, 0)
@@ -64,12 +64,12 @@ def smoothed(values: Series) -> Series:
     return means
 
 
-def draw(runs: Sequence[Path], places: Sequence[Path]) -> None:
-    """Draw runs over one another and write the picture to every place, by its suffix.
+def draw(runs: Sequence[Path], paths: Sequence[Path]) -> None:
+    """Plot runs into one figure and write it to every path, in the format of its suffix.
 
     Raises:
         ConfigError: matplotlib is not installed.
-        InputError: a folder holds no run.
+        InputError: a folder has no run.
     """
     try:
         from matplotlib.figure import Figure
@@ -96,21 +96,21 @@ def draw(runs: Sequence[Path], places: Sequence[Path]) -> None:
     speed.legend()
     speed.set_ylim(bottom=0)
     speed.set_xlabel("step")
-    for place in places:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(place, dpi=130)
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=130)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Write the pictures; returns the exit code."""
-    parser = argparse.ArgumentParser("python -m train.plot", description=(__doc__ or "").split("\n")[0])
+def main(argv: Sequence[str], prog: str = "python -m train.plot") -> int:
+    """Write the plots; returns the exit code."""
+    parser = argparse.ArgumentParser(prog, description=(__doc__ or "").split("\n")[0])
     parser.add_argument("runs", nargs="+", type=Path, help="folders of runs")
-    parser.add_argument("--output", type=Path, help="where the pictures go, without the suffix [plot in the first run]")
+    parser.add_argument("--output", type=Path, help="path of the plots, without suffix [plot in the first run]")
     options = parser.parse_args(argv)
     target = options.output or options.runs[0] / "plot"
-    places = [target.with_name(f"{target.name}.{kind}") for kind in ("png", "svg")]
-    draw(options.runs, places)
-    print("\n".join(map(str, places)))
+    paths = [target.with_name(f"{target.name}.{kind}") for kind in ("png", "svg")]
+    draw(options.runs, paths)
+    print("\n".join(map(str, paths)))
     return 0
 
 

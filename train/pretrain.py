@@ -2,21 +2,21 @@
 
     python -m train.pretrain --manifest manifests/mydata/pack.json --preset 26m --out out/base
 
-Of a set of conversations everything counts here, what the user says and the template's own tokens too; to learn
-the answers alone use train.sft.
+With conversations, every token is a label, including user turns and template tokens. To train on the answers only, use
+train.sft.
 """
 
 import sys
 from collections.abc import Sequence
 
-from train import flags
+from train.engine import flags
+from train.engine.start import configured, open_data, prepare
 from train.sft import SftConfig, objective
-from train.start import configured, open_data, prepare
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.pretrain") -> int:
     """Train; returns the exit code."""
-    config = configured(SftConfig, "train.pretrain", __doc__, argv)
+    config = configured(SftConfig, prog, __doc__, argv)
     return prepare(config, objective(config), open_data(config).unlabelled()).run()
 
 

@@ -1,50 +1,48 @@
-"""The log-probabilities that preference training is held to, computed once for all or as they are needed.
+"""Write the reference's log-probabilities of preference pairs, for train.dpo.
 
     python -m train.reference --manifest manifests/pairs/pack.json --model out/sft/checkpoints/step_00001000 \\
         --output out/reference
 
-writes a manifest of its own, `out/reference/manifest.json`, which names the pairs and the model that it belongs to, for
-`train.dpo --reference`. A second model then takes no memory and no time in training.
+writes a manifest, `out/reference/manifest.json`, with the identity of the pairs and of the model. `train.dpo
+--reference out/reference` then needs neither memory nor time for a second model.
 
 Shapes: B rows, P pairs.
 """
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
-from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save
-from train import checkpoint, flags, hf, lora
-from train.data import Batch, DataConfig, Mixture, PackedSet, StepStream
-from train.device import usable_device
-from train.labels import ChunkedConfig, label_states
-from train.loop import precision
-from train.loss import row_log_probs
-from train.model import CausalLM
-from train.precision import AUTOCAST
-from train.start import check_fits
-
-SHARD = "kept/log_probs.npy"
+from datakit.manifest import Count, Ledger, Manifest, Shard, load, save
+from train.data.batches import DataConfig, StepStream
+from train.data.packed import PackedSet
+from train.dpo import SHARD, log_probs
+from train.engine import checkpoint, flags
+from train.engine.device import autocast, precision, usable_device
+from train.engine.start import check_fits
+from train.model import hf, lora
+from train.model.loss import ChunkedConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReferenceConfig:
-    """Whose log-probabilities, and of which pairs."""
+    """Model, pairs and output."""
 
-    manifest: str = option("", "the pack manifest of preference pairs")
-    model: str = option("", "Hugging Face folder or checkpoint of the reference")
-    output: str = option("", "folder for the result")
-    batch_rows: int = option(8, "packed rows that pass through the model at once, an even number")
-    dtype: Literal["auto", "bf16", "fp32"] = option("auto", "arithmetic, best the training's; auto: bf16 where fast")
+    manifest: str = option("", "pack manifest of preference pairs")
+    model: str = option("", "Hugging Face folder or checkpoint of the reference model")
+    output: str = option("", "output folder")
+    batch_rows: int = option(8, "packed rows per batch, an even number")
+    dtype: Literal["auto", "bf16", "fp32"] = option(
+        "auto", "precision, best the same as in training; auto: bf16 where it is fast"
+    )
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
 
@@ -55,59 +53,12 @@ class ReferenceConfig:
             raise ConfigError("batch_rows must be even and at least 2, threads 0 or more")
 
 
-def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None = None) -> Callable[[Batch], Tensor]:
-    """The model in `folder` as reference: (2P,) log-probabilities of a batch's real rows, computed each time.
-
-    Raises:
-        ModelError: it cannot be read, or does not fit the data.
-    """
-    model, how = lora.read(folder).requires_grad_(False), labels or ChunkedConfig()
-    check_fits(folder, model, data)
-
-    def reference(batch: Batch) -> Tensor:
-        with torch.no_grad():
-            return log_probs(model.to(batch.ids_BT.device), batch, how)[0][: len(batch.rows)]
-
-    return reference
-
-
-def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of the labels of each row, (B,), and how many they are."""
-    hidden_LD, _ = label_states(model, batch, labels, labels.attend(batch))
-    (rows, width), (label_pos_L, targets_L) = batch.ids_BT.shape, batch.counted
-    return row_log_probs(hidden_LD, model.lm_head, targets_L, label_pos_L // width, rows, labels.loss_chunk)
-
-
-def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
-    """What train.reference wrote as reference: (2P,) log-probabilities of a batch's real rows, looked up.
-
-    Raises:
-        ManifestError: not such a manifest, or one of other pairs; the message names both.
-        IntegrityError: the numbers are not those that were written.
-    """
-    found = load(manifest)
-    if found.stage != "reference":
-        raise ManifestError(f"{manifest}: expected the manifest of train.reference, found stage {found.stage!r}")
-    if (pairs := found.parents[0]["version"]) != data.version:
-        raise ManifestError(
-            f"{manifest} holds log-probabilities of the pairs of version {pairs}, but {data.manifest} has version "
-            f"{data.version}: run train.reference on these"
-        )
-    file, shard = data_dir(manifest, found) / SHARD, found.shards[0]
-    if not file.is_file() or sha256_file(file) != shard.sha256:
-        raise IntegrityError(f"{file}: missing or damaged; expected sha256 {shard.sha256}. Run train.reference again")
-    known = torch.from_numpy(np.load(file)).flatten()
-    model, dtype = found.facts["model_sha256"][:12], found.config["dtype"]
-    print(f"[train] reference: model {model} in {dtype}, by {manifest}", flush=True)
-    return lambda batch: known[torch.from_numpy(batch.rows)].to(batch.ids_BT.device)
-
-
 @torch.no_grad()
 def write(config: ReferenceConfig) -> Path:
-    """Compute and write everything; returns the manifest's path.
+    """Compute and write the log-probabilities; returns the path of the manifest.
 
     Raises:
-        DatakitError: pairs and model that do not fit each other, or values that are not finite.
+        DatakitError: pairs and model do not fit each other, or values are not finite.
     """
     device = usable_device(config.device)
     if config.threads:
@@ -123,7 +74,7 @@ def write(config: ReferenceConfig) -> Path:
     steps = iter(stream)
     for _ in range(stream.plan.steps_per_epoch):
         for batch in next(steps):
-            with torch.autocast(device.type, AUTOCAST.get(half), enabled=half in AUTOCAST):
+            with autocast(device, half):
                 probs_B = log_probs(model, batch.to(device), ChunkedConfig())[0]
             found[batch.rows] = probs_B[: len(batch.rows)].float().cpu().numpy()
     if not np.isfinite(found).all():
@@ -147,15 +98,14 @@ def _saved(config: ReferenceConfig, data: PackedSet, dtype: str, model_sha256: s
         config=made, code=before.code, shards=(shard,),
         ledger=Ledger(Count(into=len(found_P2), kept=len(found_P2))), facts={"model_sha256": model_sha256},
     )  # fmt: skip
-    lay = os.path.relpath(data.manifest.resolve(), out.resolve())
-    save(out / "manifest.json", manifest, {"parents": {data.version: lay}, "model": config.model})
+    relative = os.path.relpath(data.manifest.resolve(), out.resolve())
+    save(out / "manifest.json", manifest, {"parents": {data.version: relative}, "model": config.model})
     return out / "manifest.json"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Write the reference's log-probabilities; returns the exit code."""
-    about = (__doc__ or "").split("\n")[0]
-    config = flags.built(ReferenceConfig, flags.given(ReferenceConfig, "python -m train.reference", about, argv))
+def main(argv: Sequence[str], prog: str = "python -m train.reference") -> int:
+    """Write the log-probabilities; returns the exit code."""
+    config = flags.built(ReferenceConfig, flags.given(ReferenceConfig, prog, __doc__, argv))
     print(f"[train] wrote {write(config)}")
     return 0
 

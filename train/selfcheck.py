@@ -1,15 +1,16 @@
-"""Prove on one's own data and machine that what makes training fast changes nothing: a table of equalities.
+"""Check on your own data and machine that every optimization gives the same result: a table of equalities.
 
     python -m train.selfcheck --manifest manifests/mydata/pack.json --preset tiny
 
-Each line compares the loss and every gradient of a step's rows, in fp32, with the plainest way to compute them: every
-logit, one masked product over whole rows, all rows at once. The exit code is 1 if a difference is too large.
+Each line compares the loss and all gradients of one step, in fp32, with a plain reference: all logits, one masked
+product over whole rows, all rows at once. The exit code is 1 if a difference is too large.
 """
 
 import contextlib
 import io
 import itertools
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,18 +23,20 @@ import torch
 from torch import Tensor
 
 from datakit.errors import ConfigError
-from train import flags
-from train.attention import Segments, grouped_attention, masked_attention
-from train.data import Batch, Mixture, StepStream, collate
-from train.loop import LoopConfig, Loss, need_compiler
-from train.loss import dense_loss
-from train.model import CausalLM
-from train.order import MicroBatch
+from train.data.batches import Batch, StepStream, collate
+from train.data.order import MicroBatch
+from train.data.packed import Mixture
+from train.engine import flags
+from train.engine.device import need_compiler
+from train.engine.loop import LoopConfig, Loss
+from train.engine.start import configured, make_model, open_data, prepare
+from train.model.attention import Segments, grouped_attention, masked_attention
+from train.model.decoder import CausalLM
+from train.model.loss import dense_loss
 from train.sft import LabelConfig, SftConfig, label_loss, loss
-from train.start import configured, make_model, open_data, prepare
 
 TOLERANCE = 1e-5
-"""Largest difference of the mean loss, or of a gradient of it, between two orders of summing in fp32."""
+"""Largest allowed difference of the mean loss or its gradients; the order of summing in fp32 causes less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +45,16 @@ class Check:
 
     name: str
     difference: float | None
-    """The largest; None where it could not be checked."""
+    """The largest difference; None if the check was skipped."""
     remark: str = ""
 
     @property
     def holds(self) -> bool:
-        """False for a difference that is too large, or not a number."""
+        """Whether the difference is small enough, and a number."""
         return self.difference is None or self.difference <= TOLERANCE
 
     def line(self) -> str:
-        """Name, difference and verdict."""
+        """Name, difference and result."""
         if self.difference is None:
             return f"{self.name:<34}  {'':>9}  skipped: {self.remark}"
         return (
@@ -63,7 +66,7 @@ Gradients = list[Tensor]
 
 
 def mean_loss(model: CausalLM, objective: Loss, batches: Sequence[Batch]) -> Gradients:
-    """The mean loss over all labels of the batches, followed by its gradients."""
+    """The mean loss over all labels of the batches, and its gradients."""
     model.zero_grad(set_to_none=True)
     total, count = torch.zeros(()), 0
     for batch in batches:
@@ -74,27 +77,27 @@ def mean_loss(model: CausalLM, objective: Loss, batches: Sequence[Batch]) -> Gra
 
 
 def difference(a: Gradients, b: Gradients) -> float:
-    """The largest difference; infinite where one is missing or not finite."""
+    """The largest difference; infinite if a value is missing or not finite."""
     if len(a) != len(b):
         return float("inf")
     found = max(float((x - y).abs().max()) for x, y in zip(a, b, strict=True))
     return found if np.isfinite(found) else float("inf")
 
 
-def plainest(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
-    """The reference: every logit, masked attention."""
+def reference_loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
+    """The reference: all logits, masked attention."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, masked_attention(batch.segments))
     return dense_loss(hidden_BTD, model.lm_head, *batch.counted)
 
 
 def grouped_dense(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
-    """Every logit, attention by groups."""
+    """All logits, grouped attention."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
     return dense_loss(hidden_BTD, model.lm_head, *batch.counted)
 
 
 def unpacked(data: Mixture, batch: Batch) -> Batch:
-    """The same sequences, one a row."""
+    """The same sequences, one per row."""
     bounds = [o.packed.segments_of(int(i[0])) for row in batch.rows for o, i, _ in data.places(np.array([row]))]
     spans = [(i, int(a), int(b)) for i, row in enumerate(bounds) for a, b in itertools.pairwise(row)]
     width, (flat_L, targets_L) = batch.ids_BT.shape[1], batch.counted
@@ -113,16 +116,16 @@ def unpacked(data: Mixture, batch: Batch) -> Batch:
 
 
 def checks(config: SftConfig) -> Iterator[Check]:
-    """Every equality, one after another.
+    """Run all checks.
 
     Raises:
-        DatakitError: manifest and model that do not fit each other.
+        DatakitError: manifest and model do not fit each other.
     """
     data = open_data(config)
     model = make_model(config, data)
-    model.ahead = torch.nn.ModuleList()  # what layers ahead add to the loss is no part of what is compared
+    model.ahead = torch.nn.ModuleList()  # their loss is not compared
     batches = next(iter(StepStream(data, config.data, config.loop.seed)))
-    expected = mean_loss(model, plainest, batches)
+    expected = mean_loss(model, reference_loss, batches)
 
     def compare(objective: Loss, found: Sequence[Batch] = batches) -> float:
         return difference(mean_loss(model, objective, found), expected)
@@ -157,7 +160,7 @@ def _compiled(model: CausalLM, expected: Gradients, batches: Sequence[Batch]) ->
 
 
 def _resumed(config: SftConfig) -> float:
-    """The largest difference of the losses of four steps, from those of two and two more after a resumption."""
+    """The largest difference of the losses of four steps in one run, and of two runs of two steps."""
     with tempfile.TemporaryDirectory() as folder:
         whole = _losses(config, Path(folder) / "whole", [(0, False)])
         parts = _losses(config, Path(folder) / "parts", [(2, False), (0, True)])
@@ -167,19 +170,22 @@ def _resumed(config: SftConfig) -> float:
 
 
 def _two_ranks(config: SftConfig) -> Check:
-    """The largest difference of the losses of four steps, from those that two processes have between them."""
+    """The largest difference of the losses of four steps in one process, and in two ranks."""
     name = "two ranks = one"
     if not torch.distributed.is_available() or not torch.distributed.is_gloo_available():
         return Check(name, None, "this torch has no gloo")
     with tempfile.TemporaryDirectory() as folder:
         one = _losses(config, Path(folder) / "one", [(0, False)])
         again = replace(config, loop=_brief(config, Path(folder) / "two"))
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        command += ["-m", "train.sft", *flags.line(again)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        command += ["--no-python", sys.executable, "-P", "-m", "train.sft", *flags.line(again)]
+        # -P: a train.py in the user's folder would hide this package
+        paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
         if done.returncode:
-            told = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-            return Check(name, float("inf"), told[0] if told else f"torchrun ended with {done.returncode}")
+            errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            return Check(name, float("inf"), errors[0] if errors else f"torchrun ended with {done.returncode}")
         two = _logged(Path(folder) / "two")
     return Check(name, max(abs(a - b) for a, b in zip(one, two, strict=True)))
 
@@ -202,9 +208,9 @@ def _losses(config: SftConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> l
     return _logged(out)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.selfcheck") -> int:
     """Print the table; returns 0 if every equality holds, else 1."""
-    config = configured(SftConfig, "train.selfcheck", __doc__, argv)
+    config = configured(SftConfig, prog, __doc__, argv)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
     print(f"{'':<34}  largest difference (at most {TOLERANCE:.0e})", flush=True)

@@ -2,7 +2,7 @@
 
     python -m train.sft --manifest manifests/mydata/pack.json --preset 26m --out out/run
 
-A set of plain text works too: there, every token that follows another of its document is a label.
+With plain text, every token after the first of its document is a label.
 """
 
 import sys
@@ -14,51 +14,48 @@ from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError
-from train import flags
-from train.attention import grouped_attention
-from train.cuda import fused_loss
-from train.data import Batch
-from train.device import usable_device
-from train.labels import ChunkedConfig, label_states, usable
-from train.loop import Loss, LossSum
-from train.loss import chunked_loss, head_loss, sparse_loss
-from train.model import CausalLM
-from train.mtp import ahead_loss
-from train.start import RunConfig, configured, prepare
+from train.data.batches import Batch
+from train.engine import flags
+from train.engine.device import usable_device
+from train.engine.loop import Loss, LossSum
+from train.engine.start import RunConfig, configured, prepare
+from train.model.attention import grouped_attention
+from train.model.decoder import CausalLM, ahead_loss
+from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_loss, head_loss, label_states, sparse_loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelConfig(ChunkedConfig):
-    """How the loss is computed; no value changes what it is."""
+    """How the loss is computed; no value here changes the result."""
 
     head_loss: Literal["plain", "liger", "cce"] = option(
-        "plain", "output head and loss in one kernel on CUDA, by liger-kernel or cut-cross-entropy where installed"
+        "plain", "fused kernel for output head and loss on CUDA: liger-kernel or cut-cross-entropy, if installed"
     )
 
     def __post_init__(self) -> None:
         ChunkedConfig.__post_init__(self)
         if self.loss_chunk and self.head_loss != "plain":
-            raise ConfigError(f"loss_chunk is for head_loss plain: {self.head_loss} holds no logits at all")
+            raise ConfigError(f"loss_chunk is only for head_loss plain: {self.head_loss} stores no logits")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SftConfig(RunConfig):
-    """A training run on labels."""
+    """Configuration of a training run on labels."""
 
     trains_ahead: ClassVar[bool] = True
     labels: LabelConfig = section(LabelConfig)
 
 
 def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
-    """(loss_sum, count) over the batch's labels: the plain way."""
+    """(loss_sum, count) over the labels of the batch, without the savings of `label_loss`."""
     hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
     return sparse_loss(hidden_BTD, model.lm_head, *batch.counted)
 
 
 def label_loss(config: LabelConfig) -> Loss:
-    """`loss` with the savings of `config`."""
+    """`loss`, computed as `config` says; with layers for tokens ahead, their loss is added."""
 
-    def lean(model: CausalLM, batch: Batch) -> LossSum | tuple[Tensor, int]:
+    def batch_loss(model: CausalLM, batch: Batch) -> LossSum | tuple[Tensor, int]:
         attend = config.attend(batch)
         hidden_LD, hidden_BTD = label_states(model, batch, config, attend, filled=True)
         found = summed(hidden_LD, model, batch)
@@ -73,26 +70,26 @@ def label_loss(config: LabelConfig) -> Loss:
         if config.head_loss != "plain":
             fused = fused_loss(config.head_loss, hidden_LD.device)
             return fused(hidden_LD[: batch.labels], model.lm_head, batch.counted[1])
-        return head_loss(hidden_LD, model.lm_head, batch.targets_L)[0], batch.labels  # the filling is ignored
+        return head_loss(hidden_LD, model.lm_head, batch.targets_L)[0], batch.labels  # padding has loss 0
 
-    return lean
+    return batch_loss
 
 
 def objective(config: SftConfig) -> Loss:
-    """The run's loss.
+    """The loss of the run.
 
     Raises:
-        ConfigError: a kernel that the device or the installation has not.
+        ConfigError: a kernel that this device or installation does not have.
     """
-    labels = usable(config.labels, config.loop)
+    labels = check_device(config.labels, usable_device(config.loop.device))
     if labels.head_loss != "plain":
         fused_loss(labels.head_loss, usable_device(config.loop.device))
     return label_loss(labels)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], prog: str = "python -m train.sft") -> int:
     """Train; returns the exit code."""
-    config = configured(SftConfig, "train.sft", __doc__, argv)
+    config = configured(SftConfig, prog, __doc__, argv)
     return prepare(config, objective(config)).run()
 
 

@@ -1,7 +1,7 @@
-"""Bytes of UTF-8 text eight at a time, for the kernels of the filters. Arrays only.
+"""Bytes of UTF-8 text, eight at a time, for the kernels of the filters.
 
-A mask has the highest bit of byte k set where byte k of eight is what was asked for. (Byte-parallel tests: Warren,
-Hacker's Delight, 2002.) LLVM makes one load of the eight in `load`.
+A mask has the highest bit of byte k set where byte k of eight matches. (Byte-parallel tests: Warren, Hacker's Delight,
+2002.) LLVM turns the eight loads in `load` into one.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -30,7 +30,7 @@ def load(data, at):
 
 @kernel
 def first(mask):
-    """Which byte is the first of a mask that is not 0."""
+    """The index of the first byte that is set in a mask other than 0."""
     return np.int64((((mask & (~mask + _ONE)) - _ONE) & _EACH) * _EACH >> _TOP) - 1
 
 
@@ -50,20 +50,20 @@ def digits(eight):
 
 @kernel
 def below(eight, limit):
-    """The mask of bytes below `limit` (at most 128), and of those beyond ASCII; only its first one is sure."""
+    """The mask of bytes below `limit` (at most 128), and of those beyond ASCII; only its first byte is exact."""
     return ((eight - np.uint64(limit) * _EACH) & ~eight | eight) & HIGH
 
 
 @kernel
 def same(eight, byte):
-    """The mask of bytes that are `byte`; only its first one is sure."""
+    """The mask of bytes that equal `byte`; only its first byte is exact."""
     apart = eight ^ np.uint64(byte) * _EACH
     return (apart - _EACH) & ~apart & HIGH
 
 
 @kernel
 def head(data, begin, end):
-    """The first eight of the bytes as `load` has them, or all where there are fewer, then zeros; at least one."""
+    """The first eight bytes as in `load`, or fewer and then zeros; there must be at least one."""
     size = min(end - begin, 8)
     if begin + 8 <= data.size:
         return load(data, begin) & _ALL >> np.uint64(64 - 8 * size)
@@ -75,14 +75,14 @@ def head(data, begin, end):
 
 @kernel
 def mixed(value):
-    """A hash of 64 bits: different for different values."""
+    """A 64-bit hash; different values have different hashes."""
     value = (value ^ _SEED) * _MULTIPLIER
     return value ^ value >> _SHIFT
 
 
 @kernel
 def hashed(data, begin, end):
-    """A 64-bit hash of the bytes; there is one at least. Of up to eight it is `mixed(head(...))` plus their number."""
+    """A 64-bit hash of at least one byte. Of up to eight bytes it is `mixed(head(...))` plus their number."""
     state, size = np.uint64(0), np.uint64(end - begin)
     while end - begin > 8:
         state = mixed(state ^ load(data, begin))
@@ -106,7 +106,7 @@ def decode(data, at):
 
 @kernel
 def before(data, at, low):
-    """Where the character begins that ends at `at`."""
+    """Where the character that ends at `at` begins."""
     at -= 1
     while at > low and data[at] & 0xC0 == 0x80:
         at -= 1

@@ -1,7 +1,7 @@
 """The line pass of C4: which lines stay, what is in them, and the text without the others.
 
-Legend: N rows of the batch, C counts. Text is UTF-8 as Arrow guarantees it. Nearly all bytes are skipped over, eight at
-a time: only the ends of words, brackets and characters beyond ASCII are looked at.
+Legend: N rows of the batch, C counts. Text is UTF-8 as Arrow guarantees it. Nearly all bytes are skipped, eight at a
+time: only the ends of words, brackets and characters beyond ASCII are looked at.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -32,9 +32,9 @@ COUNTS = (
 WORDS, UNMARKED, LINES, LONG_WORD, UNFINISHED, FEW_WORDS, JAVASCRIPT, POLICY, KEPT = range(9)
 SENTENCES, CITATIONS, CURLY, JUDGED_CURLY, LOREM, JUDGED_LOREM = range(9, 15)
 
-# The flags of datakit.filter.chars; a test holds the two together.
+# The flags of `filter.rule_set`; a test compares the two.
 SPACE, BREAK, SPACELESS, TERMINAL, QUOTE = 1, 2, 32, 64, 128
-_LAST_UNMARKED = 0x0EFF  # Thai and Lao come before, the other scripts without spaces behind
+_LAST_UNMARKED = 0x0EFF  # Thai and Lao come before, the other scripts without spaces after
 
 _PLAIN, _CASE = 0, np.uint64(0x2020202020202020)
 _EDIT = np.frombuffer(b"[edit]", np.uint8)
@@ -45,14 +45,14 @@ _CITATION_NEEDED = np.frombuffer(b"[citation needed]", np.uint8)
 def count(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascript, policy):
     """The counts of a batch.
 
-    data uint8[bytes], offsets int64[N+1], classes uint8[0x110000], kinds uint8[256] (0: a byte inside a word
-    that needs no look); then the rules: a line needs
-    `min_words` words, none longer than `max_chars` code points, and is cut when it does not end in a sentence's mark or
-    quote, or holds a phrase, where `unfinished`, `javascript` and `policy` say so. Returns int64[C, N].
+    data uint8[bytes], offsets int64[N+1], classes uint8[0x110000], kinds uint8[256] (0: a byte inside a word that can
+    be skipped); then the rules: a line needs `min_words` words, none longer than `max_chars` code points. It is cut if
+    it does not end in a sentence's mark or quote (`unfinished`), or holds a phrase (`javascript`, `policy`), where
+    these flags are set. Returns int64[C, N].
     """
     rows = offsets.size - 1
     out = np.zeros((len(COUNTS), rows), np.int64)
-    hits, hit_kinds = _room(offsets)
+    hits, hit_kinds = _phrase_buffers(offsets)
     counts, nothing = np.empty(len(COUNTS), np.int64), np.empty(0, np.uint8)
     for row in range(rows):
         counts[:] = 0
@@ -72,7 +72,7 @@ def cut(data, offsets, classes, kinds, min_words, max_chars, unfinished, javascr
     become new lines, and a blank line stays between lines that had one between them. Rows mostly in Thai and Lao lose
     nothing. Returns how many rows changed.
     """
-    hits, hit_kinds = _room(offsets)
+    hits, hit_kinds = _phrase_buffers(offsets)
     counts = np.empty(len(COUNTS), np.int64)
     at, made = 0, 0
     out_offsets[0] = 0
@@ -109,7 +109,7 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
     """Count a row line by line; with the last rule also copy what stays to `out`. Returns where that ends."""
     at, line, end = low, low, low  # where the line begins, where its last solid character ends
     words, chars, longest, sentences, citations, curly, hit = 0, 0, 0, 0, 0, 0, 0
-    last, said, begun, blank = 0, False, out_at, False  # `said`: something since the last sentence's end
+    last, said, begun, blank = 0, False, out_at, False  # `said`: there is text since the last sentence's end
     while at <= high:
         start = at
         while at + 8 <= high:
@@ -119,7 +119,7 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
                 at += first(found)
                 break
             at += 8
-        if at + 8 > high:  # what no eight bytes are left for
+        if at + 8 > high:  # fewer than eight bytes are left
             while at < high and kinds[data[np.uintp(at)]] == _PLAIN:
                 at += 1
         if at > start:
@@ -141,7 +141,7 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
         code, width = (10, 1) if at == high else decode(data, at, high)
         kind = classes[code]
         if code == 13 and at + 1 < high and data[at + 1] == 10:
-            kind = SPACE  # the new line behind it ends the line
+            kind = SPACE  # the new line after it ends the line
         if kind & (SPACE | BREAK | SPACELESS):
             words += chars > 0
             longest = max(longest, chars)
@@ -170,7 +170,7 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
         else:
             chars += 1
             last, end = code, at + width
-            if kind & TERMINAL and code > 0x3000:  # a mark that needs no space behind it
+            if kind & TERMINAL and code > 0x3000:  # a mark that needs no space after it
                 sentences += said
                 said = False
             elif not kind & QUOTE:
@@ -210,7 +210,7 @@ def _scan(data, low, high, classes, kinds, hits, hit_kinds, rules, counts, out, 
 
 @kernel
 def _ends(data, line, end, last, classes):
-    """Whether a sentence's mark is the last character before `end`, quotes and brackets behind it left aside."""
+    """Whether a sentence's mark is the last character before `end`; quotes and brackets after it are ignored."""
     while classes[last] & QUOTE or last == 41 or last == 93:
         end -= 1
         while end > line and data[end] & 0xC0 == 0x80:
@@ -226,7 +226,7 @@ def _ends(data, line, end, last, classes):
 
 @kernel
 def _verdict(data, line, end, words, longest, javascript, policy, classes, rules):
-    """What becomes of a line: the count that it adds to."""
+    """What happens to a line: the index of the count that it adds to."""
     min_words, max_chars, unfinished, no_javascript, no_policy, _ = rules
     if longest > max_chars:
         return LONG_WORD
@@ -243,7 +243,7 @@ def _verdict(data, line, end, words, longest, javascript, policy, classes, rules
 
 @kernel
 def _finished(data, line, end, classes):
-    """Whether a line ends in a sentence's mark or a quote, citations left aside; an ellipsis ends nothing."""
+    """Whether a line ends in a sentence's mark or a quote; citations are ignored, an ellipsis ends no sentence."""
     end = _before_citations(data, line, end)
     if end == line or (end - line >= 3 and data[end - 1] == 46 and data[end - 2] == 46 and data[end - 3] == 46):
         return False
@@ -256,7 +256,7 @@ def _finished(data, line, end, classes):
 
 @kernel
 def _before_citations(data, line, end):
-    """The end of a line without the citations that it ends in and the spaces before them."""
+    """The end of a line without the citations at its end and the spaces before them."""
     while end > line and data[end - 1] == 93:
         begin = end - 1
         while begin > line and data[begin] != 91:
@@ -305,12 +305,12 @@ _USES_COOKIES = np.frombuffer(b"uses cookies", np.uint8)
 _USE_COOKIES = np.frombuffer(b"use cookies", np.uint8)
 _USE_OF_COOKIES = np.frombuffer(b"use of cookies", np.uint8)
 
-_BLOCK = 64  # bytes looked at together: LLVM makes vectors of them
+_BLOCK = 64  # bytes at a time: LLVM makes vector instructions of such loops
 
 
 @kernel
-def _room(offsets):
-    """Room for the phrases of the longest row: each takes more than four bytes of its own."""
+def _phrase_buffers(offsets):
+    """Scratch buffers for the phrases of the longest row: each phrase takes more than four bytes."""
     longest = 0
     for row in range(offsets.size - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
@@ -331,7 +331,7 @@ def _matches(data, at, low, high, phrase):
 
 @kernel
 def _find_phrases(data, low, high, hits, hit_kinds):
-    """Where javascript, lorem ipsum and the phrases of policies are: places in order, then one behind the row."""
+    """Find javascript, lorem ipsum and the phrases of policies: their places in order, then the end of the row."""
     found, at = 0, low
     while at < high:
         end = min(at + _BLOCK, high)
@@ -347,8 +347,8 @@ def _find_phrases(data, low, high, hits, hit_kinds):
 
 @kernel(inline="always")
 def _rare(one, two, three):
-    """Whether lower-case bytes are three that every phrase has somewhere and hardly another text: "jav", "m i" of lorem
-    ipsum, "f u" of terms of use, "y p" of privacy policy, "oki" of cookies."""
+    """Whether three lower-case bytes occur in one of the phrases and are rare elsewhere: "jav", "m i" of lorem ipsum,
+    "f u" of terms of use, "y p" of privacy policy, "oki" of cookies. Every phrase has such bytes."""
     return (
         ((one == 106) & (two == 97) & (three == 118))
         | ((one == 109) & (two == 32) & (three == 105))
@@ -360,7 +360,7 @@ def _rare(one, two, three):
 
 @kernel
 def _has_rare(block):
-    """Whether three rare bytes begin in a block, which has two more bytes behind it; without branches."""
+    """Whether three rare bytes begin in a block, which is followed by two more bytes; without branches."""
     found = False
     for k in range(_BLOCK):
         found |= _rare(block[k] | 32, block[k + 1] | 32, block[k + 2] | 32)

@@ -1,21 +1,18 @@
 """fastText on rows of text: their words and n-grams, the mean of their input vectors, the output layer.
 
-From UTF-8 bytes to the rows of a fastText model's input matrix: words, their character n-grams, the dictionary.
-
+First: from UTF-8 bytes to the rows of the input matrix, by words, their character n-grams and the dictionary.
 Bojanowski et al. 2017, Enriching Word Vectors with Subword Information; hashes are 32-bit FNV-1a. A row of text is one
 line: white space and new lines of every kind separate words, and so does the text `</s>`, fastText's end-of-line mark,
-which would end the reading. A word that came before in the same call is not looked up again.
+at which fastText would stop. A word that occurred before in the same call is not looked up again.
 
-The hidden layer of fastText: the mean of the input vectors of a row's words and n-grams.
-
+Second, the hidden layer: the mean of the input vectors of a row's words and n-grams.
 Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip for pruned and quantized matrices.
-Every sum is taken in float32 in fastText's own order, so that scores agree to the last bits and the best label is the
-same one. Text is (data uint8, offsets int64), as `string_buffers` gives it.
+Every sum is computed in float32 in fastText's own order, so that scores agree to the last bits and the best label is
+the same. Text is (data uint8, offsets int64), as `string_buffers` gives it.
 
-The output layer of fastText over the mean of a row's vectors: softmax, hierarchical softmax, one against all.
-
-Sums, logarithms and ties are fastText's own: see `_kernels_fasttext`. With hierarchical softmax (Joulin et al. 2016) a
-label's probability is the product of the turns from the root of a Huffman tree to its leaf.
+Third, the output layer on that mean: softmax, hierarchical softmax, one-vs-all.
+Sums, logarithms and ties are those of fastText. With hierarchical softmax (Joulin et al. 2016) a
+label's probability is the product of those of the branches from the root of a Huffman tree to its leaf.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -35,13 +32,13 @@ LONG_BYTES = 1 << 9
 
 @kernel(forceinline=True)
 def _step(h, byte):
-    """One byte of FNV-1a as fastText has it: bytes are signed, so the high ones flip the upper bits too."""
+    """One step of FNV-1a as in fastText: bytes are signed, so that those above 127 flip the upper bits, too."""
     return np.uint32((h ^ np.uint32(np.int8(byte))) * _FNV_PRIME)
 
 
 @kernel(forceinline=True)
 def separator(data, i, end):
-    """Bytes of the separator at byte i, which `Arrays.marks` holds for possible; 0 where a word goes on."""
+    """Bytes of the separator at byte i, where `Arrays.marks` allows one; 0 inside a word."""
     byte = data[i]
     if byte == LESS:
         mark = i + 4 <= end and data[i + 1] == SLASH and data[i + 2] == S and data[i + 3] == GREATER
@@ -104,7 +101,7 @@ def build_table(blob, word_offsets, table):
 
 @kernel(forceinline=True)
 def find(blob, word_offsets, table, data, begin, end, h):
-    """The number of a word, -1 for one that the model does not know."""
+    """The number of a word, -1 for an unknown one."""
     mask = np.int64(len(table) - 1)
     slot = np.int64(h) & mask
     while True:
@@ -124,7 +121,7 @@ def find(blob, word_offsets, table, data, begin, end, h):
 
 @kernel(forceinline=True)
 def labelled(data, begin, end):
-    """Whether a word begins like a label, `__label__`: fastText then reads it as one."""
+    """Whether a word begins with `__label__`: fastText then reads it as a label."""
     prefix = (0x5F, 0x5F, 0x6C, 0x61, 0x62, 0x65, 0x6C, 0x5F, 0x5F)
     same = 0
     while same < len(prefix) and begin + same < end and data[begin + same] == prefix[same]:
@@ -160,15 +157,15 @@ def hashed_row(num_words, seen, kept, bucket):
 
 @kernel(forceinline=True)
 def ngram_hashes(padded, total, i, min_chars, max_chars, hashes):
-    """Hash the n-grams that begin at byte i of `padded` and after, while there is room. Returns (next i, hashes).
+    """Hash the n-grams from byte i of `padded` on, while `hashes` has space. Returns (next i, number of hashes).
 
-    Of the single characters, `<` and `>` are none.
+    The characters `<` and `>` alone are no n-grams.
     """
     n = np.int64(0)
     while i < total and n + max_chars <= len(hashes):
         h = _step(_FNV_BASIS, padded[i])
         j = i + 1
-        while padded[j] & 0xC0 == 0x80:  # a zero byte stands behind the last one
+        while padded[j] & 0xC0 == 0x80:  # a zero byte follows the last one
             h = _step(h, padded[j])
             j += 1
         following = j
@@ -191,7 +188,7 @@ def ngram_hashes(padded, total, i, min_chars, max_chars, hashes):
 
 @kernel(forceinline=True)
 def hashed_rows(hashes, found, magic, bucket, num_words, seen, kept, chosen, rows, n):
-    """Append the rows of hashed n-grams to `rows`, which has room; their number now."""
+    """Append the rows of hashed n-grams to `rows`, which has space; returns the new number of rows."""
     if len(kept) == 0:
         for k in range(found):
             rows[n + k] = num_words + _modulo(hashes[k], magic, bucket)
@@ -208,7 +205,7 @@ def hashed_rows(hashes, found, magic, bucket, num_words, seen, kept, chosen, row
 
 @kernel(forceinline=True)
 def _same_head(data, a, b, size):
-    """Whether `size` bytes at a and at b are the same."""
+    """Whether `size` bytes at a and at b are equal."""
     same = 0
     while same < size and data[a + same] == data[b + same]:
         same += 1
@@ -222,10 +219,10 @@ def word_rows(
 ):  # fmt: skip
     """Fill `rows` with the rows of the words from `begin` on: (where it stopped, rows, hashes).
 
-    It stops at the end, before a word of more than `LONG_BYTES`, or when there may be no room for one more word. An
-    entry of the cache is a word's last 16 bytes (a word holds no zero byte, so that shorter ones differ too), where it
-    stands, its size (0: no entry), its rows' place in the pool and number, its hash. Arrays come one by one, and what
-    is called is inlined: else numba would count references for every word.
+    It stops at the end, before a word of more than `LONG_BYTES`, or where the rows of one more word may not fit. An
+    entry of the cache has a word's last 16 bytes (a word holds no zero byte, so that shorter words differ, too), its
+    position, its size (0: no entry), the place and number of its rows in the pool, its hash. Arrays are separate
+    arguments, and all calls are inlined: otherwise numba would count references for every word.
     """
     n, i = 0, begin
     room = len(rows) - (LONG_BYTES + 2) * max_chars - 1
@@ -296,9 +293,9 @@ _CACHED_ROWS = 1 << 17
 
 
 class Arrays(NamedTuple):
-    """A model as the kernels read it. V words and labels, R rows of the input matrix, D dimensions, L labels."""
+    """A model as the kernels read it: V words and labels, R rows of the input matrix, D dimensions, L labels."""
 
-    blob: np.ndarray  # uint8: the words one after another, in the order of the file, labels among them
+    blob: np.ndarray  # uint8: the bytes of all words and labels, in the order of the file
     word_offsets: np.ndarray  # int64[V + 1]
     table: np.ndarray  # int32[power of two]: word numbers by hash, -1 free; open addressing
     marks: np.ndarray  # bool[256]: bytes that a separator can begin with
@@ -310,7 +307,7 @@ class Arrays(NamedTuple):
     kept: np.ndarray  # int32[bucket] of a pruned model: row of a hashed n-gram, -1 pruned; else empty
     seen: (
         np.ndarray
-    )  # uint8[bucket / 8 + 1] of a pruned model: a bit per n-gram that is kept, small enough for the cache
+    )  # uint8[bucket / 8 + 1] of a pruned model: one bit for each n-gram, 1: kept; it fits into the cache
     input_RD: np.ndarray  # float32; (0, D) where the rows stay quantized
     codes: np.ndarray  # uint8[R, subvectors]; empty where input_RD is there
     centroids: np.ndarray  # float32[subvectors, 256, width], the last one padded with zeros
@@ -377,7 +374,7 @@ def _add_rows(m, rows, n, acc_D):
 
 @kernel
 def _add_16(input_RD, rows, n, f, acc):
-    """`_add_rows` for 16 dimensions from f on, which stay in registers."""
+    """`_add_rows` for 16 dimensions from f on, kept in registers."""
     a0, a1, a2, a3 = acc[f], acc[f + 1], acc[f + 2], acc[f + 3]
     a4, a5, a6, a7 = acc[f + 4], acc[f + 5], acc[f + 6], acc[f + 7]
     b0, b1, b2, b3 = acc[f + 8], acc[f + 9], acc[f + 10], acc[f + 11]
@@ -407,14 +404,14 @@ def _add_16(input_RD, rows, n, f, acc):
 
 
 class _Scratch(NamedTuple):
-    """What one call reuses from row to row. Words that came before are not looked up again."""
+    """Scratch buffers of one call, and its cache of words."""
 
-    rows: np.ndarray  # int32: rows of the input matrix that wait to be added
+    rows: np.ndarray  # int32: rows of the input matrix to add next
     hashes: np.ndarray  # int32: the words of a line, for word n-grams
     padded: np.ndarray  # uint8: `<word>` and a zero byte
     ngrams: np.ndarray  # uint32: hashes of some character n-grams
     chosen: np.ndarray  # int64: those that were not pruned
-    cache: np.ndarray  # int64[cached words, 8]: a word, see `_remember`
+    cache: np.ndarray  # int64[cached words, 8]: see `word_rows`
     pool: np.ndarray  # int32
     used: np.ndarray  # int64[1]: of `pool`
     acc_D: np.ndarray  # float32
@@ -447,7 +444,7 @@ def _piece(m, magic, data, begin, end, s, num_hashes):
         )  # fmt: skip
         _add_rows(m, s.rows, n, s.acc_D)
         total += n
-        if i < end and n == 0:  # a long word, which it does not begin with
+        if i < end and n == 0:  # the next word is a long one
             stop = word_end(m.marks, data, i, end)
             h = fnv(data, i, stop)
             n, known = _long_word(m, magic, data, i, stop, h, s)
@@ -461,7 +458,7 @@ def _piece(m, magic, data, begin, end, s, num_hashes):
 
 @kernel
 def _end_of_line(m, magic, s, num_hashes):
-    """Add what ends every line: the word `</s>`, then the word n-grams of the line. Returns how many rows."""
+    """Add the end of the line: the word `</s>`, then the word n-grams of the line. Returns how many rows."""
     mark = np.array([LESS, SLASH, S, GREATER], np.uint8)
     h = fnv(mark, 0, 4)
     word = find(m.blob, m.word_offsets, m.table, mark, 0, 4, h)
@@ -505,7 +502,7 @@ def _after_character(data, at, end):
 
 @kernel
 def _hidden(m, magic, data, begin, end, sample, s):
-    """Fill `s.acc_D` with the mean of a row's input vectors; how many there were.
+    """Fill `s.acc_D` with the mean of a row's input vectors; returns their number.
 
     Of a row longer than `sample` bytes (0: no limit) only the first, the middle and the last third of that are read.
     """
@@ -563,7 +560,7 @@ def _fill_logits(output_DL, norms, acc_D, logits_L):
 
 @kernel(forceinline=True)
 def _log(p):
-    """fastText's logarithm of a float32: it never sees zero."""
+    """fastText's logarithm of a float32, which is never that of zero."""
     return np.float32(np.log(np.float64(p) + _FLOOR))
 
 
@@ -594,13 +591,13 @@ def _to_probabilities(loss, sigmoid, p):
 
 @kernel
 def _best_flat(p):
-    """(label, log score) of the most probable label; of equal ones the last, as fastText's heap has it."""
+    """(label, log score) of the most probable label; of equal ones the last, as in fastText's heap."""
     largest = p[0]
     for label in range(len(p)):
         largest = max(largest, p[label])
     best, score = -1, _NEVER
     for label in range(len(p)):
-        if p[label] >= largest * np.float32(0.999):  # equal logarithms are not only those of equal values
+        if p[label] >= largest * np.float32(0.999):  # other values may have equal logarithms
             this = _log(p[label])
             if this >= score:
                 best, score = label, this
@@ -609,7 +606,7 @@ def _best_flat(p):
 
 @kernel(forceinline=True)
 def _turn(logit):
-    """(log of going left, log of going right) at an inner node."""
+    """(log probability of the left child, of the right child) of an inner node."""
     f = np.float32(1.0 / np.float64(np.float32(1) + np.exp(-logit)))
     return _log(np.float32(1.0 - np.float64(f))), _log(f)
 
@@ -638,7 +635,7 @@ def _best_leaf(left, right, logits_L, stack, scores):
 
 @kernel
 def _leaf(left, parent, logits_L, stack, label):
-    """Log score of one label: the turns from the root to its leaf."""
+    """Log score of one label: the sum over the path from the root to its leaf."""
     labels = (len(left) + 1) // 2
     depth, node = 0, label
     while parent[node] >= 0:
@@ -655,7 +652,7 @@ def _leaf(left, parent, logits_L, stack, label):
 
 @kernel
 def best(loss, output_DL, norms, left, right, sigmoid, means_ND, counts, labels, scores):
-    """Write the best label of each row (int32, -1: the model has none) and its probability (float32)."""
+    """Write the best label of each row (int32, -1: there is none) and its probability (float32)."""
     logits_L = np.empty(output_DL.shape[1], np.float32)
     stack, stack_scores = np.empty(len(left) + 1, np.int32), np.empty(len(left) + 1, np.float32)
     for row in range(len(counts)):
@@ -674,7 +671,7 @@ def best(loss, output_DL, norms, left, right, sigmoid, means_ND, counts, labels,
 
 @kernel
 def best_among(loss, output_DL, norms, left, parent, sigmoid, means_ND, counts, some, labels, scores):
-    """As `best`, choosing among the labels of `some` (int64) alone; of equal ones the last."""
+    """As `best`, but only among the labels of `some` (int64); of equal ones the last."""
     logits_L, stack = np.empty(output_DL.shape[1], np.float32), np.empty(len(left) + 1, np.int32)
     for row in range(len(counts)):
         labels[row], scores[row] = -1, np.float32(0)

@@ -1,4 +1,4 @@
-"""Hashes looked up in one table: n-grams of evaluation items, stop words. Arrays only."""
+"""Open hash tables: looking up the n-grams of evaluation items, and stop words."""
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
@@ -14,7 +14,7 @@ def rolling(words, length):
     """The hash of every run of `length` words: words uint64[W] -> uint64[max(0, W - length + 1)], never 0."""
     total = max(0, words.size - length + 1)
     out = np.empty(total, np.uint64)
-    last = np.uint64(1)  # what the word that leaves was multiplied with
+    last = np.uint64(1)  # the factor of the word that leaves the n-gram
     for _ in range(length):
         last *= _PRIME
     key = np.uint64(0)
@@ -30,7 +30,7 @@ def rolling(words, length):
 
 @kernel
 def table_of(keys):
-    """(slots uint64, numbers int32): an open table of different keys, none of them 0, at half load at most."""
+    """(slots uint64, numbers int32): an open table of different keys, none of them 0, at most half full."""
     size = 64
     while size < 2 * keys.size:
         size *= 2
@@ -47,8 +47,8 @@ def table_of(keys):
 def find(words, starts, lengths, slots, numbers):
     """Where the rows hold n-grams of the table.
 
-    words uint64[W] and starts int64[N+1] of the rows in it, lengths int64[L] of the n-grams. Returns int64[H] three
-    times: the row, the key's number, the place of its first word in `words`.
+    words uint64[W] and starts int64[N+1] of the rows in it, lengths int64[L] of the n-grams. Returns three arrays
+    int64[H]: the row, the number of the key, the index of its first word in `words`.
     """
     mask = np.uint64(slots.size - 1)
     rows, keys, places = np.empty(1024, np.int64), np.empty(1024, np.int64), np.empty(1024, np.int64)
@@ -81,11 +81,11 @@ _LANGUAGES = 64  # bits of a mask
 
 @kernel
 def count_stop_words(words, starts, languages, slots, numbers, masks):
-    """The different stop words of each row.
+    """How many different stop words each row has.
 
-    words uint64[W] (hashes) and starts int64[N+1] of the rows in it, languages int64[N] (the bit of the row's language;
-    negative: the language that it has most of), slots and numbers the table of the stop words' hashes, masks uint64[V]
-    the languages of each -> int64[N].
+    words uint64[W] (hashes) and starts int64[N+1] of the rows in it; languages int64[N]: the bit of the row's language,
+    negative for the language that it has most stop words of; slots and numbers: the table of the stop words' hashes;
+    masks uint64[V]: the languages of each stop word, as bits -> int64[N].
     """
     rows = starts.size - 1
     out = np.zeros(rows, np.int64)

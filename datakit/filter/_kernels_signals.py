@@ -1,10 +1,11 @@
-"""The signal pass: everything that the rule sets measure, in one call per batch, straight from the Arrow buffer.
+"""The signal pass: everything that the rule sets share, counted in one call per batch, from the Arrow buffer.
 
 Legend: N rows of the batch, S signals, W words of a row. Text is UTF-8 as Arrow guarantees it (always valid).
 Per row the pass costs two scans of the bytes and one hash-table insertion per word; longer n-grams are looked at only
-where both shorter ones inside them repeat, which ordinary text rarely has.
+where both shorter n-grams inside them repeat, which is rare in ordinary text.
 
-First come the words of a row and what is counted of them, then its lines and paragraphs.
+In this file: the names of the counts, the scan of words, the scan of lines and paragraphs, repetition (which lines,
+paragraphs and n-grams occur more than once), and the pass itself.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -12,7 +13,6 @@ First come the words of a row and what is counted of them, then its lines and pa
 import numpy as np
 
 from datakit.filter._kernels_bytes import HIGH, before, below, decode, digits, first, hashed, head, letters, load, mixed
-from datakit.filter._kernels_repeats import duplicates, ngrams, number, table_size
 from datakit.kernels import kernel
 
 SIGNALS = (
@@ -34,7 +34,7 @@ SIGNALS = (
     "lines",  # with anything but white space in them
     "bullet_lines",
     "ellipsis_lines",
-    "terminal_lines",  # that end in a sentence's mark
+    "terminal_lines",  # lines that end in a sentence's mark
     "short_lines",  # at most SHORT_LINE_CHARS code points, one of Han or kana counted as three
     "line_breaks",
     "line_chars",  # code points in lines, white space at their ends not counted
@@ -80,7 +80,7 @@ ALL_LINES, LINE_BREAKS, LINE_CHARS, DUP_LINES = (
 PARAGRAPHS, DUP_PARAGRAPHS = _AT["paragraphs"], _AT["dup_paragraphs"]
 KANA_HAN_WORDS, NGRAM_STEP, TOP_NGRAM = _AT["kana_han_words"], _AT["ngram_step"], _AT["top_2gram_chars"]
 
-# The flags of datakit.filter.chars; a test holds the two together.
+# The flags of `filter.rule_set`; a test compares the two.
 SPACE, BREAK, LETTER, MARK, NUMBER, SPACELESS, TERMINAL = 1, 2, 4, 8, 16, 32, 64
 FOREIGN_LETTER = 256  # of a word: a letter beyond ASCII
 
@@ -93,7 +93,11 @@ KANA_HAN_EXTRA = 2
 KANA_HAN_STEP, OTHER_STEP = 2, 4
 FIRST_KANA_HAN = 0x2E80  # the other scripts without spaces come before
 
+MIN_TOP, MAX_TOP, MIN_DUP, MAX_DUP = 2, 4, 5, 10  # n of the n-grams: the most frequent one, all duplicate ones
+
+_FIRST_SIZE = 4096  # slots of the table of `_number` at first
 _ONE, _ALL, _CASE = np.uint64(1), np.uint64(2**64 - 1), np.uint64(0x2020202020202020)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 # Gopher's eight English words in a table of sixteen, each as a number whose lowest byte is its first letter: the
 # multiplier was searched so that no two share a slot.
@@ -119,11 +123,11 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
     marks, flags, rest, begin = 0, 0, 0, low  # rest: bytes of the token that are not the first of their character
     letter, digit = np.uint64(0), np.uint64(0)
     punctuated = False
-    broken = False  # the token has already given words of one character
+    broken = False  # the token has a word of one character already
     at = low
     while at <= high:
         start = at
-        while at + 8 <= high:  # most of most words: letters and digits
+        while at + 8 <= high:  # most bytes of most words are letters and digits
             eight = load(data, at)
             is_letter, is_digit = letters(eight), digits(eight)
             other = ~(is_letter | is_digit) & HIGH
@@ -136,7 +140,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
             letter |= is_letter
             digit |= is_digit
             at += 8
-        if at + 8 > high:  # what no eight bytes are left for
+        if at + 8 > high:  # fewer than eight bytes are left
             while at < high and data[np.uintp(at)] < 0x80 and classes[data[np.uintp(at)]] & (LETTER | NUMBER):
                 flags |= classes[data[np.uintp(at)]]
                 at += 1
@@ -224,7 +228,7 @@ def scan_words(data, low, high, classes, keys, sizes, starts, signals):
 
 @kernel
 def _stop_word(word, size):
-    """The bit of the stop word that the `size` lowest bytes of `word` are, whatever their case; 0 for none."""
+    """The bit of a stop word, given as the `size` lowest bytes of `word` in any case; 0 for any other word."""
     word = (word | _CASE) & _ALL >> np.uint64(64 - 8 * min(size, 8))
     slot = word * _SPREAD >> _SPREAD_SHIFT
     return np.int64(_ENGLISH[slot] == word) << np.int64(slot)
@@ -232,7 +236,7 @@ def _stop_word(word, size):
 
 @kernel
 def _quoted_stop_word(data, begin, end):
-    """The same of a word with punctuation around it."""
+    """The same for a word with punctuation around it."""
     while begin < end and not _ascii_alphanumeric(data[begin]):
         begin += 1
     while begin < end and not _ascii_alphanumeric(data[end - 1]):
@@ -290,8 +294,8 @@ def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_
 
 @kernel
 def _line(data, at, high, classes):
-    """(where the line's break is, its bytes, bytes of the line that are not the first of their character, what
-    characters of Han and kana count more than one). "\\r\\n" breaks at "\\n"."""
+    """(where the line breaks, bytes of the break, bytes of the line that are not the first of their character, how
+    much more than one its characters of Han and kana count). "\\r\\n" breaks at "\\n"."""
     rest, extra = 0, 0
     while at < high:
         while at + 8 <= high:
@@ -315,7 +319,7 @@ def _line(data, at, high, classes):
 
 @kernel
 def _solid_end(data, line, end, classes):
-    """(where the last character ends that is no white space, how many of it come behind); `line` if there is none."""
+    """(end of the last character that is no white space, characters after it); (`line`, ...) in a blank line."""
     trimmed = 0
     while end > line:
         begin = before(data, end, line)
@@ -329,7 +333,7 @@ def _solid_end(data, line, end, classes):
 
 @kernel
 def _count_line(data, line, end, stop, classes, size, extra, signals):
-    """Add a line to the row's signals: the solid part of it is data[line:end], its break comes at `stop`."""
+    """Add a line to the row's signals: data[line:end] without the white space at its end; it breaks at `stop`."""
     signals[LINES] += 1
     signals[LINE_CHARS] += size
     signals[SHORT_LINES] += size + extra <= SHORT_LINE_CHARS
@@ -348,6 +352,185 @@ def _count_line(data, line, end, stop, classes, size, extra, signals):
     signals[BULLET_LINES] += (
         dash or code == 0x2022 or code == 0x2023 or code == 0x25E6 or code == 0x25CF or code == 0x25AA
     )
+
+
+@kernel
+def _duplicates(sizes, total, numbers, counts, firsts, out):
+    """Fill out[4]: copies after the first and their code points; all copies of repeated ones, and theirs."""
+    for i in range(total):
+        if counts[numbers[i]] > 1:
+            out[2] += 1
+            out[3] += sizes[i]
+            if firsts[numbers[i]] != i:
+                out[0] += 1
+                out[1] += sizes[i]
+
+
+@kernel
+def _table_size(entries):
+    """Slots for that many entries at half load at most: a power of two."""
+    size = 64
+    while size < 2 * entries:
+        size *= 2
+    return size
+
+
+@kernel
+def _number(keys, total, table, numbers, counts, firsts):
+    """Number equal keys alike, in order of their first occurrence; returns how many different ones there are.
+
+    Fills numbers[i] of each key, counts[number] and firsts[number] (the i of the first occurrence). A key of 0 counts
+    as 1: keys are hashes, or pairs that never are 0. `table` (uint64, twice `_table_size(total)`) holds keys and their
+    numbers side by side; it begins small and grows with the number of keys, so that a few keys fit into the cache.
+    """
+    limit = _table_size(total)
+    size = min(limit, _FIRST_SIZE)
+    table[: 2 * size] = 0
+    distinct = 0
+    for i in range(total):
+        key = max(keys[np.uintp(i)], np.uint64(1))
+        slot = _slot(key, table, size)
+        if table[slot] == 0:
+            if 2 * distinct >= size and size < limit:
+                size = _grown(keys, distinct, table, size, limit, firsts)
+                slot = _slot(key, table, size)
+            table[slot], table[slot + _ONE] = key, distinct
+            counts[distinct], firsts[distinct] = 0, i
+            distinct += 1
+        number = table[slot + _ONE]
+        numbers[np.uintp(i)] = number
+        counts[number] += 1
+    return distinct
+
+
+@kernel
+def _slot(key, table, size):
+    """The slot of a key in the table, or the free slot where it would go."""
+    mixed = key * _GOLDEN
+    mask = np.uint64(size - 1)
+    slot = (mixed ^ mixed >> np.uint64(32)) & mask
+    while table[slot << _ONE] != 0 and table[slot << _ONE] != key:
+        slot = (slot + _ONE) & mask
+    return slot << _ONE
+
+
+@kernel
+def _grown(keys, distinct, table, size, limit, firsts):
+    """Make the table four times as large; returns its size."""
+    size = min(4 * size, limit)
+    table[: 2 * size] = 0
+    for number in range(distinct):
+        key = max(keys[firsts[number]], np.uint64(1))
+        slot = _slot(key, table, size)
+        table[slot], table[slot + _ONE] = key, number
+    return size
+
+
+@kernel
+def _ngrams(keys, total_words, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, out):
+    """Characters in the most frequent 2..4-gram and in repeated 5..10-grams of one row; an n-gram is n * step words.
+
+    An n-gram can repeat only where the (n-1)-grams at its place and a step behind it do, so the places still worth a
+    look shrink with n. An n-gram's key is exact: the number of its (n-1)-gram and the number of its last `step` words.
+    Fills out: top 2..4-grams, then duplicate 5..10-grams counted as extra copies, then the same counted as all copies.
+    """
+    _number(keys, total_words, table, words, counts, firsts)
+    for i in range(total_words):
+        places[np.uintp(i)] = i
+    numbers[:total_words] = words[:total_words]
+    left = _repeated(places, numbers, counts, total_words)
+    for length in range(2, step + 1):
+        total = _longer(keys, words, places, numbers, left, length - 1, 1)
+        _number(keys, total, table, numbers, counts, firsts)
+        left = _repeated(places, numbers, counts, total)
+    for i in range(left):
+        words[np.uintp(places[np.uintp(i)])] = numbers[np.uintp(i)]
+    for n in range(MIN_TOP, MAX_DUP + 1):
+        total = _longer(keys, words, places, numbers, left, (n - 1) * step, step)
+        if total < 2:
+            return
+        distinct = _number(keys, total, table, numbers, counts, firsts)
+        if n <= MAX_TOP:
+            out[n - MIN_TOP] = _top(sizes, starts, places, counts, firsts, distinct, n * step, chars)
+        left = _repeated(places, numbers, counts, total)
+        if n >= MIN_DUP:
+            extra = MAX_TOP - MIN_TOP + 1 + n - MIN_DUP
+            out[extra + MAX_DUP - MIN_DUP + 1] = _covered(sizes, places, left, n * step)
+            out[extra] = _extra(sizes, places, numbers, counts, left, n * step)
+
+
+# Branch-free: both always write an element, and advance only if it is kept.
+@kernel
+def _repeated(places, numbers, counts, total):
+    """Keep only the places whose number occurs more than once; returns how many."""
+    left = 0
+    for i in range(total):
+        same = numbers[np.uintp(i)]
+        places[np.uintp(left)], numbers[np.uintp(left)] = places[np.uintp(i)], same
+        left += counts[np.uintp(same)] > 1
+    return left
+
+
+@kernel
+def _longer(keys, words, places, numbers, left, length, step):
+    """Keep only the places of n-grams of `length` words with another one `step` words later. Returns how many.
+
+    Fills keys: the number of the n-gram and that of the `step` words after it."""
+    total, behind = 0, 0
+    for i in range(left):
+        place = places[np.uintp(i)]
+        while behind < left and places[np.uintp(behind)] < place + step:
+            behind += 1
+        if behind == left:
+            break
+        last = np.uint64(words[np.uintp(place + length)])
+        keys[np.uintp(total)] = np.uint64(numbers[np.uintp(i)] + 1) << np.uint64(32) | last
+        places[np.uintp(total)] = place
+        total += places[np.uintp(behind)] == place + step
+    return total
+
+
+@kernel
+def _top(sizes, starts, places, counts, firsts, distinct, length, chars):
+    """Characters in all occurrences of the most frequent n-gram (the first of equals), spaces between words included;
+    0 if none occurs twice. Occurrences may overlap, so the row's characters are the limit."""
+    best = 0
+    for i in range(distinct):
+        if counts[i] > counts[best]:
+            best = i
+    if counts[best] < 2:
+        return 0
+    first = places[firsts[best]]
+    last = first + length - 1
+    return min(np.int64(counts[best]) * (starts[last] + sizes[last] - starts[first]), chars)
+
+
+@kernel
+def _covered(sizes, places, total, length):
+    """Characters of the words that lie in any repeated n-gram, each word once."""
+    chars, done = 0, 0
+    for i in range(total):
+        for word in range(max(done, places[i]), places[i] + length):
+            chars += sizes[word]
+        done = places[i] + length
+    return chars
+
+
+@kernel
+def _extra(sizes, places, numbers, counts, total, length):
+    """Characters of the words in n-grams that occurred before, from left to right, continuing after each hit."""
+    for i in range(total):
+        counts[numbers[i]] = 0  # from here on: 1 where the n-gram was seen
+    chars, free = 0, 0
+    for i in range(total):
+        if places[i] < free:
+            continue
+        if counts[numbers[i]]:
+            for word in range(places[i], places[i] + length):
+                chars += sizes[word]
+            free = places[i] + length
+        counts[numbers[i]] = 1
+    return chars
 
 
 @kernel
@@ -374,17 +557,17 @@ def measure(data, offsets, classes):
         low, high = offsets[row], offsets[row + 1]
         scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_sizes, signals)
         lines, paragraphs = signals[LINES], signals[PARAGRAPHS]
-        table = _at_least(2 * table_size(lines), table)
+        table = _at_least(2 * _table_size(lines), table)
         if lines > 1:
-            number(keys, lines, table, numbers, counts, firsts)
-            duplicates(sizes, lines, numbers, counts, firsts, signals[DUP_LINES:])
+            _number(keys, lines, table, numbers, counts, firsts)
+            _duplicates(sizes, lines, numbers, counts, firsts, signals[DUP_LINES:])
         if paragraphs > 1:
-            number(paragraph_keys, paragraphs, table, numbers, counts, firsts)
-            duplicates(paragraph_sizes, paragraphs, numbers, counts, firsts, signals[DUP_PARAGRAPHS:])
+            _number(paragraph_keys, paragraphs, table, numbers, counts, firsts)
+            _duplicates(paragraph_sizes, paragraphs, numbers, counts, firsts, signals[DUP_PARAGRAPHS:])
         scan_words(data, low, high, classes, keys, sizes, starts, signals)
         total, step, chars, repeats = signals[WORDS], signals[NGRAM_STEP], signals[CHARS], signals[TOP_NGRAM:]
-        table = _at_least(2 * table_size(total), table)
-        ngrams(keys, total, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, repeats)
+        table = _at_least(2 * _table_size(total), table)
+        _ngrams(keys, total, step, sizes, starts, words, places, numbers, counts, firsts, table, chars, repeats)
         out[:, row] = signals
     return out
 

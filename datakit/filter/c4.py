@@ -4,7 +4,7 @@ Raffel et al. 2020, Exploring the Limits of Transfer Learning (JMLR 21), section
 part of this rule set: it would drop texts on medicine and law, too.
 
 A line stays if it has enough words, none too long, ends in a sentence's mark or a quote (not in an ellipsis), and
-mentions neither javascript nor a cookie, privacy or use policy. Rows that stay lose their other lines and their
+mentions neither javascript nor a policy on cookies, privacy or use. Rows that stay lose their other lines and their
 citation marks ("[12]", "[edit]", "[citation needed]"): `lines = "count"` judges only. Conversations and preference
 pairs are judged and never cut.
 
@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import BREAK, SPACE, Measure, Rows, RuleSet, Signals, character_classes
+from datakit.filter.rule_set import BREAK, SPACE, Measure, MeasuredRows, RuleSet, Signals, character_classes
 from datakit.text.characters import string_array, string_buffers
 
 
@@ -47,7 +47,9 @@ class C4(RuleSet):
     max_lorem_ipsum: int = option(0, 'drop rows that say "lorem ipsum" more often')
     max_curly_brackets: int = option(0, 'drop rows with more "{"')
     min_sentences: int = option(5, "drop rows with fewer sentences in the lines that stay")
-    where: Literal["page", "lines"] = option("page", "where the first two look: everywhere, or at lines that may stay")
+    where: Literal["page", "lines"] = option(
+        "page", "where the first two thresholds look: everywhere, or only at lines that may stay"
+    )
     lines: Literal["cut", "count"] = option("cut", "cut the other lines from documents that stay, or leave them")
     min_line_words: int = option(3, "lines with fewer words do not stay")
     max_line_word_chars: int = option(1000, "lines with a longer word do not stay")
@@ -55,7 +57,7 @@ class C4(RuleSet):
     javascript: Literal["cut", "keep"] = option("cut", 'lines with the word "javascript"')
     policy: Literal["cut", "keep"] = option("cut", "lines with phrases of cookie, privacy and use policies")
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """Lorem ipsum and curly brackets, then the sentences that stay."""
         counts = rows.counted(self)
         where = "judged_" if self.where == "lines" else ""
@@ -96,7 +98,7 @@ class C4(RuleSet):
         return pc.replace_with_mask(texts, pa.array(changed), cut)
 
     def _line_rules(self) -> tuple[Any, ...]:
-        """The arguments of the kernels behind the text."""
+        """The arguments of the kernels after the text."""
         cuts = self.line_end == "sentence", self.javascript == "cut", self.policy == "cut"
         return (character_classes(), _stops(), self.min_line_words, self.max_line_word_chars, *cuts)
 

@@ -51,12 +51,12 @@ class ClassifyConfig:
 
     model: str = option("", "a fastText model's file, or the manifest that `classifier train` wrote", path=True)
     label: str = option("positive", "the label whose probability is a row's score")
-    min_score: float | None = option(None, "drop rows whose score is lower; none: 0.5, with top no such threshold")
+    min_score: float | None = option(None, "drop rows with a lower score; none: 0.5, or no limit with `top`")
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
     sample_bytes: int = option(
-        0, "of rows with more bytes than this, read the first, the middle and the last third of so many; 0: read all"
+        0, "read only this many bytes of longer rows, from the beginning, the middle and the end; 0: read all"
     )
 
     def __post_init__(self) -> None:
@@ -208,16 +208,16 @@ def _rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
 class TrainConfig:
     """What model to train, and how it is measured."""
 
-    dev: float = option(0.1, "share of the rows that are held out to measure; rows with equal text stay together")
-    piece_chars: int = option(2000, "train on pieces of at most so many characters, so that long rows teach more")
-    max_pieces: int = option(20, "of each row, train on at most so many pieces, spread over it")
+    dev: float = option(0.1, "share of the rows to hold out for measuring; rows with equal text stay together")
+    piece_chars: int = option(2000, "train on pieces of at most this many characters, so that long rows count more")
+    max_pieces: int = option(20, "use at most this many pieces of each row, spread evenly over it")
     dim: int = option(32, "dimensions of the vectors")
-    word_ngrams: int = option(2, "the longest run of words with a vector of its own")
-    bucket: int = option(200_000, "vectors that runs of words share by their hash")
+    word_ngrams: int = option(2, "words in the longest n-gram that has a vector")
+    bucket: int = option(200_000, "number of vectors for word n-grams, which share them by hash")
     epochs: int = option(10, "passes over the pieces")
-    learning_rate: float = option(0.2, "the step at the beginning; it falls to 0")
-    threads: int = option(1, "training threads; more than one give another model each time")
-    seed: int = option(0, "of the first vectors, and of which rows are held out")
+    learning_rate: float = option(0.2, "the initial learning rate; it falls to 0")
+    threads: int = option(1, "training threads; with more than one, every run gives another model")
+    seed: int = option(0, "random seed of the initial vectors and of the held-out rows")
 
     def __post_init__(self) -> None:
         if not 0 <= self.dev < 1:

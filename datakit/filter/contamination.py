@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from datakit.config import option, sha256_file
 from datakit.data import On
 from datakit.errors import ConfigError, InputError
-from datakit.filter.rule_set import Measure, Rows, RuleSet, Signals
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
 from datakit.text.words import hash_words
 
 PROMPTS = ("question", "prompt", "instruction", "problem", "query", "input", "text", "goal", "ctx", "sentence")
@@ -98,7 +98,7 @@ class Contamination(RuleSet):
             counts |= {f"contamination_{part}_overlap": best, f"contamination_{part}_item": item}
         return Signals(counts)
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The overlaps with prompts, then with answers; documents that are cut instead are not judged."""
         counts = rows.counted(self)
         cut = self.action == "cut" and "text" in rows.batch.schema.names
@@ -120,7 +120,7 @@ class Contamination(RuleSet):
             made[row] = _without_lines(made[row], parts, index)
         return pa.array(made, pa.string()) if made else texts
 
-    def side_tables(self, rows: Rows) -> dict[str, pa.RecordBatch]:
+    def side_tables(self, rows: MeasuredRows) -> dict[str, pa.RecordBatch]:
         """`matches`: one line for each row and part of an item with an n-gram in common."""
         counts = rows.counted(self)
         hit = np.flatnonzero((counts["contamination_prompt_item"] >= 0) | (counts["contamination_answer_item"] >= 0))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, RuleSet
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
 
 _UNLIMITED = np.iinfo(np.int64).max
 
@@ -28,7 +28,7 @@ class EmptyAnswer(RuleSet):
 
     min_answer_chars: int = option(1, "drop rows with an answer of fewer characters, white space around it not counted")
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The characters of each row's shortest answer."""
         fields = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
         if fields:

@@ -1,7 +1,8 @@
-"""Reads fastText's model files (`.bin`, and `.ftz` with pruned and quantized matrices) for the kernels.
+"""fastText models: reading their files (`.bin`, and `.ftz` with pruned and quantized matrices), and predicting.
 
 Joulin et al. 2016, Bag of Tricks for Efficient Text Classification and FastText.zip; file format versions 11 and 12.
-The `fasttext` module trains such models and is the reference in the tests; to use one, only this reader is needed.
+The `fasttext` module trains such models and is the reference in the tests. To use a model, only this file and its
+kernels are needed: they release the interpreter lock, which the module's `predict` holds.
 """
 
 import functools
@@ -19,38 +20,38 @@ from datakit.filter._kernels_fasttext import Arrays
 from datakit.text.characters import string_buffers
 
 LABEL: Final = "__label__"
-"""What fastText writes before a label, to tell it from the words of a line."""
+"""The prefix of labels in fastText's files, which distinguishes them from words."""
 
 _MAGIC: Final = 793712314
 _SUPERVISED: Final = 3
 _LOSSES: Final = {1: kernels.HIERARCHICAL, 2: kernels.ONE_VS_ALL, 3: kernels.SOFTMAX, 4: kernels.ONE_VS_ALL}
-"""By number in the file: hs, ns (which predicts as one-vs-all does), softmax, ova."""
+"""By number in the file: hs, ns (which predicts like one-vs-all), softmax, ova."""
 
 _CENTROIDS: Final = 256
 _MAX_DECODED_BYTES: Final = 512 << 20
-"""Quantized rows are decoded once where that takes no more memory than this; else for each use."""
+"""Quantized rows are decoded once if that takes no more memory than this, else for each use."""
 
 _MAX_NGRAM: Final = 64
 _MAX_PRUNED_BUCKETS: Final = 1 << 26
-"""More than any model has; the kernels' buffers grow with them, and a damaged file may say anything."""
+"""More than any real model has. The kernels' buffers grow with them, and a corrupted file may say anything."""
 
 _INNER_COUNT: Final = 10**15
-"""fastText's count of a node of the tree that has none yet."""
+"""The count of a node of the tree before its children are known, as in fastText."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a model says of some texts; no policy is in it."""
+    """What a model predicts for some texts, without any policy of ours."""
 
     labels: pa.Array
-    """string[N]: the model's label without fastText's `__label__`; null where it has none."""
+    """string[N]: the best label without `__label__`; null where there is none."""
     scores: NDArray[np.float32]
-    """float32[N]: the label's probability as fastText gives it, which may exceed 1 by 1e-5."""
+    """float32[N]: the label's probability as in fastText, which may exceed 1 by 1e-5."""
 
 
 @dataclass(frozen=True, slots=True)
 class FastTextModel:
-    """A model that classifies lines of text; its methods hold no interpreter lock and keep no state."""
+    """A model that classifies lines of text; its methods release the interpreter lock and keep no state."""
 
     labels: tuple[str, ...]
     """In the order of the file, without `__label__`."""
@@ -60,7 +61,7 @@ class FastTextModel:
         """The best label of each text (string array; a null is an empty text), read as one line.
 
         Of texts longer than `sample_bytes` (0: no limit), the first, the middle and the last third of that are read.
-        `allowed` (bool[L]) leaves only some labels to choose from, of which there is one at least.
+        `allowed` (bool[L]) are the labels to choose from; at least one of them is True.
         """
         best, scores = np.empty(len(texts), np.int32), np.empty(len(texts), np.float32)
         means_ND, counts = self._means(texts, sample_bytes)
@@ -78,7 +79,7 @@ class FastTextModel:
         return Prediction(pa.array(self.labels, pa.string()).take(indices), scores)
 
     def probability(self, texts: pa.Array, label: str, sample_bytes: int = 0) -> NDArray[np.float32]:
-        """float32[N]: how probable a label is for each text, as `predict` has it for the best one.
+        """float32[N]: the probability of one label for each text.
 
         Raises:
             KeyError: the model has no such label.
@@ -88,7 +89,7 @@ class FastTextModel:
         return self.predict(texts, sample_bytes, np.array([label == name for name in self.labels])).scores
 
     def _means(self, texts: pa.Array, sample_bytes: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """float32[N, D]: the mean of each text's vectors, and int64[N]: how many there were."""
+        """float32[N, D]: the mean of each text's vectors; int64[N]: their number."""
         data, offsets = string_buffers(texts)
         means_ND = np.empty((len(texts), self.arrays.output_DL.shape[0]), np.float32)
         counts = np.empty(len(texts), np.int64)
@@ -97,13 +98,13 @@ class FastTextModel:
 
     @property
     def _magic(self) -> np.uint64:
-        """What spares the kernels the division by the number of buckets."""
+        """2**64 / buckets: with it, the kernels need no division by the number of buckets."""
         return np.uint64(2**64 // max(self.arrays.bucket, 2) + 1)
 
 
 @functools.cache
 def load(path: Path) -> FastTextModel:
-    """The model of a file, read once a process.
+    """The model of a file, read once per process.
 
     Raises:
         ModelError: the file holds no fastText model that classifies, or ends too early.
@@ -112,7 +113,7 @@ def load(path: Path) -> FastTextModel:
 
 
 def read(path: Path) -> FastTextModel:
-    """The model of a file as it is now; `load` for one that does not change.
+    """The model of a file as it is now; use `load` for a file that does not change.
 
     Raises:
         ModelError: the file holds no fastText model that classifies, or ends too early.
@@ -131,10 +132,10 @@ class _Cursor:
         self.data, self.at = data, 0
 
     def many(self, dtype: str, count: int) -> NDArray[np.generic]:
-        """The next `count` values, copied to where their type wants to lie.
+        """The next `count` values, copied so that they are aligned.
 
         Raises:
-            ValueError: the file ends before, or the count is none.
+            ValueError: the file ends before, or the count is negative.
         """
         size = np.dtype(dtype).itemsize * count
         if count < 0 or self.at + size > len(self.data):
@@ -149,7 +150,7 @@ class _Cursor:
 
 
 class _Settings(NamedTuple):
-    """What a model was trained with, in the order of the file (int32 each); a double `t` follows."""
+    """The options of the training, in the order of the file (int32 each); a double `t` follows."""
 
     dim: int
     ws: int
@@ -174,20 +175,20 @@ class _Dictionary(NamedTuple):
     labels: tuple[str, ...]
     label_counts: NDArray[np.int64]
     pruned: NDArray[np.int32] | None
-    """int32[kept, 2]: hashed n-gram and its row after the words; None: not pruned."""
+    """int32[kept, 2]: a hashed n-gram, and its row after those of the words; None: not pruned."""
 
 
 class _Matrix(NamedTuple):
-    """A matrix as a file has it: float32 rows, or the codes of a product quantizer (Jegou et al. 2011)."""
+    """A matrix of a file: float32 rows, or the codes of a product quantizer (Jegou et al. 2011)."""
 
     rows: NDArray[np.float32]
-    """float32[R, D]; (0, D) for a quantized one."""
+    """float32[R, D]; (0, D) for a quantized matrix."""
     codes: NDArray[np.uint8]
     """uint8[R, subvectors]."""
     centroids: NDArray[np.float32]
     """float32[subvectors, 256, width]."""
     norms: NDArray[np.float32]
-    """float32[R]: what a decoded row is multiplied by."""
+    """float32[R]: the factor of each decoded row."""
 
     def decoded(self) -> NDArray[np.float32]:
         """float32[R, D] without the norms."""
@@ -219,7 +220,7 @@ def _settings(file: _Cursor) -> _Settings:
     file.many("<f8", 1)
     if settings.model != _SUPERVISED or settings.loss not in _LOSSES:
         raise ValueError("a model of word vectors, which was not trained to classify")
-    # version 11 knew no character n-grams in models that classify
+    # version 11 has no character n-grams in models that classify
     return settings._replace(maxn=0) if version == 11 else settings
 
 
@@ -276,10 +277,10 @@ def _centroids(file: _Cursor, dims: int, subvectors: int) -> NDArray[np.float32]
 
 
 def _check(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> None:
-    """Whether the parts of a file fit together: the kernels check no index.
+    """Check that the parts of a file fit together: the kernels check no index.
 
     Raises:
-        ValueError: they do not.
+        ValueError: they do not fit.
     """
     if not 0 <= settings.minn <= _MAX_NGRAM or max(settings.maxn, settings.word_ngrams) > _MAX_NGRAM:
         raise ValueError(f"n-grams of {settings.minn}..{settings.maxn} characters and {settings.word_ngrams} words")
@@ -335,7 +336,7 @@ def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _
 
 
 def _kept(settings: _Settings, pruned: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """The row of each hashed n-gram of a pruned model, and a bit for each that is kept; empty for any other."""
+    """Of a pruned model: the row of each hashed n-gram, and a bit for each that is kept; empty for other models."""
     if pruned is None or not len(pruned):
         return np.empty(0, np.int32), np.empty(0, np.uint8)
     kept = np.full(settings.bucket, -1, np.int32)
@@ -344,14 +345,14 @@ def _kept(settings: _Settings, pruned: NDArray[np.int32] | None) -> tuple[NDArra
 
 
 def _sigmoid_table() -> NDArray[np.float32]:
-    """float32[513]: fastText's sigmoid at the steps of -8..8."""
+    """float32[513]: fastText's table of the sigmoid from -8 to 8."""
     x = (np.arange(513, dtype=np.float32) * np.float32(16) / np.float32(512) - np.float32(8)).astype(np.float32)
     table: NDArray[np.float32] = (1.0 / (1.0 + np.exp(-x).astype(np.float64))).astype(np.float32)
     return table
 
 
 def _tree(counts: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Left, right, parent (int32[2 L - 1] each) of fastText's Huffman tree: labels come by falling count."""
+    """Left, right, parent (int32[2 L - 1] each) of fastText's Huffman tree; the labels are sorted by falling count."""
     labels, nodes = len(counts), 2 * len(counts) - 1
     left, right, parent = (np.full(nodes, -1, np.int32) for _ in range(3))
     weights = [int(c) for c in counts] + [_INNER_COUNT] * (labels - 1)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, RuleSet, ratio
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, ratio
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,7 @@ class FineWeb(RuleSet):
     max_line_breaks_per_word: float = option(0.3, "drop rows with more line breaks per word")
     duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields, which is datatrove's."""
         s, dup = rows.signals, "all_dup" if self.duplicates == "all_copies" else "dup"
         marked = 2 * (s["spaceless_words"] - s["kana_han_words"]) <= s["words"]

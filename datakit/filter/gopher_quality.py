@@ -4,7 +4,7 @@ Where implementations read the paper differently, this one reads it so:
 - words are white-space tokens, and tokens without letters or digits are words too. datatrove counts the tokens of its
   splitter, and ignores pure punctuation for the count and the mean length, as `symbol_words = "ignore"` does here.
 - blank lines are lines, as in datatrove and Dolma. A bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
-  behind it (datatrove: "•" or "-", Dolma: "*" or "-").
+  after it (datatrove: "•" or "-", Dolma: "*" or "-").
 - stop words are found in any case, and with punctuation around them; datatrove finds those in lower case only.
 - word length does not count combining marks, so that it is the same in all normal forms. Characters of scripts written
   without spaces are left out; where they are over a fifth of the words, word length is not judged (the other words
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from datakit.config import option
 from datakit.errors import ConfigError
 from datakit.filter import stop_words
-from datakit.filter.rule_set import Measure, Rows, RuleSet, ratio
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, ratio
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
 _MAX_SPACELESS_WORD_RATIO = 0.2
@@ -58,7 +58,7 @@ class GopherQuality(RuleSet):
         if wrong := stop_words.refused(self.stop_words):
             raise ConfigError(wrong)
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields, which is the paper's."""
         s = rows.signals
         spaced = s["words"] - s["spaceless_words"]
@@ -78,7 +78,7 @@ class GopherQuality(RuleSet):
         counts = np.maximum(s["stop_words"], s["own_stop_words"])
         yield Measure("min_stop_words", counts, self._judged_by_stop_words(rows))
 
-    def notes(self, rows: Rows, stays: NDArray[np.bool_]) -> dict[str, int]:
+    def notes(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> dict[str, int]:
         """By language, the number of rows without a list of stop words, or without one that is asked for."""
         if not self.min_stop_words:
             return {}
@@ -86,7 +86,7 @@ class GopherQuality(RuleSet):
         found = pc.value_counts(silent.drop_null()).to_pylist()
         return {f"min_stop_words_is_off_for_{r['values']}": r["counts"] for r in found}
 
-    def _judged_by_stop_words(self, rows: Rows) -> NDArray[np.bool_]:
+    def _judged_by_stop_words(self, rows: MeasuredRows) -> NDArray[np.bool_]:
         """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
         asked = "all" in self.stop_words
         wanted = np.array([asked or n in self.stop_words for n in stop_words.languages()] + [False, False])

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, RuleSet
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class GopherRepetition(RuleSet):
     max_dup_10gram_char_ratio: float = option(0.1, "the same for 10-grams")
     duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields."""
         s, dup = rows.signals, "all_dup" if self.duplicates == "all_copies" else "dup"
         yield Measure("max_dup_paragraph_ratio", s.ratio(f"{dup}_paragraphs", "paragraphs"))

@@ -50,12 +50,12 @@ class LanguageConfig:
     languages: tuple[str, ...] = option((), "keep only rows of these labels, as the model writes them; empty: keep all")
     min_score: float = option(0.65, "with languages listed, drop rows whose score is lower")
     short_letters: int = option(
-        15, "rows with fewer letters, some of them Latin, have a lower score; 0: the model's own"
+        15, "lower the score of rows with fewer letters than this, if some are Latin; 0: keep the model's score"
     )
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
     sample_bytes: int = option(
-        0, "of rows with more bytes than this, read the first, the middle and the last third of so many; 0: read all"
+        0, "read only this many bytes of longer rows, from the beginning, the middle and the end; 0: read all"
     )
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, Rows, RuleSet
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,6 +24,6 @@ class Loops(RuleSet):
         0.3, "drop rows with a larger share of characters in 10-grams that came before"
     )
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The share of characters in duplicate 10-grams."""
         yield Measure("max_dup_10gram_char_ratio", rows.signals.ratio("dup_10gram_chars", "chars"))

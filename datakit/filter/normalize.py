@@ -36,10 +36,10 @@ class NormalizeConfig:
     """What is repaired."""
 
     nfc: bool = option(True, "compose characters (Unicode NFC)")
-    encoding: Literal["fix", "keep"] = option("fix", "undo encodings that were mistaken for another; needs ftfy")
-    control: Literal["drop", "keep"] = option("drop", "control characters and byte order marks")
+    encoding: Literal["fix", "keep"] = option("fix", "undo mistaken encodings; needs ftfy")
+    control: Literal["drop", "keep"] = option("drop", "what happens to control characters and byte order marks")
     white_space: Literal["lines", "keep"] = option(
-        "lines", "line breaks become new lines, white space at line ends goes, so do more than two blank lines in a row"
+        "lines", "make line breaks new lines; remove white space at line ends, and more than two blank lines in a row"
     )
 
 

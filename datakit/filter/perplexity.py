@@ -44,12 +44,14 @@ class PerplexityConfig:
     """Which models compute perplexities, and which rows stay."""
 
     models: tuple[str, ...] = option(
-        (), "KenLM models, each LANGUAGE=FILE as `lang` names the language; a FILE alone is for all others", path=True
+        (), "KenLM models, each LANGUAGE=FILE with the language as in `lang`; a FILE alone is for all others", path=True
     )
-    sentencepiece: tuple[str, ...] = option((), "the same of SentencePiece models: their pieces are words", path=True)
+    sentencepiece: tuple[str, ...] = option(
+        (), "the same for SentencePiece models, whose pieces count as words", path=True
+    )
     text: Literal["plain", "raw"] = option("plain", "what models read: lower case, digits as 0, ..., or rows as is")
     head_percentile: int = option(30, "rows of a language up to this percentile of perplexity are `head`")
-    middle_percentile: int = option(60, "rows behind `head` up to this percentile are `middle`, all others `tail`")
+    middle_percentile: int = option(60, "rows above `head` up to this percentile are `middle`, all others `tail`")
     keep: tuple[str, ...] = option(("head", "middle"), "the buckets that stay")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
@@ -63,7 +65,7 @@ class PerplexityConfig:
         if not 0 < self.head_percentile <= self.middle_percentile < 100:
             raise ConfigError(
                 f"head_percentile = {self.head_percentile}, middle_percentile = {self.middle_percentile}: expected "
-                "1 to 99, and head not behind middle"
+                "1 to 99, and head not above middle"
             )
         extra = sorted(by_language(self.sentencepiece).keys() - by_language(self.models).keys())
         if extra:

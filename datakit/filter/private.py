@@ -1,10 +1,10 @@
 """Private data: e-mail and IP addresses, phones, cards, bank accounts, national ids, keys; replaced or dropped.
 
 A value must pass its own check: cards Luhn (ISO/IEC 7812) and a known prefix, IBANs modulo 97 (ISO 13616), Chinese,
-French and Spanish ids their check characters, IP addresses must be public ones and not look like version numbers,
-phone numbers must be written internationally, in North America's way, or behind a word that says so. Addresses that
-are reserved for examples (RFC 2606, RFC 5737) and made-up keys stay. Private keys (PEM) are
-found over several lines, all other values within one line.
+French and Spanish ids their check characters. IP addresses must be public and not look like version numbers. Phone
+numbers must have the international or the North American form, or follow a word like "phone". Addresses that are
+reserved for examples (RFC 2606, RFC 5737) and made-up keys stay. Private keys (PEM) are found over several lines, all
+other values within one line.
 
 Placeholders are `<EMAIL>`, `<IP>`, `<PHONE>`, `<CARD>`, `<IBAN>`, `<NATIONAL_ID>`, `<KEY>`. In conversations, contents
 and reasoning are searched, tool calls and tool schemas are not. The ledger notes how many values of each type were
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from datakit.config import option
 from datakit.data import On
 from datakit.errors import ConfigError
-from datakit.filter.rule_set import Measure, Rows, RuleSet, Signals
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
 
 Span = tuple[int, int]
 
@@ -226,7 +226,7 @@ class Private(RuleSet):
                 counts[f"private_{name}"][row] += found
         return Signals(counts)
 
-    def measure(self, rows: Rows) -> Iterator[Measure]:
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The number of values, where rows with too many are dropped."""
         counts = rows.counted(self)
         total = np.sum([counts[f"private_{name}"] for name in self.types], axis=0)
@@ -244,7 +244,7 @@ class Private(RuleSet):
                 made.append(changed)
         return pc.replace_with_mask(texts, pa.array(mask), pa.array(made, pa.string()))
 
-    def notes(self, rows: Rows, stays: NDArray[np.bool_]) -> dict[str, int]:
+    def notes(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> dict[str, int]:
         """The number of values of each type in the rows that stay."""
         counts = rows.counted(self)
         return {f"private_{name}": int(counts[f"private_{name}"][stays].sum()) for name in self.types}

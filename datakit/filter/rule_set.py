@@ -144,7 +144,7 @@ class RuleSet:
     def open(self) -> None:
         """Load what the work needs, once per process. Default: nothing."""
 
-    def measure(self, rows: "Rows") -> Iterator[Measure]:
+    def measure(self, rows: "MeasuredRows") -> Iterator[Measure]:
         """One `Measure` for each threshold, in the order in which the thresholds decide."""
         raise NotImplementedError(f"{type(self).__name__}.measure")
 
@@ -160,17 +160,17 @@ class RuleSet:
         """The new texts of rows that stay, string[N] to string[N]; unchanged texts must come back byte for byte."""
         raise NotImplementedError(f"{type(self).__name__}.edit")
 
-    def side_tables(self, rows: "Rows") -> dict[str, pa.RecordBatch]:
+    def side_tables(self, rows: "MeasuredRows") -> dict[str, pa.RecordBatch]:
         """Tables to write beside the rows, by role. Default: none."""
         return {}
 
-    def notes(self, rows: "Rows", stays: NDArray[np.bool_]) -> dict[str, int]:
+    def notes(self, rows: "MeasuredRows", stays: NDArray[np.bool_]) -> dict[str, int]:
         """Counts for the ledger; `stays` (bool[N]) has the rows that no rule set drops. Default: none."""
         return {}
 
 
 @dataclass(frozen=True)
-class Rows:
+class MeasuredRows:
     """A batch as rule sets see it: its rows and their signals. Signals are counted when they are first asked for."""
 
     batch: pa.RecordBatch

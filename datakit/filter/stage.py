@@ -21,7 +21,7 @@ from datakit.config import option, section
 from datakit.data import On
 from datakit.errors import ConfigError, InputError
 from datakit.filter import stop_words
-from datakit.filter.rule_set import Rows, RuleSet
+from datakit.filter.rule_set import MeasuredRows, RuleSet
 from datakit.read.row_builder import conversation_view, preference_view
 from datakit.stage import Decision, Stage
 from datakit.text.characters import UNICODE_VERSION
@@ -169,7 +169,7 @@ class Filter(Stage):
         kind = kind_of(batch)
         stage = self.for_kind(kind)
         config, rule_sets = stage.config, stage._active()
-        rows = Rows(batch, cast(On, config.on), config.include_system, saved)
+        rows = MeasuredRows(batch, cast(On, config.on), config.include_system, saved)
         reasons, details = judge(rule_sets, rows)
         stays = pc.is_null(reasons)
         edits = [partial(r.edit, kind=kind) for r in rule_sets if r.edits]
@@ -202,7 +202,7 @@ def kind_of(batch: pa.RecordBatch) -> str:
     )
 
 
-def judge(rule_sets: Sequence[RuleSet], rows: Rows) -> tuple[pa.Array, pa.Array]:
+def judge(rule_sets: Sequence[RuleSet], rows: MeasuredRows) -> tuple[pa.Array, pa.Array]:
     """(reason, detail) of the first threshold that each row fails, string[N] each; null for a row that passes."""
     reasons, details = np.full(rows.batch.num_rows, None, object), np.full(rows.batch.num_rows, None, object)
     for rule_set in rule_sets:
@@ -215,7 +215,7 @@ def judge(rule_sets: Sequence[RuleSet], rows: Rows) -> tuple[pa.Array, pa.Array]
     return pa.array(reasons, pa.string()), pa.array(details, pa.string())
 
 
-def _signals_table(rows: Rows, rule_sets: Sequence[RuleSet]) -> pa.RecordBatch:
+def _signals_table(rows: MeasuredRows, rule_sets: Sequence[RuleSet]) -> pa.RecordBatch:
     """The signals as columns, with those that rule sets count by themselves, and the keys of the rows."""
     columns = {n: rows.batch.column(n) for n in KEYS if n in rows.batch.schema.names}
     for signals in (rows.signals, *(rows.counted(r) for r in rule_sets if r.counts)):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.filter.rule_set import Measure, Rows, RuleSet
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 """Shares of rows for which `Finding.limits` has a limit."""
@@ -45,7 +45,7 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
     rule set needs more than signals. `examples` is the number of rows to name on each side of a limit.
     """
     (batch,) = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema=table.schema)]
-    rows, gone = Rows(batch, saved=batch), np.zeros(batch.num_rows, np.bool_)
+    rows, gone = MeasuredRows(batch, saved=batch), np.zeros(batch.num_rows, np.bool_)
     for rule_set in rule_sets:
         limits = dataclasses.asdict(rule_set)
         for measure in rule_set.measure(rows):

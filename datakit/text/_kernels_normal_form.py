@@ -1,7 +1,7 @@
-"""Loops over UTF-8 bytes: normal form and white space. Text is (data uint8, offsets int64): see `string_buffers`.
+"""Loops over UTF-8 bytes: normal form, white space, hashes. Text is (data uint8, offsets int64): see `string_buffers`.
 
-Arrays only; characters come as the arrays of `characters.CharacterTable`. Arrow strings are valid UTF-8; the decoder
-stays inside its row whatever the bytes are.
+Properties of characters are the arrays of `characters.CharacterTable`. Arrow strings are valid UTF-8; the decoder never
+reads beyond its row, whatever the bytes are.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -13,7 +13,7 @@ from datakit.kernels import kernel
 _SPACE = 4  # characters.SPACE
 _NOT_NFC = 8  # characters.NOT_NFC
 _CCC_SHIFT = 8  # characters.CCC_SHIFT
-_BLOCK = 64  # bytes looked at together: LLVM turns such loops into vector instructions
+_BLOCK = 64  # bytes at a time: LLVM turns such loops into vector instructions
 _ONE = np.uint64(1)
 _SPACED = np.arange(256, dtype=np.uint8)  # ASCII white space as a space
 _SPACED[[*range(0x09, 0x0E), *range(0x1C, 0x20)]] = 0x20
@@ -87,7 +87,7 @@ def may_not_be_nfc(data, offsets, pages, entries, suspect):
 
 @kernel(inline="always")
 def _is_simple(block):
-    """Nothing in it begins with a byte that a white space character beyond ASCII begins with."""
+    """Whether no byte of a block can begin a white space character beyond ASCII."""
     found = False
     for k in range(_BLOCK):
         byte = block[k]
@@ -97,9 +97,10 @@ def _is_simple(block):
 
 @kernel(inline="always")
 def _copy_simple(block, out, after_space):
-    """Copy a block without branches: every byte is written, and the next one over it if it was to go.
+    """Copy a block, branch-free: always write a byte, advance only if it is kept.
 
-    Returns (bytes copied, the last one was a space). The counter is unsigned, which spares a test for negative indices.
+    Returns (bytes copied, whether the last one was a space). The counter is unsigned, which saves a test for negative
+    indices.
     """
     at, after = np.uint64(0), np.uint64(after_space)
     for k in range(_BLOCK):

@@ -1,9 +1,9 @@
-"""Words for dedup as 64-bit hashes, straight from UTF-8 bytes. Arrays only.
+"""Words as 64-bit hashes, from UTF-8 bytes.
 
-Two passes over a row, so that neither branches on every byte. The first writes the row to a scratch buffer with the
-words case-folded and a zero byte for all that is between them; 64 bytes at once where they are ASCII. The second finds
-the edges of the words in 64-bit masks and hashes each word in pieces of eight bytes. (Byte-parallel tricks: Warren,
-Hacker's Delight, 2002.)
+Two passes over a row, so that neither has a branch for every byte. The first writes the row to a scratch buffer: words
+case-folded, a zero byte for everything between them; 64 bytes at once where they are ASCII. The second finds the edges
+of the words in 64-bit masks and hashes each word in pieces of eight bytes. (Byte-parallel methods: Warren, Hacker's
+Delight, 2002.)
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -19,7 +19,7 @@ _FOLD_SHIFT = 16  # characters.FOLD_SHIFT
 
 _BLOCK = 64
 _SEED = np.uint64(0x9E3779B97F4A7C15)
-_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)  # odd: a bijection on 64 bits
+_MULTIPLIER = np.uint64(0xD6E8FEB86659FD93)  # odd, so that multiplying is a bijection on 64 bits
 _ONE, _SEVEN, _HALF, _TOP, _ALL = (np.uint64(n) for n in (1, 7, 32, 63, 2**64 - 1))
 _LOW_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)  # of each of eight bytes
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -62,7 +62,7 @@ def encode(code, out, at):
 
 @kernel(inline="always")
 def _fold_block(block, out):
-    """Fold 64 bytes, ASCII or not; false where some are not. Has no branches, so that LLVM makes vectors of it."""
+    """Fold 64 bytes as ASCII; False if some are not. Branch-free, so that LLVM makes vector instructions of it."""
     seen = np.uint8(0)
     for k in range(_BLOCK):
         byte = block[k]
@@ -114,7 +114,7 @@ def _fold_mixed(data, i, stop, end, pages, entries, folds, out, at):
 
 @kernel
 def _fold(data, begin, end, pages, entries, folds, out):
-    """Fold a row to `out`, with a block of zeros behind; returns the bytes before it."""
+    """Fold a row to `out`, followed by zeros; returns the bytes before them."""
     i, at = begin, 0
     while i < end:
         if i + _BLOCK <= end and _fold_block(data[i : i + _BLOCK], out[at : at + _BLOCK]):

@@ -73,7 +73,7 @@ def row_chunks(offsets: Offsets, chunk_bytes: int) -> Iterator[tuple[int, int]]:
 
 UNICODE_VERSION = unicodedata.unidata_version
 
-# The low byte of an entry. The kernel files repeat these values: numba freezes module globals of its own file only.
+# The low byte of an entry. Kernel files repeat these values, since they import kernel files only.
 WORD = 1  # letters, combining marks, numbers: Unicode L, M, N
 SPACELESS = 2  # of a script written without spaces: each WORD character is a word
 SPACE = 4  # white space as defined by str.isspace()

@@ -18,7 +18,7 @@ def normalize(array: pa.Array) -> pa.Array:
     """Each text in NFC (UAX #15), every run of white space (`str.isspace`) as one space, none at the ends.
 
     Takes a string array; null becomes "". Equal to `" ".join(unicodedata.normalize("NFC", text).split())`. Rows that
-    are NFC already, which a kernel decides, never become Python objects.
+    are NFC already never become Python objects: a kernel finds them.
     """
     from datakit.text import _kernels_normal_form as kernels
 
@@ -44,7 +44,7 @@ def binary_digest(array: pa.Array) -> pa.Array:
 
 
 def stated_digest(hashes: pa.Array) -> pa.Array:
-    """`digest`'s hex digits as the 16 bytes each that `binary_digest` gives."""
+    """The hex digits of `digest` as the 16 bytes each of `binary_digest`."""
     data, offsets = string_buffers(hashes)
     digits = data[offsets[0] : offsets[-1]].tobytes()
     buffers = [None, pa.py_buffer(bytes.fromhex(digits.decode()))]
@@ -52,7 +52,7 @@ def stated_digest(hashes: pa.Array) -> pa.Array:
 
 
 def hash_values(array: pa.Array) -> npt.NDArray[np.uint64]:
-    """A 64-bit hash of each value of a string array: for finding equal ones, which are to be compared themselves."""
+    """A 64-bit hash of each value of a string array. Values with equal hashes must still be compared themselves."""
     from datakit.text import _kernels_normal_form as kernels
 
     data, offsets = string_buffers(array)
@@ -62,7 +62,7 @@ def hash_values(array: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def compose(array: pa.Array) -> pa.Array:
-    """Each text in NFC; only those that a quick check does not clear become Python objects."""
+    """Each text in NFC; only texts that fail a quick check become Python objects."""
     data, offsets = string_buffers(array)
     table = character_table()
     suspect = may_not_be_nfc(data, offsets, table.pages, table.entries)
@@ -77,7 +77,7 @@ def compose(array: pa.Array) -> pa.Array:
 def may_not_be_nfc(
     data: Bytes, offsets: Offsets, pages: npt.NDArray[np.uint16], entries: npt.NDArray[np.uint32]
 ) -> npt.NDArray[np.bool_]:
-    """Which texts NFC may change, bool (rows,): exact for false, cautious for true."""
+    """Which texts NFC may change, bool (rows,): False is certain, True is not."""
     from datakit.text import _kernels_normal_form as kernels
 
     suspect = np.zeros(len(offsets) - 1, dtype=np.bool_)

@@ -13,7 +13,7 @@ from datakit.text.characters import SPACELESS, WORD, Bytes, Offsets, character_t
 
 
 def hash_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-    """64-bit hashes of the words of each text, and where each row's begin (rows + 1); equal words hash equally."""
+    """64-bit hashes of the words of all texts, and where those of each row begin (rows + 1)."""
     return hash_words_in(*string_buffers(array))
 
 

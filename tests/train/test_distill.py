@@ -12,12 +12,12 @@ from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, ModelError, UsageError
 from train import distill, sft
-from train.attention import masked_attention
-from train.data import Batch, DataConfig, PackedSet, StepStream
+from train.data.batches import Batch, DataConfig, StepStream
+from train.data.packed import PackedSet
 from train.distill import DistillLoss, TeacherConfig, with_projection
-from train.labels import StatesConfig
-from train.model import PRESETS, CausalLM
-from train.options import ModelOptions
+from train.model.attention import masked_attention
+from train.model.decoder import PRESETS, CausalLM, ModelOptions
+from train.model.loss import StatesConfig
 
 SMALL = replace(PRESETS["tiny"], vocab_size=300, hidden_size=32, num_layers=2, head_dim=8, intermediate_size=48)
 
@@ -128,7 +128,7 @@ def student(manifest: Path, init: Path, out: Path, *more: str) -> list[dict]:
 @pytest.fixture(scope="module")
 def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A student of another width, as a folder."""
-    from train.hf import write_model
+    from train.model.hf import write_model
 
     folder = tmp_path_factory.mktemp("narrow")
     data = PackedSet.open(manifest)
@@ -167,7 +167,7 @@ def test_splitting_a_step_changes_nothing(manifest: Path, teacher: Path, narrow:
 def test_a_teacher_of_another_vocabulary_or_tokenizer_is_refused(
     manifest: Path, pack: Callable, random_rows: Callable, narrow: Path, tmp_path: Path
 ) -> None:
-    from train.hf import write_model
+    from train.model.hf import write_model
 
     data = PackedSet.open(manifest)
     larger = tmp_path / "larger"
@@ -184,5 +184,5 @@ def test_a_teacher_of_another_vocabulary_or_tokenizer_is_refused(
     plain = [*options[:2], "--out", str(tmp_path / "out"), "--preset", "tiny", "--teacher", str(narrow)]
     with pytest.raises(ConfigError, match="mtp_depth: this objective has no loss for tokens ahead"):
         distill.main([*plain, "--mtp-depth", "1"])
-    with pytest.raises(ConfigError, match="--attention varlen is a kernel for CUDA"):
+    with pytest.raises(ConfigError, match="--attention varlen is a CUDA kernel"):
         distill.main([*plain, "--attention", "varlen"])

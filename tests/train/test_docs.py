@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from train.mlp import MoeConfig
-from train.optim import OptimConfig
-from train.options import ModelOptions
+from train.engine.optim import OptimConfig
+from train.model.decoder import ModelOptions
+from train.model.experts import MoeConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "model.md"
 

@@ -10,12 +10,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.manifest import verify
-from train import dpo, flags, hf, reference, sft
-from train.attention import masked_attention
-from train.data import DataConfig, PackedSet, StepStream
+from train import dpo, reference, sft
+from train.data.batches import DataConfig, StepStream
+from train.data.packed import PackedSet
 from train.dpo import DpoLoss, PairConfig, pair_losses
-from train.loss import row_log_probs
-from train.model import CausalLM
+from train.engine import flags
+from train.model import hf
+from train.model.attention import masked_attention
+from train.model.decoder import CausalLM
+from train.model.loss import row_log_probs
 
 BETA = 0.3
 
@@ -69,7 +72,7 @@ def run(manifest: Path, start: Path, out: Path, *more: str) -> list[dict]:
 def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
     """The log-probability of one sequence's labels, from the logits of that sequence alone."""
     bounds, positions = torch.tensor([[0, len(ids)]]), torch.arange(len(ids))[None]
-    from train.attention import Segments
+    from train.model.attention import Segments
 
     attend = masked_attention(Segments.of(bounds.numpy(), len(ids)))
     logits = model.lm_head(model(torch.tensor([ids]), positions, attend))[0].log_softmax(-1)
@@ -85,7 +88,7 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open(pair_manifest)
-    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), reference.frozen(start, data))
+    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.frozen(start, data))
     batches = next(iter(StepStream(data, DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,)), seed=0)))
     seen = []
     for batch in batches:
@@ -206,7 +209,7 @@ def test_layers_for_tokens_ahead_are_left_out_and_told(
     made = ["--preset", "tiny", "--steps", "1", "--mtp-depth", "1", "--out", str(tmp_path / "base")]
     assert sft.main(["--manifest", str(manifest), *made]) == 0
     run(pair_manifest, tmp_path / "base", tmp_path / "run", "--steps", "2")
-    assert "no loss for tokens ahead; the layers for them are left out" in capsys.readouterr().out
+    assert "no loss for tokens ahead, so the layers for them are removed" in capsys.readouterr().out
     model = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000002")
     assert len(model.ahead) == 0 and not hf.foreign(model.config)
     assert dpo.main(["--resume", "--out", str(tmp_path / "run"), "--steps", "3"]) == 0
@@ -238,7 +241,7 @@ def test_what_does_not_fit_is_refused(
     assert "train.pretrain" in said("--init", start, data=manifest)
     assert "multiple" in said("--init", start, "--batch-rows", "3")
     assert "beta must be positive" in said("--init", start, "--beta", "0")
-    assert "--attention flex is a kernel for CUDA" in said("--init", start, "--attention", "flex")
+    assert "--attention flex is a CUDA kernel" in said("--init", start, "--attention", "flex")
     assert "expected the manifest of train.reference" in said("--init", start, "--reference", pair_manifest)
     other = pack(pairs(5, 64, seed=1), seq_len=64, rows_per_unit=2)
     versions = [json.loads(p.read_text())["version"] for p in (pair_manifest, other)]

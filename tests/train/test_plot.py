@@ -55,7 +55,7 @@ def test_what_is_no_run_is_refused(run: Path, tmp_path: Path) -> None:
         plot.main([str(tmp_path / "nowhere")])
     assert not (tmp_path / "nowhere").exists()
     (run / "metrics.jsonl").write_text("")
-    with pytest.raises(InputError, match="no step yet"):
+    with pytest.raises(InputError, match="has no steps yet"):
         plot.main([str(run)])
     (run / "metrics.jsonl").write_text('x\n{"step": 1}\n')
     with pytest.raises(InputError, match=r"metrics\.jsonl:1"):

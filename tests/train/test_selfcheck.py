@@ -1,5 +1,6 @@
 """The table of equalities: it holds, and each line fails when what it watches is broken on purpose."""
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,10 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError
-from train import attention, checkpoint, model, selfcheck, sft
+from train import selfcheck, sft
+from train.engine import checkpoint
+from train.model import attention
+from train.model import decoder as model
 
 NAMES = {
     "grouped attention = masked", "sparse loss = dense", "chunked loss = dense", "label-only last layer = full",
@@ -117,6 +121,8 @@ def test_a_broken_equality_is_seen(
     small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture, spoil: Callable, name: str
 ) -> None:
     spoil(monkeypatch)
+    if spoil is not break_resume:  # four runs of four steps, which the other lines do not need
+        monkeypatch.setattr(selfcheck, "_resumed", lambda config: 0.0)
     code, found = verdicts(small, capsys)
     assert code == 1
     assert found[name].endswith("NOT EQUAL")
@@ -127,22 +133,39 @@ def test_a_compiled_model_that_differs_is_seen(
 ) -> None:
     monkeypatch.setattr(selfcheck, "need_compiler", lambda device: None)
     monkeypatch.setattr(model.CausalLM, "compile_parts", lambda self: self.model.norm.weight.data.mul_(1.01))
+    monkeypatch.setattr(selfcheck, "_resumed", lambda config: 0.0)
     code, found = verdicts(small, capsys)
     assert code == 1
     assert found["compiled = eager"].endswith("NOT EQUAL")
 
 
-@pytest.mark.parametrize("spoilt", [False, True])
-def test_two_ranks_are_compared_with_one(small: Path, monkeypatch: pytest.MonkeyPatch, spoilt: bool) -> None:
+def test_two_ranks_are_compared_with_one(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once with real ranks, then with their losses and one process that is broken on purpose."""
+    run, logged = selfcheck.subprocess.run, []
+
+    def once(command: list[str], **options: object) -> subprocess.CompletedProcess:
+        (out,) = (Path(part.removeprefix("--out=")) for part in command if part.startswith("--out="))
+        if logged:
+            out.mkdir()
+            (out / "metrics.jsonl").write_text(logged[0])
+            return subprocess.CompletedProcess(command, 0)
+        done = run(command, **options)
+        logged.append((out / "metrics.jsonl").read_text())
+        return done
+
+    (tmp_path / "train.py").write_text("raise SystemExit('a file of the user')")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(torch.distributed, "is_gloo_available", lambda: True)
-    if spoilt:  # the one process here; the two others are whole
-        monkeypatch.setattr(sft, "head_loss", off_by_a_little(sft.head_loss))
+    monkeypatch.setattr(selfcheck.subprocess, "run", once)
     config = selfcheck.configured(
         sft.SftConfig, "train.selfcheck", "", ["--manifest", str(small), "--preset", "tiny", "--batch-rows", "4"]
     )
-    check = selfcheck._two_ranks(config)
-    assert check.difference is not None, check.remark
-    assert check.holds != spoilt
+    for spoilt in (False, True):
+        if spoilt:
+            monkeypatch.setattr(sft, "head_loss", off_by_a_little(sft.head_loss))
+        check = selfcheck._two_ranks(config)
+        assert check.difference is not None, check.remark
+        assert check.holds != spoilt, check.remark
 
 
 def test_a_value_that_is_no_number_is_a_difference() -> None:

@@ -1,6 +1,7 @@
 """`python -m train.sft` from the outside: what it logs, refuses, and goes on from."""
 
 import json
+import os
 import re
 import shutil
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from train import flags
+from train.engine import flags
 from train.sft import main
 
 LINE = re.compile(
@@ -84,27 +85,25 @@ def test_a_run_resumes_from_the_newest_checkpoint_that_is_whole(
     assert losses(out) == losses(whole)
 
 
-def run_process(manifest: Path, out: Path, *more: str) -> subprocess.Popen:
-    command = [sys.executable, "-m", "train.sft", "--manifest", str(manifest), "--out", str(out), "--preset", "tiny"]
-    command += ["--steps", "12", "--batch-rows", "4", "--grad-accum", "2", "--threads", "1", *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+def train(manifest: Path, out: Path, *more: str) -> Callable[[], int]:
+    """`train.sft` as a process runs it."""
+
+    def body() -> int:
+        sys.argv = ["train.sft", "--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "12"]
+        sys.argv += ["--batch-rows", "4", "--grad-accum", "2", "--threads", "1", *more]
+        return flags.guarded(main)
+
+    return body
 
 
-def wait_for(process: subprocess.Popen, text: str) -> str:
-    said = ""
-    for line in process.stdout:
-        said += line
-        if text in line:
-            return said
-    raise AssertionError(said)
-
-
-def test_a_killed_run_resumes_with_the_losses_of_a_whole_one(whole: Path, manifest: Path, tmp_path: Path) -> None:
+def test_a_killed_run_resumes_with_the_losses_of_a_whole_one(
+    whole: Path, manifest: Path, tmp_path: Path, forked: Callable
+) -> None:
     out = tmp_path / "run"
-    process = run_process(manifest, out, "--save-every", "1")
-    wait_for(process, "step=5 ")
-    process.kill()  # wherever it is: perhaps half way through a checkpoint
-    process.wait()
+    process = forked(train(manifest, out, "--save-every", "1"))
+    process.until("step=5 ")
+    os.kill(process.pid, signal.SIGKILL)  # wherever it is: perhaps half way through a checkpoint
+    assert process.wait() == -signal.SIGKILL
     with (out / "metrics.jsonl").open("a") as f:
         f.write('{"step": 6, "lo')  # as if cut short while writing
     assert sft(manifest, out, "--resume") == 0
@@ -112,14 +111,15 @@ def test_a_killed_run_resumes_with_the_losses_of_a_whole_one(whole: Path, manife
     assert not list((out / "checkpoints").glob(".*"))
 
 
-def test_sigterm_finishes_the_step_saves_and_ends_with_its_number(whole: Path, manifest: Path, tmp_path: Path) -> None:
+def test_sigterm_finishes_the_step_saves_and_ends_with_its_number(
+    whole: Path, manifest: Path, tmp_path: Path, forked: Callable
+) -> None:
     out = tmp_path / "run"
-    process = run_process(manifest, out)
-    wait_for(process, "step=2 ")
-    process.send_signal(signal.SIGTERM)
-    rest = process.communicate(timeout=60)[0]
-    assert process.returncode == 128 + signal.SIGTERM, rest
-    assert "SIGTERM: stopping after this step" in rest
+    process = forked(train(manifest, out, "--step-sleep-ms", "50"))
+    process.until("step=2 ")
+    os.kill(process.pid, signal.SIGTERM)
+    assert process.wait() == 128 + signal.SIGTERM, process.output()
+    assert "SIGTERM: stopping after this step" in process.output()
     saved = max(losses(out))
     assert (out / "checkpoints" / f"step_{saved:08d}").is_dir()
     assert sft(manifest, out, "--resume") == 0
@@ -194,7 +194,7 @@ def test_preference_pairs_are_refused(pack: Callable, random_rows: Callable, run
     pairs = pack(random_rows(4, 64), seq_len=64, rows_per_unit=2)
     code, said = run("--manifest", str(pairs), "--out", str(tmp_path / "run"))
     assert code == 1
-    assert "2 rows a unit" in said
+    assert "2 rows per unit" in said
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,8 @@ assert used <= {{"datakit.manifest", "datakit.pack", "datakit.config", "datakit.
 
 def test_killed_while_starting_leaves_nothing_that_stops_a_fresh_start(manifest: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    process = run_process(manifest, out)
+    command = [sys.executable, "-m", "train.sft", "--manifest", str(manifest), "--out", str(out), "--preset", "tiny"]
+    process = subprocess.Popen([*command, "--steps", "12"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
     process.kill()
     process.wait()

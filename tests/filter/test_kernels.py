@@ -1,0 +1,52 @@
+"""Kernels are compiled once, whatever the arrays look like: a second compile costs seconds in the middle of a run."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from datakit.config import build
+from datakit.filter import _kernels_c4, _kernels_fasttext, _kernels_lookup, _kernels_signals
+from datakit.filter.language import Language
+from datakit.filter.stage import Filter, FilterConfig
+from datakit.text import _kernels_normal_form, _kernels_words
+from datakit.text.characters import string_array
+from datakit.text.normal_form import hash_values, normalize
+
+TEXT = "Zwölf Boxkämpfer jagen Viktor. Sie laufen quer über den Deich!\nEnd of the first line {and} [12] a sheep."
+ARRAYS = {
+    "from Python": pa.array([TEXT, "short", None]),
+    "empty": pa.array([], pa.string()),
+    "only nulls": pa.nulls(2, pa.string()),
+    "a slice": pa.array(["x", TEXT, "y"]).slice(1, 1),
+    "made by a kernel": string_array(np.frombuffer(bytearray(b"abc def"), np.uint8), np.array([0, 3, 7])),
+}
+CALLED = [
+    _kernels_signals.measure, _kernels_c4.count, _kernels_c4.cut, _kernels_lookup.find, _kernels_lookup.rolling,
+    _kernels_lookup.table_of, _kernels_lookup.count_stop_words, _kernels_fasttext.means, _kernels_fasttext.best,
+    _kernels_normal_form.collapse_spaces, _kernels_normal_form.may_not_be_nfc, _kernels_normal_form.hash_values,
+    _kernels_words.hash_all_words,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory) -> Filter:
+    items = tmp_path_factory.mktemp("items") / "items.jsonl"
+    items.write_text(json.dumps({"question": TEXT}) + "\n")
+    rules = ["gopher_quality", "c4", "contamination"]
+    limits = {
+        "gopher_quality": {"min_words": 0, "min_stop_words": 0},
+        "c4": {"min_sentences": 0, "max_curly_brackets": 9},
+    }
+    values = {"rules": rules, "contamination": {"eval": [str(items)], "max_prompt_overlap_ratio": 1.0}} | limits
+    return Filter(config=build(FilterConfig, values, "filter"))
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_no_kernel_is_compiled_for_a_second_type(stage, name):
+    batch = pa.record_batch({"text": ARRAYS[name]})
+    stage.decide(batch)
+    Language().decide(batch)
+    hash_values(normalize(ARRAYS[name]))
+    assert {k.py_func.__name__: len(k.signatures) for k in CALLED if len(k.signatures) > 1} == {}

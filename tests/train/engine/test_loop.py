@@ -1,0 +1,95 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from datakit.errors import DatakitError
+from train.data.batches import DataConfig
+from train.engine.loop import LoopConfig, Trainer
+from train.engine.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
+from train.engine.start import RunConfig, prepare
+from train.sft import loss
+
+
+def trainer(manifest: Path, out: Path, batch_rows: int, grad_accum: int, objective: Callable = loss, **loop) -> Trainer:
+    return prepare(
+        RunConfig(
+            manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
+            data=DataConfig(batch_rows=batch_rows, grad_accum=grad_accum, bucket_sizes=(64,)),
+            loop=LoopConfig(out=str(out), dtype="fp32", **{"steps": 3} | loop),
+        ),
+        objective,
+    )  # fmt: skip
+
+
+def test_accumulation_changes_nothing(pack: Callable, random_rows: Callable, tmp_path: Path) -> None:
+    """Micro-batches have very different numbers of labels, so a mean of means would differ."""
+    rows = random_rows(21, 64)  # a step of 7 rows; every seventh row is short
+    manifest = pack([*rows], seq_len=64)
+    found = []
+    for batch_rows, grad_accum in ((7, 1), (1, 7)):
+        one = trainer(manifest, tmp_path / f"run{batch_rows}", batch_rows, grad_accum)
+        assert one.run() == 0
+        found.append((one, (tmp_path / f"run{batch_rows}" / "metrics.jsonl").read_text()))
+    records = [[json.loads(line) for line in text.splitlines()] for _, text in found]
+    for whole, split in zip(*records, strict=True):
+        assert whole["label_tokens"] == split["label_tokens"]
+        assert whole["loss"] == pytest.approx(split["loss"], abs=1e-5)
+        assert whole["grad_norm"] == pytest.approx(split["grad_norm"], rel=1e-4)
+    for a, b in zip(found[0][0].model.parameters(), found[1][0].model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_and_names_the_rows(manifest: Path, tmp_path: Path) -> None:
+    calls = []
+
+    def spoiled(*args):
+        loss_sum, count = loss(*args)
+        calls.append(args[1].rows.tolist())
+        return (loss_sum * float("nan") if len(calls) == 2 else loss_sum), count
+
+    run = trainer(manifest, tmp_path / "run", 4, 1, spoiled, save_every=1)
+    with pytest.raises(DatakitError, match="step 2: loss nan") as stopped:
+        run.run()
+    assert str(calls[1]) in str(stopped.value)
+    assert str(calls[1][0] * 100) in str(stopped.value)  # a row_key of that packed row
+    assert [p.name for p in (tmp_path / "run" / "checkpoints").iterdir()] == ["step_00000001"]
+    assert all(p.isfinite().all() for p in run.model.parameters())
+
+
+def test_gradients_are_clipped_to_the_norm(manifest: Path, tmp_path: Path) -> None:
+    run = trainer(manifest, tmp_path / "run", 4, 1)
+    batches = next(iter(run.stream))
+    count, _ = run._backward(batches)
+    before = run._scale_gradients(count)
+    after = torch.nn.utils.get_total_norm([p.grad for p in run.model.parameters()]).item()
+    assert before > 1.0
+    assert after == pytest.approx(1.0, rel=1e-4)
+
+
+def test_the_schedule_warms_up_linearly_and_ends_at_its_minimum() -> None:
+    config = OptimConfig(lr=1.0, min_lr_ratio=0.1, warmup_steps=4)
+    rates = [learning_rate(config, s, 20) for s in range(1, 21)]
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+    assert rates[11] == pytest.approx(0.55)  # half way down the cosine
+    assert rates[-1] == pytest.approx(0.1)
+    assert learning_rate(OptimConfig(lr=1.0), 1, 5) > 0
+
+
+def test_the_rate_where_none_is_named_follows_the_width() -> None:
+    assert peak_rate(OptimConfig(), 512, None) == 5e-4
+    assert peak_rate(OptimConfig(), 128, None) == 2e-3
+    assert peak_rate(OptimConfig(), 512, 1e-5) == 1e-5
+    assert peak_rate(OptimConfig(lr=0.1), 512, 1e-5) == 0.1
+
+
+def test_norms_and_embeddings_do_not_decay(manifest: Path, tmp_path: Path) -> None:
+    model = trainer(manifest, tmp_path / "run", 4, 1).model
+    groups = make_optimizer(model, OptimConfig(weight_decay=0.3)).param_groups
+    names = {id(p): n for n, p in model.named_parameters()}
+    decayed = {names[id(p)] for g in groups for p in g["params"] if g["weight_decay"]}
+    assert decayed == {n for n in names.values() if n.endswith("_proj.weight")}
+    assert sum(len(g["params"]) for g in groups) == len(names)

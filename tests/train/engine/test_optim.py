@@ -1,0 +1,252 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from datakit.errors import ConfigError, ModelError
+from train.data.batches import DataConfig
+from train.engine.loop import LoopConfig, Trainer
+from train.engine.optim import Lion, OptimConfig, WeightAverage, learning_rate, make_optimizer, peak_rate
+from train.engine.start import RunConfig, prepare
+from train.merge import main as merge
+from train.model import hf
+from train.model.decoder import PRESETS, CausalLM
+from train.sft import loss
+from train.sft import main as sft
+
+OPTIMIZERS = ["adamw", "muon", "adafactor", "lion"]
+SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
+
+
+def run(manifest: Path, out: Path, optim: OptimConfig, **loop: object) -> Trainer:
+    trainer = prepare(
+        RunConfig(
+            manifest=str(manifest), preset="tiny", optim=optim, data=DataConfig(batch_rows=4, bucket_sizes=(64,)),
+            loop=LoopConfig(out=str(out), **{"dtype": "fp32", "steps": 4} | loop),
+        ),
+        loss,
+    )  # fmt: skip
+    assert trainer.run() == 0
+    return trainer
+
+
+def losses(out: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def small(tied: bool = True) -> CausalLM:
+    model = CausalLM(replace(SIZE, tied_embeddings=tied))
+    model.init_weights(torch.Generator().manual_seed(0))
+    return model
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_learns_with_the_rate_it_is_given_by_default(manifest: Path, tmp_path: Path, name: str) -> None:
+    run(manifest, tmp_path, OptimConfig(optimizer=name, warmup_steps=2), steps=24)
+    found = losses(tmp_path)
+    assert sum(found[-4:]) / 4 < found[0] - 0.3
+
+
+@pytest.mark.parametrize("state_dtype", ["fp32", "bf16"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_resumed_run_is_the_uninterrupted_one(manifest: Path, tmp_path: Path, name: str, state_dtype: str) -> None:
+    if (name, state_dtype) == ("adafactor", "bf16"):
+        pytest.skip("refused: tested below")
+    optim = OptimConfig(optimizer=name, state_dtype=state_dtype, ema_decay=0.9)
+    whole = run(manifest, tmp_path / "whole", optim)
+    run(manifest, tmp_path / "parts", optim, stop_at=2)
+    parts = run(manifest, tmp_path / "parts", optim, resume=True)
+    assert losses(tmp_path / "whole") == losses(tmp_path / "parts")
+    for one, other in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    for name, value in whole.average.values.items():
+        assert torch.equal(value, parts.average.values[name])
+
+
+def test_another_optimizer_does_not_go_on_from_a_checkpoint(manifest: Path, tmp_path: Path) -> None:
+    run(manifest, tmp_path, OptimConfig(optimizer="lion"), stop_at=1)
+    with pytest.raises(ModelError, match="the optimizer 'lion', and this run has 'adamw'"):
+        run(manifest, tmp_path, OptimConfig(), resume=True)
+
+
+def test_muon_moves_the_layers_matrices_and_adamw_the_rest() -> None:
+    model = small(tied=False)
+    muon, adamw = make_optimizer(model, OptimConfig(optimizer="muon")).parts
+    names = {id(p): n for n, p in model.named_parameters()}
+    assert {names[id(p)] for g in muon.param_groups for p in g["params"]} == {
+        n for n in names.values() if n.endswith("_proj.weight")
+    }
+    rest = {names[id(p)] for g in adamw.param_groups for p in g["params"]}
+    assert rest >= {"model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"}
+
+
+def test_an_update_of_muon_has_singular_values_near_one() -> None:
+    """Five Newton-Schulz steps bring them to about 0.7..1.2, whatever the gradient's were."""
+    weight = torch.nn.Parameter(torch.zeros(16, 24))
+    model = torch.nn.Linear(24, 16, bias=False)
+    model.weight = weight
+    optimizer = make_optimizer(model, OptimConfig(optimizer="muon", weight_decay=0.0))
+    optimizer.set_rate(1.0)
+    weight.grad = torch.randn(16, 24, generator=torch.Generator().manual_seed(0)) * 1e-3
+    optimizer.step()
+    values = torch.linalg.svdvals(weight.detach()) / (0.2 * 24**0.5)
+    assert values.min() > 0.5 and values.max() < 1.3
+
+
+def test_lion_is_what_its_paper_says() -> None:
+    generator = torch.Generator().manual_seed(0)
+    p = torch.nn.Parameter(torch.randn(5, generator=generator))
+    optimizer = Lion([p], lr=0.1, betas=(0.9, 0.99), weight_decay=0.5)
+    theta, m = p.detach().clone(), torch.zeros(5)
+    for _ in range(4):
+        p.grad = torch.randn(5, generator=generator)
+        theta = theta - 0.1 * (torch.sign(0.9 * m + 0.1 * p.grad) + 0.5 * theta)
+        m = 0.99 * m + 0.01 * p.grad
+        optimizer.step()
+    torch.testing.assert_close(p.detach(), theta)
+
+
+@pytest.mark.parametrize("name", ["adamw", "muon", "lion"])
+def test_half_precision_state_takes_half_the_memory_and_nearly_the_same_course(
+    manifest: Path, tmp_path: Path, name: str
+) -> None:
+    found = {}
+    for dtype in ("fp32", "bf16"):
+        optim = OptimConfig(optimizer=name, state_dtype=dtype)
+        trainer = run(manifest, tmp_path / dtype, optim, steps=8)
+        tensors = [v for state in trainer.optimizer.state.values() for v in state.values() if v.ndim]
+        found[dtype] = sum(v.nbytes for v in tensors), losses(tmp_path / dtype)
+    assert found["bf16"][0] * 2 == found["fp32"][0]
+    assert found["bf16"][1] != found["fp32"][1]
+    assert found["bf16"][1] == pytest.approx(found["fp32"][1], rel=0.02)
+
+
+def test_stepping_one_parameter_at_a_time_is_stepping_all() -> None:
+    models = [small(), small()]
+    optimizers = [make_optimizer(m, OptimConfig(lr=0.01)) for m in models]
+    optimizers[1].state_dtype = torch.float32
+    for seed in range(3):
+        for model, optimizer in zip(models, optimizers, strict=True):
+            for p in model.parameters():
+                p.grad = torch.randn(p.shape, generator=torch.Generator().manual_seed(seed))
+            optimizer.step()
+    for one, other in zip(*(m.parameters() for m in models), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-7, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["embed", "head", "matrix", "scalar"])
+def test_a_kind_of_parameter_moves_by_its_own_multiple(kind: str) -> None:
+    model = small(tied=False)
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
+    optimizer = make_optimizer(model, OptimConfig(lr=0.01, **{f"{kind}_lr_ratio": 0.0}))
+    optimizer.set_rate(0.01)
+    for p in model.parameters():
+        p.grad = torch.ones_like(p)
+    optimizer.step()
+    still = {n for n, p in model.named_parameters() if torch.equal(p, before[n])}
+    expected = {
+        "embed": {"model.embed_tokens.weight"},
+        "head": {"lm_head.weight"},
+        "matrix": {n for n in before if n.endswith("_proj.weight")},
+        "scalar": {n for n in before if "norm" in n},
+    }
+    assert still == expected[kind]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"optimizer": "adafactor", "state_dtype": "bf16"}, "a row and a column"),
+        ({"state_dtype": "bf16", "beta2": 0.999}, "over 0.99"),
+        ({"beta1": 1.0}, "beta1"),
+        ({"decay_ratio": 0.0}, "decay_ratio"),
+        ({"embed_lr_ratio": -1.0}, "multiples"),
+    ],
+)
+def test_impossible_settings_are_refused(values: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        OptimConfig(**values)
+
+
+def test_a_rate_for_a_head_that_is_the_embedding_is_refused(manifest: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="head_lr_ratio"):
+        run(manifest, tmp_path, OptimConfig(head_lr_ratio=0.5))
+
+
+def test_wsd_is_stable_and_then_a_line_down() -> None:
+    config = OptimConfig(lr=1.0, schedule="wsd", min_lr_ratio=0.0, warmup_steps=4, decay_ratio=0.25)
+    rates = [learning_rate(config, s, 40) for s in range(1, 41)]
+    assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
+    assert set(rates[3:30]) == {1.0}
+    assert rates[30:] == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
+
+
+def test_wsd_takes_the_same_course_before_its_decay_however_long_the_run() -> None:
+    config = OptimConfig(lr=1.0, schedule="wsd", warmup_steps=4)
+    assert [learning_rate(config, s, 50) for s in range(1, 41)] == [learning_rate(config, s, 90) for s in range(1, 41)]
+
+
+def test_a_constant_schedule_stays_at_its_peak() -> None:
+    config = OptimConfig(lr=1.0, schedule="constant", warmup_steps=2)
+    assert [learning_rate(config, s, 5) for s in range(1, 6)] == [0.5, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_other_optimizers_begin_with_rates_of_their_own() -> None:
+    assert peak_rate(OptimConfig(optimizer="muon"), 512, None) == 5e-4
+    assert peak_rate(OptimConfig(optimizer="lion"), 512, None) == pytest.approx(1e-4)
+    assert peak_rate(OptimConfig(optimizer="adafactor"), 512, None) == pytest.approx(1e-2)
+    assert peak_rate(OptimConfig(optimizer="lion", lr=0.3), 512, None) == 0.3
+
+
+def test_an_average_is_the_plain_recursion() -> None:
+    model = torch.nn.Linear(3, 2)
+    average = WeightAverage(model, 0.5)
+    expected = model.weight.detach().clone()
+    for step in range(1, 40):
+        with torch.no_grad():
+            model.weight += torch.randn(2, 3, generator=torch.Generator().manual_seed(step))
+        average.update(step)
+        decay = min(0.5, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * model.weight.detach()
+    torch.testing.assert_close(average.values["weight"], expected)
+
+
+def test_inside_the_model_has_the_averages_and_outside_its_weights() -> None:
+    model = torch.nn.Linear(3, 2)
+    average = WeightAverage(model, 0.9)
+    kept, averaged = model.weight.detach().clone() + 1, model.weight.detach().clone()
+    with torch.no_grad():
+        model.weight.copy_(kept)
+    with average.swapped():
+        assert torch.equal(model.weight, averaged)
+    assert torch.equal(model.weight, kept) and torch.equal(average.values["weight"], averaged)
+
+
+@pytest.mark.parametrize("adapters", [False, True])
+def test_a_runs_average_becomes_a_folder_of_its_own(manifest: Path, tmp_path: Path, adapters: bool) -> None:
+    flags = ["--manifest", str(manifest), "--steps", "3", "--dtype", "fp32", "--ema-decay", "0.5"]
+    assert sft([*flags, "--preset", "tiny", "--out", str(tmp_path / "base")]) == 0
+    run = tmp_path / "base"
+    if adapters:
+        run = tmp_path / "lora"
+        init = str(tmp_path / "base" / "checkpoints" / "step_00000003")
+        assert sft([*flags, "--init", init, "--lora-rank", "2", "--lr", "0.1", "--out", str(run)]) == 0
+    for weights in ("last", "ema"):
+        if adapters or weights == "ema":
+            command = ["--adapter", str(run), "--weights", weights, "--output", str(tmp_path / weights)]
+            assert merge(command) == 0
+    last = hf.read_model(tmp_path / "last" if adapters else run / "checkpoints" / "step_00000003")
+    averaged = dict(hf.read_model(tmp_path / "ema").named_parameters())
+    assert any(not torch.equal(p, averaged[n]) for n, p in last.named_parameters())
+    if not adapters:
+        kept = load_file(run / "checkpoints" / "step_00000003" / "ema.safetensors")
+        assert kept.keys() == averaged.keys() and all(torch.equal(v, averaged[n]) for n, v in kept.items())
+
+
+def test_a_checkpoint_without_an_average_is_refused_by_name(manifest: Path, tmp_path: Path) -> None:
+    assert sft(["--manifest", str(manifest), "--steps", "1", "--preset", "tiny", "--out", str(tmp_path / "run")]) == 0
+    with pytest.raises(ModelError, match=r"has no ema\.safetensors"):
+        merge(["--adapter", str(tmp_path / "run"), "--weights", "ema", "--output", str(tmp_path / "to")])

@@ -1,0 +1,166 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from datakit.errors import ModelError
+from train.model.attention import Segments, grouped_attention
+from train.model.decoder import PRESETS, CausalLM
+from train.model.hf import config_from_hf, config_to_hf, read_model, write_model
+from train.model.sample import SampleConfig, generate
+
+SMALL = {
+    "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 64,
+}  # fmt: skip
+KINDS = {
+    "LlamaConfig": {"tie_word_embeddings": True},
+    "LlamaConfig with biases": {"attention_bias": True, "rope_theta": 5e5, "tie_word_embeddings": False},
+    "MistralConfig": {"sliding_window": None},
+    "Qwen2Config": {"tie_word_embeddings": False},
+    "Qwen3Config": {"head_dim": 16, "tie_word_embeddings": True},
+    "Qwen3MoeConfig": {"head_dim": 16, "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
+    "Qwen3MoeConfig of some layers": {
+        "head_dim": 8,
+        "num_experts": 4,
+        "num_experts_per_tok": 3,
+        "moe_intermediate_size": 16,
+        "norm_topk_prob": True,
+        "decoder_sparse_step": 2,
+        "tie_word_embeddings": True,
+    },
+}
+
+
+def logits(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
+    segments = Segments.of([[0, ids.shape[1]]] * ids.shape[0], ids.shape[1])
+    with torch.no_grad():
+        return model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
+
+
+@pytest.fixture(params=KINDS)
+def reference(request: pytest.FixtureRequest) -> Any:
+    """A random model of transformers', with norms and biases that are not at their start values."""
+    transformers = pytest.importorskip("transformers")
+    config = getattr(transformers, request.param.split()[0])(**SMALL, **KINDS[request.param])
+    torch.manual_seed(0)
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    for name, p in model.named_parameters():
+        if "norm" in name or name.endswith("bias"):
+            p.data += torch.randn_like(p) * 0.3
+    return model.float().eval()
+
+
+def test_logits_equal_those_of_transformers(reference: Any, tmp_path: Path) -> None:
+    reference.save_pretrained(tmp_path)
+    ids = torch.randint(0, 97, (3, 40))
+    with torch.no_grad():
+        expected = reference(ids).logits
+    torch.testing.assert_close(logits(read_model(tmp_path), ids), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_written_folder_loads_in_transformers_with_equal_logits(reference: Any, tmp_path: Path) -> None:
+    import transformers
+
+    reference.save_pretrained(tmp_path / "theirs")
+    ours = read_model(tmp_path / "theirs")
+    (tmp_path / "ours").mkdir()
+    write_model(tmp_path / "ours", ours, (), {"pad_token_id": 0, "eos_token_id": 2, "bos_token_id": None})
+    again, loading = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "ours", output_loading_info=True)
+    assert not any(loading.values())
+    ids = torch.randint(0, 97, (2, 30))
+    with torch.no_grad():
+        torch.testing.assert_close(again(ids).logits, logits(ours, ids), atol=1e-4, rtol=1e-4)
+
+
+def test_a_sharded_folder_is_read_whole(tmp_path: Path) -> None:
+    model = small_model()
+    save(model, tmp_path)
+    whole = load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    names = sorted(whole)
+    shards = {"model-00001-of-00002.safetensors": names[::2], "model-00002-of-00002.safetensors": names[1::2]}
+    for file, part in shards.items():
+        save_file({n: whole[n] for n in part}, tmp_path / file)
+    index = {"weight_map": {n: file for file, part in shards.items() for n in part}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    for one, other in zip(read_model(tmp_path).parameters(), model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_config_json(name: str) -> None:
+    assert config_from_hf(config_to_hf(PRESETS[name], {}), "here") == PRESETS[name]
+
+
+def test_presets_have_the_sizes_of_their_names() -> None:
+    with torch.device("meta"):
+        sizes = {name: CausalLM(config).num_parameters() for name, config in PRESETS.items()}
+    assert {n: round(s / 1e6) for n, s in sizes.items()} == {"tiny": 2, "26m": 26, "64m": 64, "104m": 104}
+    assert sizes["26m"] == 25_829_888
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}},
+        {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}},
+        {"hidden_act": "gelu"}, {"mlp_bias": True}, {"sliding_window": 128}, {"final_logit_softcapping": 30.0},
+        {"num_experts": 4}, {"quantization_config": {"bits": 4}}, {"layer_types": ["sliding_attention"] * 3},
+    ],
+)  # fmt: skip
+def test_a_key_that_changes_the_mathematics_is_refused_by_name(change: dict) -> None:
+    config = config_to_hf(PRESETS["tiny"], {}) | change
+    with pytest.raises(ModelError, match=r"yarn|llama3|" + next(iter(change))):
+        config_from_hf(config, "here")
+
+
+def test_another_architecture_is_refused_by_name() -> None:
+    with pytest.raises(ModelError, match="'gemma'"):
+        config_from_hf({"model_type": "gemma"}, "here")
+
+
+def test_missing_and_misshapen_tensors_are_refused_by_name(tmp_path: Path) -> None:
+    save(small_model(), tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    norm = weights.pop("model.norm.weight")
+    save_file(weights, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match=r"model\.norm\.weight.*no such tensor"):
+        read_model(tmp_path)
+    save_file(weights | {"model.norm.weight": norm[:5]}, tmp_path / "model.safetensors")
+    with pytest.raises(ModelError, match=r"model\.norm\.weight.*\(32,\).*\(5,\)"):
+        read_model(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(ModelError, match="cannot read the weights"):
+        read_model(tmp_path)
+
+
+def test_a_trained_model_says_what_its_reference_says(shared: Path) -> None:
+    folder = shared / "models" / "stories260K"
+    if not folder.is_dir():
+        pytest.skip(f"no model at {folder}")
+    expected, model = json.loads((folder / "reference.json").read_text()), read_model(folder)
+    greedy = expected["greedy_ids_from_bos"]
+    ids = torch.tensor([greedy])
+    found = logits(model, ids)[0]
+    torch.testing.assert_close(found[0, :16], torch.tensor(expected["logits_at_bos_first16"]), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(found[9, :16], torch.tensor(expected["logits_at_pos9_first16"]), atol=1e-4, rtol=1e-4)
+    assert found[:-1].argmax(-1).tolist() == greedy[1:]
+    said = [tokens[0] for tokens in generate(model, [greedy[:1]], frozenset(), SampleConfig(max_new_tokens=60))]
+    assert said == greedy[1:61]
+    prompt = torch.tensor([[1, *expected["prompt_ids_after_bos"]]])
+    loss = torch.nn.functional.cross_entropy(logits(model, prompt)[0, :-1], prompt[0, 1:])
+    assert loss.item() == pytest.approx(expected["nll_of_prompt_mean"], abs=1e-4)
+
+
+def small_model() -> CausalLM:
+    return CausalLM(replace(config_from_hf(SMALL | {"model_type": "llama"}, "here"), tied_embeddings=True))
+
+
+def save(model: CausalLM, folder: Path) -> None:
+    model.init_weights(torch.Generator().manual_seed(0))
+    write_model(folder, model, (), {})

@@ -1,0 +1,177 @@
+"""Adapters: what they leave unchanged, what they save, and that merging them changes no logit."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from datakit.errors import DatakitError, ModelError
+from train import dpo, merge, sft
+from train.engine import flags
+from train.generate import load
+from train.generate import main as generate
+from train.model import hf, lora
+from train.model.attention import Segments, grouped_attention
+from train.model.decoder import PRESETS, CausalLM
+from train.model.lora import LoraConfig, LoraLinear
+
+
+def logits(model: CausalLM) -> torch.Tensor:
+    ids = torch.arange(3, 23)[None]
+    with torch.no_grad():
+        return model.lm_head(model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))))
+
+
+@pytest.fixture
+def model() -> CausalLM:
+    made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2, qkv_bias=True))
+    made.init_weights(torch.Generator().manual_seed(0))
+    return made
+
+
+def spoiled(model: CausalLM) -> None:
+    with torch.no_grad():
+        for p in lora.trained(model).values():
+            p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.1)
+
+
+def test_new_adapters_change_nothing_and_merged_ones_the_same_as_unmerged(model: CausalLM) -> None:
+    before = logits(model)
+    lora.attach(model, LoraConfig(lora_rank=4), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(logits(model), before, atol=0, rtol=0)
+    spoiled(model)
+    unmerged = logits(model)
+    assert (unmerged - before).abs().max() > 1e-2
+    lora.merge(model)
+    torch.testing.assert_close(logits(model), unmerged, atol=1e-5, rtol=1e-5)
+    assert not any(isinstance(m, LoraLinear) for m in model.modules())
+
+
+def test_an_adapter_is_the_formula(model: CausalLM) -> None:
+    layer = model.model.layers[0].self_attn.q_proj
+    adapted = LoraLinear(layer, 4, scale=3.0)
+    torch.nn.init.normal_(adapted.lora_A)
+    torch.nn.init.normal_(adapted.lora_B)
+    x = torch.randn(5, 128)
+    expected = layer(x) + 3.0 * x @ adapted.lora_A.T @ adapted.lora_B.T
+    torch.testing.assert_close(adapted(x), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_only_the_targets_adapters_are_trained(model: CausalLM) -> None:
+    lora.attach(model, LoraConfig(lora_rank=4, lora_targets=("q", "down")), torch.Generator())
+    names = set(lora.trained(model))
+    assert len(names) == 2 * 2 * 2
+    assert all(".q_proj.lora_" in n or ".down_proj.lora_" in n for n in names)
+    assert all(p.shape[0 if "lora_A" in n else 1] == 4 for n, p in lora.trained(model).items())
+
+
+@pytest.fixture(scope="module")
+def base(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("base")
+    options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
+    assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
+    return out / "checkpoints" / "step_00000002"
+
+
+def train(manifest: Path, base: Path, out: Path, *more: str, main: Callable = sft.main) -> Path:
+    options = ["--lora-rank", "4", "--lr", "1e-2", "--steps", "14", "--dtype", "fp32", "--threads", "1"]
+    assert main(["--manifest", str(manifest), "--init", str(base), "--out", str(out), *options, *more]) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(manifest: Path, base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train(manifest, base, tmp_path_factory.mktemp("lora") / "run")
+
+
+def test_a_run_saves_adapters_alone_and_leaves_the_base_as_it_was(run: Path, base: Path) -> None:
+    place = run / "checkpoints" / "step_00000014"
+    names = {p.name for p in place.iterdir()}
+    assert {"adapter_config.json", "adapter_model.safetensors", "tokenizer.json", "state.json"} <= names
+    assert not names & {"model.safetensors", "config.json"}
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    first, second = (sum(r["loss"] for r in records[i : i + 7]) for i in (0, 7))  # two epochs of the same rows
+    assert second < first
+    assert lora.tensors(place)[1] == hf.fingerprint(base)
+    assert json.loads((place / "state.json").read_text())["config"]["lora"]["lora_rank"] == 4
+
+
+def test_a_run_with_adapters_resumes_exactly(run: Path, manifest: Path, base: Path, tmp_path: Path) -> None:
+    out = train(manifest, base, tmp_path / "cut", "--stop-at", "5")
+    assert sft.main(["--resume", "--out", str(out)]) == 0
+    found = [[json.loads(x)["loss"] for x in (d / "metrics.jsonl").read_text().splitlines()] for d in (run, out)]
+    assert found[0] == found[1]
+
+
+def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: Path, tmp_path: Path, capsys) -> None:
+    out = tmp_path / "merged"
+    assert merge.main(["--adapter", str(run), "--output", str(out)]) == 0
+    model, _, _ = load(run)  # the adapters over their base
+    torch.testing.assert_close(logits(hf.read_model(out)), logits(model), atol=1e-5, rtol=1e-5)
+    assert (logits(model) - logits(hf.read_model(base))).abs().max() > 1e-3
+    special = [json.loads((d / "config.json").read_text())["eos_token_id"] for d in (base, out)]
+    assert special[0] == special[1] is not None
+    said = []
+    for folder in (run, out):
+        capsys.readouterr()
+        assert generate(["--checkpoint", str(folder), "--prompt", "hello", "--max-new-tokens", "5"]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_peft_computes_the_same(run: Path, base: Path) -> None:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    plain = transformers.AutoModelForCausalLM.from_pretrained(base)
+    theirs = peft.PeftModel.from_pretrained(plain, run / "checkpoints" / "step_00000014")
+    with torch.no_grad():
+        found = theirs(torch.arange(3, 23)[None]).logits
+    torch.testing.assert_close(logits(load(run)[0]), found, atol=1e-4, rtol=1e-4)
+
+
+def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifest: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(base, tmp_path / "other"))
+    model = hf.read_model(other)
+    with torch.no_grad():
+        model.model.norm.weight.add_(1)
+    hf.write_model(other, model, [], {})
+    (other / "state.json").unlink()
+    hashes = (hf.fingerprint(base), hf.fingerprint(other))
+    with pytest.raises(ModelError) as merging:
+        lora.read(run / "checkpoints" / "step_00000014", other)
+    out = Path(shutil.copytree(run, tmp_path / "run"))
+    with pytest.raises(ModelError) as resuming:
+        sft.main(["--resume", "--out", str(out), "--init", str(other)])
+    for stopped in (merging, resuming):
+        assert all(h in str(stopped.value) for h in hashes)
+
+
+def test_preference_training_takes_adapters(pack: Callable, random_rows: Callable, base: Path, tmp_path: Path) -> None:
+    pairs = pack([[row[0]] for row in random_rows(8, 64)], seq_len=64, rows_per_unit=2)
+    out = train(pairs, base, tmp_path / "run", "--epochs", "3", main=dpo.main)
+    first, *_, last = [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert first == pytest.approx(0.6931, abs=1e-4)
+    assert last < first
+
+
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        (["--lora-rank", "4"], "--init"),
+        (["--lora-rank", "4", "--init", "x", "--lora-targets", "q,w"], "q,w"),
+        (["--lora-rank", "-1"], "negative"),
+    ],
+)
+def test_senseless_options_are_refused(argv: list[str], text: str) -> None:
+    with pytest.raises(DatakitError, match=text):
+        sft.main(["--manifest", "m.json", *argv])
+
+
+def test_merging_what_has_no_adapters_is_refused(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no adapters to merge"):
+        merge.main(["--adapter", str(base), "--output", str(tmp_path / "out")])
+    assert flags.built(merge.MergeConfig, {"adapter": "a", "output": "b"}).base == ""

@@ -1,0 +1,120 @@
+"""Rules for the trainer's own code: what it imports, how its modules are named, how it starts."""
+
+import ast
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from train.__main__ import COMMANDS, run
+
+TRAIN = Path(__file__).resolve().parents[2] / "train"
+MODULES = sorted(TRAIN.rglob("*.py"))
+BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "click", "stopwordsiso", "fsspec")
+ALLOWED = ("datakit.manifest", "datakit.pack.format", "datakit.pack.chat", "datakit.config", "datakit.errors")
+ROOMS = {"data": {"data", "model"}, "model": {"model"}, "engine": {"data", "model", "engine"}}
+"""What each room imports from, when it runs; a top-level module imports from every room."""
+
+
+def imported(tree: ast.AST) -> set[str]:
+    """Modules that a file imports when it runs, at its top or in functions; not under TYPE_CHECKING."""
+    found: set[str] = set()
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        found |= imported(node)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(TRAIN)))
+def test_imports_point_down_and_only_to_the_contract(path: Path) -> None:
+    room = path.relative_to(TRAIN).parts[0]
+    for module in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        if module.startswith("datakit"):
+            assert module.startswith(tuple(f"{name}." for name in ALLOWED)), f"{path.name} imports {module}"
+        elif module.startswith("train.") and room in ROOMS:
+            assert module.split(".")[1] in ROOMS[room], f"{path.name} imports {module}"
+
+
+def test_no_two_modules_and_no_two_classes_have_one_name() -> None:
+    names = Counter(p.stem for p in MODULES if p.stem not in ("__init__", "__main__"))
+    trees = [ast.parse(p.read_text(encoding="utf-8")) for p in MODULES]
+    classes = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert [name for name, count in (names + classes).items() if count > 1] == []
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+
+
+def test_every_module_starts_without_the_factorys_libraries() -> None:
+    names = [".".join(("train", *p.relative_to(TRAIN).with_suffix("").parts)) for p in MODULES]
+    names = [name.removesuffix(".__init__") for name in names]
+    done = python(f"""
+import importlib, sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {BLOCKED!r}:
+            raise ImportError(name + " is blocked")
+sys.meta_path.insert(0, Blocked())
+for name in {names!r}:
+    importlib.import_module(name)
+used = {{".".join(n.split(".")[:2]) for n in sys.modules if n.startswith("datakit.")}}
+allowed = {{".".join(n.split(".")[:2]) for n in {ALLOWED!r}}}
+assert used <= allowed, used - allowed
+""")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_list_of_commands_needs_no_torch() -> None:
+    done = python("import sys, train.__main__ as m; m.usage(); assert 'torch' not in sys.modules")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_lists_what_there_is_and_refuses_the_rest(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["--help"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"\n  {name} " in listed for name in COMMANDS)
+    assert run([]) == 2
+    assert capsys.readouterr().out == listed
+    monkeypatch.setattr(sys, "argv", ["datakit-train", "dance"])
+    from train.__main__ import main
+
+    assert main() == 2
+    assert "no command 'dance'; expected one of pretrain, sft," in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_the_name_under_which_it_was_called(name: str, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run([name, "--help"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.startswith(f"usage: datakit-train {name} ")
+
+
+def test_the_command_runs_a_command_and_returns_its_exit_code(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from train.__main__ import main
+
+    monkeypatch.setattr(sys, "argv", ["datakit-train", "sft"])
+    assert main() == 2
+    assert "--manifest" in capsys.readouterr().err
+
+
+def test_a_train_py_in_the_users_folder_does_not_hide_the_command(tmp_path: Path) -> None:
+    """A console command does not look for modules in the current folder, unlike `python -m`."""
+    (tmp_path / "train.py").write_text("raise SystemExit('the wrong file')")
+    code = "import sys; from train.__main__ import main; sys.argv = ['datakit-train', '--help']; sys.exit(main())"
+    command = [sys.executable, "-P", "-c", code]
+    environment = {"PYTHONPATH": str(TRAIN.parent), "PATH": ""}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60)
+    assert done.returncode == 0 and "selfcheck" in done.stdout, done.stderr

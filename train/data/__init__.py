@@ -1,0 +1,1 @@
+"""Packed rows: how they are read, ordered and made into batches."""

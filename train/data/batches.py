@@ -1,0 +1,551 @@
+"""Batches of each optimizer step: packed rows, padded to buckets, collated by worker threads.
+
+Collation works on whole arrays: eight rows are so few that numpy calls for each micro-batch would cost ten times the
+copy of its bytes. The rows of one width, of several steps, are gathered together, directly into the memory from which
+the device copies, and cut into views.
+
+Shapes: M micro-batches of B rows, T positions (the bucket of the row), N = B*T flat positions, L labels, S sequences, R
+runs of labels. A place is a flat position in all M*B rows.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import IterableDataset
+
+from datakit.config import option, resolved
+from datakit.errors import ConfigError, IntegrityError
+from train.data.order import Int64, MicroBatch, Order, Split, StepPlan
+from train.data.packed import Mixture, PackedSet, mixture
+from train.model.attention import Groups, Segments, arrange_batches, offsets_of, repeat
+from train.model.loss import IGNORED
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch. Tensors are int64."""
+
+    ids_BT: Tensor
+    segments: Segments
+    label_pos_L: Tensor
+    """Flat positions into (B, T) whose next token is a target; each position at most once."""
+    targets_L: Tensor
+    """The token to predict at each; -100 for the padding that `label_bucket_sizes` adds."""
+    labels: int
+    """Number of real targets; they come before the padding."""
+    rows: Int64
+    """The packed rows, for messages."""
+    real_tokens: int
+    """Input positions that are not padding."""
+
+    @property
+    def counted(self) -> tuple[Tensor, Tensor]:
+        """`label_pos_L` and `targets_L` without padding."""
+        return self.label_pos_L[: self.labels], self.targets_L[: self.labels]
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The batch on another device."""
+        moved = {n: getattr(self, n).to(device) for n in ("ids_BT", "label_pos_L", "targets_L")}
+        return replace(self, segments=self.segments.to(device), **moved)
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """A micro-batch in a compact form for the transfer to the device."""
+
+    ids_BS: Tensor
+    """(B, T + 1), of the stored dtype."""
+    sequences_S4: Tensor
+    """The table of `attention.arrange`."""
+    groups: Groups
+    tokens: int
+    runs_R2: Tensor | None
+    """Flat start and length of runs of labels; for plain text, where all but a sequence's last token are labels."""
+    label_pos_L: Tensor | None
+    """For other data: flat positions of the labels, then padding."""
+    labels: int
+    rows: Int64
+
+    def to(self, device: torch.device | str) -> Batch:
+        """Expand the micro-batch on the device; copies from pinned memory are asynchronous."""
+        (rows, width), ids_BS = self.ids_BS.shape, self.ids_BS.to(device, non_blocking=True).long()
+        pos_L = self._positions(device)
+        targets_L = ids_BS[:, 1:].flatten().index_select(0, pos_L)
+        targets_L[self.labels :] = IGNORED
+        table = self.sequences_S4.to(device, non_blocking=True)
+        return Batch(
+            ids_BT=ids_BS[:, :-1].contiguous(),
+            segments=Segments.expanded(table, self.groups, self.tokens, rows, width - 1),
+            label_pos_L=pos_L, targets_L=targets_L, labels=self.labels, rows=self.rows, real_tokens=self.tokens,
+        )  # fmt: skip
+
+    def _positions(self, device: torch.device | str) -> Tensor:
+        if self.label_pos_L is not None:
+            return self.label_pos_L.to(device, non_blocking=True).long()
+        assert self.runs_R2 is not None
+        starts, counts = self.runs_R2.to(device, non_blocking=True).unbind(1)
+        before = repeat(starts - (counts.cumsum(0) - counts), counts, self.labels)
+        return before + torch.arange(self.labels, device=before.device)
+
+
+Array = npt.NDArray[Any]
+_EMPTY = np.empty(0, np.int64)
+
+
+def collate(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int, label_sizes: Sequence[int] = ()) -> Batch:
+    """One micro-batch of `packets`, expanded on the CPU."""
+    return packets(data, [micro], batch_rows, label_sizes)[0].to("cpu")
+
+
+def packets(
+    data: PackedSet | Mixture,
+    micros: Sequence[MicroBatch],
+    batch_rows: int,
+    label_sizes: Sequence[int] = (),
+    label_fill: int = 0,
+    pin: bool = False,
+) -> list[Packet]:
+    """Micro-batches of `batch_rows` rows each; missing rows are padding, so a bucket has one shape.
+
+    `label_sizes` are the counts to which labels are padded; above the largest, to the number of positions. Without
+    them, `label_fill` 16 pads labels to the next sixteenth of the positions. With `pin`, tensors are in pinned memory.
+
+    Raises:
+        IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
+    """
+    found: dict[int, Packet] = {}
+    for width in sorted({m.width for m in micros}):
+        here = [i for i, m in enumerate(micros) if m.width == width]
+        block = _Block(mixture(data), [micros[i] for i in here], batch_rows, width, pin)
+        part = -(-block.places // label_fill) if label_fill else 0
+        sizes = label_sizes or (range(part, block.places + part, part) if part else ())
+        found |= dict(zip(here, block.packets(sizes), strict=True))
+    return [found[i] for i in range(len(micros))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Sequences and labels of one packed file in a block."""
+
+    starts: Int64
+    """(S,) start of each sequence as a place, ascending."""
+    lengths: Int64
+    """(S,) number of input positions."""
+    targets: Int64
+    """(S,) plain text: number of labels, from the start of the sequence on."""
+    labels: Array | None
+    """(L,) labelled data: places of the labels, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Micro-batches of one width."""
+
+    data: Mixture
+    micros: Sequence[MicroBatch]
+    batch_rows: int
+    width: int
+    pin: bool
+
+    @property
+    def places(self) -> int:
+        """Number of positions of a micro-batch."""
+        return self.batch_rows * self.width
+
+    def packets(self, label_sizes: Sequence[int]) -> list[Packet]:
+        """One packet per micro-batch."""
+        ids, part = self._gathered()
+        micro_S, row_S = part.starts // self.places, part.starts // self.width
+        local_S, number_S = part.starts - micro_S * self.places, _numbers(row_S)
+        table, cuts, groups, tokens = arrange_batches(local_S, part.lengths, number_S, micro_S, len(self.micros))
+        each = np.diff(cuts).tolist()
+        runs: Sequence[Tensor | None] = [None] * len(self.micros)
+        label_pos = runs
+        if part.labels is None and not label_sizes:
+            runs = torch.split(self._pinned(np.stack([local_S, part.targets], 1)), each)
+            labels = np.diff(offsets_of(part.targets)[cuts]).tolist()
+        else:
+            label_pos, labels = self._labels(_labels_of(part), label_sizes)
+        tables = torch.split(self._pinned(table), each)
+        return [
+            Packet(
+                ids_BS=ids[i], sequences_S4=tables[i], groups=groups[i], tokens=tokens[i], runs_R2=runs[i],
+                label_pos_L=label_pos[i], labels=labels[i], rows=micro.rows,
+            )
+            for i, micro in enumerate(self.micros)
+        ]  # fmt: skip
+
+    def _gathered(self) -> tuple[Sequence[Tensor], _Part]:
+        """Token ids of each micro-batch, (B, T + 1), with sequences and labels."""
+        rows, header = np.concatenate([m.rows for m in self.micros]), self.data.header
+        sizes = np.array([len(m.rows) for m in self.micros])
+        shape = len(sizes), self.batch_rows, self.width + 1
+        kind = torch.from_numpy(np.empty(0, header.dtype)).dtype
+        ids = torch.empty(shape, dtype=kind, pin_memory=self.pin)
+        flat = ids.numpy().reshape(-1, shape[-1])
+        if len(rows) < len(flat) or len(self.data.sets) > 1:
+            flat[:] = header.pad_id
+        to = _ranges(np.arange(shape[0]) * self.batch_rows, sizes)
+        parts = [_gather(owner, own, to[here], flat) for owner, own, here in self.data.places(rows)]
+        return ids.unbind(0), parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _labels(self, labels: Array, sizes: Sequence[int]) -> tuple[list[Tensor | None], list[int]]:
+        """Flat label positions of each micro-batch with padding, and the number of real labels."""
+        cuts = np.searchsorted(labels, np.arange(len(self.micros) + 1) * self.places)
+        found = [labels[a:b] for a, b in pairwise(cuts.tolist())]
+        for i, own in enumerate(found):
+            own -= i * self.places
+        counts = [len(own) for own in found]
+        if not sizes:
+            return list(torch.split(self._pinned(labels), counts)), counts
+        return [self._pinned(_filled(own, sizes, self.places)) for own in found], counts
+
+    def _pinned(self, values: Array) -> Tensor:
+        tensor = torch.from_numpy(values)
+        return tensor.pin_memory() if self.pin else tensor
+
+
+def _gather(data: PackedSet, own: Int64, to: Int64, ids: Array) -> _Part:
+    """Copy rows `own` of a file to rows `to` of `ids`, (M*B, T + 1)."""
+    packed, width = data.packed, ids.shape[1] - 1
+    _copy(data, own, to, ids)
+    starts, ends, rows = _sequences(np.asarray(packed.segments), _index(packed.segment_index, own))
+    first, shown = to[rows] * width + starts, np.minimum(ends, width) - starts
+    labels = None
+    if packed.labels is not None and packed.label_index is not None:
+        index = _index(packed.label_index, own)
+        values = np.asarray(packed.labels)
+        within = np.concatenate([values[o : o + c] for o, c in index.tolist()] or [values[:0]])
+        kind = np.int32 if len(ids) * width <= np.iinfo(np.int32).max else np.int64
+        labels = np.repeat((to * width).astype(kind), index[:, 1])
+        labels += within
+        _check_labels(data, own, index[:, 1], within, labels, (to[rows] * width + ends - 1)[ends <= width])
+    part = _Part(first, shown, ends - starts - 1, labels)
+    if shown.all():
+        return part
+    real = shown > 0  # drop sequences whose only token is a target
+    return _Part(first[real], shown[real], part.targets[real], labels)
+
+
+def _copy(data: PackedSet, own: Int64, to: Int64, ids: Array) -> None:
+    stored, header = np.asarray(data.packed.ids), data.header
+    if len(own) == len(ids) and header.stride == ids.shape[1]:  # all rows, in order
+        copied = np.take(stored, own, 0, out=ids, mode="clip")  # the other modes copy twice
+    else:
+        copied = stored[:, : ids.shape[1]][own]
+        ids[to, : copied.shape[1]] = copied
+    ids_N = copied.view(copied.dtype.str.replace("i", "u"))
+    if int(ids_N.max()) >= header.vocab_size:
+        row = int(own[(ids_N >= header.vocab_size).any(1).argmax()])
+        raise IntegrityError(
+            f"{data.manifest}: a token id of packed row {row} lies outside the vocabulary of {header.vocab_size}; the "
+            f"packed files are damaged: check them with `datakit verify`"
+        )
+
+
+def _index(pairs: Array, own: Int64) -> Int64:
+    found: Int64 = np.asarray(pairs)[own].astype(np.int64)
+    return found
+
+
+def _ranges(starts: Int64, counts: Int64) -> Int64:
+    """Concatenated ranges: start, start + 1, ... with `count` values each."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    found: Int64 = np.arange(total) + np.repeat(starts - (ends - counts), counts)
+    return found
+
+
+def _sequences(segments: npt.NDArray[np.int32], index: Int64) -> tuple[Int64, Int64, Int64]:
+    """Start, end and row of each sequence in the rows of `index`."""
+    offsets, counts = index.T
+    bounds = segments[_ranges(offsets, counts)].astype(np.int64)
+    firsts = np.cumsum(counts) - counts
+    begins, ends = np.ones((2, len(bounds)), np.bool_)
+    begins[firsts + counts - 1] = ends[firsts] = False
+    return bounds[begins], bounds[ends], np.repeat(np.arange(len(counts)), counts - 1)
+
+
+def _numbers(rows_S: Int64) -> Int64:
+    """Number of each sequence in its row, from 1; `rows_S` is ascending."""
+    found: Int64 = np.arange(1, len(rows_S) + 1) - np.searchsorted(rows_S, rows_S)
+    return found
+
+
+def _labels_of(part: _Part) -> Array:
+    return _ranges(part.starts, part.targets) if part.labels is None else part.labels
+
+
+def _joined(parts: Sequence[_Part]) -> _Part:
+    """Sequences and labels of several files, sorted by place."""
+    starts, lengths = (np.concatenate([_EMPTY, *(getattr(p, n) for p in parts)]) for n in ("starts", "lengths"))
+    labels = np.sort(np.concatenate([_EMPTY, *map(_labels_of, parts)]))
+    order = np.argsort(starts, kind="stable")
+    return _Part(starts[order], lengths[order], _EMPTY, labels)
+
+
+def _check_labels(data: PackedSet, own: Int64, counts: Int64, within: Array, places: Array, last_S: Int64) -> None:
+    """Refuse labels that are not ascending in their row, and labels whose target is padding or in another sequence.
+
+    `within` are the label positions in the rows `own`, with `counts` per row; `last_S` are the places of sequence ends.
+
+    Raises:
+        IntegrityError: naming the first wrong row.
+    """
+    if not len(places):
+        return
+    ends = np.cumsum(counts)
+    some = counts > 0
+    first, last = (ends - counts)[some], ends[some] - 1
+    fit = (within[first] >= 0) & (within[last] < data.lengths[own[some]] - 1)
+    found = np.searchsorted(places, last_S.astype(places.dtype))
+    across = places[np.minimum(found, len(places) - 1)] == last_S
+    if fit.all() and not across.any() and (places[1:] > places[:-1]).all():
+        return
+    raise _refused(data, own)
+
+
+def _refused(data: PackedSet, own: Int64) -> IntegrityError:
+    """The error for the first row with wrong labels."""
+    for row in own.tolist():
+        labels, bounds = np.asarray(data.packed.labels_of(row)), data.packed.segments_of(row)
+        wrong = (labels < 0) | (labels >= bounds[-1]) | np.isin(labels + 1, bounds)
+        if wrong.any() or (np.diff(labels) <= 0).any():
+            break
+    about = "on padding or across two sequences" if wrong.any() else "twice, or labels that are not ascending"
+    return IntegrityError(
+        f"{data.manifest}: packed row {row} has a label {about} (labels {labels[0]}..{labels[-1]}, boundaries "
+        f"{bounds.tolist()}); pack the set again"
+    )
+
+
+def _filled(label_pos: Array, sizes: Sequence[int], positions: int) -> Array:
+    """Labels, followed by unlabelled positions up to the next size."""
+    size = min(next((s for s in sizes if s >= len(label_pos)), positions), positions)
+    free = np.ones(positions, np.bool_)
+    free[label_pos] = False
+    return np.concatenate([label_pos, np.flatnonzero(free)[: size - len(label_pos)]])
+
+
+J = TypeVar("J")
+R = TypeVar("R")
+BLOCK_BYTES = 1 << 21
+"""Bytes of token ids gathered in one pass: large against the overhead of a pass, small enough for a core's cache."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DataConfig:
+    """Order of rows, size of steps and batches, and loading."""
+
+    batch_rows: int = option(8, "packed rows per micro-batch")
+    grad_accum: int = option(1, "micro-batches per optimizer step, shared by all ranks")
+    batch_size_schedule: tuple[str, ...] = option(
+        (), "change the rows per step, such as 1000:16,5000:32: 16 rows after 1000 steps, 32 after 5000"
+    )
+    weights: tuple[float, ...] = option((), "share of each manifest in the training tokens; none: every row once")
+    bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
+    label_bucket_sizes: tuple[int, ...] = option(
+        (), "label counts to pad to; none: sixteenths of the positions of a micro-batch"
+    )
+    order: Order = option("shuffle_buffer", "order of rows; permutation is a full shuffle that stores no list of rows")
+    shuffle_buffer: int = option(65536, "rows in the shuffle buffer; 0 keeps the order of the file")
+    num_workers: int = option(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
+    prefetch_steps: int = option(2, "steps that each worker prepares ahead", result=False)
+    data_cache: Literal["mmap", "memory"] = option(
+        "mmap", "memory: read all rows into memory before the first step", result=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.batch_rows < 1 or self.grad_accum < 1 or self.shuffle_buffer < 0:
+            raise ConfigError("batch_rows and grad_accum must be at least 1 and shuffle_buffer at least 0")
+        self.schedule()
+        if self.num_workers < 0 or self.prefetch_steps < 1:
+            raise ConfigError("num_workers must be at least 0 and prefetch_steps at least 1")
+        for name in ("bucket_sizes", "label_bucket_sizes"):
+            sizes = getattr(self, name)
+            if list(sizes) != sorted(set(sizes)) or min(sizes, default=1) < 1:
+                raise ConfigError(f"{name} must be positive and ascending, found {sizes}")
+        if not all(0 < w < float("inf") for w in self.weights):
+            raise ConfigError(f"weights must be positive, found {self.weights}")
+
+    def schedule(self) -> list[tuple[int, int]]:
+        """`batch_size_schedule` as pairs (first step, micro-batches per step), starting with step 0.
+
+        Raises:
+            ConfigError: steps are not ascending, or rows are not a multiple of batch_rows.
+        """
+        found = [(0, self.grad_accum)]
+        for part in self.batch_size_schedule:
+            step, colon, rows = part.partition(":")
+            if not (colon and step.isdecimal() and rows.isdecimal() and int(rows)):
+                raise ConfigError(f"batch_size_schedule: expected STEP:ROWS such as 1000:16, found {part!r}")
+            if int(rows) % self.batch_rows:
+                raise ConfigError(
+                    f"batch_size_schedule: {part} is not a multiple of batch_rows {self.batch_rows}, the rows of a "
+                    f"micro-batch; lower --batch-rows"
+                )
+            if int(step) == 0 and len(found) == 1:
+                found = []
+            if found and int(step) <= found[-1][0]:
+                raise ConfigError(
+                    f"batch_size_schedule: steps must be ascending, found {','.join(self.batch_size_schedule)}"
+                )
+            found.append((int(step), int(rows) // self.batch_rows))
+        return found
+
+    def deciding(self) -> dict[str, Any]:
+        """The values that decide which rows make which step."""
+        return {k: v for k, v in resolved(self).items() if k != "label_bucket_sizes"}
+
+
+class StepStream(IterableDataset[list[Batch]]):
+    """The micro-batches of each optimizer step, from a given step on, epoch after epoch without end.
+
+    With several ranks, each gets its share of every step.
+    """
+
+    def __init__(
+        self,
+        data: PackedSet | Mixture,
+        config: DataConfig,
+        seed: int,
+        first_step: int = 0,
+        *,
+        rank: int = 0,
+        ranks: int = 1,
+        pin: bool = False,
+        label_fill: int = 0,
+    ) -> None:
+        """`label_fill` and `pin`: see `packets`."""
+        super().__init__()
+        self.data, self.config, self.first_step = mixture(data), config, first_step
+        self.pin, self.label_fill = pin, label_fill
+        unit = self.data.header.rows_per_unit
+        if config.batch_rows % unit:
+            raise ConfigError(
+                f"batch_rows {config.batch_rows} would split units of {unit} rows: {self.data.name} needs a "
+                f"multiple of {unit}"
+            )
+        self.plan = step_plan(self.data, config, seed)
+        self.rank, self.ranks = rank, ranks
+
+    def split(self, step: int) -> Split:
+        """How the ranks share a step."""
+        return Split(
+            rank=self.rank, ranks=self.ranks, grad_accum=self.plan.grad_accum_of(step),
+            batch_rows=self.config.batch_rows, rows_per_unit=self.data.header.rows_per_unit,
+        )  # fmt: skip
+
+    def batches(self, step: int) -> list[Batch]:
+        """This rank's micro-batches of a step."""
+        return [found.to("cpu") for found in self._make(step, 1)[0]]
+
+    def __iter__(self) -> Iterator[list[Batch]]:
+        """Iterate without end from `first_step`, which is the whole state."""
+        return self.on(torch.device("cpu"))
+
+    def on(self, device: torch.device) -> Iterator[list[Batch]]:
+        """Steps with batches on a device; workers start at once, and on CPU they expand the packets too."""
+        steps, workers = self.packets(), self.config.num_workers
+        if device.type != "cpu" or not workers:
+            return ([packet.to(device) for packet in step] for step in steps)
+        return _Ahead(workers, _expanded, steps, workers * self.config.prefetch_steps)
+
+    def packets(self) -> Iterator[list[Packet]]:
+        """Steps as packets, before the transfer to a device."""
+        workers, blocks = self.config.num_workers, self._blocks()
+        if not workers:
+            return (step for block in blocks for step in self._tried(block))
+        many = next(self._blocks())[1]
+        made = _Ahead(workers, self._tried, blocks, workers * -(-self.config.prefetch_steps // many))
+        return (step for block in made for step in block)
+
+    def _blocks(self) -> Iterator[tuple[int, int]]:
+        """Blocks of steps that are collated together: (first step, number of steps)."""
+        step, packed = self.first_step, self.data.header
+        row_bytes = packed.stride * np.dtype(packed.dtype).itemsize
+        while True:
+            rows = self.split(step).piece_rows * -(-self.plan.grad_accum_of(step) // self.ranks)
+            many = max(1, min(BLOCK_BYTES // (rows * row_bytes), self.plan.steps_alike(step)))
+            yield step, many
+            step += many
+
+    def _tried(self, block: tuple[int, int]) -> Iterable[list[Packet]]:
+        """The steps of a block; an error is raised at the step that has it, not at earlier steps."""
+        first, many = block
+        try:
+            return self._make(first, many)
+        except IntegrityError:
+            return (self._make(step, 1)[0] for step in range(first, first + many))
+
+    def _make(self, first: int, many: int) -> list[list[Packet]]:
+        """Collate steps that have the same number of micro-batches."""
+        split = self.split(first)
+        shares = [split.of(micros) for micros in self.plan.steps(first, many)]
+        micros = [micro for share in shares for micro in share]
+        made = iter(
+            packets(self.data, micros, split.piece_rows, self.config.label_bucket_sizes, self.label_fill, self.pin)
+        )
+        return [list(islice(made, len(share))) for share in shares]
+
+
+def _expanded(step: Sequence[Packet]) -> list[Batch]:
+    return [packet.to("cpu") for packet in step]
+
+
+class _Ahead(Iterator[R]):
+    """Run `make` on `jobs` in threads, up to `many` results ahead, and yield the results in order.
+
+    The first jobs start at once. An error is raised only after all earlier results.
+    """
+
+    def __init__(self, workers: int, make: Callable[[J], R], jobs: Iterator[J], many: int) -> None:
+        self._make, self._jobs, self._many = make, jobs, many
+        self._pool = ThreadPoolExecutor(workers, "batches")
+        self._made: deque[Future[R]] = deque()
+        self._ended: Exception | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        while len(self._made) < self._many and self._ended is None:
+            try:
+                self._made.append(self._pool.submit(self._make, next(self._jobs)))
+            except Exception as e:  # StopIteration too
+                self._ended = e
+
+    def __next__(self) -> R:
+        if not self._made and self._ended:
+            raise self._ended
+        found = self._made.popleft().result()
+        self._begin()
+        return found
+
+
+def step_plan(data: Mixture, config: DataConfig, seed: int) -> StepPlan:
+    """The plan of all steps of a run.
+
+    Raises:
+        ConfigError: the number of weights is not the number of manifests.
+    """
+    if config.weights and len(config.weights) != len(data.manifests):
+        raise ConfigError(
+            f"weights: expected one per manifest, {len(data.manifests)} in all, found {len(config.weights)}: "
+            f"{','.join(map(str, config.weights))}"
+        )
+    rows = data.rows_of_manifests
+    tokens = [part.mean() for part in np.split(data.lengths, np.cumsum(rows)[:-1])]
+    return StepPlan(
+        data.widths(config.bucket_sizes),
+        batch_rows=config.batch_rows, grad_accum=config.schedule(), order=config.order,
+        shuffle_buffer=config.shuffle_buffer, seed=(*(int(v, 16) for v in data.version.split("+")), seed),
+        rows_per_unit=data.header.rows_per_unit, source_rows=rows,
+        shares=[w / t for w, t in zip(config.weights, tokens, strict=False)],
+    )  # fmt: skip

@@ -1,0 +1,275 @@
+"""Packed rows of manifests, memory-mapped, with their tokenizer facts.
+
+A `PackedSet` is one file with rows of one length. A `Mixture` is the training data of a run: the sets of all row
+lengths and of all manifests, with rows numbered from 0 across sets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from datakit.errors import ConfigError, InputError, ManifestError
+from datakit.manifest import data_dir, load
+from datakit.pack.format import Header, Packed
+from train.data.order import Int64
+
+Part = Literal["packed", "validation"]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSet:
+    """One file of packed rows, with the facts of its manifest."""
+
+    manifest: Path
+    version: str
+    packed: Packed
+    lengths: Int64
+    """Real tokens of each row."""
+    tokenizer: dict[str, Any]
+    """Tokenizer facts of the manifest: sha256, vocab_size, special ids, chat_template_sha256."""
+    tokenizer_files: tuple[Path, ...]
+
+    @classmethod
+    def open(cls, manifest: Path, part: Part = "packed") -> "PackedSet":
+        """Map the rows of a pack manifest with one row length.
+
+        Raises:
+            ManifestError: not a pack manifest in bin2d format, no rows, or several row lengths.
+            InputError: files are missing or truncated.
+        """
+        found = cls.open_all(manifest, part)
+        if len(found) > 1:
+            raise ManifestError(
+                f"{manifest}: expected rows of one length, found {[s.header.seq_len for s in found]}; pack with a "
+                f"single --seq-len"
+            )
+        return found[0]
+
+    @classmethod
+    def open_all(cls, manifest: Path, part: Part = "packed") -> list["PackedSet"]:
+        """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
+
+        `part` is the training data (`packed`) or the validation split, if there is one.
+
+        Raises:
+            ManifestError: not a pack manifest in bin2d format, or no rows or labels.
+            InputError: files are missing or truncated.
+        """
+        found = load(manifest)
+        packed = found.facts.get(part, {})
+        if part == "validation" and found.stage == "pack" and not packed:
+            raise ManifestError(f"{manifest}: has no validation rows; pack with, for example, --validation 0.01")
+        headers = packed.get("buckets", [packed])
+        if found.stage != "pack" or any(h.get("prefix") is None or h.get("format") != "bin2d" for h in headers):
+            raise ManifestError(
+                f"{manifest}: expected the manifest of a pack stage in bin2d format, found stage {found.stage!r} with "
+                f"format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
+            )
+        folder = data_dir(manifest, found)
+        tokenizer = dict(found.facts.get("tokenizer", {}))
+        files = tuple(folder / f for f in tokenizer.pop("files", ()))
+        mapped = [p for h in headers if (p := Packed.open(folder / h["prefix"])).header.num_samples]
+        if not mapped:
+            raise ManifestError(f"{manifest}: has no rows, so there is nothing to train on")
+        if not any(p.labels is None or len(p.labels) for p in mapped):
+            raise ManifestError(f"{manifest}: no token is a label, so there is no loss; check the chat template")
+        return [cls(manifest, found.version, p, _real_lengths(manifest, p), tokenizer, files) for p in mapped]
+
+    @property
+    def header(self) -> Header:
+        """The header of the rows."""
+        return self.packed.header
+
+    def in_memory(self) -> "PackedSet":
+        """The set with all arrays in memory, so that training does not wait for the disk."""
+        arrays = ("ids", "segments", "segment_index", "labels", "label_index")
+        read: dict[str, Any] = {n: np.array(a) for n in arrays if (a := getattr(self.packed, n)) is not None}
+        return replace(self, packed=replace(self.packed, **read))
+
+    def keys_of(self, rows: Int64) -> list[int]:
+        """The `row_key` of every source row in these packed rows."""
+        sources = self.packed.sources
+        return [int(k) for k in sources["row_key"][np.isin(sources["row"], rows)]]
+
+
+def _real_lengths(manifest: Path, packed: Packed) -> Int64:
+    index = np.asarray(packed.segment_index).astype(np.int64)
+    if not (index[:, 1] >= 2).all():
+        raise InputError(
+            f"{manifest}: packed row {int((index[:, 1] < 2).argmax())} has no sequence; pack the set again"
+        )
+    return np.asarray(packed.segments[index.sum(1) - 1], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The training data of a run: several sets, with rows numbered from 0 across sets."""
+
+    sets: tuple[PackedSet, ...]
+    of_manifest: tuple[int, ...] = field(init=False)
+    """Number of the manifest of each set."""
+
+    def __post_init__(self) -> None:
+        places = list(dict.fromkeys(s.manifest for s in self.sets))
+        object.__setattr__(self, "of_manifest", tuple(places.index(s.manifest) for s in self.sets))
+        for other in self.sets[1:]:
+            _check_alike(self.sets[0], other)
+
+    @classmethod
+    def open(cls, manifests: Sequence[Path], in_memory: bool = False) -> "Mixture":
+        """Map the rows of several pack manifests.
+
+        Raises:
+            ManifestError: see `PackedSet.open_all`; or tokenizers, vocabularies or kinds of rows differ.
+            InputError: a file is missing or truncated.
+            ConfigError: a manifest is listed twice.
+        """
+        if len(set(manifests)) != len(manifests):
+            raise ConfigError(f"--manifest has one manifest twice: {', '.join(map(str, manifests))}")
+        found = [s for m in manifests for s in PackedSet.open_all(m)]
+        return cls(tuple(s.in_memory() if in_memory else s for s in found))
+
+    @property
+    def manifests(self) -> list[Path]:
+        """All manifests, each once, in order."""
+        return list(dict.fromkeys(s.manifest for s in self.sets))
+
+    @property
+    def manifest(self) -> Path:
+        """The first manifest."""
+        return self.sets[0].manifest
+
+    @property
+    def name(self) -> str:
+        """All manifests, for messages."""
+        return ", ".join(map(str, self.manifests))
+
+    @property
+    def version(self) -> str:
+        """The versions of all manifests."""
+        return "+".join({s.manifest: s.version for s in self.sets}.values())
+
+    @property
+    def packed(self) -> Packed:
+        """The rows of the only set.
+
+        Raises:
+            InputError: there are several sets.
+        """
+        if len(self.sets) > 1:
+            raise InputError(f"{self.name}: several files or row lengths; expected one")
+        return self.sets[0].packed
+
+    @cached_property
+    def header(self) -> Header:
+        """The header of the set with the longest rows."""
+        return max((s.header for s in self.sets), key=lambda h: h.seq_len)
+
+    @property
+    def tokenizer(self) -> dict[str, Any]:
+        """Tokenizer facts of the first labelled set, whose chat template is in use; else of the first set."""
+        return self._tokenizer_set.tokenizer
+
+    @property
+    def tokenizer_files(self) -> tuple[Path, ...]:
+        """The tokenizer files to copy into checkpoints."""
+        return self._tokenizer_set.tokenizer_files
+
+    @property
+    def _tokenizer_set(self) -> PackedSet:
+        return next((s for s in self.sets if s.packed.labels is not None), self.sets[0])
+
+    @cached_property
+    def lengths(self) -> Int64:
+        """Real tokens of each row."""
+        return np.concatenate([s.lengths for s in self.sets])
+
+    @cached_property
+    def first_rows(self) -> Int64:
+        """Number of the first row of each set, followed by the number of all rows."""
+        return np.cumsum([0, *(len(s.lengths) for s in self.sets)])
+
+    @cached_property
+    def rows_of_manifests(self) -> list[int]:
+        """Number of rows of each manifest; the sets of a manifest are neighbours."""
+        counts = np.bincount(self.of_manifest, weights=np.diff(self.first_rows))
+        return [int(c) for c in counts]
+
+    @property
+    def labels(self) -> int | None:
+        """Number of labels; None if some set is plain text, where every target is a label."""
+        counts = [None if s.packed.labels is None else len(s.packed.labels) for s in self.sets]
+        return None if None in counts else sum(c for c in counts if c is not None)
+
+    def unlabelled(self) -> "Mixture":
+        """The same rows, with every target as label."""
+        plain = (replace(s, packed=replace(s.packed, labels=None, label_index=None)) for s in self.sets)
+        return Mixture(tuple(plain))
+
+    def places(self, rows: Int64) -> list[tuple[PackedSet, Int64, npt.NDArray[np.bool_]]]:
+        """Split `rows` by set: the set, the row numbers within it, and a mask over `rows`."""
+        if len(self.sets) == 1:
+            return [(self.sets[0], rows, np.ones(len(rows), np.bool_))] if len(rows) else []
+        of_row = np.searchsorted(self.first_rows, rows, side="right") - 1
+        found = []
+        for i in np.unique(of_row):
+            here = of_row == i
+            found.append((self.sets[i], rows[here] - self.first_rows[i], here))
+        return found
+
+    def widths(self, bucket_sizes: tuple[int, ...]) -> Int64:
+        """The bucket of each row: the smallest one with room for its input positions.
+
+        The default buckets are the row lengths; for a single row length a quarter, a half and all of it.
+
+        Raises:
+            ConfigError: a row is longer than the largest bucket.
+        """
+        lengths = sorted({s.header.seq_len for s in self.sets})
+        if len(lengths) == 1:
+            lengths = sorted({max(1, lengths[0] // 4), max(1, lengths[0] // 2), lengths[0]})
+        sizes = np.array(bucket_sizes or lengths)
+        needed = np.maximum(self.lengths - 1, 1)
+        if needed.max() > sizes[-1]:
+            ((owner, (row,), _),) = self.places(np.array([needed.argmax()]))
+            raise ConfigError(
+                f"bucket_sizes {tuple(map(int, sizes))}: row {row} of {owner.manifest} needs "
+                f"{int(needed.max())} positions; add a bucket of at least that size"
+            )
+        widths: Int64 = sizes[np.searchsorted(sizes, needed)].astype(np.int64)
+        return widths
+
+    def describe(self, rows: Int64) -> list[dict[str, Any]]:
+        """Packed rows and their source rows, by manifest and row length, for messages."""
+        return [
+            {
+                "manifest": str(data.manifest), "seq_len": data.header.seq_len, "packed_rows": own.tolist(),
+                "row_keys": sorted(data.keys_of(own)),
+            }
+            for data, own, _ in self.places(rows)
+        ]  # fmt: skip
+
+
+def _check_alike(a: PackedSet, b: PackedSet) -> None:
+    """Refuse sets with different tokenizers, vocabularies or kinds of rows."""
+    facts = [(f"tokenizer {k}", a.tokenizer.get(k), b.tokenizer.get(k)) for k in ("sha256", "pad_id", "eos_id")]
+    facts += [(k, getattr(a.header, k), getattr(b.header, k)) for k in ("vocab_size", "rows_per_unit")]
+    if a.packed.labels is not None and b.packed.labels is not None:
+        templates = [s.tokenizer.get("chat_template_sha256") for s in (a, b)]
+        facts.append(("chat_template_sha256", templates[0], templates[1]))
+    for name, one, two in facts:
+        if one != two:
+            raise ManifestError(
+                f"{a.manifest} has {name} {one!r}, but {b.manifest} has {two!r}: they cannot be mixed; "
+                f"make both with the same tokenizer, template and kind of rows"
+            )
+
+
+def mixture(data: PackedSet | Mixture) -> Mixture:
+    """A mixture of one set; a mixture is returned unchanged."""
+    return data if isinstance(data, Mixture) else Mixture((data,))

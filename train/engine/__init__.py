@@ -1,0 +1,1 @@
+"""The training run: start, loop, optimizers, checkpoints, ranks and logs."""

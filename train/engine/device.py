@@ -1,0 +1,92 @@
+"""The device of a run: its choice, memory limit, precision and compiler."""
+
+import os
+import shutil
+
+import torch
+
+from datakit.errors import ConfigError
+
+
+def usable_device(name: str) -> torch.device:
+    """The device with this name; `auto` is cuda if there is one, else cpu.
+
+    Raises:
+        ConfigError: the device cannot be used here.
+    """
+    try:
+        device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
+        device = local_device(device)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as e:
+        raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
+    return device
+
+
+def limit_memory(device: torch.device, gib: float) -> None:
+    """Limit the memory of the process, so that it fails with a message before the machine runs out.
+
+    Raises:
+        ConfigError: this system cannot set a limit.
+    """
+    limit = int(gib * (1 << 30))
+    if device.type == "cuda":
+        total = torch.cuda.get_device_properties(device).total_memory
+        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), device)
+        return
+    try:
+        import resource  # not on every system
+
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+    except (ImportError, ValueError, OSError) as e:
+        raise ConfigError(f"--memory-limit {gib}: cannot be set here ({e})") from None
+
+
+def local_device(device: torch.device) -> torch.device:
+    """The GPU of this process: each process on a machine has its own."""
+    if device.type == "cuda" and device.index is None and "LOCAL_RANK" in os.environ:
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    return device
+
+
+def need_compiler(device: torch.device) -> None:
+    """Check for a C++ compiler, which torch.compile needs on CPU.
+
+    Raises:
+        ConfigError: there is no compiler.
+    """
+    found = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
+    if device.type == "cpu" and found is None:
+        raise ConfigError(
+            "--compile needs a C++ compiler on CPU, and there is no g++ or clang++: install one, or remove --compile"
+        )
+
+
+def precision(dtype: str, device: torch.device) -> str:
+    """`bf16`, `fp16` or `fp32`; auto is bf16 where the hardware has bf16 products."""
+    if dtype != "auto":
+        return dtype
+    if device.type == "cpu":
+        return "bf16" if torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported() else "fp32"
+    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+
+
+AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+"""Dtypes of autocast by the values of `--dtype`; fp32 has no entry."""
+
+
+def autocast(device: torch.device, precision: str) -> torch.autocast:
+    """The autocast context of a precision; does nothing for fp32."""
+    return torch.autocast(device.type, AUTOCAST.get(precision), enabled=precision in AUTOCAST)
+
+
+def allow_tf32(device: torch.device) -> None:
+    """Allow TF32 in fp32 products on CUDA.
+
+    Raises:
+        ConfigError: not a CUDA device.
+    """
+    if device.type != "cuda":
+        raise ConfigError(f"--tf32 is a CUDA mode; this run is on {device.type}")
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True

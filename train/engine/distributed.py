@@ -1,0 +1,284 @@
+"""Several processes as one run: `torchrun --nproc-per-node 4 -m train.sft --manifest ... [--fsdp]`.
+
+Every rank knows the whole plan of steps and takes its share of each step. Sums over all ranks make the step, so the
+result does not depend on the number of ranks. Data parallelism (Li et al., 2020): each rank has the whole model, and
+gradients are summed while the last backward pass runs. With `--fsdp` (ZeRO: Rajbhandari et al., 2020; FSDP: Zhao et
+al., 2023) each rank has a slice of weights, gradients and optimizer state, and layers are gathered when needed. Rank 0
+makes or reads the weights and distributes the slices, so no other rank ever holds the whole model.
+
+Only rank 0 prints and writes. Checkpoints hold whole tensors and do not depend on the number of ranks.
+"""
+
+import atexit
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from datakit.config import option
+from datakit.errors import ConfigError, DatakitError
+from train.model.decoder import CausalLM
+from train.model.lora import trained
+
+T = TypeVar("T")
+BUCKET_BYTES = 25 << 20
+"""Size of the gradient buckets of one all-reduce; torch's default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RanksConfig:
+    """Settings for several processes."""
+
+    fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
+    rank_timeout_s: int = option(
+        600, "seconds that ranks wait for each other, including the slowest step", result=False
+    )
+
+    def __post_init__(self) -> None:
+        if self.rank_timeout_s < 1:
+            raise ConfigError(f"rank_timeout_s must be at least 1, found {self.rank_timeout_s}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """The processes of a run, and the number of this one."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = torch.device("cpu")
+
+    @classmethod
+    def join(cls, device: torch.device, config: RanksConfig) -> "Ranks":
+        """Join the processes that `torchrun` started, if it did; ranks other than 0 print nothing from then on.
+
+        Raises:
+            DatakitError: some rank did not join in time.
+        """
+        if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+            if config.fsdp:
+                raise ConfigError(
+                    "--fsdp needs several ranks: start with, for example, torchrun --nproc-per-node 2 -m train.sft ..."
+                )
+            return cls(device=device)
+        found = cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
+        if not dist.is_initialized():
+            with found.network_errors():
+                backend = "nccl" if device.type == "cuda" else "gloo"
+                dist.init_process_group(backend, timeout=timedelta(seconds=config.rank_timeout_s))
+            atexit.register(_leave)
+            if not found.first:
+                sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        return found
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the rank that prints and writes."""
+        return self.rank == 0
+
+    @contextlib.contextmanager
+    def network_errors(self) -> Iterator[None]:
+        """Turn errors of communication inside the context into a clear DatakitError."""
+        try:
+            yield
+        except (dist.DistError, RuntimeError) as e:
+            if self.size == 1 or not _of_network(e):
+                raise
+            raise DatakitError(
+                f"rank {self.rank} of {self.size} cannot continue without the other ranks: {_short(e)}. Another rank "
+                f"ended, hangs, or is slower than --rank-timeout-s; see its own message. Continue from the newest "
+                f"checkpoint with --resume"
+            ) from None
+
+    def sums(self, values: Iterable[float]) -> list[float]:
+        """Each value summed over the ranks."""
+        found = list(values)
+        if self.size == 1:
+            return found
+        tensor = torch.tensor(found, dtype=torch.float64, device=self.device)
+        with self.network_errors():
+            dist.all_reduce(tensor)
+            return [float(v) for v in tensor.tolist()]
+
+    def agree(self, values: Mapping[str, Any]) -> None:
+        """Check that all ranks have the same values.
+
+        Raises:
+            ConfigError: they differ; the message has both values.
+        """
+        if self.size == 1:
+            return
+        everyone: list[Any] = [None] * self.size
+        with self.network_errors():
+            dist.all_gather_object(everyone, dict(values))
+        for rank, theirs in enumerate(everyone):
+            for name, value in everyone[0].items():
+                if theirs.get(name) != value:
+                    raise ConfigError(
+                        f"rank 0 has {name} {value!r}, but rank {rank} has {theirs.get(name)!r}: start every rank with "
+                        f"the same options and the same files"
+                    )
+
+    def by_first(self, does: Callable[[], T]) -> T:
+        """Call `does` on rank 0 and return its result on every rank.
+
+        Raises:
+            Exception: raised by `does` on rank 0; raised again on every rank.
+        """
+        if self.size == 1:
+            return does()
+        outcome: list[Any] = [None, None]
+        if self.first:
+            try:
+                outcome[0] = does()
+            except Exception as e:
+                outcome[1] = e
+        with self.network_errors():
+            dist.broadcast_object_list(outcome, 0, device=self.device)
+        if outcome[1] is not None:
+            raise outcome[1]
+        found: T = outcome[0]
+        return found
+
+    def share(self, model: nn.Module) -> None:
+        """Broadcast the weights of rank 0."""
+        if self.size > 1:
+            with self.network_errors(), torch.no_grad():
+                for parameter in model.parameters():
+                    dist.broadcast(parameter, 0)
+
+
+def _of_network(error: Exception) -> bool:
+    words = ("connection", "timed out", "timeout", "gloo", "nccl", "socket", "store")
+    return isinstance(error, dist.DistError) or any(w in str(error).lower() for w in words)
+
+
+def _short(error: Exception) -> str:
+    """The first line of the message, without source location and advice."""
+    return str(error).splitlines()[0].split(". This is")[0].split(".cc:")[-1].lstrip("0123456789] ")
+
+
+def _leave() -> None:
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+class GradientSum:
+    """Sums gradients over ranks in buckets, in the same order on all ranks: those of the last layers first.
+
+    DistributedDataParallel does the same, but needs a single forward method, and the same number of backward passes
+    through every parameter on every rank. Here a rank may have a micro-batch without labels.
+    """
+
+    def __init__(self, ranks: Ranks, model: nn.Module) -> None:
+        self.ranks, self.buckets = ranks, _buckets(list(trained(model).values())[::-1])
+        self._of: dict[Tensor, int] = {p: i for i, bucket in enumerate(self.buckets) for p in bucket}
+        self._missing: list[int] = []
+        self._sent: list[tuple[Tensor, Any]] = []
+        for parameter in self._of:
+            parameter.register_post_accumulate_grad_hook(self._ready)  # type: ignore[no-untyped-call]
+
+    def last_pass(self) -> None:
+        """Announce the last backward pass of the step: each bucket is sent as soon as it is complete."""
+        self._missing, self._sent = [len(bucket) for bucket in self.buckets], []
+
+    def _ready(self, parameter: Tensor) -> None:
+        if self._missing:
+            self._missing[self._of[parameter]] -= 1
+            while len(self._sent) < len(self.buckets) and not self._missing[len(self._sent)]:
+                self._send()
+
+    def _send(self) -> None:
+        bucket = self.buckets[len(self._sent)]
+        flat = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in bucket])
+        with self.ranks.network_errors():
+            self._sent.append((flat, dist.all_reduce(flat, async_op=True)))
+
+    def finish(self) -> None:
+        """Send the remaining buckets and store the sums as gradients."""
+        while len(self._sent) < len(self.buckets):
+            self._send()
+        for bucket, (flat, work) in zip(self.buckets, self._sent, strict=True):
+            with self.ranks.network_errors():
+                work.wait()
+            for p, summed in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
+                p.grad = summed.view_as(p)
+        self._missing, self._sent = [], []
+
+
+def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+    found: list[list[nn.Parameter]] = [[]]
+    room = BUCKET_BYTES
+    for p in parameters:
+        if found[-1] and room < p.nbytes:
+            found.append([])
+            room = BUCKET_BYTES
+        found[-1].append(p)
+        room -= p.nbytes
+    return found
+
+
+def shard(ranks: Ranks, model: CausalLM) -> None:
+    """Shard the model in place: each rank gets a slice of every weight of rank 0, on its device.
+
+    The models of other ranks can be on the device `meta`.
+    """
+    mesh = init_device_mesh(ranks.device.type, (ranks.size,))
+    whole = {name: p.detach() for name, p in model.named_parameters()}
+    for module, method in [*((block, "at") for block in model.model.layers), (model, "hidden_at")]:
+        fully_shard(module, mesh=mesh)
+        register_fsdp_forward_method(module, method)
+    for part in _parts(model):
+        part.set_gradient_divide_factor(1.0)
+        part.set_force_sum_reduction_for_comms(True)
+        part.set_reduce_scatter_unused_params(True)  # the rows of a rank may have no label, or not use an expert
+    if not ranks.first:
+        model.to_empty(device=ranks.device)
+    for name, p in model.named_parameters():
+        assert isinstance(p, DTensor)
+        source = whole[name] if ranks.first else torch.empty(p.shape, device=ranks.device)
+        with ranks.network_errors(), torch.no_grad():
+            p.copy_(distribute_tensor(source.to(ranks.device), mesh, p.placements))
+
+
+def _parts(model: nn.Module) -> Iterator[FSDPModule]:
+    return (m for m in model.modules() if isinstance(m, FSDPModule))
+
+
+def reshard(model: nn.Module) -> None:
+    """Drop gathered layers; needed after slices were changed by anything but an optimizer step."""
+    for part in _parts(model):
+        part.reshard()
+
+
+def local(tensors: Iterable[Tensor]) -> list[Tensor]:
+    """The local part of each tensor, without a copy: for element-wise arithmetic."""
+    return [t.to_local() if isinstance(t, DTensor) else t for t in tensors]
+
+
+def whole_of(value: Tensor) -> Tensor:
+    """The whole tensor; for a sliced one all ranks must call this."""
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def like(other: Tensor, value: Tensor) -> Tensor:
+    """`value`, sliced like `other` if that is sliced and has the same shape."""
+    if not isinstance(other, DTensor) or value.shape != other.shape:
+        return value
+    sliced: Tensor = distribute_tensor(value.to(other.device), other.device_mesh, other.placements, src_data_rank=None)
+    return sliced
+
+
+@torch.no_grad()
+def fill(target: Tensor, value: Tensor) -> None:
+    """Copy a whole tensor into a whole or sliced tensor."""
+    target.copy_(like(target, value))

@@ -1,0 +1,299 @@
+"""Evaluation on held-out rows: loss and perplexity by source file, during a run and for train.eval; sample answers.
+
+Evaluation does not change the training: weights, gradients and random generators stay as they are.
+
+Shapes: L labels.
+"""
+
+import contextlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from datakit.config import option
+from datakit.errors import ConfigError, InputError, ManifestError, UsageError
+from datakit.manifest import Manifest, find_parent, load
+from datakit.pack.chat import ChatTokenizer
+from train.data.batches import Batch, DataConfig, StepStream
+from train.data.order import Int64
+from train.data.packed import Mixture, PackedSet
+from train.engine.device import autocast
+from train.model.attention import grouped_attention
+from train.model.decoder import CausalLM
+from train.model.sample import SampleConfig, TextStream, generate
+
+FILE_BITS = 40
+"""A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Number of label tokens, and their summed loss in nats."""
+
+    labels: int
+    loss_sum: float
+
+    @property
+    def loss(self) -> float:
+        """Mean over the label tokens; NaN if there are none."""
+        return self.loss_sum / self.labels if self.labels else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """exp(loss)."""
+        return math.exp(self.loss) if self.loss < 700 else math.inf
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {"label_tokens": self.labels, "loss": self.loss, "perplexity": self.perplexity}
+
+
+def evaluate(
+    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0
+) -> dict[str, Score]:
+    """The score of every source file, by name; every row is predicted once, in file order.
+
+    `batches` gives the batch and bucket sizes. With `max_rows`, evenly spaced batches with about that many rows of each
+    set are predicted; 0: all rows.
+    """
+    found = dict[str, Score]()
+    for data in sets:
+        for name, score in _of_set(model, data, batches, precision, max_rows).items():
+            before = found.get(name, Score(0, 0.0))
+            found[name] = Score(before.labels + score.labels, before.loss_sum + score.loss_sum)
+    return {name: found[name] for name in sorted(found)}
+
+
+@torch.no_grad()
+def _of_set(model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int) -> dict[str, Score]:
+    device = next(model.parameters()).device
+    sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
+    sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
+    one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, order="sequential", num_workers=0)
+    stream = StepStream(data, one, seed=0)
+    files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
+    names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch
+    some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
+    for batch in (batch for i in range(some) for batch in stream.batches(i * steps // some)):
+        with autocast(device, precision):
+            losses_L = _losses(model, batch.to(device))
+        file_L = files[_sequence_of_labels(data, batch)].astype(int)
+        for file in np.unique(file_L).tolist():
+            name = names[file] if file < len(names) else f"file {file}"
+            before, losses = found.get(name, Score(0, 0.0)), losses_L[file_L == file]
+            found[name] = Score(before.labels + len(losses), before.loss_sum + float(losses.sum()))
+    return found
+
+
+def total(scores: dict[str, Score]) -> Score:
+    """The score over all sources."""
+    return Score(sum(s.labels for s in scores.values()), sum(s.loss_sum for s in scores.values()))
+
+
+def _losses(model: CausalLM, batch: Batch) -> np.ndarray[Any, np.dtype[np.float64]]:
+    attend = grouped_attention(batch.segments)
+    hidden_LD = model.hidden_at(batch.ids_BT, batch.segments.positions_BT, attend, batch.label_pos_L)
+    losses_L = F.cross_entropy(model.lm_head(hidden_LD).float(), batch.targets_L, reduction="none")
+    found: np.ndarray[Any, np.dtype[np.float64]] = losses_L.cpu().numpy().astype(np.float64)
+    return found
+
+
+def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
+    """The index of each label's sequence in the set's source records, (L,)."""
+    width, flat_L = batch.ids_BT.shape[1], batch.label_pos_L.numpy()
+    firsts = np.searchsorted(data.packed.sources["row"], batch.rows)
+    found = np.empty(len(flat_L), np.int64)
+    for i, row in enumerate(batch.rows):
+        here = flat_L // width == i
+        bounds = data.packed.segments_of(int(row))
+        found[here] = firsts[i] + np.searchsorted(bounds, flat_L[here] % width, side="right") - 1
+    return found
+
+
+def _file_names(manifest: Path) -> list[str]:
+    """The raw files of a packed set, by number; empty if its parent manifests are missing."""
+    for _, found in _ancestors(manifest):
+        if raw := [parent["raw"] for parent in found.parents if "raw" in parent]:
+            return raw
+    return []
+
+
+def _ancestors(path: Path) -> Iterator[tuple[Path, Manifest]]:
+    manifest: Path | None = path
+    while manifest is not None and manifest.is_file():
+        found = load(manifest)
+        yield manifest, found
+        parents = [p for p in found.parents if p.get("manifest") not in (None, "tokenizer")]
+        manifest = find_parent(manifest, parents[0]) if parents else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EvaluatorConfig:
+    """When to evaluate, and on what."""
+
+    eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
+    eval_manifest: str = option(
+        "",
+        "pack manifest to evaluate on: its validation split, else its rows; default: the split of --manifest",
+    )
+    eval_rows: int = option(0, "rows to evaluate on, evenly spaced; 0: all")
+    sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
+    sample_tokens: int = option(64, "maximum tokens of an answer")
+    sample_temperature: float = option(0.0, "sampling temperature of the answers; 0: always the most likely token")
+
+    def __post_init__(self) -> None:
+        if min(self.eval_every, self.eval_rows, self.sample_temperature) < 0 or self.sample_tokens < 1:
+            raise ConfigError(
+                "eval_every, eval_rows and sample_temperature must not be negative, sample_tokens at least 1"
+            )
+        if (self.eval_manifest or self.sample_prompts) and not self.eval_every:
+            raise UsageError("--eval-manifest and --sample-prompts need --eval-every: the steps between evaluations")
+
+
+def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int) -> list[PackedSet]:
+    """The sets to evaluate on: the validation split of `eval_manifest`, else its rows, else the training data's splits.
+
+    Raises:
+        ManifestError: not the tokenizer of the training data.
+        InputError: no validation split, preference pairs, or rows longer than the model allows.
+    """
+    manifests = [Path(config.eval_manifest)] if config.eval_manifest else data.manifests
+    found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation")]
+    if not found and config.eval_manifest:
+        found = PackedSet.open_all(manifests[0])
+    if not found:
+        raise InputError(f"{data.name}: has no validation split; pack with --validation 0.01, or set --eval-manifest")
+    for one in found:
+        if one.header.rows_per_unit != 1:
+            raise InputError(
+                f"{one.manifest}: holds preference pairs; a loss over rejected answers is meaningless: name text or "
+                f"conversations with --eval-manifest"
+            )
+        if one.header.seq_len > max_positions:
+            raise InputError(
+                f"{one.manifest}: rows of {one.header.seq_len} tokens; the model's maximum is {max_positions}"
+            )
+        for name in ("sha256", "vocab_size"):
+            if (theirs := one.tokenizer.get(name)) != (ours := data.tokenizer.get(name)):
+                raise ManifestError(
+                    f"{one.manifest} was made with a tokenizer of {name} {theirs!r}, and {data.name} with {ours!r}: "
+                    f"use one tokenizer for both"
+                )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """Prompts for sample answers, with the tokenizer and the sampling settings."""
+
+    texts: tuple[str, ...]
+    ids: tuple[list[int], ...]
+    tokenizer: ChatTokenizer
+    config: SampleConfig
+
+    @classmethod
+    def read(cls, config: EvaluatorConfig, data: Mixture, max_positions: int) -> "Prompts":
+        """Read a file of prompts; they go through the chat template if the training data are conversations.
+
+        Raises:
+            InputError: the file has no prompt, or a prompt leaves no room for an answer.
+        """
+        path = Path(config.sample_prompts)
+        texts = tuple(line for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
+        if not texts:
+            raise InputError(f"{path}: has no prompts; expected one per line")
+        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent)
+        plain = data.header.task == "pretrain"
+        ids = tuple(
+            tokenizer.encode_text(t) if plain else tokenizer.encode_prompt([{"role": "user", "content": t}])
+            for t in texts
+        )
+        if (longest := max(map(len, ids))) >= max_positions:
+            raise InputError(
+                f"{path}: a prompt has {longest} tokens, which leaves no room: the model's maximum is {max_positions}"
+            )
+        sample = SampleConfig(max_new_tokens=config.sample_tokens, temperature=config.sample_temperature)
+        return cls(texts, ids, tokenizer, sample)
+
+    def answers(self, model: CausalLM) -> list[str]:
+        """The model's answer to each prompt."""
+        streams = [TextStream(lambda ids: self.tokenizer.decode(ids, skip_special_tokens=True)) for _ in self.ids]
+        texts = [""] * len(streams)
+        for tokens in generate(model, self.ids, frozenset(self.tokenizer.stop_ids()), self.config):
+            for i, token in enumerate(tokens):
+                texts[i] += "" if token is None else streams[i].add(token)
+        return [text + stream.end() for text, stream in zip(texts, streams, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """Evaluates a model during a run."""
+
+    config: EvaluatorConfig
+    sets: list[PackedSet]
+    batches: DataConfig
+    precision: str
+    prompts: Prompts | None
+
+    @classmethod
+    def of(
+        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, length: int
+    ) -> "Evaluator":
+        """The evaluator of a run on `data`, for a model with at most `length` positions.
+
+        Raises:
+            DatakitError: rows or prompts do not fit the model.
+        """
+        prompts = Prompts.read(config, data, length) if config.sample_prompts else None
+        return cls(config, validation_sets(config, data, length), batches, precision, prompts)
+
+    def due(self, step: int, done: bool) -> bool:
+        """Whether to evaluate after this step."""
+        return done or step % self.config.eval_every == 0
+
+    def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
+        """Evaluate and print; returns the record for eval.jsonl."""
+        with untouched(model):
+            found = evaluate(model, self.sets, self.batches, self.precision, self.config.eval_rows)
+            answers = self.prompts.answers(model) if self.prompts else []
+        samples = list(zip(self.prompts.texts, answers, strict=True)) if self.prompts else []
+        everything = total(found)
+        for name, score in [("all", everything), *(found.items() if len(found) > 1 else ())]:
+            print(_line(step, name, score), flush=True)
+        for prompt, answer in samples:
+            texts = (json.dumps(t, ensure_ascii=False) for t in (prompt, answer))
+            print(f"[sample] step={step} {' -> '.join(texts)}", flush=True)
+        return _record(step, everything, found, samples)
+
+
+def _line(step: int, name: str, score: Score) -> str:
+    return (
+        f"[eval] step={step} source={name} loss={score.loss:.4f} perplexity={score.perplexity:.2f} "
+        f"label_tokens={score.labels}"
+    )
+
+
+def _record(step: int, everything: Score, found: dict[str, Score], samples: list[tuple[str, str]]) -> dict[str, Any]:
+    sources = {name: score.record() for name, score in found.items()}
+    answers = [{"prompt": prompt, "completion": answer} for prompt, answer in samples]
+    return {"step": step} | everything.record() | {"sources": sources, "samples": answers}
+
+
+@contextlib.contextmanager
+def untouched(model: CausalLM) -> Iterator[None]:
+    """Put the model into eval mode inside the context; restore its mode and the random generators afterwards."""
+    training, devices = model.training, range(torch.cuda.device_count())
+    model.eval()
+    try:
+        # compiled layers would be compiled again for every prompt length
+        with torch.random.fork_rng(devices), torch.compiler.set_stance("force_eager"):
+            yield
+    finally:
+        model.train(training)

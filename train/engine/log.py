@@ -1,0 +1,300 @@
+"""Logs of a run: the log line and metrics.jsonl, TensorBoard, Weights & Biases, a progress bar, a profiler trace.
+
+TensorBoard and Weights & Biases are optional: `auto` uses what is installed, a name that is not installed is an error.
+Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Systems shows the marks as NVTX ranges.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
+
+from datakit.config import digest, option
+from datakit.errors import ConfigError
+from datakit.manifest import write_whole
+
+PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "RTX 4090": 165e12}
+"""Dense bf16 operations per second from data sheets, by a part of the device name."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepReport:
+    """The numbers of one optimizer step."""
+
+    step: int
+    epoch: int
+    epochs: int
+    loss: float
+    """Mean over the label tokens, or pairs, of the step."""
+    lr: float
+    grad_norm: float
+    """Before clipping."""
+    all_tokens: int
+    real_tokens: int
+    label_tokens: int
+    seconds: float
+    data_seconds: float
+    """Time spent waiting for data."""
+    flops: float
+    peak_flops: float | None
+    logged: Mapping[str, float] = field(default_factory=dict)
+    """More means of the objective, by name."""
+
+    @property
+    def mfu(self) -> float | None:
+        """Model FLOPs utilization: share of the hardware peak (PaLM: Chowdhery et al., 2022)."""
+        return self.flops / self.seconds / self.peak_flops if self.peak_flops else None
+
+    def line(self) -> str:
+        """The log line; it starts like MiniLLM's, so that parsers of those logs work."""
+        parts = [
+            f"[train] step={self.step} epoch={self.epoch}/{self.epochs} loss={self.loss:.4f} lr={self.lr:.2e} "
+            f"tok/s={self.all_tokens / self.seconds:.0f} | step_ms={self.seconds * 1e3:.0f}",
+            f"grad_norm={self.grad_norm:.3f}",
+            f"real_tok/s={self.real_tokens / self.seconds:.0f}",
+            f"label_tok/s={self.label_tokens / self.seconds:.0f}",
+            f"data_wait={self.data_seconds / self.seconds:.1%}",
+        ]
+        parts += [f"mfu={self.mfu:.1%}"] if self.mfu is not None else []
+        return " ".join(parts + [f"{name}={value:.4f}" for name, value in self.logged.items()])
+
+    def record(self) -> dict[str, Any]:
+        """The record for metrics.jsonl; the loss is not rounded."""
+        per_second = {f"{k}_tok_s": getattr(self, f"{k}_tokens") / self.seconds for k in ("all", "real", "label")}
+        plain = {k: getattr(self, k) for k in ("step", "epoch", "loss", "lr", "grad_norm", "label_tokens")}
+        data = {"step_ms": self.seconds * 1e3, "data_wait": self.data_seconds / self.seconds, "mfu": self.mfu}
+        return plain | per_second | data | dict(self.logged)
+
+
+class RecordFile:
+    """A file with one JSON line per step; a resumed run first removes lines from after its checkpoint."""
+
+    def __init__(self, path: Path, after_step: int) -> None:
+        self.path = path
+        if not path.is_file():
+            return
+        lines = path.read_text(encoding="utf-8").splitlines()
+        kept = [line for line in lines if _step_of(line) <= after_step]
+        write_whole(path, "".join(f"{line}\n" for line in kept).encode())
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Append a record."""
+        with self.path.open("a", encoding="utf-8") as f:
+            f.write(json.dumps(record) + "\n")
+
+
+def _step_of(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):  # incomplete after a crash
+        return float("inf")
+
+
+def peak_flops(device: torch.device) -> float | None:
+    """Peak operations per second of the device, if known."""
+    if device.type != "cuda":
+        return None
+    name = torch.cuda.get_device_name(device)
+    return next((peak for part, peak in PEAK_FLOPS.items() if part in name), None)
+
+
+KNOWN = ("tensorboard", "wandb")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrackConfig:
+    """Where metrics are reported."""
+
+    report_to: tuple[str, ...] = option(
+        ("auto",),
+        "tensorboard, wandb (offline, unless WANDB_MODE is set) or none; auto: tensorboard if installed",
+    )
+    progress: bool = option(True, "show a progress bar below the log, on a terminal")
+
+    def __post_init__(self) -> None:
+        if set(self.report_to) - {*KNOWN, "auto", "none"}:
+            raise ConfigError(f"report_to must be some of {', '.join(KNOWN)}, auto, none; found {self.report_to}")
+        for name in set(self.report_to) & set(KNOWN):
+            if not _installed(name):
+                raise ConfigError(f"--report-to {name}: it is not installed; pip install {name}")
+
+
+class Tracker(Protocol):
+    """Interface for metric loggers."""
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """Log the numbers of a step."""
+        ...
+
+    def close(self) -> None:
+        """Finish logging."""
+        ...
+
+
+def trackers(config: TrackConfig, out: Path, values: Mapping[str, Any], steps: int, first_step: int) -> list[Tracker]:
+    """The metric loggers that the configuration names; `values` is the run's configuration, `steps` its length."""
+    found: list[Tracker] = []
+    if "tensorboard" in config.report_to or ("auto" in config.report_to and _installed("tensorboard")):
+        found.append(TensorBoard(out / "tensorboard", first_step))
+    if "wandb" in config.report_to:
+        found.append(WeightsAndBiases(out, values))
+    if config.progress and sys.stdout.isatty():
+        found.append(Progress(steps, first_step))
+    return found
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
+
+
+class Log:
+    """All logs of a run: metrics.jsonl, eval.jsonl, metric loggers, and a profiler trace."""
+
+    def __init__(
+        self, out: Path, config: TrackConfig, values: Mapping[str, Any], steps: int, first_step: int, profile: int
+    ) -> None:
+        self.metrics, self.evaluations = (RecordFile(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
+        self.trackers = trackers(config, out, values, steps, first_step)
+        self.profile = Profile(profile, out) if profile else None
+
+    def write(self, step: int, record: Mapping[str, Any]) -> None:
+        """Log a training step."""
+        self.metrics.write(record)
+        self._to_trackers(step, record)
+        if self.profile:
+            self.profile.step()
+
+    def evaluated(self, step: int, record: Mapping[str, Any]) -> None:
+        """Log an evaluation; eval.jsonl also gets its sources and samples."""
+        self.evaluations.write(record)
+        self._to_trackers(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
+
+    def _to_trackers(self, step: int, values: Mapping[str, Any]) -> None:
+        for tracker in self.trackers:
+            tracker.write(step, values)
+
+    def close(self) -> None:
+        """Close all logs; called after errors too."""
+        if self.profile:
+            self.profile.close()
+        for tracker in self.trackers:
+            tracker.close()
+
+
+class TensorBoard:
+    """TensorBoard event files under `out/tensorboard`."""
+
+    def __init__(self, folder: Path, first_step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """Log every number under its name."""
+        for name, value in _numbers(values).items():
+            self.writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.writer.close()
+
+
+class WeightsAndBiases:
+    """A Weights & Biases run, stored in `out/wandb` until `wandb sync`, unless WANDB_MODE is set."""
+
+    def __init__(self, out: Path, values: Mapping[str, Any]) -> None:
+        import wandb
+
+        self.run = wandb.init(
+            dir=str(out), name=out.name, id=digest(str(out.resolve()))[:16], resume="allow", config=dict(values),
+            mode=os.environ.get("WANDB_MODE", "offline"),
+        )  # fmt: skip
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """Log every number under its name."""
+        self.run.log(_numbers(values), step=step)
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.run.finish()
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {k: v for k, v in values.items() if isinstance(v, int | float) and k != "step"}
+
+
+class Progress:
+    """A progress bar below the log: steps, remaining time, last loss."""
+
+    def __init__(self, steps: int, first_step: int) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        columns = (
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            Remaining(),
+            TextColumn("{task.description}"),
+        )
+        self.bar = Progress(*columns, transient=True)
+        self.task = self.bar.add_task("", total=steps, completed=first_step)
+        self.bar.start()
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """Update the bar."""
+        if "loss" in values:
+            text = f"loss {values['loss']:.4f}  {values['real_tok_s']:,.0f} tok/s"
+            self.bar.update(self.task, completed=step, description=text)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        self.bar.stop()
+
+
+WAIT, WARMUP = 1, 1
+"""Steps before the trace: the first step allocates memory, and the profiler needs one step to warm up."""
+
+
+@contextlib.contextmanager
+def mark(name: str, device: torch.device) -> Iterator[None]:
+    """Mark a part of a step by name in profiler traces."""
+    cuda = torch.cuda.nvtx.range(name) if device.type == "cuda" else contextlib.nullcontext()
+    with cuda, record_function(name):
+        yield
+
+
+class Profile:
+    """A profiler trace of `steps` steps, in `out/profile.json`."""
+
+    def __init__(self, steps: int, out: Path) -> None:
+        self.path = out / "profile.json"
+        cuda = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
+        self._profile = profile(
+            activities=[ProfilerActivity.CPU, *cuda],
+            schedule=schedule(wait=WAIT, warmup=WARMUP, active=steps, repeat=1),
+            on_trace_ready=self._write,
+        )
+        self._profile.start()
+
+    def step(self) -> None:
+        """Tell the profiler that a step ended."""
+        self._profile.step()
+
+    def close(self) -> None:
+        """Stop the profiler; an incomplete trace is written too."""
+        self._profile.stop()
+
+    def _write(self, found: "profile") -> None:
+        found.export_chrome_trace(str(self.path))
+        by = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
+        print(found.key_averages().table(sort_by=by, row_limit=12, max_name_column_width=48), flush=True)
+        print(f"[train] profile: {self.path}", flush=True)

@@ -1,0 +1,384 @@
+"""The training loop: steps, accumulation, clipping, schedule, precision, logs and checkpoints.
+
+An objective is a function `loss(model, batch) -> (loss_sum, count)`, with more sums to log if it has any. All sums are
+divided by the count of the whole optimizer step, so the result does not depend on the split into micro-batches.
+"""
+
+import contextlib
+import json
+import math
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType, MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
+
+from datakit.config import option
+from datakit.errors import ConfigError, DatakitError
+from datakit.manifest import write_whole
+from train.data.batches import Batch, StepStream
+from train.engine import checkpoint
+from train.engine.device import autocast, need_compiler, precision
+from train.engine.distributed import GradientSum, Ranks, reshard
+from train.engine.evaluator import Evaluator
+from train.engine.log import Log, StepReport, TrackConfig, mark, peak_flops
+from train.engine.optim import OptimConfig, Optimizers, WeightAverage, learning_rate
+from train.model.decoder import CausalLM
+from train.model.experts import Balance
+from train.model.lora import Adapters
+
+
+class LossScale:
+    """Loss scaling for fp16: torch's GradScaler, with a lower limit and a count of overflows.
+
+    Small gradients vanish in fp16, so the loss is multiplied by a scale. An overflow halves the scale; 2,000 steps
+    without one double it (Micikevicius et al., 2018). The scale multiplies the loss *sum* of a micro-batch, so it
+    starts thousands of times lower than is usual for means.
+    """
+
+    smallest = 2.0**-24
+    """Gradients that overflow even with this scale are not finite in themselves."""
+
+    def __init__(self, device: torch.device, scale: float = 16.0, steps_since: int = 0, overflows: int = 0) -> None:
+        """`steps_since` is the number of steps since the last change of the scale, `overflows` the count so far."""
+        self.scaler = torch.amp.GradScaler(device.type, init_scale=scale, growth_interval=2000)
+        self.scaler.load_state_dict(self.scaler.state_dict() | {"_growth_tracker": steps_since})
+        self.overflows, self.skip = overflows, False
+        """`skip`: the gradients of this step overflowed, and the next step has a smaller scale."""
+
+    @property
+    def scale(self) -> float:
+        """The scale of the next step."""
+        return self.scaler.get_scale()
+
+    def unscale(self, optimizer: Optimizers) -> None:
+        """Divide the gradients by the scale, and choose the scale of the next step."""
+        before = self.scale
+        self.scaler.unscale_(optimizer)  # type: ignore[arg-type]
+        self.scaler.update()
+        self.skip = before > self.smallest and self.scale < before
+        self.overflows += self.skip
+
+    def logged(self) -> dict[str, float]:
+        """Values for the log line."""
+        return {"loss_scale": self.scale, "overflows": float(self.overflows)}
+
+    def state(self) -> dict[str, Any]:
+        """The state for a checkpoint: arguments of `LossScale`."""
+        tracker = self.scaler.state_dict()["_growth_tracker"]
+        return {"scale": self.scale, "steps_since": tracker, "overflows": self.overflows}
+
+
+class LossSum(NamedTuple):
+    """The result of an objective for a micro-batch."""
+
+    loss_sum: Tensor
+    divisor: int
+    """The count to divide by: label tokens, or pairs."""
+    logged: Mapping[str, Tensor] = MappingProxyType({})
+    """More sums; their means are logged under these names."""
+
+
+Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
+
+
+@runtime_checkable
+class StepLoss(Protocol):
+    """An objective that needs the label and token counts of the whole step, for means over all tokens."""
+
+    def begin(self, labels: int, tokens: int) -> None:
+        """Start a step with this many label tokens and real tokens in all its micro-batches."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoopConfig:
+    """Length of the run, precision, and what is saved."""
+
+    steps: int = option(0, "total optimizer steps, also the length of the schedule; 0: the steps of `epochs`")
+    epochs: int = option(1, "passes over the data when `steps` is 0")
+    stop_at: int = option(0, "stop after this step with a checkpoint, to resume later; 0: never")
+    out: str = option("out/run", "folder for checkpoints, metrics.jsonl and the resolved configuration")
+    resume: bool = option(False, "continue from the newest checkpoint in `out`")
+    profile: int = option(0, "number of steps to trace, from the third on, into `out`/profile.json; 0: none")
+    save_every: int = option(500, "steps between checkpoints; the last step always gets one")
+    keep_checkpoints: int = option(3, "number of newest checkpoints to keep; 0: all")
+    log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
+    seed: int = option(0, "random seed of the first weights and of the order of rows")
+    dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
+        "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
+    )
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32: faster, less precise")
+    checkpoint_every: int = option(
+        0, "recompute the activations of every N-th layer in the backward pass, to save memory; 0: none, 1: all"
+    )
+    compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
+    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = option(0, "CPU threads; 0: all cores")
+    step_sleep_ms: float = option(0.0, "pause after each step, to leave time for other work on the machine")
+    memory_limit: float = option(0.0, "memory limit of the process in GiB, of the GPU where there is one; 0: none")
+
+    def __post_init__(self) -> None:
+        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
+        if min(getattr(self, name) for name in names) < 0 or self.save_every < 1:
+            raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
+        if min(self.step_sleep_ms, self.memory_limit) < 0:
+            raise ConfigError("step_sleep_ms and memory_limit must not be negative")
+        if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
+            raise ConfigError("log_every must be at least 1, and so must steps or epochs")
+
+
+def _shown(rows: Mapping[str, Any]) -> str:
+    return (
+        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, from the source rows "
+        f"with row_key {rows['row_keys']}"
+    )
+
+
+class Interrupt:
+    """Turns the first SIGINT or SIGTERM into a flag, so that the current step is finished and saved."""
+
+    def __init__(self) -> None:
+        self.signal: signal.Signals | None = None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.signal is not None:
+            raise KeyboardInterrupt
+        self.signal = signal.Signals(number)
+        print(f"[train] {self.signal.name}: stopping after this step (again to stop at once)", flush=True)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Catch the signals inside the context; restore the old handlers afterwards."""
+        old = {s: signal.signal(s, self._note) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in old.items():
+                signal.signal(number, handler)
+
+
+@dataclass(kw_only=True)
+class Trainer:
+    """One run: model, data, optimizer and state."""
+
+    model: CausalLM
+    optimizer: Optimizers
+    loss: Loss
+    stream: StepStream
+    loop: LoopConfig
+    optim: OptimConfig
+    state: checkpoint.State
+    """State after the last finished step."""
+    total_steps: int
+    device: torch.device
+    adapters: Adapters | None = None
+    """Adapters that are trained instead of the weights."""
+    average: WeightAverage | None = None
+    loss_scale: LossScale | None = None
+    """Only with fp16."""
+    ranks: Ranks = field(default_factory=Ranks)
+    evaluator: Evaluator | None = None
+    """Evaluations during the run."""
+    track: TrackConfig = field(default_factory=TrackConfig)
+    interrupt: Interrupt = field(default_factory=Interrupt)
+
+    def __post_init__(self) -> None:
+        self.out = Path(self.loop.out)
+        self.checkpoints = self.out / "checkpoints"
+        if self.loop.compile:
+            need_compiler(self.device)
+            self.model.compile_parts()
+        self.peak = peak_flops(self.device)
+        self.sharded = isinstance(self.model, FSDPModule)
+        alone = self.ranks.size == 1 or self.sharded
+        self.gradient_sum = None if alone else GradientSum(self.ranks, self.model)
+        self.precision = precision(self.loop.dtype, self.device)
+        self.model.checkpoint_every = self.loop.checkpoint_every
+        moe = self.model.config.moe
+        self.balance: Balance | None = None
+        if moe.num_experts and moe.balance_weight:
+            self.balance = Balance(self.model, moe.balance_weight, self.state.loop.get("balance"))
+        if self.precision == "fp16":
+            self.loss_scale = LossScale(self.device, **self.state.loop.get("loss_scale", {}))
+
+    def run(self) -> int:
+        """Train to `total_steps` and return the exit code: 0, or 128 + the signal that stopped it.
+
+        Raises:
+            DatakitError: a loss or gradient that is not finite.
+        """
+        self.stream.first_step = self.state.step
+        steps, log = self.stream.on(self.device), self._log()
+        closing = contextlib.closing(log) if log else contextlib.nullcontext()
+        with self.interrupt.watching(), self.ranks.network_errors(), closing:
+            while self.state.step < self.total_steps:
+                report = self._step(steps)
+                if log:
+                    log.write(report.step, report.record())
+                done = self._done(report.step)
+                if report.step % self.loop.log_every == 0 or done:
+                    print(report.line(), flush=True)
+                if self.evaluator and self.evaluator.due(report.step, done):
+                    with self.averaged():
+                        record = self.evaluator.evaluate(
+                            self.model, report.step
+                        )  # on every rank, so that no rank waits
+                    if log:
+                        log.evaluated(report.step, record)
+                if report.step % self.loop.save_every == 0 or done:
+                    self._save()
+                if done:
+                    break
+                time.sleep(self.loop.step_sleep_ms / 1e3)
+        return 128 + self.interrupt.signal if self.interrupt.signal else 0
+
+    def _log(self) -> Log | None:
+        log = (self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile)
+        return Log(*log) if self.ranks.first else None
+
+    def _done(self, step: int) -> bool:
+        if self.stopping and self.interrupt.signal is None:
+            self.interrupt.signal = signal.SIGTERM  # another rank got the signal
+        stopping = self.stopping if self.ranks.size > 1 else self.interrupt.signal is not None
+        return step in (self.total_steps, self.loop.stop_at) or stopping
+
+    def _step(self, steps: Iterator[list[Batch]]) -> StepReport:
+        """One optimizer step."""
+        step, begin = self.state.step + 1, time.perf_counter()
+        lr = learning_rate(self.optim, step, self.total_steps)
+        self.optimizer.set_rate(lr)
+        with mark("data", self.device):
+            batches = next(steps)
+        data_seconds = time.perf_counter() - begin
+        count, sums = self._backward(batches)
+        grad_norm = self._scale_gradients(count)
+        means = {name: total / max(1, count) for name, total in sums.items()}
+        loss = means.pop("loss")
+        skip = self.loss_scale is not None and self.loss_scale.skip
+        if not (math.isfinite(loss) and (math.isfinite(grad_norm) or skip)):
+            self._refuse(step, loss, grad_norm, batches)
+        with mark("optimizer", self.device):
+            self._move(step, grad_norm)
+        if self.loss_scale:
+            means |= self.loss_scale.logged()
+        if self.balance:
+            self.balance.finish(count, self.ranks.sums)
+            means["busiest_expert"] = self.balance.busiest()
+        report = self._report(lr, loss, grad_norm, batches, time.perf_counter() - begin, data_seconds)
+        return replace(report, logged=means)
+
+    def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
+        """Run forward and backward on all micro-batches; returns their count, and all sums including the loss."""
+        total, sums = 0, {"loss": 0.0}
+        if isinstance(self.loss, StepLoss):
+            sizes = self.ranks.sums([sum(b.labels for b in batches), sum(b.real_tokens for b in batches)])
+            self.loss.begin(*map(int, sizes))
+        for batch in batches:
+            if self.gradient_sum and batch is batches[-1]:
+                self.gradient_sum.last_pass()
+            with autocast(self.device, self.precision), mark("forward", self.device):
+                loss_sum, count, logged = LossSum(*self.loss(self.model, batch))
+                if self.balance:
+                    added = self.balance.loss(batch)
+                    loss_sum, logged = loss_sum + added, {**logged, "balance_loss": added.detach()}
+            if count or self.balance or self.sharded:  # with slices every rank must run every layer
+                with mark("backward", self.device):
+                    scaled = self.loss_scale.scaler.scale(loss_sum) if self.loss_scale else loss_sum
+                    scaled.backward()  # type: ignore[no-untyped-call]
+            total += count
+            for name, value in {"loss": loss_sum, **logged}.items():
+                sums[name] = sums.get(name, 0.0) + value.item()
+        if self.gradient_sum:
+            self.gradient_sum.finish()
+        return self._of_all_ranks(total, sums)
+
+    def _of_all_ranks(self, count: int, sums: dict[str, float]) -> tuple[int, dict[str, float]]:
+        """Sum count and sums over the ranks; a signal to one rank stops all ranks after this step."""
+        stopped = self.interrupt.signal is not None
+        total, stopping, *found = self.ranks.sums([count, stopped, *sums.values()])
+        self.stopping = stopping > 0
+        return int(total), dict(zip(sums, found, strict=True))
+
+    def _scale_gradients(self, count: int) -> float:
+        """Divide gradients by the step's count and clip them; returns the norm before clipping."""
+        grads = [p.grad for p in self.model.parameters() if p.grad is not None]
+        if not grads:
+            return 0.0
+        if self.loss_scale:
+            self.loss_scale.unscale(self.optimizer)
+        torch._foreach_div_(grads, float(count))
+        norm = torch.nn.utils.get_total_norm(grads)
+        norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
+        if self.optim.max_grad_norm:
+            torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
+        return norm.item()
+
+    def _move(self, step: int, grad_norm: float) -> None:
+        """Update the weights, unless the gradients overflowed; the step counts either way."""
+        finite = math.isfinite(grad_norm)
+        if finite:
+            self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.average and finite:
+            self.average.update(step)
+        self.state = self.state.moved(step)
+
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Use the averaged weights inside the context, if the run has them."""
+        with self.average.swapped() if self.average else contextlib.nullcontext():
+            reshard(self.model)
+            yield
+        reshard(self.model)
+
+    def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
+        rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
+        described, path = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
+        values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
+        if self.ranks.first:
+            write_whole(path, json.dumps(values, indent=1).encode() + b"\n")
+        raise DatakitError(
+            f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before the "
+            f"weights are damaged (last good step: {step - 1}). Its rows, also in {path}: "
+            f"{'; '.join(map(_shown, described))}. "
+            f"Try a lower --lr or --dtype fp32, or look at these rows"
+        )
+
+    def _report(
+        self, lr: float, loss: float, grad_norm: float, batches: list[Batch], seconds: float, data_seconds: float
+    ) -> StepReport:
+        real = sum(b.real_tokens for b in batches)
+        context = sum(s * w * w for b in batches for s, w in b.segments.groups) / (2 * max(1, real))
+        flops, plan = self.model.flops_per_token(context) * real, self.stream.plan
+        tokens = sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches)
+        *counts, flops = self.ranks.sums([*tokens, flops])
+        all_tokens, real, labels = map(int, counts)
+        return StepReport(
+            step=self.state.step, epoch=plan.epoch_of(self.state.step - 1) + 1,
+            epochs=plan.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
+            all_tokens=all_tokens, real_tokens=real, label_tokens=labels, seconds=seconds, data_seconds=data_seconds,
+            flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,
+        )  # fmt: skip
+
+    def _save(self) -> None:
+        stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
+        loop_state = {name: part.state() for name, part in stateful.items() if part}
+        model, optimizer, average = checkpoint.unshard(self.model, self.optimizer, self.average)
+        tokenizer_files = self.stream.data.tokenizer_files
+
+        def write() -> None:
+            args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer, tokenizer_files
+            folder = checkpoint.save(*args, self.adapters, average)
+            checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+            print(f"[train] saved {folder}", flush=True)
+
+        self.ranks.by_first(write)

@@ -1,0 +1,296 @@
+"""Optimizers: their settings, learning rates, parameter groups and state; and averaged weights."""
+
+import contextlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
+from torch.optim.swa_utils import get_ema_multi_avg_fn
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from train.engine.distributed import fill, like, local, whole_of
+from train.model.hf import AVERAGE
+
+RATE_RATIO = {"adamw": 1.0, "muon": 1.0, "adafactor": 20.0, "lion": 0.2}
+"""Default peak rate of each optimizer, as a multiple of AdamW's. Muon's updates are scaled to AdamW's (Liu et al.,
+2025). Adafactor's rate is relative to the size of a matrix, which starts near 0.02. Lion needs a rate 3-10 times
+lower."""
+BETA2 = {"lion": 0.99}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OptimConfig:
+    """Optimizer, learning rate and clipping."""
+
+    optimizer: Literal["adamw", "muon", "adafactor", "lion"] = option(
+        "adamw", "muon: matrices of the layers by Muon, other parameters by AdamW"
+    )
+    lr: float = option(
+        0.0, "peak learning rate; 0: 0.256 / hidden size for random weights, else the objective's default"
+    )
+    schedule: Literal["cosine", "wsd", "constant"] = option(
+        "cosine", "schedule after warmup; wsd: constant, then linear decay"
+    )
+    decay_ratio: float = option(0.2, "share of all steps in which wsd decays")
+    min_lr_ratio: float = option(0.1, "learning rate at the end, as a share of the peak")
+    warmup_steps: int = option(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
+    embed_lr_ratio: float = option(1.0, "learning rate of embeddings, as a multiple")
+    head_lr_ratio: float = option(1.0, "learning rate of an untied output head, as a multiple")
+    matrix_lr_ratio: float = option(1.0, "learning rate of matrices in the layers, as a multiple")
+    scalar_lr_ratio: float = option(1.0, "learning rate of norms, biases and gates, as a multiple")
+    weight_decay: float = option(0.01, "weight decay of matrices; norms, biases and embeddings have none")
+    beta1: float = option(0.9, "decay of the mean gradient (AdamW, Lion)")
+    beta2: float = option(0.0, "decay of the mean squared gradient (AdamW), of the momentum (Lion); 0: 0.95, Lion 0.99")
+    momentum: float = option(0.95, "Muon's decay of the mean gradient")
+    state_dtype: Literal["fp32", "bf16"] = option("fp32", "bf16: half the memory for optimizer state")
+    max_grad_norm: float = option(1.0, "clip gradients to this norm; 0: no clipping")
+    ema_decay: float = option(
+        0.0, "also keep an exponential moving average of the weights with this decay, such as 0.999; 0: none"
+    )
+
+    def __post_init__(self) -> None:
+        if self.lr < 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
+            raise ConfigError(
+                "lr must not be negative, min_lr_ratio within 0..1, weight_decay and max_grad_norm 0 or more"
+            )
+        if any(not 0 <= v < 1 for v in (self.beta1, self.beta2, self.momentum, self.ema_decay)):
+            raise ConfigError("beta1, beta2, momentum and ema_decay must lie in 0..1 (1 excluded)")
+        if self.warmup_steps < -1 or not 0 < self.decay_ratio <= 1:
+            raise ConfigError("warmup_steps must be at least -1, decay_ratio within 0..1 (0 excluded)")
+        if min(self.embed_lr_ratio, self.head_lr_ratio, self.matrix_lr_ratio, self.scalar_lr_ratio) < 0:
+            raise ConfigError("multiples of the learning rate (*_lr_ratio) must not be negative")
+        self._check_state()
+
+    def _check_state(self) -> None:
+        if self.state_dtype == "fp32":
+            return
+        if self.optimizer == "adafactor":
+            raise ConfigError(
+                "adafactor's state is a row and a column per matrix, so state_dtype bf16 saves nothing: use fp32"
+            )
+        if max(self.betas[1], self.momentum) > 0.99:
+            raise ConfigError(
+                "with state_dtype bf16, decays over 0.99 are lost to rounding: lower beta2 or momentum, or use fp32"
+            )
+
+    @property
+    def betas(self) -> tuple[float, float]:
+        """Both decays; 0 is replaced by the default."""
+        return self.beta1, self.beta2 or BETA2.get(self.optimizer, 0.95)
+
+
+def peak_rate(config: OptimConfig, hidden_size: int, trained_rate: float | None) -> float:
+    """The peak learning rate: `config.lr`, or a default.
+
+    For random weights (`trained_rate` is None) the default is inverse to the width (Yang et al., 2022): 5e-4 at 512, as
+    in minimind. For trained weights it is `trained_rate`. Both hold for AdamW; `RATE_RATIO` converts them.
+    """
+    rate = 0.256 / hidden_size if trained_rate is None else trained_rate
+    return config.lr or rate * RATE_RATIO[config.optimizer]
+
+
+def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
+    """The learning rate of step 1..total_steps: linear warmup, then the schedule down to `min_lr_ratio` of the peak.
+
+    cosine: half a cosine (SGDR: Loshchilov and Hutter, 2017). wsd: the peak until the last `decay_ratio` of the steps,
+    then linear decay (Hu et al., 2024; Hägele et al., 2024); a checkpoint from before the decay can continue to more
+    steps. constant: the peak to the end.
+    """
+    warmup = min(100, total_steps // 10) if config.warmup_steps < 0 else config.warmup_steps
+    if step <= warmup:
+        return config.lr * step / warmup
+    if config.schedule == "constant":
+        return config.lr
+    low = config.min_lr_ratio
+    if config.schedule == "wsd":
+        decay = max(1, min(round(total_steps * config.decay_ratio), total_steps - warmup))
+        return config.lr * (low + (1 - low) * max(0.0, min(1.0, (total_steps - step) / decay)))
+    progress = min(1.0, (step - warmup) / max(1, total_steps - warmup))
+    return config.lr * (low + (1 - low) * (1 + math.cos(math.pi * progress)) / 2)
+
+
+NEED_WHOLE = (torch.optim.Muon, torch.optim.Adafactor)
+"""Optimizers that need whole matrices; the others work element by element, and so on slices too."""
+
+
+class Optimizers:
+    """Several optimizers as one, with shared `state`; with FSDP and optionally with bf16 state between steps."""
+
+    def __init__(self, parts: Sequence[torch.optim.Optimizer], state_dtype: torch.dtype | None = None) -> None:
+        """`state_dtype` is the dtype of the state between steps; None: the dtype that the optimizers choose."""
+        self.parts, self.state_dtype = parts, state_dtype
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        for part in parts:
+            part.state = self.state
+        self.param_groups = [group for part in parts for group in part.param_groups]
+
+    def set_rate(self, lr: float) -> None:
+        """Set the learning rate of the next step; each group has its own multiple."""
+        for group in self.param_groups:
+            group["lr"] = lr * group["lr_ratio"]
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient; with slices all ranks must call this."""
+        for part in self.parts:
+            if self.state_dtype is None and not (isinstance(part, NEED_WHOLE) and self._sliced()):
+                part.step()
+            else:
+                self._step_one_by_one(part)
+
+    def _sliced(self) -> bool:
+        return any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"])
+
+    def _step_one_by_one(self, part: torch.optim.Optimizer) -> None:
+        """Step one parameter at a time, so that only one needs memory for fp32 state or for a gathered matrix."""
+        groups = part.param_groups
+        for group in groups:
+            for p in (p for p in group["params"] if p.grad is not None):
+                self._cast(p, torch.float32)
+                with self._whole(p) if isinstance(part, NEED_WHOLE) else contextlib.nullcontext(p) as found:
+                    part.param_groups = [group | {"params": [found]}]
+                    part.step()
+                self._cast(p, self.state_dtype or torch.float32)
+        part.param_groups = groups
+
+    @contextlib.contextmanager
+    def _whole(self, p: Tensor) -> Iterator[Tensor]:
+        """Gather a sliced parameter, its gradient and state on every rank; update the slices at the end."""
+        if not isinstance(p, DTensor):
+            yield p
+            return
+        assert p.grad is not None
+        whole = whole_of(p.detach())
+        whole.grad = whole_of(p.grad)
+        self.state[whole] = {k: whole_of(v) for k, v in self.state[p].items()}
+        yield whole
+        fill(p, whole)
+        self.state[p] = {k: like(p, v) for k, v in self.state.pop(whole).items()}
+
+    def _cast(self, p: Tensor, dtype: torch.dtype) -> None:
+        state = self.state[p]
+        state.update({k: v.to(dtype) for k, v in state.items() if v.ndim and v.is_floating_point()})
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients."""
+        for part in self.parts:
+            part.zero_grad(set_to_none=set_to_none)
+
+
+class Lion(torch.optim.Optimizer):
+    """Lion (Chen et al., 2023): steps by lr * sign(beta1 * m + (1 - beta1) * g), with one state value per parameter.
+
+    m is the mean gradient with decay beta2. Weight decay is decoupled. torch has no Lion.
+    """
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Update every parameter that has a gradient."""
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if params:
+                self._move(params, group["lr"], group["betas"], group["weight_decay"])
+
+    def _move(self, params: list[Tensor], lr: float, betas: tuple[float, float], weight_decay: float) -> None:
+        for p in params:
+            if "exp_avg" not in self.state[p]:
+                self.state[p]["exp_avg"] = torch.zeros_like(p)
+        grads, means = [p.grad for p in params if p.grad is not None], [self.state[p]["exp_avg"] for p in params]
+        params, grads, means = local(params), local(grads), local(means)
+        signs = torch._foreach_lerp(means, grads, 1 - betas[0])
+        torch._foreach_sign_(signs)
+        torch._foreach_mul_(params, 1 - lr * weight_decay)
+        torch._foreach_add_(params, signs, alpha=-lr)
+        torch._foreach_lerp_(means, grads, 1 - betas[1])
+
+
+def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
+    """Make the optimizers of a model's trained parameters."""
+    parts = list(_parts(list(_groups(model, config)), config))
+    return Optimizers(parts, torch.bfloat16 if config.state_dtype == "bf16" else None)
+
+
+def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
+    """Parameter groups by kind: `matrix`, `head`, `embed` or `scalar`."""
+    embeddings = {id(p) for m in model.modules() if isinstance(m, nn.Embedding) for p in m.parameters()}
+    head = getattr(getattr(model, "lm_head", None), "weight", None)
+    kinds: dict[str, list[nn.Parameter]] = {"matrix": [], "head": [], "embed": [], "scalar": []}
+    for p in (p for p in model.parameters() if p.requires_grad):
+        kind = "embed" if id(p) in embeddings else "head" if p is head else "matrix" if p.ndim >= 2 else "scalar"
+        kinds[kind].append(p)
+    for kind, params in kinds.items():
+        if params:
+            decay = config.weight_decay if kind in ("matrix", "head") else 0.0
+            ratio = getattr(config, f"{kind}_lr_ratio")
+            yield {"params": params, "kind": kind, "lr_ratio": ratio, "lr": config.lr * ratio, "weight_decay": decay}
+
+
+def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.optim.Optimizer]:
+    """AdamW (Loshchilov and Hutter, 2019); Muon (Jordan et al., 2024); Adafactor (Shazeer and Stern, 2018); Lion."""
+    if config.optimizer == "adafactor":
+        yield torch.optim.Adafactor(groups)
+    elif config.optimizer == "lion":
+        yield Lion(groups, betas=config.betas)
+    else:
+        by_muon = {"matrix"} if config.optimizer == "muon" else set()
+        muon, rest = ([g for g in groups if (g["kind"] in by_muon) == own] for own in (True, False))
+        if muon:
+            yield torch.optim.Muon(muon, momentum=config.momentum, adjust_lr_fn="match_rms_adamw")
+        if rest:
+            yield torch.optim.AdamW(rest, betas=config.betas, eps=1e-8, fused=True)
+
+
+class WeightAverage:
+    """Exponential moving average of the trained weights (Polyak and Juditsky, 1992), by name, in fp32.
+
+    The arithmetic is torch's. `AveragedModel` would copy the whole model, frozen weights too, and cannot copy slices.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self._parameters: dict[str, Tensor] = {n: p for n, p in model.named_parameters() if p.requires_grad}
+        self.values: dict[str, Tensor] = {n: p.detach().clone() for n, p in self._parameters.items()}
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Add the weights after step 1, 2, ...; the decay is lower in early steps, so that the first weights fade."""
+        update = get_ema_multi_avg_fn(min(self.decay, (1 + step) / (10 + step)))  # type: ignore[no-untyped-call]
+        update(local(self.values.values()), local(self._parameters.values()), None)
+
+    @contextlib.contextmanager
+    def swapped(self) -> Iterator[None]:
+        """Use the averages as the model's weights inside the context."""
+        self._swap()
+        try:
+            yield
+        finally:
+            self._swap()
+
+    @torch.no_grad()
+    def _swap(self) -> None:
+        for name, p in self._parameters.items():
+            weights = p.detach().clone()
+            p.copy_(self.values[name])
+            self.values[name].copy_(weights)
+
+    def save(self, folder: Path) -> None:
+        """Write the averages into the folder of a checkpoint."""
+        save_file({n: v.cpu().contiguous() for n, v in self.values.items()}, folder / AVERAGE)
+
+    def restore(self, folder: Path) -> None:
+        """Load the averages of a checkpoint; without any they start from the weights."""
+        found = load_file(folder / AVERAGE) if (folder / AVERAGE).is_file() else self._parameters
+        for name, value in self.values.items():
+            fill(value, found[name].detach())

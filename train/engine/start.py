@@ -1,0 +1,447 @@
+"""Start of a run: from the command line to a checked `Trainer` with data, model, optimizer and state.
+
+Everything is checked before the first step: a manifest, model or checkpoint that does not fit is an error that names
+both values.
+
+With --data, `datakit pack` packs files into the run's folder first, which needs datakit's own dependencies:
+
+    python -m train.sft --data chats.jsonl --tokenizer path/to/tokenizer --seq-len 512 --preset tiny
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+import torch
+
+from datakit.config import canonical, option, resolved, section, sha256_file
+from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
+from datakit.manifest import write_whole
+from datakit.pack.chat import ChatTokenizer
+from train.data.batches import DataConfig, StepStream
+from train.data.packed import Mixture, PackedSet
+from train.engine import checkpoint, flags
+from train.engine.device import allow_tf32, limit_memory, precision, usable_device
+from train.engine.distributed import Ranks, RanksConfig, shard
+from train.engine.evaluator import Evaluator, EvaluatorConfig
+from train.engine.log import TrackConfig
+from train.engine.loop import LoopConfig, Loss, Trainer
+from train.engine.optim import OptimConfig, Optimizers, WeightAverage, make_optimizer, peak_rate
+from train.model import hf, lora
+from train.model.decoder import (
+    PRESETS,
+    REMOVED_OPTIONS,
+    CausalLM,
+    ModelConfig,
+    ModelOptions,
+    removed_option,
+    without_removed,
+)
+from train.model.experts import MoeConfig
+from train.model.lora import Adapters, LoraConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QuickConfig:
+    """Files to train on, instead of a manifest."""
+
+    data: tuple[str, ...] = option(
+        (), "files with `messages`, `text`, pairs or `ids` (JSONL or any format that datakit reads), to pack now"
+    )
+    tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --init")
+    seq_len: int = option(512, "tokens to predict per packed row of --data")
+
+    def __post_init__(self) -> None:
+        if self.seq_len < 1:
+            raise ConfigError(f"seq_len must be at least 1, found {self.seq_len}")
+
+
+def pack_files(config: QuickConfig, init: str, out: Path) -> Path:
+    """Pack the files with `datakit pack`, and return the manifest under `out/data`.
+
+    Files that were packed with the same settings before are not packed again.
+
+    Raises:
+        UsageError: no tokenizer.
+        MissingExtraError: datakit's own dependencies are not installed.
+        InputError: `datakit pack` failed; the message is its own.
+    """
+    tokenizer = config.tokenizer or init
+    if not tokenizer:
+        raise UsageError("--data needs a tokenizer: name its folder with --tokenizer")
+    if missing := [name for name in ("pyarrow", "numba", "tokenizers") if importlib.util.find_spec(name) is None]:
+        raise MissingExtraError(
+            f"--data packs files, which needs {', '.join(missing)}: install datakit's dependencies, or use --manifest"
+        )
+    folder = out / "data"
+    command = [sys.executable, "-m", "datakit", "pack", *config.data, "--tokenizer", tokenizer]
+    command += ["--seq-len", str(config.seq_len), "--output", str(folder)]
+    print(f"[train] packing {', '.join(config.data)} into {folder}", flush=True)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise InputError(f"--data {','.join(config.data)}: {done.stderr.strip().removeprefix('datakit: ')}")
+    print(done.stderr + done.stdout, end="", flush=True)  # rows kept, rows dropped, reasons
+    return folder / "manifest.json"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunConfig:
+    """Configuration of a training run; an objective with its own options extends it."""
+
+    rows_per_unit: ClassVar[int] = 1
+    """Number of neighbouring rows that belong together for the objective."""
+    trained_rate: ClassVar[float] = 1e-5
+    """Default peak learning rate for trained weights; from minimind's fine-tuning."""
+    trains_ahead: ClassVar[bool] = False
+    """Whether the objective trains the layers for tokens ahead (mtp)."""
+
+    manifest: str | tuple[str, ...] = option(
+        "", "pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
+    )
+    quick: QuickConfig = section(QuickConfig)
+    preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
+    init: str = option("", "Hugging Face folder, checkpoint or run to start from, instead of a preset")
+    data: DataConfig = section(DataConfig)
+    optim: OptimConfig = section(OptimConfig)
+    loop: LoopConfig = section(LoopConfig)
+    lora: LoraConfig = section(LoraConfig)
+    evaluator: EvaluatorConfig = section(EvaluatorConfig)
+    track: TrackConfig = section(TrackConfig)
+    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head, for a preset (Qwen3)")
+    moe: MoeConfig = section(MoeConfig)
+    options: ModelOptions = section(ModelOptions)
+    ranks: RanksConfig = section(RanksConfig)
+
+    def __post_init__(self) -> None:
+        if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
+            raise UsageError(
+                "model options are only for random weights: the model of --init has its own in config.json"
+            )
+        if self.options.mtp_depth and not self.trains_ahead:
+            raise ConfigError(
+                "mtp_depth: this objective has no loss for tokens ahead; only train.pretrain and train.sft have one"
+            )
+        if self.lora.lora_rank and not self.init:
+            raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
+        if bool(self.manifest) == bool(self.quick.data):
+            raise UsageError(
+                "name a pack manifest with --manifest, such as manifests/mydata/pack.json, or files with --data"
+            )
+
+    @property
+    def manifests(self) -> tuple[Path, ...]:
+        """Paths of the manifests."""
+        return tuple(map(Path, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
+
+
+C = TypeVar("C", bound=RunConfig)
+LABEL_FILL = 16
+"""Label counts are padded to sixteenths of the positions: oneDNN caches half a megabyte of kernels per count."""
+
+
+def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
+    """The configuration from the command line; for a resumed run the defaults are its own earlier values.
+
+    Raises:
+        ConfigError: an invalid value, or a removed option.
+    """
+    for argument in argv:
+        name = argument.partition("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
+        if argument.startswith("--") and name in REMOVED_OPTIONS:
+            raise UsageError(removed_option(name, argument.partition("=")[0]))
+    values = flags.given(config, prog, about, argv)
+    loop = values.get("loop", {})
+    if loop.get("resume"):
+        values = flags.merged(earlier_values(Path(loop.get("out", "out/run"))), values)
+    built = flags.built(config, values)
+    return replace(built, init=str(checkpoint.newest_of_run(Path(built.init)))) if built.init else built
+
+
+def earlier_values(out: Path) -> dict[str, Any]:
+    """The configuration with which the run in `out` was started; empty if there is none.
+
+    Raises:
+        InputError: run.json is unreadable.
+        ConfigError: the run used an option that was removed.
+    """
+    try:
+        values: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))["config"]
+    except FileNotFoundError:
+        return {}
+    except (ValueError, KeyError, TypeError) as e:
+        raise InputError(f"{out / 'run.json'}: unreadable ({e!r}); delete it and give all options again") from None
+    if "watch" in values:  # its name in earlier versions
+        values["evaluator"] = values.pop("watch")
+    values["options"] = without_removed(values.get("options", {}), str(out / "run.json"))
+    values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
+    return values
+
+
+def open_data(config: RunConfig) -> Mixture:
+    """Open the packed rows of the run.
+
+    Raises:
+        DatakitError: not a packed set, or one for another kind of objective.
+    """
+    manifests: Sequence[Path] = config.manifests
+    if config.quick.data:
+        ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
+        manifests = [ranks.by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
+    data = Mixture.open(manifests, in_memory=config.data.data_cache == "memory")
+    if (found := data.header.rows_per_unit) != config.rows_per_unit:
+        raise InputError(
+            f"{data.name}: has {found} rows per unit (task {data.header.task!r}), and this objective needs "
+            f"{config.rows_per_unit}: use train.dpo for preference pairs, train.pretrain or train.sft for text and "
+            f"conversations"
+        )
+    return data
+
+
+def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: CausalLM | None = None) -> Trainer:
+    """Make the Trainer of a run, after all checks; prints a summary line.
+
+    `data` and `model` are given if the objective has already opened or made them.
+
+    Raises:
+        DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
+    """
+    device, out = usable_device(config.loop.device), Path(config.loop.out)
+    ranks = Ranks.join(device, config.ranks)
+    if config.loop.threads:
+        torch.set_num_threads(config.loop.threads)
+    if config.loop.memory_limit:
+        limit_memory(device, config.loop.memory_limit)
+    if config.loop.tf32:
+        allow_tf32(device)
+    data = data or open_data(config)
+    torch.manual_seed(config.loop.seed)
+    model = model or _initial_model(config, data, ranks)
+    if model.ahead and not config.trains_ahead:
+        print(
+            "[train] note: this objective has no loss for tokens ahead, so the layers for them are removed", flush=True
+        )
+        model.drop_ahead()
+    adapters = _adapters(config, model)
+    model = _on_device(config, model, ranks)
+    rate = lora.TRAINED_RATE if adapters else config.trained_rate
+    lr = peak_rate(config.optim, model.config.hidden_size, rate if config.init else None)
+    config = replace(config, optim=replace(config.optim, lr=lr))
+    optimizer = make_optimizer(model, config.optim)
+    average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
+    stream = StepStream(
+        data,
+        config.data,
+        config.loop.seed,
+        rank=ranks.rank,
+        ranks=ranks.size,
+        pin=device.type == "cuda",
+        label_fill=LABEL_FILL,
+    )
+    evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device))
+    steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)
+    if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
+        raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
+    state = checkpoint.State(
+        step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
+        order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
+        stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
+    )  # fmt: skip
+    ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
+    state = _resume(config, ranks, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
+    if ranks.first:
+        run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
+        write_whole(out / "run.json", canonical(run) + b"\n")
+    trainer = Trainer(
+        model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
+        state=state, total_steps=steps, device=device, adapters=adapters, average=average, ranks=ranks,
+        evaluator=evaluator, track=config.track,
+    )  # fmt: skip
+    print(_summary(config, trainer), flush=True)
+    return trainer
+
+
+def _evaluator(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Evaluator | None:
+    """The evaluator of the run, if it has one."""
+    if not config.evaluator.eval_every:
+        return None
+    return Evaluator.of(config.evaluator, data, config.data, dtype, model.config.max_positions)
+
+
+def _stop_ids(data: Mixture) -> tuple[int, ...]:
+    """The tokens that end an answer; the checkpoint stores them for generation."""
+    if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
+        return ()
+    return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
+
+
+def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
+    """Attach adapters to the model, if the run trains adapters."""
+    if not config.lora.lora_rank:
+        return None
+    lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
+    return Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
+
+
+def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
+    """The model to start from, on the CPU; with FSDP only rank 0 has weights."""
+    if not config.ranks.fsdp:
+        return make_model(config, data)
+    made: list[CausalLM] = []
+    ranks.by_first(lambda: made.append(make_model(config, data)))
+    if made:
+        return made[0]
+    with torch.device("meta"):
+        return CausalLM(_model_config(config, data))
+
+
+def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
+    """The model on the device of the rank, with the weights of rank 0, or with slices of them."""
+    if config.ranks.fsdp:
+        shard(ranks, model)
+        return model
+    model = model.to(ranks.device)
+    ranks.share(model)
+    return model
+
+
+def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
+    """Make or read the model to start from, on the CPU.
+
+    Raises:
+        ModelError: tokenizer, vocabulary or length of the `init` folder does not fit the data.
+    """
+    if config.init:
+        folder = Path(config.init)
+        model = lora.read(folder)
+        check_fits(folder, model, data)
+        return model
+    model = CausalLM(_model_config(config, data))
+    model.init_weights(torch.Generator().manual_seed(config.loop.seed))
+    return model
+
+
+def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
+    if config.init:
+        return lora.read_config(Path(config.init))
+    preset, header = PRESETS[config.preset], data.header
+    return replace(
+        preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len),
+        qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe, options=config.options,
+    )  # fmt: skip
+
+
+def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
+    """Check that the data fit the model in `folder`.
+
+    A model may have more embeddings than the tokenizer has tokens, but only with the same tokenizer.
+
+    Raises:
+        ModelError: they do not fit; the message has both values.
+    """
+    header, file = data.header, folder / "tokenizer.json"
+    found = sha256_file(file) if file.is_file() else None
+    expected = data.tokenizer.get("sha256")
+    if found is not None and expected is not None and found != expected:
+        raise ModelError(
+            f"{data.manifest} was tokenized with a tokenizer of sha256 {expected}, but {file} has {found}: "
+            f"tokenize the data with the model's tokenizer"
+        )
+    have, need = model.config.vocab_size, header.vocab_size
+    if have < need or (have != need and found is None):
+        raise ModelError(f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} has {have}")
+    if model.config.max_positions < header.seq_len:
+        raise ModelError(
+            f"{data.manifest} has sequences of up to {header.seq_len} tokens, but the model in {folder} allows "
+            f"{model.config.max_positions}: pack with a smaller --seq-len"
+        )
+
+
+def _fresh(out: Path, state: checkpoint.State) -> checkpoint.State:
+    if found := checkpoint.steps(out / "checkpoints"):
+        raise UsageError(
+            f"{out} already holds a run, up to {found[0].name}: add --resume to continue it, or choose another --out"
+        )
+    return state
+
+
+def _resume(
+    config: RunConfig,
+    ranks: Ranks,
+    state: checkpoint.State,
+    model: CausalLM,
+    optimizer: Optimizers,
+    average: WeightAverage | None,
+) -> checkpoint.State:
+    """Load the newest checkpoint, if there is one; returns its state.
+
+    Raises:
+        ModelError: it does not fit the run.
+    """
+    damaged: list[str] = []
+    found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
+    for problem in damaged:
+        print(f"[train] skipped a damaged checkpoint: {problem}", flush=True)
+    if found is None:
+        print(f"[train] nothing to resume in {config.loop.out}: starting from the first step", flush=True)
+        return state
+    path, old = found
+    _check_same(path, old, state)
+    if (was := old.config["loop"]["steps"]) != config.loop.steps:
+        print(
+            f"[train] note: --steps was {was} and is {config.loop.steps} now, so the learning rate schedule "
+            f"differs from that of one run of {config.loop.steps} steps (--stop-at ends a run early with its schedule)",
+            flush=True,
+        )
+    checkpoint.restore(path, model, optimizer)
+    if average:
+        average.restore(path)
+    print(f"[train] resumed from {path}", flush=True)
+    return replace(state, step=old.step, loop=old.loop)
+
+
+def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> None:
+    """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
+    pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
+    pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
+    order = DataConfig().deciding() | old.order  # options added after the checkpoint was written had their defaults
+    pairs += [(k, order.get(k), v) for k, v in new.order.items()]
+    pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
+    pairs += [("the optimizer", *(s.config.get("optim", {}).get("optimizer", "adamw") for s in (old, new)))]
+    for name, was, now in pairs:
+        if was != now:
+            raise ModelError(
+                f"{path} was trained with {name} {was!r}, and this run has {now!r}: resume with the same value, or "
+                f"start another run from its weights with --init {path} and another --out"
+            )
+
+
+def _summary(config: RunConfig, trainer: Trainer) -> str:
+    data, model = trainer.stream.data, trainer.model
+    labels = "every target" if data.labels is None else f"{data.labels:,}"
+    return (
+        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
+        f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
+        f"{trainer.stream.plan.steps_per_epoch:,} steps {'in the first' if config.data.batch_size_schedule else 'an'} "
+        f"epoch, {trainer.total_steps:,} in all; "
+        f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{_processes(trainer)}"
+    )
+
+
+def _processes(trainer: Trainer) -> str:
+    ranks, split = trainer.ranks.size, trainer.stream.split(trainer.state.step)
+    if ranks == 1:
+        return ""
+    each = split.grad_accum * split.pieces // ranks
+    return f", {ranks} ranks with {each} x {split.piece_rows} rows a step each"
+
+
+def _trained(trainer: Trainer) -> str:
+    if not trainer.adapters:
+        return ""
+    count = sum(p.numel() for p in lora.trained(trainer.model).values())
+    return f", {count / 1e6:.2f}M of them trained in adapters of rank {trainer.adapters.config.lora_rank}"

@@ -1,0 +1,278 @@
+"""Causal attention that never crosses the sequences packed in one row.
+
+The model calls an `Attend` with queries, keys and values. All implementations for training give the same result:
+- `masked_attention` is the reference: one masked product over whole rows.
+- `grouped_attention` computes no products between sequences: sequences are gathered into groups of similar length,
+  each group is one batched product, and the results are scattered back.
+- `flex_attention` and `varlen_attention` are CUDA kernels.
+`sample.PromptCache` is the implementation for generation.
+
+Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
+H query heads, K key/value heads, R = H/K query heads per key/value head, E head width.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+Int64 = npt.NDArray[np.int64]
+Groups = tuple[tuple[int, int], ...]
+GROUP_WIDTH = 32
+"""Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
+
+
+class Attend(Protocol):
+    """Attention of one layer."""
+
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        """The attended values, (B, T, H, E)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """The sequences packed in a batch, and their groups for attention. Tensors are int64."""
+
+    positions_BT: Tensor
+    """Position within its sequence; 0 on padding."""
+    sequence_BT: Tensor
+    """Number of the sequence in its row, from 1; 0 on padding."""
+    tokens_N: Tensor
+    """Flat positions of the real tokens, group by group."""
+    slots_N: Tensor
+    """The place of each in the concatenated groups."""
+    groups: Groups
+    """(S, W) of each group."""
+
+    @classmethod
+    def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
+        """Segments of rows cut to `width` positions; a row's `bounds` go from 0 to the end of its tokens."""
+        return cls.of_sequences(*_sequences(bounds, width), len(bounds), width)
+
+    @classmethod
+    def of_sequences(cls, starts_S: Int64, lengths_S: Int64, rows: int, width: int) -> "Segments":
+        """Segments of `rows` rows of `width` positions; sequences have ascending flat starts, and lengths."""
+        return cls.expanded(*arrange(starts_S, lengths_S, width), rows, width)
+
+    @classmethod
+    def expanded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
+        """Expand the result of `arrange` to one entry per token, on the device of `sequences_S4`."""
+        starts, lengths, slots, number = sequences_S4.unbind(1)
+        before = lengths.cumsum(0) - lengths
+        offset = torch.arange(tokens, device=starts.device) - repeat(before, lengths, tokens)
+        tokens_N = offset + repeat(starts, lengths, tokens)
+        positions, sequence = (
+            offset.new_zeros(rows * width).scatter_(0, tokens_N, x).view(rows, width)
+            for x in (offset, repeat(number, lengths, tokens))
+        )
+        return cls(positions, sequence, tokens_N, offset + repeat(slots, lengths, tokens), groups)
+
+    def to(self, device: torch.device | str) -> "Segments":
+        """The same on another device."""
+        moved = {n: getattr(self, n).to(device, non_blocking=True) for n in self.__slots__ if n != "groups"}
+        return replace(self, **moved)
+
+
+def arrange(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Groups, int]:
+    """Sort sequences into groups: a table of (start, length, first slot, number in its row), the groups, all tokens.
+
+    `starts_S` are ascending flat positions in rows of `width`.
+    """
+    row = starts_S // width
+    numbers = np.arange(1, len(row) + 1) - np.searchsorted(row, row)
+    table, _, (groups,), (tokens,) = arrange_batches(starts_S, lengths_S, numbers, np.zeros_like(row), 1)
+    return torch.from_numpy(table), groups, tokens
+
+
+def arrange_batches(
+    starts_S: Int64, lengths_S: Int64, numbers_S: Int64, batch_S: Int64, batches: int
+) -> tuple[Int64, Int64, list[Groups], list[int]]:
+    """`arrange` for several batches: one table, the offsets of each batch in it, and groups and tokens of each batch.
+
+    `batch_S` is the batch of each sequence, ascending; `starts_S` are flat positions in that batch.
+    """
+    widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
+    order = np.lexsort((widths_S, batch_S))
+    widths = widths_S[order]
+    before = offsets_of(widths)
+    cuts = np.searchsorted(batch_S, np.arange(batches + 1))
+    slots = before[:-1] - before[cuts[:-1]][batch_S]
+    table = np.stack([starts_S[order], lengths_S[order], slots, numbers_S[order]], 1)
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (widths[1:] != widths[:-1]) | (batch_S[1:] != batch_S[:-1])
+    begins = np.flatnonzero(new)
+    kinds = list(zip(np.diff(begins, append=len(order)).tolist(), widths[begins].tolist(), strict=True))
+    groups = [tuple(kinds[a:b]) for a, b in pairwise(np.searchsorted(begins, cuts).tolist())]
+    return table, cuts, groups, np.diff(offsets_of(lengths_S)[cuts]).tolist()
+
+
+def offsets_of(counts: Int64) -> Int64:
+    """Cumulative sums of counts, starting at 0: one more value than counts."""
+    found = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=found[1:])
+    return found
+
+
+def repeat(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
+    """`torch.repeat_interleave` with a known total; on CPU through numpy, which is eight times faster."""
+    if values_S.device.type == "cpu":
+        return torch.from_numpy(np.repeat(values_S.numpy(), counts_S.numpy()))
+    return torch.repeat_interleave(values_S, counts_S, output_size=total)
+
+
+def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:
+    """Flat start and length of every sequence with at least one input position."""
+    cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
+    starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
+    lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
+    return starts[lengths > 0], lengths[lengths > 0]
+
+
+def masked_attention(segments: Segments) -> Attend:
+    """The reference: a query sees its own sequence up to itself; padding sees only padding."""
+    sequence = segments.sequence_BT
+    causal = torch.ones(2 * sequence.shape[1:], dtype=torch.bool, device=sequence.device).tril()
+    mask_B1TT = ((sequence[:, :, None] == sequence[:, None, :]) & causal)[:, None]
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_B1TT, enable_gqa=True).transpose(1, 2)
+
+    return attend
+
+
+def grouped_attention(segments: Segments) -> Attend:
+    """One batched product for each group of sequences of like length; padding positions give zeros."""
+    sizes = [s * w for s, w in segments.groups]
+    masks: dict[int, Tensor] = {}
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        heads = q_BTHE.shape[2] // k_BTKE.shape[2]
+        moved = (
+            torch.split(move_rows(x.flatten(0, 1), segments.tokens_N, segments.slots_N, sum(sizes)), sizes)
+            for x in (q_BTHE, k_BTKE, v_BTKE)
+        )
+        out = []
+        for (s, w), q, k, v in zip(segments.groups, *moved, strict=True):
+            if w not in masks:
+                masks[w] = _causal_mask(w, heads, q)
+            out.append(_causal(q.unflatten(0, (s, w)), k.unflatten(0, (s, w)), v.unflatten(0, (s, w)), masks[w]))
+        slots = torch.cat([x.flatten(0, 1) for x in out]) if out else q_BTHE.new_zeros((0, *q_BTHE.shape[2:]))
+        return move_rows(slots, segments.slots_N, segments.tokens_N, q_BTHE.shape[:2].numel()).view_as(q_BTHE)
+
+    return attend
+
+
+def _causal_mask(width: int, queries: int, like: Tensor) -> Tensor:
+    """(1, R*W, W): 0 where a query sees the key, minus infinity elsewhere."""
+    mask_WW = torch.full((width, width), -math.inf, dtype=like.dtype, device=like.device).triu(1)
+    return mask_WW.repeat(queries, 1)[None]
+
+
+def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
+    """Causal attention of sequences of one width; the R query heads of a key/value head share one product."""
+    S, W, H, E = q_SWHE.shape
+    K = k_SWKE.shape[2]
+    R = H // K
+    q = q_SWHE.view(S, W, K, R, E).permute(0, 2, 3, 1, 4).reshape(S * K, R * W, E)
+    k, v = (x.transpose(1, 2).reshape(S * K, W, E) for x in (k_SWKE, v_SWKE))
+    weights = torch.baddbmm(mask_1QW, q, k.transpose(1, 2), alpha=E**-0.5).softmax(-1)
+    out = torch.bmm(weights.to(v.dtype), v)
+    return out.view(S, K, R, W, E).permute(0, 3, 1, 2, 4).reshape(S, W, H, E)
+
+
+def move_rows(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+    """Copy rows `source` of x to rows `target` of a zero tensor with `length` rows; every row is used at most once.
+
+    The gradient is the copy back. The gradient of plain indexing would be a scatter-add, which is slower.
+    """
+    return _Move.apply(x, source, target, length)  # type: ignore[no-untyped-call,no-any-return]
+
+
+class _Move(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+        ctx.save_for_backward(source, target)
+        ctx.length = x.shape[0]
+        return _moved(x, source, target, length)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        source, target = ctx.saved_tensors
+        return _moved(grads[0], target, source, ctx.length), None, None, None
+
+
+def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
+    return x.new_zeros((length, *x.shape[1:])).index_copy_(0, target, x.index_select(0, source))
+
+
+def flex_attention(segments: Segments) -> Attend:
+    """FlexAttention (Dong et al., 2024): a kernel compiled for the mask; it skips fully masked blocks."""
+    from torch.nn.attention.flex_attention import create_block_mask  # slow import, rarely needed
+
+    sequence, (rows, width) = segments.sequence_BT, segments.sequence_BT.shape
+
+    def sees(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+        return (sequence[b, q] == sequence[b, k]) & (q >= k)
+
+    blocks = create_block_mask(sees, rows, None, width, width, device=sequence.device)
+    kernel = _flex_kernel(compiled=sequence.is_cuda)
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
+        out: Tensor = kernel(q, k, v, block_mask=blocks, enable_gqa=True)
+        return out.transpose(1, 2)
+
+    return attend
+
+
+@cache
+def _flex_kernel(*, compiled: bool) -> Callable[..., Any]:
+    from torch.nn.attention.flex_attention import flex_attention as kernel
+
+    found: Any = torch.compile(kernel, dynamic=False) if compiled else kernel
+    return found  # type: ignore[no-any-return]
+
+
+def varlen_attention(segments: Segments) -> Attend:
+    """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    bounds, longest = sequence_bounds(segments)
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
+        out: Any = varlen_attn(
+            q, k, v, bounds, bounds, longest, longest, window_size=(-1, 0), enable_gqa=q.shape[1] != k.shape[1]
+        )
+        attended: Tensor = out.view_as(q_BTHE)
+        return attended
+
+    return attend
+
+
+def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
+    """Flat starts of all sequences and the end (int32), and the longest length; each padding position is a sequence."""
+    positions_N = segments.positions_BT.flatten()
+    starts = (positions_N == 0).nonzero().flatten()
+    end = starts.new_tensor([len(positions_N)])
+    return torch.cat((starts, end)).int(), max((w for _, w in segments.groups), default=1)
+
+
+ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
+    "grouped": grouped_attention,
+    "masked": masked_attention,
+    "flex": flex_attention,
+    "varlen": varlen_attention,
+}
+CUDA_ONLY = ("flex", "varlen")
+"""On other devices flex has no gradients and varlen does not exist."""

@@ -1,0 +1,201 @@
+"""Low-rank adapters (LoRA: Hu et al., 2021): small trained matrices next to frozen weights, saved separately.
+
+An adapter folder has the layout of the PEFT library: adapter_config.json names the folder of the base model,
+adapter_model.safetensors holds `<layer>.lora_A.weight` (rank, in) and `<layer>.lora_B.weight` (out, rank).
+"""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from datakit.config import option
+from datakit.errors import ConfigError, ModelError
+from train.model import hf
+from train.model.decoder import CausalLM, ModelConfig
+
+TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
+"""Projections that can have an adapter; their modules are named `<target>_proj`."""
+TRAINED_RATE = 1e-4
+"""Default peak learning rate, from minimind; higher than for weights, because adapters start at zero."""
+CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LoraConfig:
+    """Which weights get adapters, and their size."""
+
+    lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
+    lora_alpha: float = option(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
+    lora_targets: tuple[str, ...] = option(TARGETS, "projections with an adapter")
+
+    def __post_init__(self) -> None:
+        if self.lora_rank < 0 or self.lora_alpha < 0:
+            raise ConfigError("lora_rank and lora_alpha must not be negative")
+        if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
+            raise ConfigError(
+                f"lora_targets: expected some of {','.join(TARGETS)}, found {','.join(self.lora_targets)}"
+            )
+
+    @property
+    def scale(self) -> float:
+        """Factor of the product of an adapter's matrices."""
+        return self.lora_alpha / self.lora_rank if self.lora_alpha else 2.0
+
+
+class LoraLinear(nn.Linear):
+    """A frozen linear layer and its adapter: y = W x + scale * B A x; B starts at zero."""
+
+    def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
+        super().__init__(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
+        self.weight, self.bias, self.scale = base.weight, base.bias, scale
+        self.lora_A = nn.Parameter(base.weight.new_empty(rank, base.in_features))
+        self.lora_B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., in) -> (..., out)."""
+        return super().forward(x) + self.scale * F.linear(F.linear(x, self.lora_A), self.lora_B)
+
+    @torch.no_grad()
+    def merged(self) -> nn.Linear:
+        """The plain linear layer with the same result."""
+        plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, device="meta")
+        plain.weight = nn.Parameter(self.weight + self.scale * self.lora_B @ self.lora_A)
+        plain.bias = self.bias
+        return plain
+
+
+def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> None:
+    """Freeze a model and add adapters to its targets, in place; outputs do not change before training."""
+    model.requires_grad_(False)
+    for parent, name, layer in _projections(model):
+        if name in {f"{target}_proj" for target in config.lora_targets}:  # not `gate`, which is a router
+            adapted = LoraLinear(layer, config.lora_rank, config.scale)
+            nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
+            setattr(parent, name, adapted)
+
+
+def merge(model: CausalLM) -> None:
+    """Add every adapter to its weight, in place, so that the model has no adapters."""
+    for parent, name, layer in _projections(model):
+        if isinstance(layer, LoraLinear):
+            setattr(parent, name, layer.merged())
+
+
+def _projections(model: CausalLM) -> list[tuple[nn.Module, str, nn.Linear]]:
+    return [
+        (parent, name, layer)
+        for parent in model.model.layers.modules()
+        for name, layer in parent.named_children()
+        if isinstance(layer, nn.Linear)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """Adapter settings for a checkpoint."""
+
+    config: LoraConfig
+    base: Path
+    base_sha256: str
+
+    def write(self, folder: Path, model: hf.Weights) -> None:
+        """Write adapter_config.json and adapter_model.safetensors."""
+        settings = {
+            "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(self.base.resolve()),
+            "r": self.config.lora_rank, "lora_alpha": self.config.scale * self.config.lora_rank, "lora_dropout": 0.0,
+            "target_modules": sorted(f"{t}_proj" for t in self.config.lora_targets), "bias": "none",
+            "fan_in_fan_out": False, "inference_mode": True,
+        }  # fmt: skip
+        (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        found = {f"{PREFIX}{n}.weight": p.detach().cpu().contiguous() for n, p in trained(model).items()}
+        save_file(found, folder / WEIGHTS, metadata={"format": "pt", "base_sha256": self.base_sha256})
+
+
+def trained(model: nn.Module | hf.Weights) -> dict[str, nn.Parameter]:
+    """The trainable parameters, by name."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
+def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
+    """The adapters of a folder by parameter name, and the fingerprint of their base model ("" if unknown).
+
+    Raises:
+        ModelError: the file is missing or damaged.
+    """
+    try:
+        with safe_open(folder / WEIGHTS, "pt") as f:
+            found = {k.removeprefix(PREFIX).removesuffix(".weight"): f.get_tensor(k) for k in f.keys()}  # noqa: SIM118
+            base_sha256 = (f.metadata() or {}).get("base_sha256", "")
+    except (OSError, SafetensorError) as e:
+        raise ModelError(f"{folder / WEIGHTS}: cannot read the adapters ({e})") from None
+    hf.check_sound(folder, (CONFIG, WEIGHTS), found)
+    return found, base_sha256
+
+
+def read(folder: Path, base: Path | None = None, averaged: bool = False) -> CausalLM:
+    """Read the model of a folder, with fp32 weights. Adapters are merged into their base.
+
+    `base` is the folder of the base model if it has moved. With `averaged`, the averaged weights of the checkpoint are
+    used instead of the last ones.
+
+    Raises:
+        ModelError: a file is missing or damaged, or the adapters were trained on another base.
+    """
+    if not (folder / CONFIG).is_file():
+        model = hf.read_model(folder)
+        if averaged:
+            hf.read_average(folder, trained(model))
+        return model
+    settings = _settings(folder)
+    base = base or Path(settings["base_model_name_or_path"])
+    found, expected = tensors(folder)
+    if expected and base.is_dir() and (sha256 := hf.fingerprint(base)) != expected:
+        raise ModelError(f"{folder}: the adapters belong to the model {expected}, but the model in {base} is {sha256}")
+    model = hf.read_model(base)
+    targets = tuple(t.removesuffix("_proj") for t in settings["target_modules"])
+    config = LoraConfig(lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), lora_targets=targets)
+    attach(model, config, torch.Generator())
+    own = trained(model)
+    wrong = sorted(own.keys() ^ found.keys()) or [n for n in own if own[n].shape != found[n].shape]
+    if wrong:
+        raise ModelError(f"{folder / WEIGHTS}: tensor {wrong[0]!r} does not fit the model in {base}")
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(found[name])
+    if averaged:
+        hf.read_average(folder, own)
+    merge(model)
+    return model.requires_grad_(True)
+
+
+def read_config(folder: Path) -> ModelConfig:
+    """The configuration of the model that `read` returns.
+
+    Raises:
+        ModelError: no readable configuration.
+    """
+    adapted = (folder / CONFIG).is_file()
+    return hf.read_config(Path(_settings(folder)["base_model_name_or_path"]) if adapted else folder)
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found = {k: settings[k] for k in ("r", "lora_alpha", "target_modules", "base_model_name_or_path")}
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        raise ModelError(f"{path}: cannot read it ({e!r}); expected the configuration of a LoRA adapter") from None
+    for key in ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "fan_in_fan_out"):
+        if settings.get(key):
+            raise ModelError(f"{path}: {key} = {settings[key]!r} changes the result and is not implemented")
+    if settings.get("bias", "none") != "none":
+        raise ModelError(f"{path}: trained biases are not implemented, found bias = {settings['bias']!r}")
+    return found

@@ -1,0 +1,262 @@
+"""Losses over the labels of a batch: hidden states at label positions, cross-entropy, log-probabilities.
+
+Every loss is a sum with its count, so that the loop can divide by the count of a whole optimizer step. `dense_loss` is
+the reference; the others give the same value with less work or memory.
+
+Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from train.model.attention import (
+    ATTENTIONS,
+    CUDA_ONLY,
+    Attend,
+    move_rows,
+)
+
+if TYPE_CHECKING:
+    from train.data.batches import Batch
+    from train.model.decoder import CausalLM
+
+IGNORED = -100
+
+
+def sparse_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
+    """(loss_sum, count) with logits of the labelled positions only; the value of `dense_loss`.
+
+    `label_pos_L` are flat positions into (B, T), each at most once; `targets_L` are the tokens to predict. If a tenth
+    of the tokens are labels, the head and the softmax cost a tenth.
+    """
+    return head_loss(gathered(hidden_BTD, label_pos_L), head, targets_L)
+
+
+def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Tensor, int]:
+    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0."""
+    return F.cross_entropy(head(hidden_LD).float(), targets_L, reduction="sum"), len(targets_L)
+
+
+def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int) -> tuple[Tensor, int]:
+    """`head_loss`, with the logits of `chunk` labels in memory at a time."""
+
+    def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
+        logp_CV, targets_C1 = logits_CV.log_softmax(-1), targets_L[part, None]
+        loss = -logp_CV.gather(1, targets_C1).sum()
+        minus_one_C1 = -torch.ones_like(targets_C1, dtype=torch.float32)
+        return loss, loss, logp_CV.exp_().scatter_add_(1, targets_C1, minus_one_C1)
+
+    return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0], len(targets_L)
+
+
+Slopes = Callable[[Tensor, slice], tuple[Tensor, Tensor, Tensor]]
+"""Logits (C, V) in fp32 and their slice of the labels -> (summed loss, sums to log, gradient of the loss (C, V))."""
+
+
+def chunked_sum(hidden_LD: Tensor, head: nn.Linear, chunk: int, slopes: Slopes) -> tuple[Tensor, Tensor]:
+    """A loss summed over labels, and its sums to log, with the logits of `chunk` labels in memory at a time.
+
+    The gradients of a chunk are computed in the forward pass, while its logits exist, so that no logits are computed
+    twice (Liger: Hsu et al., 2024). The head has no bias; its logits may have a soft cap.
+    """
+    weight_VD, softcap = head.weight.to(hidden_LD.dtype), float(getattr(head, "softcap", 0.0))
+    found: tuple[Tensor, Tensor] = _Chunked.apply(hidden_LD, weight_VD, softcap, chunk, slopes)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Chunked(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, hidden_LD: Tensor, weight_VD: Tensor, softcap: float, chunk: int, slopes: Slopes
+    ) -> tuple[Tensor, Tensor]:
+        needs_hidden, needs_weight = ctx.needs_input_grad[:2]
+        grad_LD = torch.empty_like(hidden_LD) if needs_hidden else None
+        grad_VD = torch.zeros_like(weight_VD, dtype=torch.float32) if needs_weight else None
+        total, logged = hidden_LD.new_zeros((), dtype=torch.float32), torch.zeros((), device=hidden_LD.device)
+        with torch.autocast(hidden_LD.device.type, enabled=False):
+            for begin in range(0, len(hidden_LD), chunk):
+                part = slice(begin, begin + chunk)
+                logits_CV = (hidden_LD[part] @ weight_VD.T).float()
+                if softcap:
+                    logits_CV = logits_CV.div_(softcap).tanh_().mul_(softcap)
+                loss, sums, slope_CV = slopes(logits_CV, part)
+                total, logged = total + loss, logged + sums
+                if softcap:
+                    slope_CV *= 1 - (logits_CV / softcap).square_()
+                slope_CV = slope_CV.to(hidden_LD.dtype)
+                if grad_LD is not None:
+                    torch.mm(slope_CV, weight_VD, out=grad_LD[part])
+                if grad_VD is not None:
+                    grad_VD += slope_CV.T @ hidden_LD[part]
+        ctx.save_for_backward(grad_LD, None if grad_VD is None else grad_VD.to(weight_VD.dtype))
+        ctx.mark_non_differentiable(logged)
+        return total, logged
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None, None]:
+        grad_LD, grad_VD = (None if g is None else g * grads[0].to(g.dtype) for g in ctx.saved_tensors)
+        return grad_LD, grad_VD, None, None, None
+
+
+def gathered(hidden_BTD: Tensor, label_pos_L: Tensor) -> Tensor:
+    """The hidden states at flat positions, each at most once, (L, D)."""
+    labels = len(label_pos_L)
+    rows_L = torch.arange(labels, device=label_pos_L.device)
+    return move_rows(hidden_BTD.flatten(0, 1), label_pos_L, rows_L, labels)
+
+
+def row_log_probs(
+    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, row_L: Tensor, rows: int, chunk: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The summed log-probability of each row's labels (fp32), and their number (int64).
+
+    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. With `chunk`, the logits
+    of that many labels are in memory at a time. They are computed again in the backward pass, because the gradients
+    depend on whole rows.
+    """
+
+    def losses(hidden_CD: Tensor, targets_C: Tensor) -> Tensor:
+        return F.cross_entropy(head(hidden_CD).float(), targets_C, reduction="none")
+
+    if chunk and len(targets_L):
+        parts = zip(torch.split(hidden_LD, chunk), torch.split(targets_L, chunk), strict=True)
+        losses_L = torch.cat([checkpoint(losses, *part, use_reentrant=False) for part in parts])
+    else:
+        losses_L = losses(hidden_LD, targets_L)
+    return losses_L.new_zeros(rows).index_add(0, row_L, -losses_L), torch.bincount(row_L, minlength=rows)
+
+
+def dense_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
+    """The reference: (loss_sum, count) from the logits of every position; unlabelled positions are ignored."""
+    targets_N = torch.full((hidden_BTD.shape[:2].numel(),), IGNORED, device=hidden_BTD.device)
+    targets_N[label_pos_L] = targets_L
+    logits_NV = head(hidden_BTD.flatten(0, 1)).float()
+    return F.cross_entropy(logits_NV, targets_N, ignore_index=IGNORED, reduction="sum"), len(targets_L)
+
+
+FusedLoss = Callable[[Tensor, nn.Linear, Tensor], tuple[Tensor, int]]
+PACKAGES = {"liger": "liger-kernel", "cce": "cut-cross-entropy"}
+
+
+def fused_loss(name: Literal["liger", "cce"], device: torch.device) -> FusedLoss:
+    """A fused kernel for `head_loss`: Liger (Hsu et al., 2024) or Cut Cross-Entropy (Wijmans et al., 2024).
+
+    It returns (loss_sum, count) of hidden states (L, D), one target each.
+
+    Raises:
+        ConfigError: the package is not installed, or there is no CUDA device.
+    """
+    if device.type != "cuda":
+        raise ConfigError(f"--head-loss {name} is a CUDA kernel, and this run is on {device.type}; use plain")
+    try:
+        kernel = _liger() if name == "liger" else _cce()
+    except ImportError as e:
+        raise ConfigError(f"--head-loss {name} needs the package {PACKAGES[name]}: pip install it ({e})") from None
+    return over_labels(kernel)
+
+
+def over_labels(kernel: Callable[[Tensor, Tensor, Tensor, float | None], Tensor]) -> FusedLoss:
+    """Make a loss from a kernel of (hidden, weight, targets, softcap); a batch without labels skips the kernel."""
+
+    def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> tuple[Tensor, int]:
+        if not len(targets_L):
+            return hidden_LD.sum() * 0, 0
+        softcap = getattr(head, "softcap", None)
+        with torch.autocast(hidden_LD.device.type, enabled=False):
+            total = kernel(hidden_LD, head.weight.to(hidden_LD.dtype), targets_L, softcap)
+        return total.float(), len(targets_L)
+
+    return loss
+
+
+def _liger() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
+    from liger_kernel.transformers.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyLoss
+
+    def kernel(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
+        found: Any = LigerFusedLinearCrossEntropyLoss(reduction="sum", softcap=softcap)(weight_VD, hidden_LD, targets_L)
+        total: Tensor = found
+        return total
+
+    return kernel
+
+
+def _cce() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
+    from cut_cross_entropy import linear_cross_entropy
+
+    def kernel(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
+        # "auto" drops only gradients below the precision of the dtype; the default drops more
+        found: Any = linear_cross_entropy(
+            hidden_LD, weight_VD, targets_L, softcap=softcap, reduction="sum", filter_eps="auto"
+        )
+        total: Tensor = found
+        return total
+
+    return kernel
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatesConfig:
+    """How the loss is computed; no value here changes the result."""
+
+    label_only: bool = option(True, "compute the last layer at label positions only; not with experts or tokens ahead")
+    attention: Literal["grouped", "masked", "flex", "varlen"] = option(
+        "grouped", "implementation: groups of similar length, one mask over whole rows, or a CUDA kernel"
+    )
+
+    def attend(self, batch: "Batch") -> Attend:
+        """Attention within the sequences of a batch."""
+        return ATTENTIONS[self.attention](batch.segments)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChunkedConfig(StatesConfig):
+    """How the loss is computed; no value here changes the result."""
+
+    loss_chunk: int = option(0, "labels with logits in memory at once; 0: all labels of a micro-batch")
+
+    def __post_init__(self) -> None:
+        if self.loss_chunk < 0:
+            raise ConfigError(f"loss_chunk must not be negative, found {self.loss_chunk}")
+
+
+C = TypeVar("C", bound=StatesConfig)
+
+
+def check_device(config: C, device: torch.device) -> C:
+    """The configuration, checked against the device.
+
+    Raises:
+        ConfigError: the device does not have the chosen kernel.
+    """
+    if config.attention in CUDA_ONLY and device.type != "cuda":
+        raise ConfigError(f"--attention {config.attention} is a CUDA kernel; this run is on {device.type}")
+    return config
+
+
+def label_states(
+    model: "CausalLM",
+    batch: "Batch",
+    config: StatesConfig,
+    attend: Attend,
+    everywhere: bool = False,
+    filled: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Hidden states at the labels, (L, D), and at all positions, (B, T, D), where these were computed.
+
+    They are computed if `everywhere` is set or the model's own losses need them. With `filled`, L includes the padding
+    of `label_pos_L`.
+    """
+    where = batch.ids_BT, batch.segments.positions_BT
+    if config.label_only and not everywhere and not model.config.needs_all_positions:
+        hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
+        return hidden_LD if filled else hidden_LD[: batch.labels], None
+    hidden_BTD = model(*where, attend)
+    return gathered(hidden_BTD, batch.label_pos_L if filled else batch.counted[0]), hidden_BTD

@@ -1,0 +1,165 @@
+"""Generation: a key/value cache for a batch of prompts of any lengths, sampling of the next token, streaming of text.
+
+Shapes: B prompts, T new positions, S positions seen, H query heads, K key/value heads, E head width, V vocabulary.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from train.model.decoder import CausalLM
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SampleConfig:
+    """Sampling of the next token, and the length limit."""
+
+    max_new_tokens: int = option(128, "maximum number of tokens to generate")
+    temperature: float = option(0.0, "0: always the most likely token")
+    top_k: int = option(0, "sample from this many most likely tokens; 0: from all")
+    top_p: float = option(1.0, "sample from the most likely tokens with this total probability")
+    min_p: float = option(0.0, "drop tokens below this share of the highest probability")
+    repetition_penalty: float = option(1.0, "above 1: tokens of the prompt and the answer become less likely")
+    seed: int = option(0, "random seed of the sampling")
+
+    def __post_init__(self) -> None:
+        if self.temperature < 0 or self.max_new_tokens < 1 or self.top_k < 0:
+            raise ConfigError("temperature and top_k must not be negative, max_new_tokens at least 1")
+        if not 0 < self.top_p <= 1 or not 0 <= self.min_p <= 1 or self.repetition_penalty <= 0:
+            raise ConfigError("top_p must lie in 0..1 (0 excluded), min_p in 0..1, repetition_penalty above 0")
+
+
+class PromptCache:
+    """Attention with a key/value cache; prompts are padded on the left."""
+
+    def __init__(self, padding_B: Tensor, capacity: int) -> None:
+        """`padding_B` is the number of padding positions before each prompt, `capacity` the number of all positions."""
+        self.padding_B, self.capacity, self.length = padding_B, capacity, 0
+        self._cache: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        """Attend to cached positions and to new positions up to each query, never to padding."""
+        begin, end = self.length, self.length + q_BTHE.shape[1]
+        if layer not in self._cache:
+            shape = (k_BTKE.shape[0], self.capacity, *k_BTKE.shape[2:])
+            self._cache[layer] = k_BTKE.new_empty(shape), v_BTKE.new_empty(shape)
+        for cached, new in zip(self._cache[layer], (k_BTKE, v_BTKE), strict=True):
+            cached[:, begin:end] = new
+        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, *(cached[:, :end] for cached in self._cache[layer])))
+        mask_BTS = self._mask(begin, end)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_BTS[:, None], enable_gqa=True).transpose(1, 2)
+
+    def _mask(self, begin: int, end: int) -> Tensor:
+        key_S = torch.arange(end, device=self.padding_B.device)
+        causal_TS = key_S <= key_S[begin:, None]
+        itself_TS = key_S == key_S[begin:, None]  # padding sees itself, because softmax over nothing is NaN
+        return (causal_TS & (key_S >= self.padding_B[:, None, None])) | itself_TS
+
+    def positions(self, new: int) -> Tensor:
+        """Positions of the next `new` tokens of each prompt, (B, T)."""
+        columns_T = torch.arange(self.length, self.length + new, device=self.padding_B.device)
+        return (columns_T - self.padding_B[:, None]).clamp(min=0)
+
+
+@torch.inference_mode()
+def generate(
+    model: CausalLM, prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: SampleConfig
+) -> Iterator[list[int | None]]:
+    """Yield the next token of every prompt, step by step; None once an answer has ended.
+
+    An answer ends at a stop token (not included), at `max_new_tokens`, or at the model's maximum length. Prompts do not
+    influence each other: each has its own random generator, seeded by the seed and its index.
+    """
+    device = next(model.parameters()).device
+    lengths = [len(p) for p in prompts]
+    limits = [min(config.max_new_tokens, model.config.max_positions - n) for n in lengths]
+    widest = max(lengths)
+    new_BT = torch.tensor([[0] * (widest - len(p)) + list(p) for p in prompts], device=device)
+    padding_B = torch.tensor([widest - n for n in lengths], device=device)
+    cache = PromptCache(padding_B, widest + max(limits))
+    seen_BV = torch.zeros(len(prompts), model.config.vocab_size, dtype=torch.bool, device=device)
+    for seen_V, prompt in zip(seen_BV, prompts, strict=True):
+        seen_V[torch.tensor(list(prompt), device=device)] = True
+    generators = [torch.Generator().manual_seed(config.seed + i) for i in range(len(prompts))]
+    for made in range(max(limits)):
+        hidden_BTD = model(new_BT, cache.positions(new_BT.shape[1]), cache)
+        cache.length += new_BT.shape[1]
+        chosen = choose(model.lm_head(hidden_BTD[:, -1]).float(), seen_BV, config, generators)
+        limits = [0 if token in stop_ids else limit for token, limit in zip(chosen, limits, strict=True)]
+        if max(limits) <= made:
+            return
+        yield [token if made < limit else None for token, limit in zip(chosen, limits, strict=True)]
+        new_BT = torch.tensor(chosen, device=device)[:, None]
+        seen_BV.scatter_(1, new_BT, True)
+
+
+def choose(
+    logits_BV: Tensor, seen_BV: Tensor, config: SampleConfig, generators: Sequence[torch.Generator]
+) -> list[int]:
+    """The next token of each row: the most likely one, or a sample from the tokens that the filters keep."""
+    if config.repetition_penalty != 1:  # CTRL: Keskar et al., 2019
+        smaller_BV = torch.where(
+            logits_BV > 0, logits_BV / config.repetition_penalty, logits_BV * config.repetition_penalty
+        )
+        logits_BV = torch.where(seen_BV, smaller_BV, logits_BV)
+    if config.temperature == 0:
+        return logits_BV.argmax(-1).tolist()
+    probabilities_BV = filtered(logits_BV / config.temperature, config).softmax(-1).cpu()
+    return [
+        int(torch.multinomial(row_V, 1, generator=generator))
+        for row_V, generator in zip(probabilities_BV, generators, strict=True)
+    ]
+
+
+def filtered(logits_BV: Tensor, config: SampleConfig) -> Tensor:
+    """The logits, with minus infinity for tokens dropped by top-k, top-p or min-p; the most likely one always stays."""
+    if 0 < config.top_k < logits_BV.shape[-1]:
+        logits_BV = logits_BV.masked_fill(logits_BV < logits_BV.topk(config.top_k).values[:, -1:], -math.inf)
+    if config.top_p < 1:  # nucleus sampling: Holtzman et al., 2020
+        ranked_BV, ids_BV = logits_BV.softmax(-1).sort(descending=True, stable=True)
+        outside_BV = ranked_BV.cumsum(-1) - ranked_BV >= config.top_p
+        logits_BV = logits_BV.masked_fill(outside_BV.scatter(1, ids_BV, outside_BV), -math.inf)
+    if config.min_p > 0:  # Nguyen et al., 2024
+        floor_B1 = logits_BV.max(-1, keepdim=True).values + math.log(config.min_p)
+        logits_BV = logits_BV.masked_fill(logits_BV < floor_B1, -math.inf)
+    return logits_BV
+
+
+class TextStream:
+    """Decode a stream of tokens to text: only complete characters, and no part of a stop string."""
+
+    def __init__(self, decode: Callable[[Sequence[int]], str], stop: Sequence[str] = ()) -> None:
+        self.decode, self.stop, self.ids, self.sent, self.ended = decode, tuple(stop), list[int](), 0, False
+
+    def add(self, token: int) -> str:
+        """The new text that no later token can change; sets `ended` at the first stop string."""
+        self.ids.append(token)
+        text = self.decode(self.ids)
+        found = [at for at in (text.find(s) for s in self.stop) if at >= 0]
+        if found:
+            self.ended = True
+            return self._until(text, min(found))
+        whole = text.rstrip("\ufffd")  # an incomplete character decodes to this
+        return self._until(text, len(whole) - self._maybe_stop(whole))
+
+    def end(self) -> str:
+        """The rest of the text at the end of the stream."""
+        text = self.decode(self.ids)
+        return "" if self.ended else self._until(text, len(text))
+
+    def _maybe_stop(self, text: str) -> int:
+        """Number of characters at the end that may be the start of a stop string."""
+        longest = max((len(s) for s in self.stop), default=1) - 1
+        lengths = (n for n in range(min(longest, len(text)), 0, -1) if any(s.startswith(text[-n:]) for s in self.stop))
+        return next(lengths, 0)
+
+    def _until(self, text: str, end: int) -> str:
+        new = text[self.sent : max(end, self.sent)]
+        self.sent += len(new)
+        return new
