@@ -14,7 +14,7 @@ LEVELS = [
     {"run", "recipe"},
     {"execute", "read", *ROOMS},
     {"text", "stage", "schema", "write", "recent"},
-    {"manifest", "config", "errors", "kernels", "native", "cached", "__init__"},
+    {"manifest", "config", "errors", "kernels", "__init__"},
 ]
 """From the top down: a module imports from its own level or from lower ones."""
 
