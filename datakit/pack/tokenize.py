@@ -280,7 +280,7 @@ class Tokenize(Stage):
 
 @dataclass(slots=True)
 class _Loaded:
-    """What a stage holds in one process, whatever its configuration is bound to later."""
+    """What a stage loads and counts in one process; copies of the stage share it."""
 
     encoder: Encoder | None = None
     reason: str = ""

@@ -13,7 +13,7 @@ from datakit import data as schema
 from datakit.data import conversation_view, preference_view
 from datakit.read.layouts.conversations import Conversation, Message
 from datakit.read.layouts.preferences import Preference
-from datakit.read.layouts.recognise import BY_NAME, Choice
+from datakit.read.layouts.recognise import BY_NAME, FileLayout
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json, with_exact_numbers
 from datakit.read.layouts.tokenised import Spans, Tokens
 from datakit.stage import RawBatch
@@ -107,7 +107,7 @@ class RowBuilder:
         self.notes: dict[str, int] = {}
         self.bytes = 0
 
-    def begin_file(self, index: int, name: str, choice: Choice) -> None:
+    def begin_file(self, index: int, name: str, choice: FileLayout) -> None:
         """The next records come from file number `index`, which has this name and this layout."""
         self.name = name
         self.first_key = schema.row_key(index, 0)
