@@ -164,8 +164,9 @@ class Stage:
     def open(self) -> None:
         """Load what the work needs. Called in each worker, more than once; raises a clear error before any work."""
 
-    def prepare(self, rows: Callable[[], Iterator[pa.RecordBatch]], folder: Path) -> Self:
-        """Look at the rows once, before the units; `rows` begins a new pass over all input rows.
+    def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
+        """Look at rows once, before the units; `rows(max_bytes)` reads shards that are spread evenly over the input and
+        take about that many bytes on the disk, or all.
 
         What is found must be stored in `folder`, so that an interrupted run finds the same. Default: the stage itself.
         """

@@ -32,9 +32,9 @@ import pyarrow.compute as pc
 from datakit import __version__
 from datakit.config import resolved, sha256_file
 from datakit.data import read_shard
+from datakit.engine.identity import code_hash
 from datakit.engine.lineage import (
     FileHashes,
-    code_hash,
     current,
     duplicate_of_dropped,
     earlier_tables,
@@ -293,7 +293,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         folder = data_dir(parents[0].path, parents[0].manifest)
         shards = tables(parents[0].manifest, "kept")
         inputs = [(index, _Input(shard)) for index, shard in enumerate(shards)]
-        stage = stage.prepare(partial(_all_rows, folder, shards, run.cache), work.folder)
+        stage = stage.prepare(partial(_spread_rows, folder, shards, run.cache), work.folder)
         counts, sketched = [], _sketch(job, work, folder, shards) if stage.compares_rows else []
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, sketched)
@@ -338,6 +338,12 @@ def _total(counts: Sequence[Count]) -> Count:
 def _all_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache) -> Iterator[pa.RecordBatch]:
     for shard in shards:
         yield from cache.read(folder / shard.path)
+
+
+def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The rows of shards that are spread evenly over all and take about so many bytes on the disk."""
+    step = max(1, round(sum(s.bytes for s in shards) / max_bytes))
+    return _all_rows(folder, shards[step // 2 :: step], cache)
 
 
 def _read_raw(job: Job, work: Work) -> list[Result]:

@@ -9,7 +9,8 @@ gains value, so that the next round spends it earlier (Mukhacheva and Zalgaller 
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from datakit.kernels import kernel
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -30,7 +31,7 @@ def _de_bruijn_table() -> npt.NDArray[np.int64]:
 _BIT = _de_bruijn_table()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def by_length(lengths: Int64, longest: int) -> Int64:
     """Indices of sequences in order of falling length, equal ones in their own order: a counting sort, O(n + L)."""
     starts = np.zeros(longest + 2, np.int64)
@@ -45,7 +46,7 @@ def by_length(lengths: Int64, longest: int) -> Int64:
     return order
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     """The bin of each sequence: taken in `order`, each goes where the least space remains that it fits into.
 
@@ -64,7 +65,7 @@ def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
             made, space = count, capacity
             count += 1
         else:
-            made = head[space]
+            made = int(head[space])
             head[space] = below[made]
             if head[space] < 0:
                 words[space >> 6] &= ~(np.uint64(1) << np.uint64(space & 63))
@@ -77,7 +78,7 @@ def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     return bins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _least_space(words: npt.NDArray[np.uint64], length: int) -> int:
     """The least remaining space >= length that some bin has, or -1."""
     word = length >> 6
@@ -92,7 +93,7 @@ def _least_space(words: npt.NDArray[np.uint64], length: int) -> int:
     return space
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     """The bin of each sequence, bin by bin: the longest first, then what fills the bin best, looking two ahead.
 
@@ -126,7 +127,7 @@ def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
     return bins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _most(shorter: Int64, length: int) -> int:
     """The greatest length <= `length` that is left, or 0; used-up lengths point to shorter ones, paths are halved."""
     while shorter[length] != length:
@@ -135,7 +136,7 @@ def _most(shorter: Int64, length: int) -> int:
     return length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
     """The longer of the two lengths that fill a space best, or `single`, the longest that fits, if two do no better."""
     if 2 * single < space:
@@ -157,7 +158,7 @@ def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
     return taken
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark(mask: npt.NDArray[np.uint8], starts: Int64, ends: Int64) -> None:
     """Set mask[start:end] to 1 for each span."""
     for i in range(len(starts)):
@@ -165,7 +166,7 @@ def mark(mask: npt.NDArray[np.uint8], starts: Int64, ends: Int64) -> None:
             mask[t] = 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def count_labels(mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64) -> Int64:
     """Label tokens of each piece; a piece's first token is never a target."""
     counts = np.zeros(len(starts), np.int64)
@@ -175,7 +176,7 @@ def count_labels(mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64) -> 
     return counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_rows(ids: Int32, starts: Int64, lengths: Int64, rows: Int64, ids_NS: Int32) -> None:
     """Copy pieces, sorted by row, one after another into the rows of `ids_NS`."""
     at = 0
@@ -190,7 +191,7 @@ def copy_rows(ids: Int32, starts: Int64, lengths: Int64, rows: Int64, ids_NS: In
         at += lengths[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def copy_flat(ids: Int32, starts: Int64, lengths: Int64, flat: Int32) -> None:
     """Copy pieces one after another."""
     at = 0
@@ -201,7 +202,7 @@ def copy_flat(ids: Int32, starts: Int64, lengths: Int64, flat: Int32) -> None:
         at += lengths[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def lay_out(
     mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64, rows: Int64,
     labels: Int32, label_counts: Int64, segments: Int32, segment_counts: Int64, places: Int64,
@@ -233,7 +234,7 @@ def lay_out(
         segment_counts[row] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def valued_fit(order: Int64, lengths: Int64, capacity: int, rounds: int, quarters: int) -> Int64:
     """The bin of each sequence in the best of several rounds, with values that begin as length ** (1 + quarters / 4).
 
@@ -256,7 +257,7 @@ def valued_fit(order: Int64, lengths: Int64, capacity: int, rounds: int, quarter
     return bins
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _fill(order: Int64, count: Int64, first: Float, value: Float, capacity: int, bins: Int64) -> int:
     """Fill rows until nothing is left, correct the values, and return how many there are."""
     left = count.copy()
@@ -282,7 +283,7 @@ def _fill(order: Int64, count: Int64, first: Float, value: Float, capacity: int,
     return made
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, row: Int64) -> tuple[int, int]:
     """Put the lengths of a row that begins with `top` into `row`; returns the space left, and how many they are."""
     row[0], n, space = top, 1, capacity - top
@@ -302,7 +303,7 @@ def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, r
     return space, n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple[int, int]:
     """The one or two lengths of most value that fit into a space; 0 for none."""
     best, most = 0, 0.0
@@ -322,7 +323,7 @@ def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple
     return longer, other
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _times(left: Int64, row: Int64) -> int:
     """How often to repeat a row: half as often as its lengths would last."""
     times = int(left[row[0]])

@@ -29,12 +29,14 @@ Int64 = npt.NDArray[np.int64]
 
 SAMPLE_BYTES = 1 << 20
 """Text that the identity gate compares at most; `tokenizers` encodes it in about a quarter of a second."""
+READ_BYTES = 32 << 20
+"""Bytes of shards that the sample is chosen from."""
 SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
 """Rows that are sampled, and the characters of a longer text that are taken."""
 SMALL_BYTES = 500_000
 """Input with less text goes to `tokenizers`, which encodes that much while fastokens would still load."""
 LONG_ROW = 100
-"""Tokens."""
+"""Tokens of a row on average, from which on `surround` copies row by row."""
 AWKWARD = (
     *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
     *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
@@ -53,7 +55,7 @@ AWKWARD = (
         "\n \n\t\n  x\r y",
     ),
 )
-"""What tokenizers disagree on most easily; always compared."""
+"""Strings on which tokenizers disagree most easily; always compared."""
 
 Engine = Literal["fastokens", "tokenizers"]
 
@@ -260,7 +262,7 @@ def surround(ids: Int32, offsets: Int64, before: Sequence[int], after: Sequence[
     lengths = np.diff(offsets)
     filled = lengths > 0
     edges = np.concatenate([[0], np.cumsum(lengths + filled * (len(before) + len(after)))])
-    made, own = np.empty(edges[-1], np.int32), np.ones(edges[-1], np.bool_)
+    made = np.empty(edges[-1], np.int32)
     places = [(edges[:-1] + i, token) for i, token in enumerate(before)]
     places += [(edges[1:] - len(after) + i, token) for i, token in enumerate(after)]
     if len(ids) > LONG_ROW * len(lengths):  # a copy a row is faster than a mask
@@ -268,6 +270,7 @@ def surround(ids: Int32, offsets: Int64, before: Sequence[int], after: Sequence[
         for to, a, b in zip(first, offsets.tolist(), offsets[1:].tolist(), strict=False):
             made[to : to + b - a] = ids[a:b]
     else:
+        own = np.ones(len(made), np.bool_)
         for at, _ in places:
             own[at[filled]] = False
         made[own] = ids

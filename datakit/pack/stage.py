@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,10 +21,12 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, data_dir
-from datakit.pack.fit import Limits, Output, Packer, Sequences, cut
 from datakit.pack.format import Format, Header
 from datakit.pack.writers import open_writer
 from datakit.stage import Decision, Made, Parent, Stage, split
+
+if TYPE_CHECKING:  # it loads kernels, which the config must not
+    from datakit.pack.fit import Limits, Output, Packer, Sequences
 
 FOLDER = "kept"
 Task = Literal["pretrain", "sft", "dpo"]
@@ -32,7 +34,7 @@ Task = Literal["pretrain", "sft", "dpo"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackConfig:
-    """How sequences become rows."""
+    """Settings of the pack stage."""
 
     seq_len: int | tuple[int, ...] = option(
         1024, "targets in a row; a row holds one token more. Several lengths, as 256,512,1024, make a set each"
@@ -51,7 +53,7 @@ class PackConfig:
     )
     ids_dtype: Literal["int32", "uint16"] = option("int32", "uint16 halves the bytes where the vocabulary allows")
     validation: float = option(
-        0.0, "share of the rows that make a validation set; told by their content alone, so the same ones for ever"
+        0.0, "share of the rows that go to a validation set; chosen by content, so always the same rows"
     )
     max_doc_tokens: int = option(0, "longer sequences are cut to this before packing; 0: no limit")
     drop_long: bool = option(False, "drop sequences above max_doc_tokens instead of cutting them")
@@ -86,7 +88,7 @@ class PackConfig:
 
 @dataclass(slots=True)
 class PackResult:
-    """What was packed and what was not."""
+    """Files, counts and dropped rows of a pack run."""
 
     files: list[str]
     """Relative to the output folder."""
@@ -101,17 +103,17 @@ class PackResult:
 
     @property
     def header(self) -> dict[str, Any]:
-        """Of the training set."""
+        """The header of the training set."""
         return self.sets["packed"]
 
 
 @dataclass(slots=True)
 class _Work:
-    """What is being packed."""
+    """The state of a pack run."""
 
-    limits: Limits
+    limits: "Limits"
     labelled: bool
-    packers: dict[str, Packer]
+    packers: "dict[str, Packer]"
     """By split: `train`, and `validation` where one is asked for."""
     lost: Counter[str]
     """Tokens by reason."""
@@ -121,8 +123,8 @@ class _Work:
     rows: int = 0
     tokens: int = 0
 
-    def outputs(self) -> Iterator[Output]:
-        """Of all packers."""
+    def outputs(self) -> "Iterator[Output]":
+        """The outputs of all packers."""
         return chain.from_iterable(p.outputs for p in self.packers.values())
 
 
@@ -168,11 +170,11 @@ class Pack(Stage):
     def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer_facts: dict[str, Any]) -> PackResult:
         """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
-        `tokenizer_facts` gives `vocab_size`, `pad_id` and `eos_id`. What the set is for is told from its first batch.
+        `tokenizer_facts` gives `vocab_size`, `pad_id` and `eos_id`. The first batch decides what the set is for.
 
         Raises:
-            InputError: labelled rows behind a first batch of plain text, or rows that the format does not hold, or
-                that `concat` with `align_bos` would rob of what is learnt.
+            InputError: labelled rows follow a first batch of plain text, the format cannot hold the rows, or
+                `concat` with `align_bos` would cut labels off.
         """
         source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
@@ -185,6 +187,8 @@ class Pack(Stage):
         return _result(out, work)
 
     def _begin(self, out: Path, task: Task, tokenizer: dict[str, Any]) -> _Work:
+        from datakit.pack.fit import Output, Packer
+
         config, lost = self.config, Counter[str]()
         if config.align_bos and config.packing == "concat" and task != "pretrain":
             raise InputError("pack: concat with align_bos would cut answers off; pack conversations with best_fit")
@@ -201,7 +205,9 @@ class Pack(Stage):
 
     def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
         if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
-            raise InputError("pack: labelled rows behind plain text; pack conversations and plain text apart")
+            raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
+        from datakit.pack.fit import cut
+
         found = cut(batch, work.limits, work.labelled)
         reasons = pa.array(found.reasons, pa.string())
         _, gone = split(batch, Decision(reasons, pa.array(found.details, pa.string())), self.name)
@@ -214,7 +220,7 @@ class Pack(Stage):
         for name, sequences in self._splits(batch, found.sequences):
             work.packers[name].add(sequences)
 
-    def _splits(self, batch: pa.RecordBatch, sequences: Sequences) -> Iterator[tuple[str, Sequences]]:
+    def _splits(self, batch: pa.RecordBatch, sequences: "Sequences") -> "Iterator[tuple[str, Sequences]]":
         """The sequences of each split, by their rows' content."""
         if not self.config.validation:
             yield "train", sequences
@@ -226,9 +232,9 @@ class Pack(Stage):
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:
-    """Which rows are for validation: those whose hash, read as a fraction, is below the share.
+    """Which rows are held out for validation: those whose content hash, as a fraction of its range, is below the share.
 
-    Rows of equal content are on one side, and a row stays where it is whatever else the dataset holds.
+    Rows of equal content go to the same set, and a row's set does not depend on the other rows.
     """
     limit = f"{int(share * (1 << 64)):016x}"  # hex digits compare as the numbers that they are
     below: npt.NDArray[np.bool_] = pc.less(content_hash, pa.scalar(limit)).to_numpy(zero_copy_only=False)
@@ -236,7 +242,7 @@ def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]
 
 
 def _task(first: pa.RecordBatch | None) -> Task:
-    """What a trainer does with the set, from its first batch."""
+    """The training task, from the first batch."""
     if first is not None and "rejected_ids" in first.schema.names:
         return "dpo"
     return "sft" if first is not None and first.column("label_spans").null_count < first.num_rows else "pretrain"
@@ -258,7 +264,9 @@ def _header(config: PackConfig, seq_len: int, task: Task, tokenizer: dict[str, A
     )
 
 
-def _limits(config: PackConfig, task: Task, stride: int) -> Limits:
+def _limits(config: PackConfig, task: Task, stride: int) -> "Limits":
+    from datakit.pack.fit import Limits
+
     overflow: Literal["split", "truncate", "drop", "stream"]
     if task == "dpo":  # a pair is one unit: it can be cut or dropped, never split
         overflow = "drop" if config.overflow == "drop" else "truncate"
@@ -301,7 +309,7 @@ def _role(name: str) -> str:
     return "packed" if name == "train" else name
 
 
-def _described(out: Path, outputs: Sequence[Output]) -> dict[str, Any]:
+def _described(out: Path, outputs: "Sequence[Output]") -> dict[str, Any]:
     """The header of a split, as its manifest holds it."""
     headers = []
     for output in outputs:
@@ -313,7 +321,7 @@ def _described(out: Path, outputs: Sequence[Output]) -> dict[str, Any]:
     return {"format": f"{headers[0]['format']} in {len(headers)} row lengths", "buckets": headers}
 
 
-def _counts(outputs: list[Output]) -> dict[str, Any]:
+def _counts(outputs: "list[Output]") -> dict[str, Any]:
     rows, sequences, tokens, labels = (
         sum(getattr(o, n) for o in outputs) for n in ("packed_rows", "sequences", "tokens", "labels")
     )

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,11 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.data import SPANS, tokens
+from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import data_dir
 from datakit.pack.chat import RESERVED, ChatTokenizer
 from datakit.pack.encode import (
+    READ_BYTES,
     Choice,
     Encoder,
     EncodingCounts,
@@ -40,7 +41,6 @@ from datakit.pack.encode import (
 )
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.stage import Decision, Parent, Stage
-from datakit.text.characters import string_buffers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +79,20 @@ class _Tokens:
         flat = np.concatenate([np.empty(0, np.int32), *(a for a in self.ids if a is not None)])
         made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in self.spans]
         return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
+
+
+@lru_cache(maxsize=1)
+def _encoder_of(tokenizer: str, chat_template: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
+    """The encoder, once for all stages of a process: a large tokenizer takes seconds to load."""
+    return Encoder(ChatTokenizer.load(Path(tokenizer), chat_template))
+
+
+def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], ...]:
+    """Name, time and size of every file that a tokenizer is loaded from."""
+    folder = Path(tokenizer) if Path(tokenizer).is_dir() else Path(tokenizer).parent
+    files = [*(folder.iterdir() if folder.is_dir() else ()), Path(tokenizer), Path(chat_template)]
+    found = ((file, file.stat()) for file in files if file.is_file())
+    return tuple(sorted((str(file), s.st_mtime_ns, s.st_size) for file, s in found))
 
 
 def tokenizer_folder(parent: Parent) -> Path:
@@ -129,8 +143,8 @@ class Tokenize(Stage):
         if self._loaded.encoder is None:
             if not self.config.tokenizer:
                 raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
-            tokenizer = ChatTokenizer.load(Path(self.config.tokenizer), self.config.chat_template)
-            self._loaded.encoder = Encoder(tokenizer)
+            given = self.config.tokenizer, self.config.chat_template
+            self._loaded.encoder = _encoder_of(*given, _stamps(*given))
         return self._loaded.encoder
 
     def use_processes(self) -> bool:
@@ -188,13 +202,13 @@ class Tokenize(Stage):
         """The stage for rows of that kind."""
         return replace(self, kind=kind)
 
-    def prepare(self, rows: Callable[[], Iterator[pa.RecordBatch]], folder: Path) -> Self:
+    def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
         """The identity gate: choose the library that encodes all rows, once for the run; kept in `folder`."""
         path = folder / "encoder.json"
         choice = Choice.load(path)
         if choice is None:
             sample = Sample()
-            for batch in rows():
+            for batch in rows(READ_BYTES):
                 if "input_ids" in batch.schema.names:
                     return self
                 keys = batch.column("row_key").to_numpy(zero_copy_only=False)
@@ -266,7 +280,7 @@ class Tokenize(Stage):
 
 @dataclass(slots=True)
 class _Loaded:
-    """What a stage holds in one process, whatever its configuration is bound to later."""
+    """What a stage loads and counts in one process; copies of the stage share it."""
 
     encoder: Encoder | None = None
     reason: str = ""

@@ -269,10 +269,10 @@ def written(trained_spec, tmp_path):
 def test_the_choice_is_made_once_for_a_run(written, documents, monkeypatch):
     stage, folder = written
     batch = documents(MUCH)
-    prepared = stage.prepare(lambda: iter([batch]), folder)
+    prepared = stage.prepare(lambda groups: iter([batch]), folder)
     assert prepared.choice.engine == "fastokens"
     monkeypatch.setattr(encode, "AWKWARD", ())
-    again = stage.prepare(lambda: pytest.fail("the rows are not read again"), folder)
+    again = stage.prepare(lambda groups: pytest.fail("the rows are not read again"), folder)
     assert again.choice == prepared.choice
 
 
@@ -283,10 +283,10 @@ def test_conversations_and_pairs_are_sampled_as_they_are_rendered(written, conve
     stage, folder = written
     rows = [[ASK, SAY | {"content": text * 20}] for text in MUCH[:20]]
     broken = [[ASK, SAY | {"content": "\ufdd0\ue001"}], []]
-    assert stage.prepare(lambda: iter([conversations(rows + broken)]), folder).choice.rows == len(AWKWARD) + 21
+    assert stage.prepare(lambda groups: iter([conversations(rows + broken)]), folder).choice.rows == len(AWKWARD) + 21
     (folder / "encoder.json").unlink()
     given = [([ASK], [SAY | {"content": text * 20}], [SAY | {"content": "no"}]) for text in MUCH[:20]]
-    assert stage.prepare(lambda: iter([pairs(given)]), folder).choice.rows == len(AWKWARD) + 40
+    assert stage.prepare(lambda groups: iter([pairs(given)]), folder).choice.rows == len(AWKWARD) + 40
 
 
 @pytest.mark.parametrize("kind", ["documents", "conversations"])
@@ -304,7 +304,7 @@ def test_the_stage_gives_the_same_with_both_libraries(request, trained, kind):
 def test_the_stage_counts_rows_by_library(written, documents, conversations):
     """A conversation that NFC changes needs `tokenizers`, which knows where its tokens come from."""
     stage, folder = written
-    stage = stage.prepare(lambda: iter([documents(MUCH)]), folder)
+    stage = stage.prepare(lambda groups: iter([documents(MUCH)]), folder)
     stage.decide(documents(["a b", "e\u0301", ""]))
     assert stage.measured() == {"fast_rows": 3, "library_rows": 0}
     stage.decide(conversations([[ASK, SAY | {"content": text}] for text in ("a b", "e\u0301")]))
@@ -316,7 +316,7 @@ def test_the_stage_counts_rows_by_library(written, documents, conversations):
 
 def test_the_stage_says_why_the_library_encodes(written, documents):
     stage, folder = written
-    stage = stage.prepare(lambda: iter([documents(["a b"])]), folder)
+    stage = stage.prepare(lambda groups: iter([documents(["a b"])]), folder)
     stage.decide(documents(["a b"]))
     assert stage.summary(stage.measured()).endswith("1 by tokenizers (there is little text)")
 
