@@ -36,7 +36,7 @@ def tune(
     the rows shown.
 
     RULE_SET shows rule sets that were not on too, as far as what they look at was measured."""
-    from datakit.filter.tune import findings
+    from datakit.filter.thresholds import findings
 
     path = _filter_manifest(dataset, manifest)
     found = load(path)

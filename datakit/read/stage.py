@@ -149,7 +149,7 @@ class Ingest(Stage):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id` and a 64-bit hash of the id."""
-        from datakit.text.normal_form import hash_values
+        from datakit.text.words import hash_values
 
         ids = batch.column("id")
         return pa.record_batch({"row_key": batch.column("row_key"), "id": ids, "id_hash": hash_values(ids)})
@@ -237,7 +237,7 @@ def repeated_hashes(hashes: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.
 
 def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str:
     """The next `id#n` that no row has: its hash is neither in `taken` (sorted) nor in `made`, to which it is added."""
-    from datakit.text.normal_form import hash_values
+    from datakit.text.words import hash_values
 
     while True:
         seen[name] += 1
