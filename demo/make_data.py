@@ -106,7 +106,7 @@ def read_jsonl(path: Path) -> list[Row]:
 
 
 def write_jsonl(path: Path, rows: Iterable[Row]) -> None:
-    """Write rows as JSON lines, compressed if the name ends in .gz; without a time stamp: the bytes are always equal."""
+    """Write rows as JSON lines, compressed if the name ends in .gz, without a time: the bytes are always equal."""
     data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 

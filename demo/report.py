@@ -123,7 +123,7 @@ def training_table(pack: Manifest, training: Training) -> Table:
 
 
 def problems(manifests: Sequence[Manifest], found: Sequence[Found], training: Training) -> list[str]:
-    """Problems: ledgers that do not balance or fit together, planted rows that were missed, a loss that did not fall."""
+    """Problems: ledgers that do not balance or fit together, missed planted rows, a loss that did not fall."""
     wrong = [f"{m.stage}: {problem}" for m in manifests for problem in m.ledger.problems()]
     for before, after in itertools.pairwise(manifests):
         kept, into = before.ledger.rows.kept, after.ledger.rows.into
