@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from datakit.cli.tune import tune
+from datakit.cli.look import tune
 from datakit.config import build
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.filter.tune import findings
