@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from datakit.filter.rule_set import RuleSet
-    from datakit.filter.tune import Finding
+    from datakit.filter.thresholds import Finding
     from datakit.pack.inspect import PackedSet
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -296,7 +296,7 @@ def tune(
     just inside and just outside the limit. Only saved signals are read, and the text of the rows that are shown.
     RULE_SET may name rule sets that were not on, if the run measured what they need.
     """
-    from datakit.filter.tune import findings
+    from datakit.filter.thresholds import findings
 
     path = manifest or Path.cwd() / "manifests" / (dataset or only_dataset(Path.cwd())) / "filter.json"
     if not path.is_file():

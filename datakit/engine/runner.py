@@ -32,9 +32,9 @@ import pyarrow.compute as pc
 from datakit import __version__
 from datakit.config import resolved, sha256_file
 from datakit.data import read_shard
+from datakit.engine.identity import code_hash
 from datakit.engine.lineage import (
     FileHashes,
-    code_hash,
     current,
     duplicate_of_dropped,
     earlier_tables,

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from datakit.data import string_buffers
 from datakit.errors import ModelError
 from datakit.filter import _kernels_fasttext as kernels
 from datakit.filter._kernels_fasttext import Arrays
-from datakit.text.characters import string_buffers
 
 LABEL: Final = "__label__"
 """The prefix of labels in fastText's files, which distinguishes them from words."""

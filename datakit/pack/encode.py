@@ -30,7 +30,7 @@ Int64 = npt.NDArray[np.int64]
 SAMPLE_BYTES = 1 << 20
 """Text that the identity gate compares at most; `tokenizers` encodes it in about a quarter of a second."""
 READ_BYTES = 32 << 20
-"""Of shards, to choose the sample from."""
+"""Bytes of shards that the sample is chosen from."""
 SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
 """Rows that are sampled, and the characters of a longer text that are taken."""
 SMALL_BYTES = 500_000
@@ -55,7 +55,7 @@ AWKWARD = (
         "\n \n\t\n  x\r y",
     ),
 )
-"""What tokenizers disagree on most easily; always compared."""
+"""Strings on which tokenizers disagree most easily; always compared."""
 
 Engine = Literal["fastokens", "tokenizers"]
 

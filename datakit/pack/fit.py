@@ -1,4 +1,4 @@
-"""Which sequences share a row.
+"""From token rows to packed rows: cut sequences to length, choose which of them share a row, write windows of rows.
 
 Best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer Truncations Improve Language Modeling"):
 longest first, each into the fullest row that still holds it. Where a set has no short sequences to fill gaps with, that
@@ -39,14 +39,14 @@ Packing = Literal["best_fit", "concat", "pad"]
 
 EMPTY, TOO_LONG, NO_LABELS, TRUNCATED = "empty", "too_long", "no_labels", "truncated"
 CLOSE = 1.005
-"""Rows over the lower bound that are few enough."""
+"""A result with at most this many times the lower bound of rows is good enough."""
 QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
 """Otherwise: powers that lengths are worth, how often each is tried, and how often the promising ones are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What becomes of sequences that are too long for a row."""
+    """How sequences that are too long for a row are treated."""
 
     stride: int
     overflow: Literal["split", "truncate", "drop", "stream"]
@@ -54,7 +54,7 @@ class Limits:
     max_doc_tokens: int
     drop_long: bool
     sides: int
-    """2 for preference pairs, of which both sides stay or neither."""
+    """2 for preference pairs: both sides are kept, or both are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +99,22 @@ class Sequences:
 
 @dataclass(slots=True)
 class CutBatch:
-    """What came of one batch."""
+    """The result of one batch."""
 
     sequences: Sequences
     reasons: list[str | None]
-    """One a row of the batch; None keeps it."""
+    """One per row of the batch; None keeps the row."""
     details: list[str | None]
     into: int = 0
     lost: Counter[str] = field(default_factory=Counter)
-    """Tokens by reason, of rows that stay and of rows that do not."""
+    """Lost tokens by reason, in kept and in dropped rows."""
 
 
 def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
     """The sequences of a batch's rows, those of a pair next to each other: chosen, rejected.
 
-    A row goes if a side of it is empty, too long (`overflow = "drop"`, `drop_long`) or keeps no label token within its
-    limits; of a row that is split, the pieces without label tokens go.
+    A row is dropped if one of its sides is empty, too long (`overflow = "drop"`, `drop_long`) or keeps no label
+    token within its limits. If a row is split, its pieces without label tokens are dropped.
     """
     flat = _flat(batch, limits.sides, labelled)
     size = flat.length.copy()
@@ -207,7 +207,7 @@ class Fit:
     """Pieces of sequences and the rows that they go to, sorted by row."""
 
     sequence: Int64
-    """Which of the given sequences the piece is of."""
+    """Index of the sequence that the piece belongs to."""
     offset: Int64
     """The piece's first token within that sequence."""
     length: Int64
@@ -292,7 +292,7 @@ def _aligned(lengths: Int64, stride: int) -> Fit:
 
 @dataclass(slots=True)
 class Output:
-    """One set that is being written, and what went into it."""
+    """A set that is being written, with its totals."""
 
     name: str
     """The last part of its prefix."""
@@ -327,7 +327,7 @@ class Packer:
             self.packing = "pad"
 
     def add(self, sequences: Sequences) -> None:
-        """Take sequences; whenever the window is full, the sequence that fills it ends it."""
+        """Add sequences. A window ends with the sequence that fills it."""
         while len(sequences):
             ends = self._tokens + np.cumsum(sequences.length)
             count = int(np.searchsorted(ends, self.window_tokens)) + 1
@@ -339,7 +339,7 @@ class Packer:
                 self.flush(final=False)
 
     def flush(self, final: bool) -> None:
-        """Write the window's rows; joined sequences leave what fills no row to the next window."""
+        """Write the window's rows; with `concat`, the tokens of an unfilled last row go to the next window."""
         if not self._waiting:
             return
         window = Sequences.join(self._waiting)

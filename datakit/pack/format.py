@@ -27,7 +27,7 @@ UInt64 = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.integer[Any]]
 
 SOURCE_DTYPE = np.dtype([("row_key", "<u8"), ("start", "<u8"), ("row", "<u8"), ("segment", "<u4"), ("tokens", "<u4")])
-"""Who is where: the row's key, the sequence's first token within the row's tokens, packed row, segment, tokens."""
+"""Source of a sequence: row key, its first token within the row's tokens, packed row, segment, number of tokens."""
 
 
 Format = Literal["bin2d", "bin", "megatron", "parquet"]
@@ -37,7 +37,7 @@ IDS: dict[str, dict[str, str]] = {
     "megatron": {"bin": "bin", "idx": "idx"},
     "parquet": {"parquet": "parquet"},
 }
-"""Where the ids of each format are: suffixes of the prefix."""
+"""File suffixes of the ids, by format."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +69,7 @@ class Header:
 
     @property
     def dtype(self) -> str:
-        """Of the ids in the file, in numpy's spelling."""
+        """numpy dtype of the ids in the file."""
         return "<u2" if self.ids_dtype == "uint16" else "<i4"
 
     def to_json(self, name: str) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class Writer:
 
 
 class Sidecars:
-    """The files beside a set's ids: labels, segments, sources, and last the header."""
+    """Writes the files beside the ids: labels, segments, sources, and the header last."""
 
     def __init__(self, prefix: Path, header: Header) -> None:
         self.prefix, self.header = prefix, header
@@ -181,7 +181,7 @@ class Sidecars:
         segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:
-        """Append what belongs to some rows."""
+        """Append the labels, segments and sources of some rows."""
         if self._segments is not None:
             self._segments.append(segments, segment_counts)
         if self._labels is not None:

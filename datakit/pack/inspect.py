@@ -1,4 +1,7 @@
-"""Packed sets as rows of real tokens, whatever their format: for the tools that look at them."""
+"""Tools that look at packed sets: peek shows a row as text, lint counts faulty labels, unpack restores the rows.
+
+All of them read a set of any format through `PackedSet`: rows of real tokens over memory-mapped arrays.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -311,14 +314,14 @@ def _continued(tokenizer: ChatTokenizer, before: list[int], own: list[int]) -> s
 
 @dataclass(slots=True)
 class LintCounts:
-    """Of one source."""
+    """The counts of one source."""
 
     sequences: int = 0
     """Runs of tokens that are packed whole: a row of the dataset, a piece of one, or one side of a pair."""
     tokens: int = 0
     labels: int = 0
     rows_without_labels: int = 0
-    """PackedSet of the dataset (sides of a pair) of which no token is a label."""
+    """Rows of the dataset (sides of a pair) without any label token."""
     stop_not_labelled: int = 0
     """Labelled stretches that end before their sequence does, and not with a special token."""
     labels_on_padding: int = 0
@@ -327,7 +330,7 @@ class LintCounts:
     doubled_bos: int = 0
     ids_outside_vocabulary: int = 0
     truncated_answers: int = 0
-    """PackedSet whose last labelled stretch ends where the row's packed tokens end, and not with a special token."""
+    """Rows whose last labelled stretch ends where the row's packed tokens end, and not with a special token."""
     special_in_content: int = 0
     """Special tokens inside a labelled stretch, not at its end."""
 
@@ -354,7 +357,7 @@ WRONG = (
 
 @dataclass(slots=True)
 class _Pieces:
-    """What must be known of all pieces before rows can be judged; one entry a piece."""
+    """What is collected of all pieces before rows can be judged; one entry per piece."""
 
     unit: list[npt.NDArray[np.uint64]] = field(default_factory=list)
     """The row's key."""
@@ -440,7 +443,7 @@ def _gathered(values: npt.NDArray[Any], index: Int64) -> tuple[npt.NDArray[Any],
 
 
 def _lint_block(block: _Block, special: Bools, bos: int | None, found: dict[int, LintCounts]) -> tuple[Int64, Bools]:
-    """Count what a sequence shows by itself; returns its labels, and whether it ends in the middle of them."""
+    """Count problems of single sequences; returns each one's labels, and whether it ends inside a labelled stretch."""
     ids, learnt, start, end = block.ids.astype(np.int64), block.learnt, block.start, block.end
     known = (ids >= 0) & (ids < len(special))
     is_special = known & special[np.where(known, ids, 0)]
@@ -527,7 +530,7 @@ class Fragment:
 
 
 class TokenIndex:
-    """Where each row's tokens are, over all sets of a pack manifest: 24 bytes a sequence in memory."""
+    """Where each row's tokens are in all sets of a pack manifest. Takes 24 bytes per sequence in memory."""
 
     def __init__(self, sets: Sequence[PackedSet]) -> None:
         self.sets = sets
@@ -593,15 +596,15 @@ def _stretches(piece: Fragment) -> Iterator[list[int]]:
 
 @dataclass(slots=True)
 class Comparison:
-    """What a comparison of a packed set with the tokens that went in found."""
+    """The result of a comparison of packed sets with the tokens that were packed."""
 
     rows: int = 0
-    """PackedSet of the tokenized set."""
+    """Rows of the tokenized set."""
     tokens: int = 0
     found: int = 0
-    """Tokens of theirs that are packed, under their id, with their label."""
+    """Their tokens that are packed with the same id and the same label."""
     dropped_rows: int = 0
-    """PackedSet without any packed token."""
+    """Rows without any packed token."""
     dropped_tokens: int = 0
     cut: int = 0
     """Tokens of kept rows that are not packed."""

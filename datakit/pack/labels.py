@@ -1,13 +1,13 @@
-"""Which tokens of a conversation the model must produce: told from the rendering, never by scanning ids for markers.
+"""Which tokens of a conversation the model must produce. Found in the rendering, never by scanning ids for markers.
 
 An assistant turn is labelled from the first character after the role header (what `add_generation_prompt` renders,
 wherever a template puts it) to the end of its end-of-turn token. A template with `{% generation %}` blocks says itself
 where the turn begins. For any other, the header is found by rendering the messages before the turn with
 `add_generation_prompt`, which must be a prefix of the whole rendering; the end is the first special token after the
-turn's last character, known by provenance. What cannot be told with certainty is refused.
+turn's last character, which is known by provenance. A row without certain labels is refused.
 
-Rendering what comes before each of n turns would cost n**2. So it is done for the last turn, and for each other turn
-that the template joins to the message before it with other words than one that is known already.
+Rendering the messages before each of n turns would cost n**2. So this is done for the last turn, and for other turns
+only where the template's text between the turn and the message before it is new.
 """
 
 from bisect import bisect_left, bisect_right
@@ -74,7 +74,7 @@ def label(
     train_on: Literal["all", "last"] = "all",
     first: int = 0,
 ) -> Labelled:
-    """Render messages and say what the assistant says in them, in turns from number `first` on.
+    """Render messages and mark the text of the assistant's turns, from turn number `first` on.
 
     Raises:
         RowError: the template fails on the row, leaves out a part of it, or does not show whose text is whose.

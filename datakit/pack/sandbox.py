@@ -24,7 +24,7 @@ Span = tuple[int, int, int]
 """Start, end (half-open, in characters) and tag."""
 
 UNKNOWN = -1
-"""Tag of text whose origin could not be followed."""
+"""Tag of text of unknown origin."""
 
 
 class Tracked(str):

@@ -34,7 +34,7 @@ Task = Literal["pretrain", "sft", "dpo"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PackConfig:
-    """How sequences become rows."""
+    """Settings of the pack stage."""
 
     seq_len: int | tuple[int, ...] = option(
         1024, "targets in a row; a row holds one token more. Several lengths, as 256,512,1024, make a set each"
@@ -53,7 +53,7 @@ class PackConfig:
     )
     ids_dtype: Literal["int32", "uint16"] = option("int32", "uint16 halves the bytes where the vocabulary allows")
     validation: float = option(
-        0.0, "share of the rows that make a validation set; told by their content alone, so the same ones for ever"
+        0.0, "share of the rows that go to a validation set; chosen by content, so always the same rows"
     )
     max_doc_tokens: int = option(0, "longer sequences are cut to this before packing; 0: no limit")
     drop_long: bool = option(False, "drop sequences above max_doc_tokens instead of cutting them")
@@ -88,7 +88,7 @@ class PackConfig:
 
 @dataclass(slots=True)
 class PackResult:
-    """What was packed and what was not."""
+    """Files, counts and dropped rows of a pack run."""
 
     files: list[str]
     """Relative to the output folder."""
@@ -103,13 +103,13 @@ class PackResult:
 
     @property
     def header(self) -> dict[str, Any]:
-        """Of the training set."""
+        """The header of the training set."""
         return self.sets["packed"]
 
 
 @dataclass(slots=True)
 class _Work:
-    """What is being packed."""
+    """The state of a pack run."""
 
     limits: "Limits"
     labelled: bool
@@ -124,7 +124,7 @@ class _Work:
     tokens: int = 0
 
     def outputs(self) -> "Iterator[Output]":
-        """Of all packers."""
+        """The outputs of all packers."""
         return chain.from_iterable(p.outputs for p in self.packers.values())
 
 
@@ -170,11 +170,11 @@ class Pack(Stage):
     def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer_facts: dict[str, Any]) -> PackResult:
         """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
-        `tokenizer_facts` gives `vocab_size`, `pad_id` and `eos_id`. What the set is for is told from its first batch.
+        `tokenizer_facts` gives `vocab_size`, `pad_id` and `eos_id`. The first batch decides what the set is for.
 
         Raises:
-            InputError: labelled rows behind a first batch of plain text, or rows that the format does not hold, or
-                that `concat` with `align_bos` would rob of what is learnt.
+            InputError: labelled rows follow a first batch of plain text, the format cannot hold the rows, or
+                `concat` with `align_bos` would cut labels off.
         """
         source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
@@ -205,7 +205,7 @@ class Pack(Stage):
 
     def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
         if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
-            raise InputError("pack: labelled rows behind plain text; pack conversations and plain text apart")
+            raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
         from datakit.pack.fit import cut
 
         found = cut(batch, work.limits, work.labelled)
@@ -232,9 +232,9 @@ class Pack(Stage):
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:
-    """Which rows are for validation: those whose hash, read as a fraction, is below the share.
+    """Which rows are held out for validation: those whose content hash, as a fraction of its range, is below the share.
 
-    Rows of equal content are on one side, and a row stays where it is whatever else the dataset holds.
+    Rows of equal content go to the same set, and a row's set does not depend on the other rows.
     """
     limit = f"{int(share * (1 << 64)):016x}"  # hex digits compare as the numbers that they are
     below: npt.NDArray[np.bool_] = pc.less(content_hash, pa.scalar(limit)).to_numpy(zero_copy_only=False)
@@ -242,7 +242,7 @@ def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]
 
 
 def _task(first: pa.RecordBatch | None) -> Task:
-    """What a trainer does with the set, from its first batch."""
+    """The training task, from the first batch."""
     if first is not None and "rejected_ids" in first.schema.names:
         return "dpo"
     return "sft" if first is not None and first.column("label_spans").null_count < first.num_rows else "pretrain"

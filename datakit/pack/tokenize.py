@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.data import SPANS, tokens
+from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import data_dir
 from datakit.pack.chat import RESERVED, ChatTokenizer
@@ -41,7 +41,6 @@ from datakit.pack.encode import (
 )
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.stage import Decision, Parent, Stage
-from datakit.text.characters import string_buffers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -281,7 +280,7 @@ class Tokenize(Stage):
 
 @dataclass(slots=True)
 class _Loaded:
-    """What a stage holds in one process, whatever its configuration is bound to later."""
+    """What a stage loads and counts in one process; copies of the stage share it."""
 
     encoder: Encoder | None = None
     reason: str = ""

@@ -29,7 +29,7 @@ from datakit.read.files import (
     open_binary,
     suffixes_of,
 )
-from datakit.read.layouts.recognise import LAYOUTS, Choice, choose
+from datakit.read.layouts.recognise import LAYOUTS, FileLayout, choose
 from datakit.read.layouts.record import Fields, MisfitError
 from datakit.read.row_builder import Position, RowBuilder
 from datakit.read.stage import IngestConfig
@@ -52,7 +52,7 @@ class Plan:
     """The sorted files, the layout of each, and the kind of row that all of them make."""
 
     files: tuple[SourceFile, ...]
-    layouts: tuple[Choice, ...]
+    layouts: tuple[FileLayout, ...]
     kind: str
     segment_source: str
     config: IngestConfig
@@ -87,7 +87,7 @@ def _plan(inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skippe
     files = [file for file, _ in inspected]
     layouts = [_layout(file, head, config) for file, head in inspected]
     kind = _kind(files, layouts, config)
-    layouts = [c if c.kind in (kind, "") else Choice("", "", other_kind=c.kind) for c in layouts]
+    layouts = [c if c.kind in (kind, "") else FileLayout("", "", other_kind=c.kind) for c in layouts]
     made = Plan(tuple(files), tuple(layouts), kind, _segment_source(kind, config), config, tuple(skipped), ())
     return replace(made, summary=tuple(_summary(made)))
 
@@ -165,11 +165,11 @@ def _looks_binary(head: bytes) -> bool:
     return b"\0" in begin
 
 
-def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Choice:
+def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileLayout:
     if file.format == "text":
-        return Choice("document", "document", FIELD)
+        return FileLayout("document", "document", FIELD)
     if not head and config.layout == "auto":
-        return Choice("", "")
+        return FileLayout("", "")
     kind = KINDS.get(config.kind, "auto")
     found = choose(head, kind, config.layout, config.text_field)
     if found is None:
@@ -184,7 +184,7 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> Choic
     return found
 
 
-def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) -> str:
+def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConfig) -> str:
     """The row kind of the dataset: the one asked for, or the one that all files make.
 
     Raises:
@@ -217,7 +217,7 @@ def _kind(files: list[SourceFile], layouts: list[Choice], config: IngestConfig) 
     return wanted
 
 
-def _by_kind(files: list[SourceFile], layouts: list[Choice], kinds: list[str]) -> str:
+def _by_kind(files: list[SourceFile], layouts: list[FileLayout], kinds: list[str]) -> str:
     said = []
     for kind in kinds:
         names = [f.name for f, c in zip(files, layouts, strict=True) if c.kind == kind]

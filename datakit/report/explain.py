@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import RECORD_BITS, read_shard, sides
+from datakit.data import RECORD_BITS, compared_fields, read_shard
 from datakit.manifest import Manifest, ancestors, data_dir, tables
-from datakit.report.pairs import compare_sides
+from datakit.report.pairs import compare_fields
 from datakit.report.texts import body, differences, shorten, side_by_side, visible
 
 MOST_CUTS = 20
@@ -146,13 +146,13 @@ def _shared_shingles(gone: FoundRow, found: list[FoundRow]) -> str:
     config = gone.manifest.config
     if kept is None:
         return ""
+    view = config["on"], config["include_system"]
     one, other = (
-        [side[0].as_py() for side in sides(row.batch, config["on"], config["include_system"], include_calls=True)]
-        for row in (gone, kept)
+        [text[0].as_py() for text in compared_fields(row.batch, *view, include_calls=True)] for row in (gone, kept)
     )
     if sum(map(len, [*one, *other])) > _MOST_CHARACTERS:
         return ""
-    compared = compare_sides(one, other, config["shingle_words"])
+    compared = compare_fields(one, other, config["shingle_words"])
     if compared.equal:
         return ": the compared texts are equal"
     total = len(compared.shared) + len(compared.only_first) + len(compared.only_second)

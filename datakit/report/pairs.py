@@ -14,8 +14,7 @@ from datakit.data import read_shard
 from datakit.errors import InputError
 from datakit.manifest import AGAINST, Manifest, ancestors, data_dir, load, tables
 from datakit.report.texts import body, differences, side_by_side, visible
-from datakit.text.normal_form import normalize
-from datakit.text.words import split_words
+from datakit.text.words import normalize, split_words
 
 LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
@@ -213,10 +212,10 @@ class ShingleComparison:
 
 def compare(first: str, second: str, shingle_words: int) -> ShingleComparison:
     """Compare the texts of two rows as the dedup stage does."""
-    return compare_sides([first], [second], shingle_words)
+    return compare_fields([first], [second], shingle_words)
 
 
-def compare_sides(first: Sequence[str], second: Sequence[str], shingle_words: int) -> ShingleComparison:
+def compare_fields(first: Sequence[str], second: Sequence[str], shingle_words: int) -> ShingleComparison:
     """Compare two rows as the dedup stage does.
 
     Each is one text, or the fields of a preference pair. The shingles of fields are distinct; they are written with the

@@ -9,7 +9,7 @@ import pytest
 from datakit.cli.look import tune
 from datakit.config import build
 from datakit.filter.stage import Filter, FilterConfig
-from datakit.filter.tune import findings
+from datakit.filter.thresholds import findings
 
 SENTENCE = "The river had been rising since the morning, and nobody in the town knew how long it would last. "
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from datakit.filter import _kernels_signals, rule_set
 from datakit.filter.rule_set import Signals, count_signals
-from datakit.text import characters
+from datakit.text import words
 
 STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
 WORD_CHARACTERS = "LMN"
@@ -302,7 +302,7 @@ def test_character_classes_are_those_of_python():
         assert bool(flags & rule_set.BREAK) == (len(f"a{c}b".splitlines()) == 2), hex(code)
         expected = {"L": rule_set.LETTER, "M": rule_set.MARK, "N": rule_set.NUMBER}.get(kind(c), 0)
         assert flags & (rule_set.LETTER | rule_set.MARK | rule_set.NUMBER) == expected, hex(code)
-    shared = characters.character_table()
+    shared = words.character_table()
     assert (
         rule_set.SPACELESS & table[ord("字")]
         and rule_set.SPACELESS & table[ord("ไ")]

@@ -142,7 +142,7 @@ def test_plain_text_among_conversations_is_learnt_whole(tmp_path_factory):
 
 
 def test_conversations_behind_plain_text_are_refused(tmp_path_factory):
-    with pytest.raises(InputError, match="pack conversations and plain text apart"):
+    with pytest.raises(InputError, match="pack conversations and plain text separately"):
         pack(tmp_path_factory, [batch_of([(5, [])], False), batch_of([(5, [2, 4])], True, 1)], seq_len=10)
 
 

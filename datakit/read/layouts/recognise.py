@@ -26,11 +26,11 @@ class Layout:
     """Its fields, for error messages."""
     fits: Callable[[Fields], bool]
     convert: Callable[[Fields], Any] | None
-    """None for documents: their text is the field `Choice.text_field`."""
+    """None for documents: their text is the field `FileLayout.text_field`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FileLayout:
     """The layout of one file; `text_field` is the field of a document's text.
 
     `layout` is "" if no record could be read, or if the file's rows are of another kind than the dataset's.
@@ -125,7 +125,7 @@ def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layou
     return next((layout for layout in fitting if layout.kind == kind), fitting[0])
 
 
-def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> Choice | None:
+def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> FileLayout | None:
     """The layout of most of a file's first records (on a tie the earlier in `LAYOUTS`); None if no record fits any.
 
     `forced` names a layout; then the records only decide which field holds a document's text.
@@ -141,4 +141,4 @@ def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", tex
     if found.name == "document" and not field:
         fields = Counter(name for f in head if (name := text_field_of(f)))
         field = max(fields, key=lambda n: (fields[n], -TEXT_FIELDS.index(n))) if fields else TEXT_FIELDS[0]
-    return Choice(found.name, found.kind, field, len(head))
+    return FileLayout(found.name, found.kind, field, len(head))

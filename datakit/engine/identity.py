@@ -1,0 +1,120 @@
+"""A stage's identity: a hash of the code that it runs, which decides with the input and the config what is up to date.
+
+The code of a stage is the modules of this package that it imports, directly or not, also inside functions; the modules
+that its configuration chooses; and the modules of the engine that cut, read or write rows. Comments, docstrings and
+`if TYPE_CHECKING:` blocks do not count. Neither do the command line, reports and other stages.
+
+The hash is taken from syntax trees, and it is the same on every Python version. Standard library only.
+"""
+
+import ast
+import hashlib
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datakit.stage import Stage
+
+PACKAGE = Path(__file__).parents[1]
+ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "datakit.stage")
+"""The modules that cut, read or write the rows of every stage. What these import counts only if a stage imports it."""
+
+
+def code_hash(stage: "Stage") -> str:
+    """SHA-256 over the code that a stage runs, 64 hex digits."""
+    lines = (f"{name}\0{module_hash(name)}\n" for name in modules_of(type(stage).__module__, *stage.modules()))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def modules_of(*modules: str) -> list[str]:
+    """The modules that hold the code of a stage, sorted, from its own module and those that its config chooses."""
+    return sorted({*import_closure(modules), *ROW_CODE})
+
+
+def import_closure(modules: Iterable[str]) -> set[str]:
+    """The modules of this package that some modules import, directly or not, themselves among them.
+
+    A package's `__init__` counts where it is imported by name. `datakit/__init__.py` itself never does: it offers the
+    whole library, loaded on first use.
+    """
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name != PACKAGE.name and _source(name) is not None:
+            found.add(name)
+            waiting += _read_module(name)[1]
+    return found
+
+
+def module_hash(name: str) -> str:
+    """SHA-256 over a module's syntax tree without docstrings, 64 hex digits."""
+    return _read_module(name)[0]
+
+
+def _source(module: str) -> Path | None:
+    first, *rest = module.split(".")
+    if first != PACKAGE.name:
+        return None
+    path = PACKAGE.joinpath(*rest)
+    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
+
+
+def _read_module(name: str) -> tuple[str, tuple[str, ...]]:
+    """(hash of a module's code, the modules of this package that it imports)."""
+    path = _source(name)
+    assert path is not None, name
+    return _parsed(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _parsed(path: Path, mtime_ns: int) -> tuple[str, tuple[str, ...]]:
+    tree = _Code().visit(ast.parse(path.read_bytes()))
+    imported: dict[str, None] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= dict.fromkeys(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            imported |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+    text = json.dumps(_plain(tree), separators=(",", ":")).encode()
+    return hashlib.sha256(text).hexdigest(), tuple(name for name in imported if _source(name) is not None)
+
+
+class _Code(ast.NodeTransformer):
+    """Removes docstrings (also those under fields) and blocks for type checkers."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for name in ("body", "orelse", "finalbody"):
+            body = getattr(node, name, None)
+            if isinstance(body, list):
+                setattr(node, name, [s for s in body if not _is_text(s)])
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING") else node
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+_VERSION_FIELDS = {"type_params", "type_comment", "type_ignores", "kind"}  # differ between versions of Python
+
+
+def _plain(node: Any) -> Any:
+    """A syntax tree as JSON, without positions and without fields that differ between versions of Python."""
+    if isinstance(node, ast.AST):
+        fields = ((name, getattr(node, name, None)) for name in sorted(node._fields) if name not in _VERSION_FIELDS)
+        return [type(node).__name__, *([n, _plain(v)] for n, v in fields if v is not None and v != [])]
+    if isinstance(node, list):
+        return [_plain(n) for n in node]
+    return node if isinstance(node, str) else [type(node).__name__, repr(node)]
