@@ -25,8 +25,13 @@ ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "da
 
 def code_hash(stage: "Stage") -> str:
     """SHA-256 over the code that a stage runs, 64 hex digits."""
-    lines = (f"{name}\0{module_hash(name)}\n" for name in modules_of(type(stage).__module__, *stage.modules()))
+    lines = (f"{name}\0{digest}\n" for name, digest in module_hashes(stage).items())
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def module_hashes(stage: "Stage") -> dict[str, str]:
+    """The hash of each module that holds code of a stage, sorted by name."""
+    return {name: module_hash(name) for name in modules_of(type(stage).__module__, *stage.modules())}
 
 
 def modules_of(*modules: str) -> list[str]:
