@@ -318,3 +318,23 @@ def _joined(parts: Sequence[pa.Array]) -> pa.Array:
         # not with null_handling="skip": Arrow then loses elements that are null in every part
         joined = pc.binary_join_element_wise(joined, separator, text, pa.scalar(""))
     return joined
+
+
+# The content of a row.
+
+_FIELD, _MESSAGE, _SIDE = " \x01 ", " \x02 ", " \x03 "  # with spaces, so that white space beside them does not count
+
+
+def conversation_view(messages: Sequence[Sequence[Any]], tools: str | None) -> str:
+    """The string that a conversation's `content_hash` is made from. A message has its values as in `MESSAGE`."""
+    return _canonical(messages) + _FIELD + (tools or "")
+
+
+def preference_view(sides: Sequence[Sequence[Sequence[Any]]], tools: str | None) -> str:
+    """The string that a preference pair's `content_hash` is made from; the sides are prompt, chosen and rejected."""
+    return _SIDE.join([*map(_canonical, sides), tools or ""])
+
+
+def _canonical(messages: Sequence[Sequence[Any]]) -> str:
+    """Messages as one string: equal exactly if roles, contents, names, reasoning and calls are equal."""
+    return _MESSAGE.join([_FIELD.join([x or "" for x in m[:6]]) for m in messages])

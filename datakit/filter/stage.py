@@ -18,11 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option, section
-from datakit.data import On
+from datakit.data import On, conversation_view, preference_view
 from datakit.errors import ConfigError, InputError
 from datakit.filter import stop_words
 from datakit.filter.rule_set import MeasuredRows, RuleSet
-from datakit.read.row_builder import conversation_view, preference_view
 from datakit.stage import Decision, Stage
 from datakit.text.characters import UNICODE_VERSION
 from datakit.text.normal_form import digest, normalize

@@ -1,7 +1,7 @@
 """From parsed records to rows: each record becomes a row of its file's layout, or is quarantined with the reason."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Protocol
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from datakit import data as schema
+from datakit.data import conversation_view, preference_view
 from datakit.read.layouts.conversations import Conversation, Message
 from datakit.read.layouts.preferences import Preference
 from datakit.read.layouts.recognise import BY_NAME, FileLayout
@@ -298,24 +299,6 @@ def messages_array(rows: list[list[Message]]) -> pa.Array:
 def _spans(rows: list[Spans | None]) -> pa.Array:
     spans = [None if r is None else [{"start": a, "end": b} for a, b in r] for r in rows]
     return pa.array(spans, schema.SPANS)
-
-
-_FIELD, _MESSAGE, _SIDE = " \x01 ", " \x02 ", " \x03 "  # with spaces, so that white space beside them does not count
-
-
-def conversation_view(messages: Sequence[Sequence[Any]], tools: str | None) -> str:
-    """The string that a conversation's `content_hash` is made from. A message has its values as in `schema.MESSAGE`."""
-    return _canonical(messages) + _FIELD + (tools or "")
-
-
-def preference_view(sides: Sequence[Sequence[Sequence[Any]]], tools: str | None) -> str:
-    """The string that a preference pair's `content_hash` is made from; the sides are prompt, chosen and rejected."""
-    return _SIDE.join([*map(_canonical, sides), tools or ""])
-
-
-def _canonical(messages: Sequence[Sequence[Any]]) -> str:
-    """Messages as one string: equal exactly if roles, contents, names, reasoning and calls are equal."""
-    return _MESSAGE.join([_FIELD.join([x or "" for x in m[:6]]) for m in messages])
 
 
 def _hash_ids(row: Tokens) -> str:
