@@ -88,7 +88,9 @@ def _plain(node: Any, imported: dict[str, None]) -> Any:
         return node
     if not isinstance(node, ast.AST):
         return [type(node).__name__, repr(node)]
-    if isinstance(node, ast.Import):
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 has empty texts in format specifications
+        node.values = [v for v in node.values if not (isinstance(v, ast.Constant) and v.value == "")]
+    elif isinstance(node, ast.Import):
         imported |= dict.fromkeys(alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
         imported |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
