@@ -10,13 +10,13 @@ STAGE_FLAGS = $(if $(DATASET),--dataset $(DATASET)) $(FLAGS)
 
 .NOTPARALLEL:
 
-.PHONY: help setup check format test demo bench lock clean run verify $(STAGES)
+.PHONY: help setup check format test campaign demo bench lock clean run verify $(STAGES)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z$$(]+.*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sed 's/\$$(STAGES)/STAGE      /'
 	@echo "  STAGE is one of: $(STAGES)"
 
-setup: $(VENV)/.done ## make the environment in .venv from the lock files
+setup: $(VENV)/.done ## make the environment in .venv from the lock files, and compile the kernels
 
 $(VENV)/.done: requirements/lock.txt requirements/torch.txt requirements/models.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -26,6 +26,7 @@ $(VENV)/.done: requirements/lock.txt requirements/torch.txt requirements/models.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/torch.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/models.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	$(BIN)/datakit compile
 	@touch $@
 
 check: setup ## format, lint, types: exactly what CI runs first
@@ -33,12 +34,15 @@ check: setup ## format, lint, types: exactly what CI runs first
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-format: setup ## mend what `make check` would complain of, where it can be mended by itself
+format: setup ## format, and fix what lint can fix by itself
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-test: setup ## all tests
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+test: setup ## the tests: exactly what CI runs second
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not campaign"
+
+campaign: setup ## the long tests, which `make test` leaves out
+	$(BIN)/python -m pytest -m campaign $(FLAGS)
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
 	$(BIN)/python -m demo.run

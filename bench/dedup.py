@@ -22,11 +22,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from datakit.data import row_chunks, string_buffers
 from datakit.dedup.minhash import shingle_sets, signatures
 from datakit.dedup.stage import DedupConfig
-from datakit.text.characters import row_chunks, string_buffers
-from datakit.text.normal_form import binary_digest, normalize
-from datakit.text.words import hash_words
+from datakit.text.words import binary_digest, hash_words, normalize
 
 HERE = Path(__file__).resolve().parent
 Commands = dict[str, list[str]]

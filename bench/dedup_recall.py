@@ -26,7 +26,7 @@ import pyarrow as pa
 from datakit.dedup._kernels_cluster import shared_values
 from datakit.dedup.minhash import band_hashes, shingle_sets, signatures
 from datakit.dedup.stage import DedupConfig
-from datakit.text.normal_form import normalize
+from datakit.text.words import normalize
 
 
 @dataclass(frozen=True)

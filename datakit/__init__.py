@@ -1,3 +1,79 @@
-"""datakit: raw text, conversations and preference pairs in; packed, verified, versioned training data out."""
+"""datakit: raw text, conversations and preference pairs in; packed, verified, versioned training data out.
+
+    import datakit
+
+    result = datakit.dedup(table, threshold=0.8)     # a pa.Table, anything with __arrow_c_stream__, files, a glob
+    result.kept, result.dropped, result.quarantined  # pa.Table each
+    datakit.open("manifests/mydata/filter.json")     # a result on the disk
+
+Each stage is a function of its name; each is a step of a `Pipeline` too (`datakit.Dedup(threshold=0.8)`). This module
+imports the standard library only; the rest is loaded on first use. See docs/python.md.
+"""
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "Dataset", "Dedup", "Filter", "Ingest", "Language", "Normalize", "Pack", "Pipeline", "Result", "Tokenize",
+    "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
+]  # fmt: skip
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from datakit.api import Dataset, Pipeline, Result, Step
+    from datakit.api import open_dataset as open  # noqa: A004
+
+    Dedup: Callable[..., Step]
+    Filter: Callable[..., Step]
+    Ingest: Callable[..., Step]
+    Language: Callable[..., Step]
+    Normalize: Callable[..., Step]
+    Pack: Callable[..., Step]
+    Tokenize: Callable[..., Step]
+    ingest: Callable[..., Result]
+    language: Callable[..., Result]
+    normalize: Callable[..., Result]
+    tokenize: Callable[..., Result]
+
+
+class StagePackage(ModuleType):
+    """A package that is named as the stage it holds: `datakit.dedup(table)` runs the stage, as `datakit.language` does.
+
+    The packages `dedup`, `filter` and `pack` have this class, so that the function and the package are one object.
+    """
+
+    def __call__(self, data: Any, **values: Any) -> "Result":
+        """Run the stage; see `help(datakit.api.run_stage_on)` for `data` and `values`."""
+        from datakit.api import run_stage_on
+
+        return run_stage_on(self.__name__.rpartition(".")[2], data, **values)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    from importlib import import_module
+
+    if name in ("dedup", "filter", "pack"):
+        return import_module(f"datakit.{name}")
+    api = import_module("datakit.api")
+    if name == "open":
+        return api.open_dataset
+    if name in ("Dataset", "Pipeline", "Result"):
+        return getattr(api, name)
+    if name in api.STEPS:
+        made = api.step_function(api.STEPS[name])
+    elif name in api.FLOW:
+        made = api.stage_function(name)
+    else:
+        raise AttributeError(f"module 'datakit' has no attribute {name!r}")
+    setattr(sys.modules[__name__], name, made)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -71,8 +72,8 @@ def conversation() -> pa.Schema:
 
 def preference() -> pa.Schema:
     """A prompt with the answer that was chosen and the one that was rejected; all three are messages."""
-    sides = [pa.field(name, MESSAGES, nullable=False) for name in ("prompt", "chosen", "rejected")]
-    return pa.schema([*COMMON, *sides, pa.field("tools", pa.string())])
+    fields = [pa.field(name, MESSAGES, nullable=False) for name in ("prompt", "chosen", "rejected")]
+    return pa.schema([*COMMON, *fields, pa.field("tools", pa.string())])
 
 
 def tokens(preference: bool = False) -> pa.Schema:
@@ -231,6 +232,64 @@ def content_of(batches: Iterable[pa.RecordBatch]) -> tuple[int, str]:
     return rows, "" if content is None else content.hexdigest()
 
 
+# The bytes of string arrays, as kernels read them.
+
+Bytes = npt.NDArray[np.uint8]
+Offsets = npt.NDArray[np.int64]
+
+
+def string_buffers(array: pa.Array) -> tuple[Bytes, Offsets]:
+    """The UTF-8 bytes of a string array and the offset of each value; the bytes are not copied.
+
+    Nulls count as "". Returns data uint8 (bytes of the buffer) and offsets int64 (rows + 1); value i is
+    `data[offsets[i]:offsets[i + 1]]`. The data is always read-only, so that kernels are compiled for one type.
+
+    Raises:
+        TypeError: the array is not of type string or large_string.
+    """
+    if pa.types.is_string(array.type):
+        width: type[np.signedinteger] = np.int32
+    elif pa.types.is_large_string(array.type):
+        width = np.int64
+    else:
+        raise TypeError(f"expected an array of strings, found {array.type}")
+    if array.null_count:
+        array = pc.fill_null(array, "")
+    _, offset_buffer, data_buffer = array.buffers()
+    data = np.frombuffer(data_buffer or b"", dtype=np.uint8)
+    data.setflags(write=False)
+    if offset_buffer is None or len(array) == 0:
+        return data, np.zeros(len(array) + 1, np.int64)
+    offsets = np.frombuffer(offset_buffer, dtype=width)[array.offset : array.offset + len(array) + 1]
+    return data, offsets.astype(np.int64)
+
+
+def string_array(data: Bytes, offsets: Offsets) -> pa.Array:
+    """The string array over `data` (bytes that end where the last offset says); the inverse of `string_buffers`.
+
+    Raises:
+        OverflowError: more than 2 GB in one array, which `pa.string()` cannot address.
+    """
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise OverflowError(f"{offsets[-1]} bytes of text in one batch; a batch holds less than 2 GiB")
+    buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def row_chunks(offsets: Offsets, chunk_bytes: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into runs [begin, end) of at most `chunk_bytes` of text each, or one longer row.
+
+    For kernels whose output is larger than their input: memory that is given back and taken again costs a page fault
+    every 4 KiB, which the C library avoids for allocations below 32 MiB.
+    """
+    begin, rows = 0, len(offsets) - 1
+    while begin < rows:
+        end = int(np.searchsorted(offsets, offsets[begin] + chunk_bytes, side="right")) - 1
+        end = min(max(end, begin + 1), rows)
+        yield begin, end
+        begin = end
+
+
 # The text of a row.
 
 On = Literal["all", "prompt", "answer"]
@@ -256,11 +315,13 @@ def view(
     return _joined(_parts(batch, on, include_system, include_calls))
 
 
-def sides(
+def compared_fields(
     batch: pa.RecordBatch, on: On = "all", include_system: bool = False, *, include_calls: bool = False
 ) -> list[pa.Array]:
-    """What is compared with its like: [what stands before the answers, chosen, rejected] of preference pairs, unless
-    `on` is "prompt"; of all other rows their `view` alone.
+    """The texts of each row that are compared with the same texts of other rows.
+
+    Of preference pairs: what stands before the answers, chosen, rejected, unless `on` is "prompt". Of all other rows:
+    their `view` alone.
     """
     parts = _parts(batch, on, include_system, include_calls)
     if on == "prompt" or {"text", "messages"} & set(batch.schema.names):
@@ -320,9 +381,9 @@ def _joined(parts: Sequence[pa.Array]) -> pa.Array:
     return joined
 
 
-# The content of a row.
+# The strings that `content_hash` is made from, where a row is more than one text.
 
-_FIELD, _MESSAGE, _SIDE = " \x01 ", " \x02 ", " \x03 "  # with spaces, so that white space beside them does not count
+_FIELD, _MESSAGE, _TURNS = " \x01 ", " \x02 ", " \x03 "  # with spaces, so that white space beside them does not count
 
 
 def conversation_view(messages: Sequence[Sequence[Any]], tools: str | None) -> str:
@@ -330,9 +391,9 @@ def conversation_view(messages: Sequence[Sequence[Any]], tools: str | None) -> s
     return _canonical(messages) + _FIELD + (tools or "")
 
 
-def preference_view(sides: Sequence[Sequence[Sequence[Any]]], tools: str | None) -> str:
-    """The string that a preference pair's `content_hash` is made from; the sides are prompt, chosen and rejected."""
-    return _SIDE.join([*map(_canonical, sides), tools or ""])
+def preference_view(fields: Sequence[Sequence[Sequence[Any]]], tools: str | None) -> str:
+    """The string that a preference pair's `content_hash` is made from; the fields are prompt, chosen and rejected."""
+    return _TURNS.join([*map(_canonical, fields), tools or ""])
 
 
 def _canonical(messages: Sequence[Sequence[Any]]) -> str:

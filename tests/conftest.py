@@ -19,3 +19,15 @@ def shared() -> Path:
     if not (folder / "corpora").is_dir():
         pytest.skip(f"real corpora are not at {folder}")
     return folder
+
+
+@pytest.fixture(scope="session")
+def small_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a tokenizer of 320 tokens, trained on the spot."""
+    from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
+
+    folder = tmp_path_factory.mktemp("tokenizer")
+    texts = ["The harbour of the old town was built in the year of the great flood."] * 20
+    for name, content in train_tokenizer(texts, TokenizerConfig(vocab_size=320)).items():
+        (folder / name).write_bytes(content)
+    return folder

@@ -8,7 +8,7 @@ import numpy as np
 
 from datakit.dedup._kernels_minhash import BASE, NONE, finalize
 from datakit.kernels import kernel
-from datakit.text._kernels_normal_form import decode
+from datakit.text._kernels_text import decode
 
 LINE, PARAGRAPH, SENTENCE = range(3)
 

@@ -74,7 +74,7 @@ def decide_all(
     for run in earlier:
         run.check(workers)
     sketches = open_sketches([*(path for run in earlier for path in run.paths), *paths], memory)
-    old = live_rows(sketches, earlier)
+    old = live_rows(sketches, earlier) if earlier else np.empty(0, np.int64)
     order = memory.keep(np.concatenate([old, _policy_order(sketches, config, sum(run.rows for run in earlier))]))
     first = first_equal_rows(sketches, order, memory)
     groups, copies = _groups(sketches, order, first, memory)

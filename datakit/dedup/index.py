@@ -28,7 +28,7 @@ from datakit.dedup.stage import DedupConfig
 from datakit.errors import ConfigError, InputError, IntegrityError, UsageError
 from datakit.manifest import AGAINST, Shard, ancestors, data_dir, find_parent, load, lock, tables, write_whole
 from datakit.stage import Parent
-from datakit.text.characters import UNICODE_VERSION
+from datakit.text.words import UNICODE_VERSION
 
 _NOT_NEEDED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 

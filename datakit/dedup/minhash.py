@@ -24,13 +24,11 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import sides
+from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup import _kernels_minhash as kernels
 from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range, open_rows
 from datakit.dedup.stage import DedupConfig, source_column
-from datakit.text.characters import row_chunks, string_buffers
-from datakit.text.normal_form import binary_digest, compose, hash_values, normalize, stated_digest
-from datakit.text.words import hash_words_in
+from datakit.text.words import binary_digest, compose, hash_values, hash_words_in, normalize, stated_digest
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 
@@ -53,7 +51,7 @@ def compared_texts(batch: pa.RecordBatch, config: DedupConfig) -> list[pa.Array]
 
     (No word has white space, so it may stay in a text. Short fields are compared as a whole, so they are normalised.)
     """
-    texts = sides(batch, config.on, config.include_system, include_calls=True)
+    texts = compared_fields(batch, config.on, config.include_system, include_calls=True)
     return [compose(texts[0])] if len(texts) == 1 else [normalize(t) for t in texts]
 
 

@@ -33,7 +33,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from datakit.config import option
-from datakit.data import sides
+from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.dedup.repeats import (
     CuttingConfig,
@@ -49,7 +49,6 @@ from datakit.dedup.repeats import (
 )
 from datakit.dedup.stage import Losses, at_least, exact_ratio, source_column, text_bytes, write_decisions
 from datakit.errors import ConfigError, UsageError
-from datakit.text.characters import row_chunks, string_buffers
 
 BLOCK_BITS = 512
 """Bits of a block, a cache line; the kernels have the same number."""
@@ -101,7 +100,7 @@ class TextParts(NamedTuple):
 def hash_ngrams(texts: pa.Array, part: Unit | None, ngram_words: int) -> TextParts:
     """Hash every `ngram_words` consecutive words of each text; with `part` None a text is one part."""
     from datakit.dedup import _kernels_ngrams as kernels
-    from datakit.text.normal_form import compose
+    from datakit.text.words import compose
 
     data, offsets = string_buffers(compose(texts))
     words, parts = [np.empty(0, np.uint32)], [np.empty(0, np.int64)]
@@ -252,7 +251,7 @@ class DedupNgrams(CuttingStage):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, `source`; the `hashes` of the n-grams of each row, and the `words` of its parts."""
-        config, texts = self.config, sides(batch, self.config.on, include_calls=True)
+        config, texts = self.config, compared_fields(batch, self.config.on, include_calls=True)
         whole = config.remove == "document"
         parts = (
             hash_fields(texts, config.ngram_words) if whole else hash_ngrams(texts[0], config.part, config.ngram_words)

@@ -32,20 +32,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
+from datakit.data import row_chunks, string_array, string_buffers
 from datakit.dedup.exact import Memory, SketchRows, in_range, open_rows
 from datakit.dedup.stage import CompareStage, Losses, at_least, shares, source_column, text_bytes, write_decisions
 from datakit.errors import UsageError
 from datakit.stage import Decision
-from datakit.text.characters import (
-    BREAKS,
-    QUOTES,
-    TERMINALS,
-    UNICODE_VERSION,
-    character_table,
-    row_chunks,
-    string_array,
-    string_buffers,
-)
+from datakit.text.words import BREAKS, QUOTES, TERMINALS, UNICODE_VERSION, character_table
 
 Unit = Literal["line", "paragraph", "sentence"]
 
@@ -180,7 +172,7 @@ def hash_spans(texts: pa.Array, unit: Unit, span: int, min_words: int, digits: s
     With `digits` "zero" every decimal digit counts as 0.
     """
     from datakit.dedup import _kernels_repeats as kernels
-    from datakit.text.normal_form import compose
+    from datakit.text.words import compose
 
     texts = compose(texts)
     if digits == "zero":
@@ -434,7 +426,7 @@ class CuttingStage(CompareStage):
         self, batch: pa.RecordBatch, found: pa.RecordBatch, edited: pa.Array
     ) -> tuple[dict[str, pa.Array], pa.RecordBatch]:
         """(the columns that change, the table of what is cut)."""
-        from datakit.text.normal_form import digest, normalize
+        from datakit.text.words import digest, normalize
 
         changed = found.filter(edited)
         lengths = pc.list_value_length(changed.column("cut")).to_numpy(zero_copy_only=False)

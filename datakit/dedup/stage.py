@@ -24,7 +24,7 @@ from datakit.config import option
 from datakit.dedup.exact import ARRAY_SHARE, Memory
 from datakit.errors import ConfigError, UsageError
 from datakit.stage import Decision, Parent, Stage
-from datakit.text.characters import UNICODE_VERSION, character_table
+from datakit.text.words import UNICODE_VERSION, character_table
 
 if TYPE_CHECKING:
     from datakit.dedup.cluster import Verdict

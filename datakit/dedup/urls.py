@@ -64,7 +64,7 @@ class DedupUrls(CompareStage):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, `source`, and the `digest` of the row's URL, null without one."""
-        from datakit.text.normal_form import binary_digest
+        from datakit.text.words import binary_digest
 
         urls = self._urls(batch)
         digests = binary_digest(page_form(urls) if self.config.same == "page" else urls)

@@ -64,7 +64,7 @@ class Flow:
             if not self.run.layout.manifest(stage).is_file():
                 make_stage(stage, config).check()
 
-    def stage(self, stage: str, inputs: Sequence[str]) -> Path:
+    def stage(self, stage: str, inputs: Sequence[Any]) -> Path:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
         if not inputs:
             return self._continue(stage)
@@ -118,7 +118,7 @@ class Flow:
                     f"{rows[-1]}: was made from an older {stage} than there is now; `datakit run` brings it up to date"
                 )
 
-    def _one(self, name: str, done: dict[str, Path], inputs: list[str]) -> Path:
+    def _one(self, name: str, done: dict[str, Path], inputs: list[Any]) -> Path:
         stage = make_stage(name, self.config(name))
         if stage.work_unit == "raw":
             if not inputs:
@@ -148,9 +148,9 @@ def manifest_path(given: str) -> Path:
     return Path(given) / "manifest.json" if Path(given).is_dir() else Path(given)
 
 
-def given_manifest(inputs: Sequence[str]) -> Manifest | None:
+def given_manifest(inputs: Sequence[Any]) -> Manifest | None:
     """The manifest that the inputs are, or None for raw files."""
-    path = manifest_path(inputs[0]) if len(inputs) == 1 else None
+    path = manifest_path(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], str) else None
     return load(path) if path is not None and is_manifest(path) else None
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from datakit.filter._kernels_bytes import below, first, load, same
 from datakit.kernels import kernel
-from datakit.text._kernels_normal_form import decode
+from datakit.text._kernels_text import decode
 
 COUNTS = (
     "c4_words",

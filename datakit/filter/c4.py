@@ -32,8 +32,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
+from datakit.data import string_array, string_buffers
 from datakit.filter.rule_set import BREAK, SPACE, Measure, MeasuredRows, RuleSet, Signals, character_classes
-from datakit.text.characters import string_array, string_buffers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -123,9 +123,10 @@ class Ingest(Stage):
         return self._plan.kind
 
     def facts(self) -> dict[str, Any]:
-        """The layout of each file."""
-        planned = self._plan
-        return {"layouts": {f.name: c.layout for f, c in zip(planned.files, planned.layouts, strict=True)}}
+        """The layout of each file, and for documents the field of their text."""
+        planned = list(zip(self._plan.files, self._plan.layouts, strict=True))
+        fields = {f.name: c.text_field for f, c in planned if c.text_field}
+        return {"layouts": {f.name: c.layout for f, c in planned}} | ({"text_fields": fields} if fields else {})
 
     def use_processes(self) -> bool:
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
@@ -148,7 +149,7 @@ class Ingest(Stage):
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id` and a 64-bit hash of the id."""
-        from datakit.text.normal_form import hash_values
+        from datakit.text.words import hash_values
 
         ids = batch.column("id")
         return pa.record_batch({"row_key": batch.column("row_key"), "id": ids, "id_hash": hash_values(ids)})
@@ -159,7 +160,7 @@ class Ingest(Stage):
         Raises:
             InputError: a file changed while it was read.
         """
-        changed = [path for (path, mark), (_, now) in zip(self.marks, _marks(self._plan), strict=True) if mark != now]
+        changed = [path for path, mark in self.marks if tuple(file_mark(Path(path))) != mark]
         if changed:
             raise InputError(f"{changed[0]}: it changed while it was read; run the same command again")
         renamed = pa.table(_new_ids(sketches), schema=_RENAMED)
@@ -236,7 +237,7 @@ def repeated_hashes(hashes: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.
 
 def _free_id(name: str, seen: dict[str, int], taken: npt.NDArray[np.uint64], made: set[int]) -> str:
     """The next `id#n` that no row has: its hash is neither in `taken` (sorted) nor in `made`, to which it is added."""
-    from datakit.text.normal_form import hash_values
+    from datakit.text.words import hash_values
 
     while True:
         seen[name] += 1

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import read_shard, sides
+from datakit.data import compared_fields, read_shard
 from datakit.manifest import Manifest, ancestors, data_dir, tables
 from datakit.report.cuts import cut_out
 from datakit.report.differences import differences
@@ -131,7 +131,7 @@ def _similar(gone: Found, found: list[Found]) -> str:
 def _shingles(gone: Found, found: list[Found]) -> str:
     """How many shingles the two rows share, counted again from the texts that were compared."""
     from datakit.report.likeness import (
-        compare_sides,
+        compare_fields,
     )  # brings the kernels: half a second that only a duplicate has to pay
 
     stayed = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
@@ -139,12 +139,15 @@ def _shingles(gone: Found, found: list[Found]) -> str:
     if stayed is None:
         return ""
     one, other = (
-        [side[0].as_py() for side in sides(row.batch, config["on"], config["include_system"], include_calls=True)]
+        [
+            side[0].as_py()
+            for side in compared_fields(row.batch, config["on"], config["include_system"], include_calls=True)
+        ]
         for row in (gone, stayed)
     )
     if sum(map(len, [*one, *other])) > _MOST_CHARACTERS:
         return ""
-    compared = compare_sides(one, other, config["shingle_words"])
+    compared = compare_fields(one, other, config["shingle_words"])
     if compared.equal:
         return ": the texts that were compared are equal"
     total = len(compared.shared) + len(compared.only_first) + len(compared.only_second)

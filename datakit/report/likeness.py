@@ -16,8 +16,7 @@ from datakit.dedup.cluster import to_thousandths
 from datakit.dedup.minhash import compared_texts, row_shingles, whole_text
 from datakit.dedup.stage import DedupConfig
 from datakit.manifest import Manifest, data_dir, tables
-from datakit.text.normal_form import normalize
-from datakit.text.words import split_words
+from datakit.text.words import normalize, split_words
 
 _NAMES = ["row_key", "id", "reason", "duplicate_of"]
 
@@ -90,10 +89,10 @@ class ShingleComparison:
 
 def compare(first: str, second: str, shingle_words: int) -> ShingleComparison:
     """Compare two views of rows as the dedup stage does."""
-    return compare_sides([first], [second], shingle_words)
+    return compare_fields([first], [second], shingle_words)
 
 
-def compare_sides(first: Sequence[str], second: Sequence[str], shingle_words: int) -> ShingleComparison:
+def compare_fields(first: Sequence[str], second: Sequence[str], shingle_words: int) -> ShingleComparison:
     """Compare two rows as the dedup stage does: their views, or the fields of preference pairs, whose shingles are
     distinct and written with the names in `FIELDS`.
     """

@@ -1,1 +1,1 @@
-"""The views and kernels over text that several stages share."""
+"""Text: the properties of characters, the normal form and words, which dedup and filter share."""

@@ -9,9 +9,9 @@ import datasketch
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.data import sides
+from datakit.data import compared_fields
 from datakit.manifest import load
-from datakit.report.likeness import compare_sides
+from datakit.report.likeness import compare_fields
 
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -159,16 +159,16 @@ def test_every_drop_among_real_conversations_is_true(
         for batch in (*kept, *dropped)
         for name, *texts in zip(
             batch["id"].to_pylist(),
-            *(side.to_pylist() for side in sides(batch, on, include_calls=True)),  # type: ignore[arg-type]
+            *(side.to_pylist() for side in compared_fields(batch, on, include_calls=True)),  # type: ignore[arg-type]
             strict=True,
         )
     }
     rows = [row for batch in dropped for row in batch.to_pylist()]
     assert rows
     for row in rows:
-        found = compare_sides(texts[row["id"]], texts[row["duplicate_of"]], 5)
+        found = compare_fields(texts[row["id"]], texts[row["duplicate_of"]], 5)
         assert found.similarity == row["similarity"] >= threshold
         if name == PAIRS:
             answers = (["", *texts[row[end]][1:]] for end in ("id", "duplicate_of"))
-            assert compare_sides(*answers, 5).similarity >= threshold
+            assert compare_fields(*answers, 5).similarity >= threshold
         assert found.equal == (row["reason"] == "exact_duplicate")

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from datakit.data import string_buffers
 from datakit.dedup import _kernels_repeats as kernels
 from datakit.dedup import repeats
 from datakit.dedup.repeats import (
@@ -29,9 +30,7 @@ from datakit.dedup.repeats import (
     hash_spans,
 )
 from datakit.errors import ConfigError, UsageError
-from datakit.text.characters import QUOTES, TERMINALS, string_buffers
-from datakit.text.normal_form import digest, normalize
-from datakit.text.words import split_words
+from datakit.text.words import QUOTES, TERMINALS, digest, normalize, split_words
 from tests.dedup.conftest import LevelOutcome, documents, restored, run_level
 
 UNITS: tuple[Unit, ...] = ("line", "paragraph", "sentence")

@@ -17,7 +17,7 @@ from datakit.dedup.exact import Memory
 from datakit.dedup.minhash import row_shingles, signatures
 from datakit.dedup.stage import MAX_ALARMS, Dedup, DedupConfig
 from datakit.errors import ConfigError
-from datakit.report.likeness import compare, compare_sides
+from datakit.report.likeness import compare, compare_fields
 from datakit.stage import split
 from tests.dedup.conftest import documents
 
@@ -255,9 +255,9 @@ def test_a_pair_whose_answers_changed_places_is_no_duplicate_however_long_the_pr
         "5": ("near_duplicate", "0"), "6": ("near_duplicate", "1")
     }  # fmt: skip
     for name, (_, of, similarity) in found.rows.items():
-        assert compare_sides(rows[int(name)], rows[int(of)], 5).similarity == similarity
-    assert compare_sides(rows[0], rows[1], 5).only_first[0].startswith("chosen: ")
-    assert compare_sides(rows[2], rows[3], 5).only_second == ("chosen: No.", "rejected: Yes.")
+        assert compare_fields(rows[int(name)], rows[int(of)], 5).similarity == similarity
+    assert compare_fields(rows[0], rows[1], 5).only_first[0].startswith("chosen: ")
+    assert compare_fields(rows[2], rows[3], 5).only_second == ("chosen: No.", "rejected: Yes.")
 
 
 def test_the_sides_of_pairs_have_the_signatures_of_datasketch_too() -> None:

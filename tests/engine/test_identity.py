@@ -90,7 +90,7 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, pa
         ("pack/_kernels_fit.py", {"pack"}),
         ("pack/labels.py", {"tokenize"}),
         ("read/csv.py", {"ingest", *READERS}),
-        ("text/_kernels_words.py", {"filter", "normalize", *DEDUP}),
+        ("text/_kernels_text.py", {"ingest", "filter", "normalize", *READERS, *DEDUP}),
     ],
 )
 def test_a_kernel_is_code_of_the_stages_that_use_it(package: Path, path: str, names: set[str]) -> None:
@@ -106,7 +106,7 @@ def test_a_rule_set_counts_where_the_config_chooses_it(package: Path) -> None:
     change_code(package / "filter/c4.py")
     after = with_rules("c4"), with_rules("gopher_quality"), with_rules("fineweb", "c4"), with_rules()
     assert [a == b for a, b in zip(before, after, strict=True)] == [False, True, False, True]
-    change_code(package / "filter/gopher_quality.py")  # one of the rule sets that documents have by default
+    change_code(package / "filter/gopher.py")  # one of the rule sets that documents have by default
     assert with_rules() != after[3]
 
 
@@ -272,7 +272,7 @@ def test_a_run_repeats_what_an_edit_concerns(tmp_path: Path) -> None:
     for path in (*package.glob("report/*.py"), package / "cli/stages.py", package / "dedup/stage.py"):
         change_code(path)
     assert repeated() == []
-    change_code(package / "filter/loops.py")
+    change_code(package / "filter/answers.py")
     assert repeated() == ["filter", "tokenizer", "tokenize", "pack"]
     change_code(package / "filter/c4.py")  # a rule set that is not on
     assert repeated() == []

@@ -227,7 +227,7 @@ def test_a_page_goes_for_a_bracket_anywhere_and_with_lines_only_where_text_may_s
 
 
 def test_cut_rows_are_counted_as_edited_and_get_the_hash_of_their_new_text():
-    from datakit.text.normal_form import digest, normalize
+    from datakit.text.words import digest, normalize
 
     prose = "This is a sentence of a page. " * 5
     texts = [prose + "\nmenu", prose, "menu\nonly"]

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pytest
 
 from datakit.config import build
+from datakit.data import string_array
 from datakit.filter import _kernels_c4, _kernels_fasttext, _kernels_lookup, _kernels_signals
 from datakit.filter.language import Language
 from datakit.filter.stage import Filter, FilterConfig
-from datakit.text import _kernels_normal_form, _kernels_words
-from datakit.text.characters import string_array
-from datakit.text.normal_form import hash_values, normalize
+from datakit.text import _kernels_text
+from datakit.text.words import hash_values, normalize
 
 TEXT = "Zwölf Boxkämpfer jagen Viktor. Sie laufen quer über den Deich!\nEnd of the first line {and} [12] a sheep."
 ARRAYS = {
@@ -25,8 +25,8 @@ ARRAYS = {
 CALLED = [
     _kernels_signals.measure, _kernels_c4.count, _kernels_c4.cut, _kernels_lookup.find, _kernels_lookup.rolling,
     _kernels_lookup.table_of, _kernels_lookup.count_stop_words, _kernels_fasttext.means, _kernels_fasttext.best,
-    _kernels_normal_form.collapse_spaces, _kernels_normal_form.may_not_be_nfc, _kernels_normal_form.hash_values,
-    _kernels_words.hash_all_words,
+    _kernels_text.collapse_spaces, _kernels_text.may_not_be_nfc, _kernels_text.hash_values,
+    _kernels_text.hash_all_words,
 ]  # fmt: skip
 
 

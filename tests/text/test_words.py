@@ -1,3 +1,4 @@
+import hashlib
 import re
 import unicodedata
 from pathlib import Path
@@ -5,13 +6,163 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.json
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from datakit.text.words import hash_words, split_words
+from datakit.text.words import (
+    CCC_SHIFT,
+    FOLD_SHIFT,
+    LETTER,
+    MARK,
+    NOT_NFC,
+    NUMBER,
+    SPACE,
+    SPACELESS,
+    WORD,
+    binary_digest,
+    character_table,
+    digest,
+    entry,
+    hash_values,
+    hash_words,
+    normalize,
+    split_words,
+    stated_digest,
+)
 
-SPACELESS = re.compile(
+# The properties of characters.
+
+TABLE = character_table()
+ENTRIES = dict(
+    zip(map(chr, range(0x110000)), TABLE.entries.reshape(-1, 256)[TABLE.pages].reshape(-1).tolist(), strict=True)
+)
+EVERY = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+SPACELESS_NAMES = ("CJK UNIFIED IDEOGRAPH", "CJK COMPATIBILITY IDEOGRAPH", "HIRAGANA", "KATAKANA", "HALFWIDTH KATAKANA")
+SPACELESS_NAMES += ("THAI", "LAO", "KHMER", "MYANMAR", "HENTAIGANA")
+
+
+def test_one_entry_is_that_of_the_table() -> None:
+    assert all(entry(c) == ENTRIES[c] for c in EVERY[::257])
+
+
+def test_words_are_letters_marks_and_numbers() -> None:
+    flags = {"L": WORD | LETTER, "M": WORD | MARK, "N": WORD | NUMBER}
+    expected = [flags.get(unicodedata.category(c)[0], 0) for c in EVERY]
+    assert [ENTRIES[c] & (WORD | LETTER | MARK | NUMBER) for c in EVERY] == expected
+
+
+def test_white_space_is_pythons() -> None:
+    assert [c for c in EVERY if bool(ENTRIES[c] & SPACE) != c.isspace()] == []
+
+
+def test_case_folds_as_in_python_and_keeps_words_words() -> None:
+    folds = TABLE.folds.tolist()
+    for c in EVERY:
+        row = ENTRIES[c] >> FOLD_SHIFT
+        folded = "".join(chr(code) for code in folds[row] if code >= 0) if row else c
+        assert folded == c.casefold()
+        assert all(ENTRIES[f] & (WORD | SPACELESS) == ENTRIES[c] & (WORD | SPACELESS) for f in folded), hex(ord(c))
+
+
+def test_characters_of_scripts_without_spaces_stand_alone() -> None:
+    named = [c for c in EVERY if ENTRIES[c] & WORD and unicodedata.name(c, "").startswith(SPACELESS_NAMES)]
+    assert len(named) > 90_000
+    assert [c for c in named if not ENTRIES[c] & SPACELESS] == []
+    others = {c for c in EVERY if ENTRIES[c] & SPACELESS}.difference(named)
+
+    assert len(others) < 60, "iteration marks, Hangzhou numerals and the like"
+
+
+def test_what_nfc_changes_is_marked() -> None:
+    changed = [c for c in EVERY if unicodedata.normalize("NFC", c) != c]
+    assert [c for c in changed if not ENTRIES[c] & NOT_NFC] == []
+    composing = ["\u0301", "\u1161", "\u11a8", "\u093c", "\u3099", "\U000110ba"]
+    assert all(ENTRIES[c] & NOT_NFC for c in composing)
+    assert not any(ENTRIES[c] & NOT_NFC for c in "aé中\u0e31\u0651")
+
+
+def test_combining_classes_are_pythons() -> None:
+    assert [c for c in EVERY if ENTRIES[c] >> CCC_SHIFT & 0xFF != unicodedata.combining(c)] == []
+
+
+# The normal form and its digest.
+
+# characters that NFC reorders, composes, replaces or leaves; every kind of white space; 1 to 4 bytes
+TRICKY = "aAe\u0301\u0316\u0327\u0344\u1161\u11a8\u1100\uac00\u093c\u0928\u2126\ufb01\u0f73\U0001d15e\U0001f600한가" + (
+    " \t\n\r\x0b\x0c\x1c\x1f\x85\xa0\u1680\u2000\u2003\u2028\u202f\u205f\u3000\u200b\u180e\ufeff"
+)
+texts = st.lists(st.text() | st.text(alphabet=TRICKY) | st.none(), max_size=6)
+
+
+def normal_form(text: str | None) -> str:
+    return " ".join(unicodedata.normalize("NFC", text or "").split())
+
+
+@given(texts)
+@example(["x" * 63 + "\u0301", "\u0316\u0327\u0301" * 40, "é" * 64 + "  " + "e\u0301"])
+def test_normal_form_is_nfc_with_single_spaces(rows: list[str | None]) -> None:
+    assert normalize(pa.array(rows, pa.string())).to_pylist() == [normal_form(text) for text in rows]
+
+
+def test_every_character_normalises_as_in_python() -> None:
+    rows = [f"a{chr(code)}b {chr(code)}" for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    assert normalize(pa.array(rows)).to_pylist() == [normal_form(text) for text in rows]
+
+
+def test_characters_across_the_blocks_of_the_kernel_stay_whole() -> None:
+    """The byte that ends one character and the one that begins the next look like a white space character together."""
+    rows = ["x" * pad + "ЂE" * 40 + "\u3000\u2003y" + "ЂE。 " * 30 for pad in range(130)]
+    assert normalize(pa.array(rows)).to_pylist() == [normal_form(text) for text in rows]
+
+
+@given(texts, st.integers(0, 3))
+def test_a_slice_normalises_as_its_rows(rows: list[str | None], start: int) -> None:
+    part = pa.array(rows, pa.string()).slice(start)
+    assert normalize(part).to_pylist() == [normal_form(text) for text in rows[start:]]
+    assert digest(part).to_pylist() == digest(pa.array(rows[start:], pa.string())).to_pylist()
+
+
+def test_normalising_twice_changes_nothing() -> None:
+    once = normalize(pa.array([TRICKY, TRICKY[::-1], "", None, " \u0301 x"]))
+    assert normalize(once).equals(once)
+
+
+def test_large_strings_are_taken_and_other_types_refused() -> None:
+    assert normalize(pa.array([" a\n", None], pa.large_string())).to_pylist() == ["a", ""]
+    with pytest.raises(TypeError, match="int64"):
+        normalize(pa.array([1]))
+
+
+def test_digest_is_blake2b_of_the_bytes() -> None:
+    rows = ["", "é", "x" * 5000, None]
+    expected = [hashlib.blake2b((text or "").encode(), digest_size=16).hexdigest() for text in rows]
+    assert digest(pa.array(rows)).to_pylist() == expected
+    assert [value.hex() for value in binary_digest(pa.array(rows)).to_pylist()] == expected
+
+
+def test_real_books_normalise_as_in_python(shared: Path) -> None:
+    rows = pq.read_table(shared / "corpora/web/classic_books_en.parquet").slice(0, 8).column("text").combine_chunks()
+    assert normalize(rows).to_pylist() == [normal_form(text) for text in rows.to_pylist()]
+
+
+def test_a_stated_digest_is_the_binary_digest():
+    texts = pa.array(["x", "one", "two", "", "three"]).slice(1)
+    assert stated_digest(digest(texts)) == binary_digest(texts)
+
+
+def test_equal_values_hash_equally_and_others_otherwise():
+    values = pa.array(["", "a", "b", "ab", "ba", "a" * 100, "a"])
+    hashes = hash_values(values).tolist()
+    assert hashes[1] == hashes[6]
+    assert len(set(hashes)) == 6
+    assert hash_values(values.slice(3, 2)).tolist() == hashes[3:5]
+
+
+# Words.
+
+SPACELESS_CHARACTERS = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3021-\u3029\u3031-\u303c\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\ua9e0-\ua9ff\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U00016fe2-\U00016fe4\U00016ff0-\U00016ff1"
     "\U0001aff0-\U0001b16f\U00020000-\U0003ffff]"
@@ -21,14 +172,14 @@ ALPHABET = (
 )
 
 
-def reference(text: str) -> list[str]:
+def cut_words(text: str) -> list[str]:
     """Words by the definition: fold, then cut at what is no letter, mark or number, and around spaceless characters."""
     kept = "".join(c if unicodedata.category(c)[0] in "LMN" else " " for c in text.casefold())
-    return SPACELESS.sub(lambda m: f" {m.group()} " if m.group() != " " else " ", kept).split(" ")
+    return SPACELESS_CHARACTERS.sub(lambda m: f" {m.group()} " if m.group() != " " else " ", kept).split(" ")
 
 
 def reference_words(text: str) -> list[str]:
-    return [word for word in reference(text) if word]
+    return [word for word in cut_words(text) if word]
 
 
 def check_hashes(rows: list[str]) -> None:

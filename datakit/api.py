@@ -1,0 +1,589 @@
+"""The Python API: stages as functions over Arrow tables, datasets that are read again, and pipelines.
+
+Everything here runs through the same engine as the command line, so decisions are those of the command on the same
+rows. `datakit/__init__.py` loads this module on first use.
+"""
+
+import contextlib
+import functools
+import inspect
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.config import options
+from datakit.data import RECORD_BITS, of_kind, read_shard
+from datakit.engine.local import Local, all_cores
+from datakit.engine.plan import Flow
+from datakit.engine.progress import Progress, for_terminal
+from datakit.engine.recipe import Recipe, check_name
+from datakit.engine.registry import FLOW, STAGES, config_class, stage_class
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout
+from datakit.engine.store import inspect as inspect_shard
+from datakit.errors import ConfigError, InputError, UsageError
+from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, lock, tables, verify
+
+TABLE = "table"
+"""The name of the dataset and of the source of rows that come from memory."""
+
+_DROP_COLUMNS = ("stage", "reason", "detail", "duplicate_of", "similarity", "duplicate_in")
+
+
+class Dataset:
+    """The result of a stage on the disk, read again through its manifest: `datakit.open("manifests/d/filter.json")`.
+
+    Rows have datakit's columns: `id`, `source`, `lang`, the text or messages, `extra`, and what stages added.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Read a manifest, or the manifest in a folder that `--output` made.
+
+        Raises:
+            ManifestError: missing, or not a manifest.
+            IntegrityError: changed after it was written.
+        """
+        path = Path(path)
+        self.path = path / "manifest.json" if path.is_dir() else path
+        self.manifest: Manifest = load(self.path)
+
+    def __repr__(self) -> str:
+        rows = self.ledger.rows
+        return f"<datakit.Dataset {self.manifest.dataset}/{self.manifest.stage}: {rows.kept:,} of {rows.into:,} rows>"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the shards."""
+        return data_dir(self.path, self.manifest)
+
+    @property
+    def ledger(self) -> Ledger:
+        """What went in, and what became of it."""
+        return self.manifest.ledger
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What else the manifest says: alarms, layouts, tokenizer, packing."""
+        return self.manifest.facts
+
+    @property
+    def parents(self) -> list["Dataset"]:
+        """The results that this one was made from, as far as they can be found; empty for ingest."""
+        found = (find_parent(self.path, p) for p in self.manifest.parents if "manifest" in p)
+        return [Dataset(path) for path in found if path is not None]
+
+    def kept(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """A reader over the kept rows."""
+        return self._reader("kept", columns)
+
+    def dropped(self, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """A reader over the dropped rows, with `stage`, `reason`, `detail`, and of dedup `duplicate_of`."""
+        return self._reader("dropped", columns)
+
+    def quarantined(self) -> pa.RecordBatchReader:
+        """A reader over the records that could not be read: file, line, reason and their bytes."""
+        return self._reader("quarantine", None)
+
+    def to_table(self, role: str = "kept") -> pa.Table:
+        """All rows of a role ("kept", "dropped", "quarantine", "signals", ...) in memory."""
+        return self._reader(role, None).read_all()
+
+    def _reader(self, role: str, columns: Sequence[str] | None) -> pa.RecordBatchReader:
+        shards = tables(self.manifest, role)
+        if not shards:
+            return pa.RecordBatchReader.from_batches(pa.schema([]), iter(()))
+        wanted = list(columns) if columns is not None else None
+        files = (self.folder / shard.path for shard in shards)
+        batches = (batch for file in files for batch in read_shard(file, wanted))
+        first = next(batches)
+        return pa.RecordBatchReader.from_batches(first.schema, _cast(first, batches))
+
+    def explain(self, row_id: str) -> str:
+        """What became of a row, stage by stage; for a duplicate, its text beside the survivor's.
+
+        Raises:
+            InputError: no row has this id.
+        """
+        from datakit.report.explain import story
+
+        lines = story(row_id, [self.path], 0)
+        if not lines:
+            raise InputError(f"no row has the id {row_id!r} in {self.path}")
+        return "\n".join(lines)
+
+    def verify(self) -> list[str]:
+        """Recompute every checksum and count, back to the raw inputs; returns the problems found."""
+        return [f"{name}: {problem}" for name, problem in verify(self.path, inspect_shard) if problem]
+
+
+def open_dataset(path: str | os.PathLike[str]) -> Dataset:
+    """The result of a stage: the path of its manifest, or the folder that `--output` made."""
+    return Dataset(path)
+
+
+def _cast(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    for batch in rest:
+        yield batch.cast(first.schema) if batch.schema != first.schema else batch
+
+
+class Result:
+    """What a stage made of the rows it was given.
+
+    For rows from memory, `kept` has the input's rows, order and schema, and the columns that the stage adds; `dropped`
+    has the input's columns and why each row went. For files, both have datakit's own columns. Without `output`, the
+    files lie in a temporary folder that goes with `close`, at the end of a `with` block, or when the process ends.
+    """
+
+    def __init__(self, path: Path, table: pa.Table | None, scratch: "_Scratch | None") -> None:
+        self.dataset = Dataset(path)
+        """The same result as it lies on the disk."""
+        self._table, self._scratch = table, scratch
+
+    def __repr__(self) -> str:
+        rows = self.ledger.rows
+        return f"<datakit.Result of {self.dataset.manifest.stage}: {rows.kept:,} of {rows.into:,} rows kept>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the temporary folder, if there is one; tables that were read stay in memory."""
+        if self._scratch is not None:
+            self._scratch.close()
+
+    @property
+    def manifest(self) -> Manifest:
+        """The manifest of the result."""
+        return self.dataset.manifest
+
+    @property
+    def ledger(self) -> Ledger:
+        """What went into the last stage, and what became of it."""
+        return self.dataset.ledger
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What else the manifest says."""
+        return self.dataset.facts
+
+    @functools.cached_property
+    def kept(self) -> pa.Table:
+        """The kept rows.
+
+        Raises:
+            ConfigError: the stage adds a column that the input has already.
+        """
+        rows = self._kept_rows()
+        if self._table is None:
+            return rows.drop_columns(["row_key"])
+        numbers = _row_numbers(rows)
+        return self._with_added(self._table.take(numbers), rows)
+
+    @functools.cached_property
+    def dropped(self) -> pa.Table:
+        """The dropped rows of all stages that this call ran, with `stage`, `reason` and `detail`.
+
+        From dedup also `duplicate_of` and `similarity`. Where the input has no `id` column, `duplicate_of` is the
+        number of the surviving row in the input, from 0.
+        """
+        found = [d.to_table("dropped") for d in self._chain if tables(d.manifest, "dropped")]
+        if self._table is None:
+            parts = [part.drop_columns(["row_key"]) for part in found]
+            return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
+        parts = [self._dropped_rows(self._table, part) for part in found]
+        empty = self._dropped_rows(self._table, _NOTHING_DROPPED)
+        return pa.concat_tables([*parts, *([] if parts else [empty])], promote_options="default")
+
+    @functools.cached_property
+    def quarantined(self) -> pa.Table:
+        """The records that could not become rows; for rows from memory, `row` is their number from 0."""
+        found = [d.to_table("quarantine") for d in self._chain if tables(d.manifest, "quarantine")]
+        table = pa.concat_tables(found) if found else pa.table({}, schema=None)
+        if self._table is None or not found:
+            return table
+        return table.append_column("row", pc.subtract(table.column("line"), 1))
+
+    def pairs(self, lowest: int = 10) -> list[Any]:
+        """The least similar duplicates beside their survivors, for a stage of dedup.
+
+        Raises:
+            InputError: the result is not of a dedup stage.
+        """
+        from datakit.report.pairs import drops
+
+        return list(drops(self.dataset.path, lowest).pairs)
+
+    @property
+    def _chain(self) -> list[Dataset]:
+        """The results of the stages that this call ran, first to last."""
+        found = [Dataset(path) for path, _ in ancestors(self.dataset.path)]
+        return list(reversed(found)) if self._table is not None else [self.dataset]
+
+    def _kept_rows(self) -> pa.Table:
+        if self.manifest.stage != "pack":
+            return self.dataset.to_table()
+        (tokens, *_) = self.dataset.parents
+        rows, gone = tokens.to_table(), self.dataset.to_table("dropped")
+        if gone.num_rows:
+            rows = rows.filter(pc.invert(pc.is_in(rows.column("row_key"), gone.column("row_key").combine_chunks())))
+        return rows
+
+    def _with_added(self, table: pa.Table, rows: pa.Table) -> pa.Table:
+        base = set(of_kind(self._chain[0].manifest.kind).names)
+        if self.manifest.stage == "language":
+            base -= {"lang", "lang_score"}
+        for name in [n for n in rows.column_names if n not in base]:
+            if name in table.column_names:
+                raise ConfigError(
+                    f"{self.manifest.stage} adds the column {name!r}, which the input has already: rename it there"
+                )
+            table = table.append_column(name, rows.column(name))
+        return self._with_edited(table, rows) if self.ledger.rows.edited else table
+
+    def _with_edited(self, table: pa.Table, rows: pa.Table) -> pa.Table:
+        """The table with the texts that the stage rewrote."""
+        for column in ("text", "messages", "prompt", "chosen", "rejected"):
+            if column not in rows.column_names:
+                continue
+            name = self._text_column() if column == "text" else column
+            new = rows.column(column)
+            if name not in table.column_names:
+                table = table.append_column(name, new)
+                continue
+            at, old = table.column_names.index(name), table.column(name)
+            if column != "text" and not pa.types.is_list(old.type):
+                raise ConfigError(f"the column {name!r} is {old.type}; its rewritten messages need a list of structs")
+            given = new.cast(old.type) if column == "text" else _like(new, old.type)
+            table = table.set_column(at, table.schema.field(at), given)
+        return table
+
+    def _text_column(self) -> str:
+        layouts = self._chain[0].facts["text_fields"]
+        name: str = layouts[TABLE]
+        return name
+
+    def _dropped_rows(self, table: pa.Table, rows: pa.Table) -> pa.Table:
+        taken = table.take(_row_numbers(rows))
+        for name in _DROP_COLUMNS:
+            if name not in rows.column_names and name == "duplicate_in":
+                continue
+            if name in table.column_names:
+                raise ConfigError(f"dropped rows get the column {name!r}, which the input has already: rename it there")
+            if name in rows.column_names:
+                column = rows.column(name)
+            else:
+                column = pa.nulls(rows.num_rows, pa.float64() if name == "similarity" else pa.string())
+            if name == "duplicate_of" and "id" not in table.column_names and "duplicate_in" not in rows.column_names:
+                column = _numbers_in_ids(column)
+            taken = taken.append_column(name, column)
+        return taken
+
+
+_NOTHING_DROPPED = pa.table(
+    {
+        "row_key": pa.array([], pa.uint64()),
+        **{name: pa.array([], pa.string()) for name in ("stage", "reason", "detail", "duplicate_of")},
+        "similarity": pa.array([], pa.float64()),
+    }
+)
+
+
+def _row_numbers(rows: pa.Table) -> pa.ChunkedArray:
+    """The numbers of the input's rows, from their keys."""
+    return pc.bit_wise_and(rows.column("row_key"), pa.scalar((1 << RECORD_BITS) - 1, pa.uint64()))
+
+
+def _numbers_in_ids(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Rows without an id of the user's are called `table:<number from 1>`."""
+    numbers = pc.replace_substring_regex(ids.cast(pa.string()), rf"^{TABLE}:(\d+)$", r"\1").cast(pa.int64())
+    return numbers
+
+
+def _like(messages: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Messages with the fields of the user's own list of structs."""
+    wanted = [kind.value_type.field(i).name for i in range(kind.value_type.num_fields)]
+    rows = [None if row is None else [{n: m.get(n) for n in wanted} for m in row] for row in messages.to_pylist()]
+    return pa.chunked_array([pa.array(rows, kind)])
+
+
+# A stage as a function.
+
+
+def run_stage_on(
+    stage: str,
+    data: Any,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    dataset: str = "",
+    workers: int = 0,
+    progress: bool = False,
+    **values: Any,
+) -> Result:
+    """Run a stage on data: a table in memory, files, or a result on the disk.
+
+    Args:
+        stage: a name of the registry.
+        data: a `pa.Table`, `RecordBatchReader` or anything with `__arrow_c_stream__`; a path or glob, or a list of
+            them; a manifest's path, a `Dataset` or a `Result`.
+        output: a folder that holds the whole result, as the command's `--output`; without it a temporary one.
+        dataset: the name of the dataset.
+        workers: threads and processes; 0: as many as there are cores.
+        progress: show progress on standard error.
+        values: fields of the stage's config, as in a recipe; sections as dictionaries. Fields of the stages that must
+            run first are given under the stage's name, as `tokenize={"tokenizer": "folder/"}`.
+
+    Raises:
+        DatakitError: bad input, wrong values, a missing model.
+    """
+    table, inputs = _inputs(data)
+    flags, sections = _values(stage, values)
+    scratch = None if output is not None else _Scratch()
+    try:
+        name = check_name(dataset or TABLE)
+        if output is None:
+            assert scratch is not None
+            layout = OutputLayout(root=scratch.folder, dataset=name)
+        else:
+            layout = OutputLayout(root=Path.cwd(), dataset=name, output=Path(output), final=stage)
+            layout.check()
+        shown = for_terminal(quiet=not progress)
+        try:
+            run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
+            recipe = Recipe(dataset=name, tables=sections)
+            path = Flow(run=run, recipe=recipe, flags={stage: flags}).stage(stage, inputs)
+        finally:
+            shown.close()
+        return Result(path, table, scratch)
+    except BaseException:
+        if scratch is not None:
+            scratch.close()
+        raise
+
+
+def _inputs(data: Any) -> tuple[pa.Table | None, list[Any]]:
+    """(the table, where rows come from memory; the inputs of the flow)."""
+    if isinstance(data, Result | Dataset):
+        return None, [str(data.path if isinstance(data, Dataset) else data.dataset.path)]
+    if isinstance(data, str | os.PathLike):
+        return None, [os.fspath(data)]
+    if isinstance(data, Sequence) and data and all(isinstance(d, str | os.PathLike) for d in data):
+        return None, [os.fspath(d) for d in data]
+    from datakit.read.columnar import table_of
+
+    table = table_of(data)
+    return table, [table]
+
+
+def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """(values of the stage itself, sections of the stages that run before it).
+
+    Raises:
+        ConfigError: a value is of no stage that runs.
+    """
+    kind = stage_class(stage)
+    known = {o.name for o in options(kind.Config)}
+    flags: dict[str, Any] = {}
+    sections: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        plain = _plain(value)
+        if name in known:
+            flags[name] = plain
+        elif name in kind.input_flags:
+            sections.setdefault(kind.directly_after, {})[name] = plain
+        elif name in {"ingest", kind.directly_after} - {""} and isinstance(plain, dict):
+            sections.setdefault(name, {}).update(plain)
+        else:
+            raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
+    return flags, sections
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Result | Dataset):
+        return str(value.path if isinstance(value, Dataset) else value.dataset.path)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def stage_function(stage: str) -> Callable[..., Result]:
+    """The function of a stage, with the stage's help and options as its documentation and signature."""
+
+    def call(data: Any, **values: Any) -> Result:
+        return run_stage_on(stage, data, **values)
+
+    shared = [p for p in inspect.signature(run_stage_on).parameters.values() if p.name not in ("stage", "values")]
+    known = [o for o in options(config_class(stage)) if not (o.name == "kind" and stage == "ingest")]
+    fields = [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in known]
+    call.__name__ = call.__qualname__ = stage
+    lines = [f"    {o.name}: {o.help or 'a section, as a dictionary'} (default: {o.default!r})" for o in known]
+    call.__doc__ = f"{STAGES[stage].summary}\n\n{_SHARED}\n\nOptions:\n" + "\n".join(lines)
+    call.__signature__ = inspect.Signature([*shared, *fields], return_annotation=Result)  # type: ignore[attr-defined]
+    return call
+
+
+_SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas, DuckDB), a path
+or glob, a manifest, a Dataset or a Result. `output` names a folder for the whole result; `dataset`, `workers` and
+`progress` are as for the command. Returns a `Result`."""
+
+
+# Pipelines.
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stage of a pipeline with its values: `datakit.Dedup(threshold=0.8)`."""
+
+    stage: str
+    values: dict[str, Any]
+    inputs: tuple[str, ...] = ()
+    """Files, folders and globs, for `Ingest`."""
+
+    POSITIONAL: ClassVar[dict[str, str]] = {"tokenize": "tokenizer"}
+
+    def __repr__(self) -> str:
+        given = [*map(repr, self.inputs), *(f"{k}={v!r}" for k, v in self.values.items())]
+        return f"datakit.{step_name(self.stage)}({', '.join(given)})"
+
+
+def step_name(stage: str) -> str:
+    """`dedup_urls` is `DedupUrls` in a pipeline."""
+    return "".join(part.capitalize() for part in stage.split("_"))
+
+
+STEPS: dict[str, str] = {step_name(stage): stage for stage in FLOW if stage != "tokenizer"} | {
+    "TrainTokenizer": "tokenizer"
+}
+"""By the name in a pipeline: the stage."""
+
+
+def step_function(stage: str) -> Callable[..., Step]:
+    """What makes a step of a stage: `datakit.Pack(seq_len=1024)`. Values are those of the stage's config."""
+
+    def make(*given: Any, **values: Any) -> Step:
+        if stage == "ingest":
+            return Step(stage, _plain(values), tuple(os.fspath(g) for g in given))
+        if given and stage in Step.POSITIONAL and len(given) == 1:
+            return Step(stage, _plain({Step.POSITIONAL[stage]: given[0]} | values))
+        if given:
+            raise UsageError(f"{step_name(stage)} takes keyword arguments; found {given!r}")
+        return Step(stage, _plain(values))
+
+    make.__name__ = make.__qualname__ = step_name(stage)
+    make.__doc__ = f"{STAGES[stage].summary}\n\nA step of a `datakit.Pipeline`; values are those of `[{stage}]`."
+    return make
+
+
+class Pipeline:
+    """Stages in order, as a recipe has them; the result goes to `manifests/` and `data/` of a project.
+
+    `datakit.Pipeline([datakit.Ingest("data/*.jsonl"), datakit.Dedup(), ...], dataset="mydata").run()`. What is up to
+    date is skipped, and an interrupted run continues.
+    """
+
+    def __init__(
+        self, steps: Sequence[Step], *, dataset: str, project: str | os.PathLike[str] = ".", workers: int = 0
+    ) -> None:
+        """Check the steps.
+
+        Raises:
+            ConfigError: unknown values, or stages in an impossible order.
+            UsageError: the first step is no `Ingest` with inputs.
+        """
+        steps = list(steps)
+        if not steps or steps[0].stage != "ingest" or not steps[0].inputs:
+            raise UsageError("a pipeline begins with datakit.Ingest and its files, as datakit.Ingest('data/*.jsonl')")
+        self.steps, self.project, self.workers = tuple(steps), Path(project), workers
+        self.recipe = Recipe(
+            dataset=dataset,
+            inputs=tuple(_from(self.project, given) for given in steps[0].inputs),
+            stages=tuple(step.stage for step in steps),
+            tables={step.stage: step.values for step in steps if step.values},
+        )
+        for step in steps:
+            self.recipe.config(step.stage)
+
+    def __repr__(self) -> str:
+        return f"datakit.Pipeline([{', '.join(map(repr, self.steps))}], dataset={self.recipe.dataset!r})"
+
+    def run(self, *, until: str | None = None, progress: bool = False) -> Dataset:
+        """Run the stages, up to and with `until`; returns the last result.
+
+        Raises:
+            DatakitError: bad input or a missing model. Finished work is kept: run again to continue.
+        """
+        shown: Progress = for_terminal(quiet=not progress)
+        layout = OutputLayout(root=self.project, dataset=self.recipe.dataset)
+        try:
+            run = Run(layout=layout, executor=Local(self.workers or all_cores()), progress=shown)
+            return Dataset(Flow(run=run, recipe=self.recipe).all(until))
+        finally:
+            shown.close()
+
+
+def _from(project: Path, given: str) -> str:
+    return given if "://" in given or os.path.isabs(given) else str(project / given)
+
+
+# Temporary folders.
+
+
+class _Scratch:
+    """A temporary folder, locked while it is in use; folders of killed processes are removed by the next one."""
+
+    def __init__(self) -> None:
+        base = Path(tempfile.gettempdir()) / f"datakit-{os.getuid()}"
+        base.mkdir(mode=0o700, exist_ok=True)
+        with _locked(base):
+            _sweep(base)
+            self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=base))
+            held = lock(self.folder)
+        self._finalizer = weakref.finalize(self, _remove, self.folder, held, os.getpid())
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._finalizer()
+
+
+@contextlib.contextmanager
+def _locked(base: Path) -> Iterator[None]:
+    import fcntl
+
+    held = os.open(base, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
+
+
+def _sweep(base: Path) -> None:
+    for folder in base.glob("run-*"):
+        held = lock(folder)
+        if held is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(held)
+
+
+def _remove(folder: Path, held: int | None, owner: int) -> None:
+    if os.getpid() != owner:  # a forked child ends: the folder is its parent's
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    if held is not None:
+        os.close(held)

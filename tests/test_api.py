@@ -1,0 +1,228 @@
+"""The Python API: tables in, tables out, and the decisions of the command on the same rows."""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import datakit
+from datakit.errors import ConfigError, InputError, UsageError
+
+PROSE = (
+    "The harbour of the old town was built in the year of the great flood, and for a long time nobody thought that it "
+    "would be needed again. Then the railway came, and with it the merchants, who wanted to ship their grain. "
+)
+
+
+class Stream:
+    """What polars, pandas and DuckDB offer: an Arrow stream, and nothing else that we know."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    texts = [PROSE * 3 + str(n) for n in range(5)] + ["Snow falls on the mountains in winter. " * 9, None, ""]
+    return pa.table({"text": texts, "n": range(8), "tags": [[str(n)] for n in range(8)]})
+
+
+def test_a_table_comes_back_as_kept_dropped_and_quarantined_rows(table: pa.Table) -> None:
+    with datakit.dedup(table, threshold=0.8) as result:
+        assert result.kept.schema == table.schema
+        assert result.kept == table.take([0, 5, 7])
+        assert result.dropped.column_names == [
+            *table.column_names,
+            "stage",
+            "reason",
+            "detail",
+            "duplicate_of",
+            "similarity",
+        ]
+        assert result.dropped["n"].to_pylist() == [1, 2, 3, 4]
+        assert result.dropped["duplicate_of"].to_pylist() == [0, 0, 0, 0]
+        assert result.quarantined["row"].to_pylist() == [6]
+        rows = result.kept.num_rows + result.dropped.num_rows + result.quarantined.num_rows
+        assert rows == table.num_rows
+        assert result.ledger.rows.dropped == {"near_duplicate": 4}
+        assert {pair.dropped["id"] for pair in result.pairs()} == {f"table:{n}" for n in range(1, 5)}
+
+
+@pytest.mark.parametrize("form", ["table", "batch", "reader", "stream"])
+def test_every_form_of_arrow_gives_the_same(table: pa.Table, form: str) -> None:
+    given = {
+        "table": table,
+        "batch": table.combine_chunks().to_batches()[0],
+        "reader": table.to_reader(max_chunksize=3),
+        "stream": Stream(table),
+    }[form]
+    assert datakit.dedup(given).kept["n"].to_pylist() == [0, 5, 7]
+
+
+def test_the_decisions_are_those_of_the_command(table: pa.Table, tmp_path: Path) -> None:
+    pq.write_table(table, tmp_path / "rows.parquet")
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    command = [
+        sys.executable,
+        "-m",
+        "datakit",
+        "dedup",
+        "rows.jsonl",
+        "--output",
+        "out",
+        "--threshold",
+        "0.8",
+        "--json",
+    ]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    by_command = datakit.open(tmp_path / "out").to_table("dropped")
+    for given in (table, str(tmp_path / "rows.parquet"), [tmp_path / "rows.jsonl"]):
+        with datakit.dedup(given, threshold=0.8) as result:
+            assert result.dropped["similarity"].to_pylist() == by_command["similarity"].to_pylist()
+            assert result.dropped["reason"].to_pylist() == by_command["reason"].to_pylist()
+
+
+def test_a_users_ids_name_the_survivors() -> None:
+    table = pa.table({"id": ["a", "b"], "text": [PROSE, PROSE]})
+    assert datakit.dedup(table).dropped["duplicate_of"].to_pylist() == ["a"]
+
+
+def test_language_adds_its_columns_and_a_clash_of_names_is_an_error() -> None:
+    result = datakit.language(pa.table({"text": [PROSE]}))
+    assert result.kept.column_names == ["text", "lang", "lang_score", "lang_raw"]
+    assert result.kept["lang"].to_pylist() == ["en"]
+    with pytest.raises(ConfigError, match="'lang'"):
+        _ = datakit.language(pa.table({"text": [PROSE], "lang": ["xx"]})).kept
+
+
+def test_filter_takes_rules_and_thresholds() -> None:
+    table = pa.table({"text": [PROSE * 3, "Too short."]})
+    result = datakit.filter(table, rules=["gopher_quality"], gopher_quality={"min_words": 30})
+    assert result.kept == table.slice(0, 1)
+    assert result.dropped["reason"].to_pylist() == ["gopher_quality.min_words"]
+    with pytest.raises(ConfigError, match="min_wurds"):
+        datakit.filter(table, rules=["gopher_quality"], gopher_quality={"min_wurds": 30})
+    with pytest.raises(ConfigError, match="thresh0ld"):
+        datakit.dedup(table, thresh0ld=0.8)
+
+
+def test_normalize_rewrites_the_text_in_its_own_column() -> None:
+    table = pa.table({"n": [1, 2], "body": ["cafe\u0301  ", "plain"]})
+    kept = datakit.normalize(table).kept
+    assert kept.schema == table.schema
+    assert kept["body"].to_pylist()[0].startswith("caf\u00e9")
+    chats = pa.table(
+        {"messages": [[{"role": "user", "content": "cafe\u0301"}, {"role": "assistant", "content": "Yes."}]]}
+    )
+    kept = datakit.normalize(chats).kept
+    assert kept.schema == chats.schema
+    assert kept["messages"].to_pylist()[0][0] == {"role": "user", "content": "caf\u00e9"}
+
+
+def test_functions_and_packages_of_one_name_are_both_there(table: pa.Table) -> None:
+    few = table.slice(0, 2)
+    for name, module, more in (
+        ("dedup", "datakit.dedup.minhash", {}),
+        ("filter", "datakit.filter.language", {"rules": ["gopher_quality"]}),
+    ):
+        before = getattr(datakit, name)(few, **more).ledger
+        importlib.import_module(module)
+        assert getattr(datakit, name)(few, **more).ledger == before
+
+
+def test_pack_before_and_after_its_package_is_imported(table: pa.Table, small_tokenizer: Path, tmp_path: Path) -> None:
+    few = table.slice(0, 2)
+    before = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32, output=tmp_path / "packed")
+    from datakit.pack import labels  # noqa: F401
+
+    after = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32)
+    assert before.facts["packed"]["num_samples"] == after.facts["packed"]["num_samples"] > 0
+    assert before.kept.select(few.column_names) == few
+    assert (tmp_path / "packed/kept/train.ids2d.bin").stat().st_size == before.facts["packed"]["num_samples"] * 33 * 4
+    ids = datakit.tokenize(few, tokenizer=small_tokenizer).kept
+    assert ids.column_names[: few.num_columns] == few.column_names
+    assert len(ids["input_ids"][0]) > 100
+
+
+def test_a_pipeline_runs_in_a_project_and_its_results_open(small_tokenizer: Path, tmp_path: Path) -> None:
+    rows = [{"text": PROSE * 3 + f"Number {n}: {'abc ' * n}", "id": f"r{n}"} for n in range(3)] + [
+        {"text": PROSE * 3 + "Number 0: "}
+    ]
+    (tmp_path / "raw.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    steps = [
+        datakit.Ingest("raw.jsonl"), datakit.Dedup(threshold=0.9), datakit.Filter(rules=["gopher_quality"]),
+        datakit.Tokenize(small_tokenizer), datakit.Pack(seq_len=32),
+    ]  # fmt: skip
+    pipeline = datakit.Pipeline(steps, dataset="mine", project=tmp_path)
+    packed = pipeline.run()
+    assert packed.path == tmp_path / "manifests/mine/pack.json"
+    assert packed.verify() == []
+    assert [parent.manifest.stage for parent in packed.parents] == ["tokenize"]
+    dedup = datakit.open(tmp_path / "manifests/mine/dedup.json")
+    assert dedup.kept(["id"]).read_all().num_rows == dedup.ledger.rows.kept == dedup.to_table().num_rows
+    assert "near_duplicate" in dedup.explain("raw.jsonl:3") or "exact_duplicate" in dedup.explain("raw.jsonl:3")
+    with pytest.raises(InputError):
+        dedup.explain("nobody")
+    assert "threshold=0.9" in repr(pipeline)
+    with pytest.raises(UsageError, match="Ingest"):
+        datakit.Pipeline([datakit.Dedup()], dataset="mine")
+    with pytest.raises(ConfigError, match="thresh"):
+        datakit.Pipeline([datakit.Ingest("x"), datakit.Dedup(thresh=1)], dataset="mine")
+
+
+def test_temporary_folders_go_with_close_and_exit_and_after_a_kill(tmp_path: Path) -> None:
+    script = textwrap.dedent("""
+        import sys, time
+        import pyarrow as pa
+        import datakit
+        result = datakit.ingest(pa.table({"text": ["one", "two"]}))
+        print(result.dataset.path, flush=True)
+        if sys.argv[1] == "wait":
+            time.sleep(60)
+        if sys.argv[1] == "close":
+            result.close()
+            assert not result.dataset.path.exists()
+    """)
+    (tmp_path / "script.py").write_text(script)
+    env = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [sys.executable, str(tmp_path / "script.py")]
+    for how in ("close", "exit"):
+        done = subprocess.run([*command, how], env=env, check=True, capture_output=True, text=True)
+        assert not Path(done.stdout.strip()).exists()
+    with subprocess.Popen([*command, "wait"], env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        left = Path(process.stdout.readline().strip())
+        process.send_signal(signal.SIGKILL)
+    assert left.exists()
+    subprocess.run([*command, "exit"], env=env, check=True, capture_output=True)
+    assert not left.exists()
+
+
+def test_importing_datakit_loads_the_standard_library_only_and_offers_all() -> None:
+    code = (
+        "import sys, datakit; assert not {'pyarrow', 'numpy', 'numba', 'click'} & set(sys.modules); "
+        "assert all(callable(getattr(datakit, name)) for name in datakit.__all__); "
+        "assert set(datakit.__all__) <= set(dir(datakit))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert datakit.__all__ == [
+        "Dataset", "Dedup", "Filter", "Ingest", "Language", "Normalize", "Pack", "Pipeline", "Result", "Tokenize",
+        "dedup", "filter", "ingest", "language", "normalize", "open", "pack", "tokenize",
+    ]  # fmt: skip
+    assert "threshold" in datakit.language.__doc__ or "min_score" in datakit.language.__doc__
+
+
+def test_what_is_no_data_is_refused_by_type() -> None:
+    with pytest.raises(InputError, match="int cannot be read"):
+        datakit.dedup(3)
