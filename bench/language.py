@@ -20,7 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from datakit.filter import fasttext_model, models
+from datakit.filter import fasttext_model
 from datakit.filter.language import Language, LanguageConfig
 
 MARKS = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "</s>")
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3, help="for speed: the fastest counts")
     parser.add_argument("--samples", type=int, nargs="*", default=[120, 300], help="sample_bytes to compare")
     args = parser.parse_args()
-    path = models.find(args.model)
+    path = fasttext_model.find(args.model)
     module, ours = fasttext.load_model(str(path)), fasttext_model.load(path)
     {"parity": parity, "speed": speed, "accuracy": accuracy}[args.what](args, module, ours)
 

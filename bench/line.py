@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from datakit.filter.models import find
+from datakit.filter.fasttext_model import find
 
 HERE = Path(__file__).resolve().parent
 FILES = 4

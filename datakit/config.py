@@ -29,8 +29,11 @@ def option(default: Any, help: str, *, path: bool = False, result: bool = True, 
 
 
 def section(config: type, help: str = "") -> Any:
-    """A nested config dataclass, a table of its own in the recipe; `help` is one sentence."""
-    return field(default_factory=config, metadata={"help": help})
+    """A nested config dataclass, a table of its own in the recipe; `help` is one sentence.
+
+    The default is made once: config classes are frozen, so all that have it can share it.
+    """
+    return field(default=config(), metadata={"help": help})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Draw docs/funnel.png, the picture of the README, from the manifests that `make demo` wrote.
 
-    python -m demo.picture
+python -m demo.picture
 """
 
 import sys
@@ -53,7 +53,8 @@ def main() -> int:
     axes.text(total * 0.012, y, packed, va="center", color="white", fontsize=10)
     note = f"{facts['density']:.1%} real tokens, {facts['label_share']:.1%} of them labels"
     axes.text(pack.ledger.rows.kept + total * 0.012, y, note, va="center", color=QUIET, fontsize=9)
-    axes.set_title(f"make demo: {total:,} conversations; orange rows are dropped, each with its reason", loc="left", color=INK, fontsize=12)
+    title = f"make demo: {total:,} conversations; orange rows are dropped, each with its reason"
+    axes.set_title(title, loc="left", color=INK, fontsize=12)
     axes.set_xlim(0, total * 1.5)
     axes.invert_yaxis()
     axes.axis("off")

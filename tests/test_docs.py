@@ -2,13 +2,23 @@
 
 import doctest
 import json
+import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+from datakit.cli.main import commands
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(DOCS.glob("*.md"))]
+IMAGINED = {"datakit/filter/min_chars.py"}
+"""Files of examples."""
+NO_PATH = {"PYTHONPATH": ""}
 
 
 def test_the_python_page_says_what_happens() -> None:
@@ -26,9 +36,43 @@ def test_the_notebook_runs_from_top_to_bottom_in_a_script_without_a_main_guard(t
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    import re
-
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_files_and_commands_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:datakit|train|tests|bench|demo|requirements)/[\w./]*)`", text):
+        assert path in IMAGINED or (ROOT / path).exists(), f"{page.name} names {path}"
+    named = set(re.findall(r"`datakit ([a-z][a-z_-]+)", text))
+    for block in re.findall(r"^```\n(.*?)^```", text, re.S | re.M):
+        named |= set(re.findall(r"^datakit ([a-z][a-z_-]+)", block, re.M))
+    assert {name.replace("_", "-") for name in named} - commands().keys() == set()
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = set(re.findall(r"\]\(([^)#:]+)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
+    assert linked == {p.name for p in DOCS.glob("*.*") if p.suffix in (".md", ".ipynb")} - {"README.md"}
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_a_stage_is_one_file_and_one_line_as_contributing_says(tmp_path: Path) -> None:
+    file, line = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.S)
+    shutil.copytree(ROOT / "datakit", tmp_path / "datakit")
+    (tmp_path / "datakit/filter/min_chars.py").write_text(file, encoding="utf-8")
+    registry = tmp_path / "datakit/engine/registry.py"
+    begin = "STAGES: dict[str, Entry] = {\n"
+    registry.write_text(registry.read_text(encoding="utf-8").replace(begin, begin + line), encoding="utf-8")
+    (tmp_path / "rows.txt").write_text("short\n" + "long " * 40, encoding="utf-8")
+    flags = ["--min-chars", "50", "--set", "ingest.text_split=line", "--output", "out", "--json"]
+    call = [sys.executable, "-m", "datakit", "min-chars", "rows.txt", *flags]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, timeout=300, env=os.environ | NO_PATH)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["ledger"]["rows"]
+    assert (rows["kept"], rows["dropped"]) == (1, {"min_chars": 1})

@@ -86,7 +86,7 @@ def models() -> None:
 @click.argument("name")
 def fetch(name: str) -> None:
     """Fetch a model (lid.176) into the user's cache; its checksum is pinned."""
-    from datakit.filter.models import fetch as fetch_model
+    from datakit.filter.fasttext_model import fetch as fetch_model
 
     click.echo(f"{name}: {fetch_model(name)}")
 

@@ -403,7 +403,7 @@ def _add_16(input_RD, rows, n, f, acc):
     acc[f + 12], acc[f + 13], acc[f + 14], acc[f + 15] = b4, b5, b6, b7
 
 
-class _Scratch(NamedTuple):
+class _ReaderScratch(NamedTuple):
     """Scratch buffers of one call, and its cache of words."""
 
     rows: np.ndarray  # int32: rows of the input matrix to add next
@@ -419,7 +419,7 @@ class _Scratch(NamedTuple):
 
 @kernel
 def _scratch(m, longest):
-    return _Scratch(
+    return _ReaderScratch(
         np.empty(2 * (LONG_BYTES + 2) * max(m.max_chars, 8), np.int32),
         np.empty(longest // 2 + 3 if m.word_ngrams > 1 else 1, np.int32),
         np.empty(LONG_BYTES + 3, np.uint8),

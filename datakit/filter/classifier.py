@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from datakit.config import option, sha256_file
 from datakit.data import read_shard, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import models, ranking
+from datakit.filter import ranking
 from datakit.manifest import Count, data_dir, load, tables
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
@@ -140,7 +140,9 @@ class Classify(Stage):
     def _path(self) -> Path:
         if not self.config.model:
             raise ConfigError("model: the classify stage needs a model; `datakit classifier train` makes one")
-        return models.find(self.config.model)
+        from datakit.filter import fasttext_model
+
+        return fasttext_model.find(self.config.model)
 
     def _model(self) -> "FastTextModel":
         from datakit.filter import fasttext_model

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from datakit.config import option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError
-from datakit.filter import models
 from datakit.stage import Decision, Stage
 
 if TYPE_CHECKING:
@@ -85,7 +84,9 @@ class Language(Stage):
         Raises:
             ModelError: the model is in none of the places where it may be.
         """
-        path = models.find(self.config.model)
+        from datakit.filter import fasttext_model
+
+        path = fasttext_model.find(self.config.model)
         return {"model": {"name": Path(self.config.model).name, "sha256": sha256_file(path)}}
 
     def open(self) -> None:
@@ -145,7 +146,7 @@ class Language(Stage):
     def _model(self) -> "FastTextModel":
         from datakit.filter import fasttext_model
 
-        return fasttext_model.load(models.find(self.config.model))
+        return fasttext_model.load(fasttext_model.find(self.config.model))
 
 
 def corrected(model: "FastTextModel", texts: pa.Array, found: "Prediction", sample_bytes: int) -> "Prediction":

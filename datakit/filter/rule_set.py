@@ -1,4 +1,4 @@
-"""Rule sets: what texts are measured by, and which measurements drop a row.
+"""What texts are measured by, and the base class of rule sets, which say what measurements drop a row.
 
 One pass over a batch counts the *signals* that all rule sets share. Words are white-space tokens with their
 punctuation, as in Rae et al. (2021); each character of a script written without spaces is a word of its own. Lines end
@@ -12,20 +12,22 @@ A *rule set* is a frozen dataclass of thresholds that subclasses `RuleSet`, in a
 
 import dataclasses
 import functools
+import importlib.metadata
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.data import On, string_buffers, view
 from datakit.errors import ConfigError
-from datakit.filter import stop_words
 from datakit.text import words
-from datakit.text.words import BREAKS, QUOTES, TERMINALS
+from datakit.text.words import BREAKS, QUOTES, TERMINALS, hash_words, split_words
 
 Counts = NDArray[np.int64]
 Ratios = NDArray[np.float64]
@@ -93,6 +95,126 @@ def ratio(part: Counts, whole: Counts) -> Ratios:
     """part / whole, 0 where the whole is 0, rounded to 1e-3 like everything that decides."""
     shares: Ratios = np.divide(part, whole, out=np.zeros(len(part)), where=whole != 0)
     return np.round(shares, 3)
+
+
+# Stop words of languages other than English: how many different ones of its own language a row has.
+#
+# The lists are those of stopwords-iso (MIT), from the package stopwordsiso; its version is among the filter stage's
+# resources. A language that is written without spaces has no list here: whole words cannot be found in it. Words are
+# those of dedup (letters, marks and digits, case-folded), so that "l'eau" has "l" and "eau".
+
+_LEFT_OUT: Final = frozenset({"en", "ja", "th", "zh", "ku"})
+"""English has Gopher's list. The list of Kurdish is for Sorani, and models write `ku` for Kurmanji, too."""
+
+_ISO_639_3: Final = {
+    "afr": "af", "arb": "ar", "ara": "ar", "bul": "bg", "ben": "bn", "bre": "br", "cat": "ca", "ces": "cs", "dan": "da",
+    "deu": "de", "ell": "el", "epo": "eo", "spa": "es", "est": "et", "ekk": "et", "eus": "eu", "fas": "fa", "pes": "fa",
+    "fin": "fi", "fra": "fr", "gle": "ga", "glg": "gl", "guj": "gu", "hau": "ha", "heb": "he", "hin": "hi", "hrv": "hr",
+    "hun": "hu", "hye": "hy", "ind": "id", "ita": "it", "kor": "ko", "lat": "la", "lit": "lt", "lav": "lv",
+    "lvs": "lv", "mar": "mr", "msa": "ms", "zsm": "ms", "nld": "nl", "nor": "no", "nob": "no", "nno": "no", "nn": "no",
+    "pol": "pl", "por": "pt", "ron": "ro", "rus": "ru", "slk": "sk", "slv": "sl", "som": "so", "sot": "st", "swe": "sv",
+    "swa": "sw", "swh": "sw", "tgl": "tl", "fil": "tl", "tur": "tr", "ukr": "uk", "urd": "ur", "vie": "vi", "yor": "yo",
+    "zul": "zu",
+}  # fmt: skip
+"""Other codes of models for the lists' languages."""
+
+UNKNOWN_LANGUAGE, NO_LIST = -1, -2
+"""In place of a language's number: the language is unknown; it is English, or has no list."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopWords:
+    """The words of all lists, in a hash table: `masks[i]` has the languages in which word i is a stop word, as bits."""
+
+    slots: NDArray[np.uint64]
+    numbers: NDArray[np.int32]
+    masks: NDArray[np.uint64]
+
+
+def stop_words_version() -> str | None:
+    """The version of the lists; None without the package."""
+    return importlib.metadata.version("stopwordsiso") if _stopwordsiso() else None
+
+
+@functools.cache
+def stop_word_languages() -> tuple[str, ...]:
+    """The languages with a list, English left out; none without the package."""
+    return tuple(sorted(set(_stopwordsiso().langs()) - _LEFT_OUT)) if _stopwordsiso() else ()
+
+
+def language_of(label: str | None) -> str | None:
+    """The language of a model's label, as the lists name it: "deu_Latn" is "de"; None for a language without a list."""
+    code = re.split("[_-]", label or "")[0]
+    code = _ISO_639_3.get(code, code)
+    return code if code in stop_word_languages() else None
+
+
+def count_stop_words(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
+    """int64[N]: how many different stop words of its language each row has; 0 for English and languages without a list.
+
+    `labels` is string[N], the rows' languages. A row without one counts for the language that it has most words of.
+    """
+    from datakit.filter import _kernels_lookup
+
+    numbers = language_numbers(labels)
+    of, counts = np.flatnonzero(numbers != NO_LIST), np.zeros(len(texts), np.int64)
+    if len(of) and stop_word_languages():
+        known = stop_word_lists()
+        words, starts = hash_words(texts.take(pa.array(of)) if len(of) < len(texts) else texts)
+        counts[of] = _kernels_lookup.count_stop_words(
+            words, starts, numbers[of], known.slots, known.numbers, known.masks
+        )
+    return counts
+
+
+def language_numbers(labels: pa.Array) -> NDArray[np.int64]:
+    """int64[N]: the index of each label's language in `stop_word_languages()`, or UNKNOWN_LANGUAGE, or NO_LIST."""
+    encoded = pc.dictionary_encode(labels.cast(pa.string()))
+    known = {name: place for place, name in enumerate(stop_word_languages())}
+    numbers = [known.get(language_of(label) or "", NO_LIST) for label in encoded.dictionary.to_pylist()]
+    of = np.array([*numbers, UNKNOWN_LANGUAGE])
+    return np.asarray(of[pc.fill_null(encoded.indices, len(of) - 1).to_numpy(zero_copy_only=False)])
+
+
+def check_stop_words(names: tuple[str, ...]) -> None:
+    """Check that there are stop words for the languages that a config names ("all", "en" or one of the lists).
+
+    Raises:
+        ConfigError: a language without a list.
+    """
+    known = stop_word_languages()
+    for name in names:
+        if name not in ("all", "en", *known):
+            there = f"there are lists for en, {', '.join(known)}" if known else "install stopwordsiso"
+            raise ConfigError(f"stop_words: there is no list of stop words for {name!r}; {there}")
+
+
+@functools.cache
+def stop_word_lists() -> StopWords:
+    """All lists, read once per process. Entries that are several words in our sense are left out."""
+    from datakit.filter import _kernels_lookup
+
+    found: dict[str, int] = {}
+    for place, language in enumerate(stop_word_languages()):
+        for entry in _stopwordsiso().stopwords(language):
+            words = split_words(entry)
+            if len(words) == 1 and any(c.isalpha() for c in words[0]):
+                found[words[0]] = found.get(words[0], 0) | 1 << place
+    hashes, _ = hash_words(pa.array(sorted(found)))
+    masks = np.array([found[word] for word in sorted(found)], np.uint64)
+    slots, numbers = _kernels_lookup.table_of(hashes)
+    return StopWords(slots, numbers, masks)
+
+
+def _stopwordsiso() -> Any:
+    try:
+        import stopwordsiso
+    except ImportError:
+        return None
+    return stopwordsiso
+
+
+# Rule sets.
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +324,7 @@ class MeasuredRows:
         """The signals that all rule sets share."""
         if self.saved is not None:
             return Signals.from_batch(self.saved)
-        own = {"own_stop_words": stop_words.count(self.texts, self.languages)}
+        own = {"own_stop_words": count_stop_words(self.texts, self.languages)}
         return Signals(dict(count_signals(self.texts).counts) | own)
 
     def counted(self, rule_set: RuleSet) -> Signals:

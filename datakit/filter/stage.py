@@ -20,19 +20,18 @@ import pyarrow.compute as pc
 from datakit.config import option, section
 from datakit.data import On, conversation_view, preference_view
 from datakit.errors import ConfigError, InputError
-from datakit.filter import stop_words
-from datakit.filter.rule_set import MeasuredRows, RuleSet
+from datakit.filter.rule_set import MeasuredRows, RuleSet, stop_words_version
 from datakit.stage import Decision, Stage
 from datakit.text.words import UNICODE_VERSION, digest, normalize
 
 RULE_SETS: Final = {
     "c4": "datakit.filter.c4:C4",
     "contamination": "datakit.filter.contamination:Contamination",
-    "empty_answer": "datakit.filter.empty_answer:EmptyAnswer",
+    "empty_answer": "datakit.filter.answers:EmptyAnswer",
     "fineweb": "datakit.filter.fineweb:FineWeb",
-    "gopher_quality": "datakit.filter.gopher_quality:GopherQuality",
-    "gopher_repetition": "datakit.filter.gopher_repetition:GopherRepetition",
-    "loops": "datakit.filter.loops:Loops",
+    "gopher_quality": "datakit.filter.gopher:GopherQuality",
+    "gopher_repetition": "datakit.filter.gopher:GopherRepetition",
+    "loops": "datakit.filter.answers:Loops",
     "private": "datakit.filter.private:Private",
 }
 """Every rule set: its name in recipes and reasons, and where its class is."""
@@ -93,7 +92,8 @@ class FilterOptions:
 
     def changed(self) -> list[str]:
         """The rule sets with a threshold that is not the default."""
-        return [n for n in RULE_SETS if self.rule_set(n) != rule_set_class(n)()]
+        default = {f.name: f.default for f in dataclasses.fields(self)}
+        return [n for n in RULE_SETS if self.rule_set(n) != default[n]]
 
     def rules_for(self, kind: str) -> tuple[str, ...]:
         """The rule sets that decide about a kind: those asked for, or the kind's and those with a threshold set."""
@@ -135,7 +135,7 @@ class Filter(Stage):
 
     def resources(self) -> dict[str, Any]:
         """The versions of Unicode and of the stop words, and the files that the active rule sets name."""
-        shared = {"unicode": UNICODE_VERSION, "stop_words": stop_words.version()}
+        shared = {"unicode": UNICODE_VERSION, "stop_words": stop_words_version()}
         return functools.reduce(operator.or_, (r.resources() for r in self._active()), shared)
 
     def open(self) -> None:

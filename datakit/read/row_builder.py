@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from datakit import data as schema
 from datakit.data import conversation_view, preference_view
-from datakit.read.layouts.conversations import Conversation, Message
-from datakit.read.layouts.preferences import Preference
 from datakit.read.layouts.recognise import BY_NAME, FileLayout
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json, with_exact_numbers
 from datakit.read.layouts.tokenised import Spans, Tokens
+from datakit.read.layouts.turns import Conversation, Message, Preference
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 

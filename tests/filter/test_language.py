@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from datakit.config import build, resolved
 from datakit.errors import ConfigError, ModelError
-from datakit.filter import fasttext_model, models
+from datakit.filter import fasttext_model
 from datakit.filter.fasttext_model import Prediction
 from datakit.filter.language import _LANGUAGES, Language, LanguageConfig, corrected, scripts_of
 
@@ -48,7 +48,7 @@ def stage() -> Language:
 def reference():
     import fasttext
 
-    return fasttext.load_model(str(models.find("lid.176")))
+    return fasttext.load_model(str(fasttext_model.find("lid.176")))
 
 
 def test_sentences_get_their_language(stage):
@@ -158,7 +158,7 @@ def test_the_stage_travels_to_other_processes(stage):
 
 
 def test_the_model_enters_the_key_by_its_checksum(stage):
-    assert stage.resources() == {"model": {"name": "lid.176", "sha256": models.KNOWN["lid.176"].sha256}}
+    assert stage.resources() == {"model": {"name": "lid.176", "sha256": fasttext_model.KNOWN["lid.176"].sha256}}
 
 
 def test_a_model_of_the_users_own_decides(tmp_path):
@@ -201,7 +201,7 @@ CHEROKEE = "ᏂᎦᏓ ᎠᏂᏴᏫ ᏂᎨᎫᏓᎸᎾ"
 
 @pytest.fixture(scope="module")
 def lid():
-    return fasttext_model.load(models.find("lid.176"))
+    return fasttext_model.load(fasttext_model.find("lid.176"))
 
 
 def said(*labels: str | None) -> Prediction:

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from datakit.read.layouts import conversations, preferences, tokenised
-from datakit.read.layouts.conversations import Message, message, turns
+from datakit.read.layouts import tokenised
 from datakit.read.layouts.recognise import LAYOUTS, choose, layout_of
 from datakit.read.layouts.record import InexactNumbersError, MisfitError, parse_exactly, to_json, with_exact_numbers
+from datakit.read.layouts.turns import Message, from_alpaca, from_pair, from_transcripts, from_turns, message, turns
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 HUMAN, GPT = {"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}
@@ -63,7 +63,7 @@ def test_every_way_to_write_a_pair_gives_the_same_sides(name, record):
 
 
 def test_transcripts_share_every_turn_up_to_the_first_difference():
-    made = preferences.from_transcripts(
+    made = from_transcripts(
         {
             "chosen": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\nd\n\nAssistant: e",
             "rejected": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\nd\n\nAssistant: f\n\nHuman: g\n\nAssistant: h",
@@ -74,7 +74,7 @@ def test_transcripts_share_every_turn_up_to_the_first_difference():
 
 
 def test_equal_sides_still_have_a_prompt_and_an_answer_each():
-    made = preferences.from_pair({"chosen": [USER, BOT], "rejected": [USER, BOT]})
+    made = from_pair({"chosen": [USER, BOT], "rejected": [USER, BOT]})
     assert (made.prompt, made.chosen, made.rejected) == (EXCHANGE[:1], EXCHANGE[1:], EXCHANGE[1:])
 
 
@@ -109,7 +109,7 @@ def test_system_tools_and_history_find_their_places():
         "input": "d",
         "output": "e",
     }
-    made = conversations.from_alpaca(record)
+    made = from_alpaca(record)
     assert [(m.role, m.content) for m in made.messages] == [
         ("system", "be kind"),
         ("user", "a"),
@@ -123,14 +123,14 @@ def test_system_tools_and_history_find_their_places():
 
 def test_minimind_declares_tools_in_the_system_message():
     tools = '[{"type": "function"}]'
-    made = conversations.from_turns({"conversations": [{"role": "system", "content": "s", "tools": tools}, USER, BOT]})
+    made = from_turns({"conversations": [{"role": "system", "content": "s", "tools": tools}, USER, BOT]})
     assert (made.tools, made.messages[0], made.left) == (tools, Message("system", "s"), {})
 
 
 def test_sharegpt_calls_become_openai_calls_with_their_json_untouched():
     call = '{"name": "f", "arguments": {"x": 1.50, "big": 123456789012345678901}}'
     record = {"conversations": [HUMAN, {"from": "function_call", "value": call}, {"from": "observation", "value": "3"}]}
-    made = conversations.from_turns(record).messages
+    made = from_turns(record).messages
     assert made[1] == Message("assistant", "", tool_calls=f'[{{"type":"function","function":{call}}}]')
     assert made[2] == Message("tool", "3")
 
@@ -161,7 +161,7 @@ def test_fields_of_a_message_without_a_column_are_left_over():
     record = {
         "messages": [{**USER, "time": 7}, BOT, {"role": "user", "content": [{"type": "text", "text": "x", "c": 1}]}]
     }
-    made = conversations.from_turns(record)
+    made = from_turns(record)
     assert made.left == {"messages": [{"time": 7}, {}, {"content": [{"c": 1}]}]}
 
 

@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from datakit.read.layouts import conversations, preferences, tokenised
+from datakit.read.layouts import tokenised, turns
 from datakit.read.layouts.record import Fields
 
 TEXT_FIELDS: Final = ("text", "content", "markdown", "raw_content", "body", "document")
 """Fields that may hold a document's text, in this order, unless `text_field` names another."""
+
+_ASKED = ("question", "query", "problem")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Layout:
     kind: str
     about: str
     """Its fields, for error messages."""
+    fields: frozenset[str]
+    """A record of this layout has one of these fields. `fits` is asked only then."""
     fits: Callable[[Fields], bool]
     convert: Callable[[Fields], Any] | None
     """None for documents: their text is the field `FileLayout.text_field`."""
@@ -53,12 +57,12 @@ def _styled(fields: Fields, names: tuple[str, ...], key: str) -> bool:
 
 
 def _is_pair(fields: Fields) -> bool:
-    return preferences.pair_of(fields) is not None
+    return turns.pair_of(fields) is not None
 
 
 def _is_transcript_pair(fields: Fields) -> bool:
-    names = preferences.pair_of(fields)
-    return names is not None and all(preferences.is_transcript(fields[n]) for n in names)
+    names = turns.pair_of(fields)
+    return names is not None and all(turns.is_transcript(fields[n]) for n in names)
 
 
 def _is_tokens(fields: Fields) -> bool:
@@ -66,12 +70,12 @@ def _is_tokens(fields: Fields) -> bool:
 
 
 def _is_alpaca(fields: Fields) -> bool:
-    return type(fields.get("instruction")) is str and bool(conversations.first_of(conversations.OUTPUTS, fields))
+    return type(fields.get("instruction")) is str and bool(turns.first_of(turns.OUTPUTS, fields))
 
 
 def _is_prompt(questions: tuple[str, ...]) -> Callable[[Fields], bool]:
     def fits(fields: Fields) -> bool:
-        names = conversations.first_of(questions, fields), conversations.first_of(conversations.ANSWERS, fields)
+        names = turns.first_of(questions, fields), turns.first_of(turns.ANSWERS, fields)
         return all(names) and all(type(fields[n]) in (str, list, dict) for n in names)
 
     return fits
@@ -86,26 +90,30 @@ def text_field_of(fields: Fields) -> str:
     return next((n for n in TEXT_FIELDS if type(fields.get(n)) is str), "")
 
 
+_PAIRS = frozenset(chosen for chosen, _ in turns.PAIRS)
+
 LAYOUTS: Final = (
-    Layout("token_pairs", "tokens_preference", "chosen_ids, rejected_ids, prompt_ids",
+    Layout("token_pairs", "tokens_preference", "chosen_ids, rejected_ids, prompt_ids", frozenset({"chosen_ids"}),
            lambda f: all(tokenised.is_ids(f.get(n)) for n in ("chosen_ids", "rejected_ids")), tokenised.from_id_pair),
-    Layout("tokens", "tokens", "input_ids or ids, with a loss mask or labels", _is_tokens, tokenised.from_ids),
-    Layout("transcripts", "preference", 'chosen and rejected: "Human: ... Assistant: ..."', _is_transcript_pair,
-           preferences.from_transcripts),
-    Layout("pairs", "preference", "a prompt or turns, with chosen and rejected (or preferred and other)", _is_pair,
-           preferences.from_pair),
-    Layout("messages", "conversation", "messages: a list of role, content",
-           lambda f: _styled(f, ("messages",), "role"), conversations.from_turns),
-    Layout("sharegpt", "conversation", "conversations: a list of from, value",
-           lambda f: _styled(f, conversations.TURN_FIELDS, "from"), conversations.from_turns),
-    Layout("minimind", "conversation", "conversations: a list of role, content",
-           lambda f: _styled(f, conversations.TURN_FIELDS, "role"), conversations.from_turns),
-    Layout("alpaca", "conversation", "instruction, input, output or response", _is_alpaca, conversations.from_alpaca),
-    Layout("question_answer", "conversation", "question, answer or response",
-           _is_prompt(("question", "query", "problem")), conversations.from_prompt),
-    Layout("prompt_completion", "conversation", "prompt, completion or response", _is_prompt(conversations.QUESTIONS),
-           conversations.from_prompt),
-    Layout("document", "document", f"one of {', '.join(TEXT_FIELDS)}", _is_document, None),
+    Layout("tokens", "tokens", "input_ids or ids, with a loss mask or labels", frozenset(tokenised.IDS),
+           _is_tokens, tokenised.from_ids),
+    Layout("transcripts", "preference", 'chosen and rejected: "Human: ... Assistant: ..."', _PAIRS,
+           _is_transcript_pair, turns.from_transcripts),
+    Layout("pairs", "preference", "a prompt or turns, with chosen and rejected (or preferred and other)", _PAIRS,
+           _is_pair, turns.from_pair),
+    Layout("messages", "conversation", "messages: a list of role, content", frozenset({"messages"}),
+           lambda f: _styled(f, ("messages",), "role"), turns.from_turns),
+    Layout("sharegpt", "conversation", "conversations: a list of from, value", frozenset(turns.TURN_FIELDS),
+           lambda f: _styled(f, turns.TURN_FIELDS, "from"), turns.from_turns),
+    Layout("minimind", "conversation", "conversations: a list of role, content", frozenset(turns.TURN_FIELDS),
+           lambda f: _styled(f, turns.TURN_FIELDS, "role"), turns.from_turns),
+    Layout("alpaca", "conversation", "instruction, input, output or response", frozenset({"instruction"}),
+           _is_alpaca, turns.from_alpaca),
+    Layout("question_answer", "conversation", "question, answer or response", frozenset(_ASKED),
+           _is_prompt(_ASKED), turns.from_prompt),
+    Layout("prompt_completion", "conversation", "prompt, completion or response", frozenset(turns.QUESTIONS),
+           _is_prompt(turns.QUESTIONS), turns.from_prompt),
+    Layout("document", "document", f"one of {', '.join(TEXT_FIELDS)}", frozenset(TEXT_FIELDS), _is_document, None),
 )  # fmt: skip
 
 BY_NAME: Final = {layout.name: layout for layout in LAYOUTS}
@@ -118,7 +126,7 @@ def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layou
     """
     if text_field and kind in ("auto", "document"):
         return BY_NAME["document"] if type(fields.get(text_field)) is str else None
-    fitting = [layout for layout in LAYOUTS if layout.fits(fields)]
+    fitting = [layout for layout in LAYOUTS if not layout.fields.isdisjoint(fields) and layout.fits(fields)]
     if not fitting or kind == "auto" or fitting[0].kind.startswith(("tokens", "preference")):
         first = fitting[0] if fitting else None
         return first if kind != "document" or first is None else next((x for x in fitting if x.kind == kind), first)

@@ -4,8 +4,8 @@ from array import array
 from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from datakit.read.layouts.conversations import first_of
 from datakit.read.layouts.record import Fields, MisfitError, name_of
+from datakit.read.layouts.turns import first_of
 
 IDS: Final = ("input_ids", "ids")
 MASKS: Final = ("loss_mask", "assistant_masks", "completion_mask", "labels")

@@ -1,6 +1,7 @@
-"""Gopher's quality rules: is this running text? (Rae et al. 2021, Scaling Language Models, appendix A.1.1)
+"""Gopher's rules (Rae et al. 2021, Scaling Language Models, appendix A.1.1). `gopher_quality`: is this running text?
+`gopher_repetition`: does this text say the same thing over and over?
 
-Where implementations read the paper differently, this one reads it so:
+Where implementations read the paper differently, `gopher_quality` reads it so:
 - words are white-space tokens, and tokens without letters or digits are words too. datatrove counts the tokens of its
   splitter, and ignores pure punctuation for the count and the mean length, as `symbol_words = "ignore"` does here.
 - blank lines are lines, as in datatrove and Dolma. A bullet is one of "• ‣ ◦ ● ▪", or "-" or "*" with a space
@@ -10,10 +11,21 @@ Where implementations read the paper differently, this one reads it so:
   without spaces are left out; where they are over a fifth of the words, word length is not judged (the other words
   there are names and links).
 - the paper's stop words are English. Rows in other languages need as many different stop words of their own language
-  (`filter.stop_words`), or of English: an untranslated page may have the label of the site's language. These lists are
+  (`filter.rule_set`), or of English: an untranslated page may have the label of the site's language. These lists are
   longer than the paper's eight words, so that the rule is milder there. Rows in languages without a list, or written
   without spaces, are not judged; the ledger counts them. Where the language stage has not run, only rows that could be
   English are judged (at most 2% of their words have a letter beyond ASCII), and stop words of any one language count.
+
+And `gopher_repetition` so:
+- what is a duplicate: `duplicates = "extra_copies"` counts each copy after the first, as datatrove does (n-grams from
+  left to right, continuing after each hit); "all_copies" counts the first one too, as Dolma does (every word inside a
+  repeated n-gram, once).
+- shares of characters are of all characters of the text, white space included; the top n-gram's characters include the
+  spaces between its words, those of duplicate n-grams do not. Both as in datatrove.
+- an n-gram that occurs once is no repetition. In datatrove it is one, and every text of a few words is dropped.
+- in rows mostly of scripts without spaces, where a word is one character, an n-gram is 2n characters of Han and kana
+  and 4n of Thai, Lao, Khmer and Myanmar: about n words. Ordinary Japanese often repeats five characters.
+- a line's indentation is part of it, white space at its end is not.
 """
 
 from collections.abc import Iterator
@@ -26,9 +38,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.errors import ConfigError
-from datakit.filter import stop_words
-from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, ratio
+from datakit.filter.rule_set import (
+    Measure,
+    MeasuredRows,
+    RuleSet,
+    check_stop_words,
+    language_numbers,
+    ratio,
+    stop_word_languages,
+)
 
 _MAX_FOREIGN_WORD_RATIO = 0.02
 _MAX_SPACELESS_WORD_RATIO = 0.2
@@ -36,7 +54,7 @@ _MAX_SPACELESS_WORD_RATIO = 0.2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GopherQuality(RuleSet):
-    """Thresholds of the paper."""
+    """Thresholds of the paper for running text."""
 
     name: ClassVar[str] = "gopher_quality"
 
@@ -55,8 +73,7 @@ class GopherQuality(RuleSet):
 
     def check(self) -> None:
         """Refuse languages without a list of stop words."""
-        if wrong := stop_words.refused(self.stop_words):
-            raise ConfigError(wrong)
+        check_stop_words(self.stop_words)
 
     def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The measures in the order of the fields, which is the paper's."""
@@ -89,10 +106,46 @@ class GopherQuality(RuleSet):
     def _judged_by_stop_words(self, rows: MeasuredRows) -> NDArray[np.bool_]:
         """bool[N]: rows of a language whose list is asked for, and rows of unknown language that may be English."""
         asked = "all" in self.stop_words
-        wanted = np.array([asked or n in self.stop_words for n in stop_words.languages()] + [False, False])
-        listed = wanted[stop_words.numbered(rows.languages)]  # UNKNOWN and NONE are the last two
+        wanted = np.array([asked or n in self.stop_words for n in stop_word_languages()] + [False, False])
+        listed = wanted[language_numbers(rows.languages)]  # UNKNOWN_LANGUAGE and NO_LIST are the last two
         english = pc.match_substring_regex(rows.languages, r"^eng?($|[_-])")
         english = pc.fill_null(english, False).to_numpy(zero_copy_only=False)
         ascii_words = rows.signals.ratio("foreign_words", "words") <= _MAX_FOREIGN_WORD_RATIO
         unknown = pc.is_null(rows.languages).to_numpy(zero_copy_only=False) & ascii_words
         return np.asarray(listed | unknown | (english & (asked or "en" in self.stop_words)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GopherRepetition(RuleSet):
+    """Thresholds of the paper for repetition."""
+
+    name: ClassVar[str] = "gopher_repetition"
+
+    max_dup_paragraph_ratio: float = option(0.3, "drop rows with a larger share of duplicate paragraphs")
+    max_dup_paragraph_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
+    max_dup_line_ratio: float = option(0.3, "drop rows with a larger share of duplicate lines")
+    max_dup_line_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")
+    max_top_2gram_char_ratio: float = option(
+        0.2, "drop rows whose most frequent 2-gram takes a larger share of characters"
+    )
+    max_top_3gram_char_ratio: float = option(0.18, "the same for 3-grams")
+    max_top_4gram_char_ratio: float = option(0.16, "the same for 4-grams")
+    max_dup_5gram_char_ratio: float = option(0.15, "drop rows with a larger share of characters in duplicate 5-grams")
+    max_dup_6gram_char_ratio: float = option(0.14, "the same for 6-grams")
+    max_dup_7gram_char_ratio: float = option(0.13, "the same for 7-grams")
+    max_dup_8gram_char_ratio: float = option(0.12, "the same for 8-grams")
+    max_dup_9gram_char_ratio: float = option(0.11, "the same for 9-grams")
+    max_dup_10gram_char_ratio: float = option(0.1, "the same for 10-grams")
+    duplicates: Literal["extra_copies", "all_copies"] = option("extra_copies", "whether the first copy counts too")
+
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+        """The measures in the order of the fields."""
+        s, dup = rows.signals, "all_dup" if self.duplicates == "all_copies" else "dup"
+        yield Measure("max_dup_paragraph_ratio", s.ratio(f"{dup}_paragraphs", "paragraphs"))
+        yield Measure("max_dup_paragraph_char_ratio", s.ratio(f"{dup}_paragraph_chars", "chars"))
+        yield Measure("max_dup_line_ratio", s.ratio(f"{dup}_lines", "lines"))
+        yield Measure("max_dup_line_char_ratio", s.ratio(f"{dup}_line_chars", "chars"))
+        for n in range(2, 5):
+            yield Measure(f"max_top_{n}gram_char_ratio", s.ratio(f"top_{n}gram_chars", "chars"))
+        for n in range(5, 11):
+            yield Measure(f"max_dup_{n}gram_char_ratio", s.ratio(f"{dup}_{n}gram_chars", "chars"))

@@ -1,8 +1,13 @@
-"""Conversations and preference pairs without an answer, or with one without text: there is nothing to learn from.
+"""Rules for answers. `empty_answer`: there is no text to learn from. `loops`: a model repeats itself without end.
 
-A conversation is measured by the shortest turn of its assistant (a turn that calls a tool needs no text); without such
-a turn it counts as 0 characters. A preference pair is measured by its shorter answer. Documents have no answers and are
-not judged.
+`empty_answer` looks at conversations and preference pairs. A conversation is measured by the shortest turn of its
+assistant (a turn that calls a tool needs no text); without such a turn it counts as 0 characters. A preference pair is
+measured by its shorter answer. Documents have no answers and are not judged.
+
+Gopher's repetition rules are for web pages. Short and technical answers naturally repeat a little of themselves (a
+worked sum, a tool call in the question's words, the chorus of a song), and those rules drop one in eight answers of
+GSM8K. `loops` looks only for repetition that no good answer has: long n-grams, a large share. It measures the same as
+`gopher_repetition.max_dup_10gram_char_ratio` with extra copies, with a threshold for answers instead of pages.
 """
 
 from collections.abc import Iterator
@@ -22,7 +27,7 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EmptyAnswer(RuleSet):
-    """The one threshold."""
+    """How short an answer may be."""
 
     name: ClassVar[str] = "empty_answer"
 
@@ -49,3 +54,18 @@ def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
     answered = np.zeros(len(messages), np.bool_)
     answered[row[answer]] = True
     return np.where(answered, shortest, 0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Loops(RuleSet):
+    """How much of a text may be repeated runs of ten words."""
+
+    name: ClassVar[str] = "loops"
+
+    max_dup_10gram_char_ratio: float = option(
+        0.3, "drop rows with a larger share of characters in 10-grams that came before"
+    )
+
+    def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
+        """The share of characters in duplicate 10-grams."""
+        yield Measure("max_dup_10gram_char_ratio", rows.signals.ratio("dup_10gram_chars", "chars"))
