@@ -144,7 +144,7 @@ def test_functions_and_packages_of_one_name_are_both_there(table: pa.Table) -> N
 def test_pack_before_and_after_its_package_is_imported(table: pa.Table, small_tokenizer: Path, tmp_path: Path) -> None:
     few = table.slice(0, 2)
     before = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32, output=tmp_path / "packed")
-    from datakit.pack import fit  # noqa: F401
+    from datakit.pack import labels  # noqa: F401
 
     after = datakit.pack(few, tokenizer=small_tokenizer, seq_len=32)
     assert before.facts["packed"]["num_samples"] == after.facts["packed"]["num_samples"] > 0

@@ -10,7 +10,7 @@ The hash is taken from syntax trees, and it is the same on every Python version.
 import ast
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +25,13 @@ ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "da
 
 def code_hash(stage: "Stage") -> str:
     """SHA-256 over the code that a stage runs, 64 hex digits."""
-    lines = (f"{name}\0{module_hash(name)}\n" for name in modules_of(type(stage).__module__, *stage.modules()))
+    lines = (f"{name}\0{digest}\n" for name, digest in module_hashes(stage).items())
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def module_hashes(stage: "Stage") -> dict[str, str]:
+    """The hash of each module that holds code of a stage, sorted by name."""
+    return {name: module_hash(name) for name in modules_of(type(stage).__module__, *stage.modules())}
 
 
 def modules_of(*modules: str) -> list[str]:
@@ -72,49 +77,40 @@ def _read_module(name: str) -> tuple[str, tuple[str, ...]]:
 
 @cache
 def _parsed(path: Path, mtime_ns: int) -> tuple[str, tuple[str, ...]]:
-    tree = _Code().visit(ast.parse(path.read_bytes()))
     imported: dict[str, None] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= dict.fromkeys(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            imported |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
-    text = json.dumps(_plain(tree), separators=(",", ":")).encode()
+    text = json.dumps(_plain(ast.parse(path.read_bytes()), imported), separators=(",", ":")).encode()
     return hashlib.sha256(text).hexdigest(), tuple(name for name in imported if _source(name) is not None)
-
-
-class _Code(ast.NodeTransformer):
-    """Removes docstrings (also those under fields) and blocks for type checkers."""
-
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        super().generic_visit(node)
-        for name in ("body", "orelse", "finalbody"):
-            body = getattr(node, name, None)
-            if isinstance(body, list):
-                setattr(node, name, [s for s in body if not _is_text(s)])
-        return node
-
-    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        self.generic_visit(node)
-        return node.orelse if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING") else node
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
 
 
 _VERSION_FIELDS = {"type_params", "type_comment", "type_ignores", "kind"}  # differ between versions of Python
 
 
-def _plain(node: Any) -> Any:
-    """A syntax tree as JSON, without positions and without fields that differ between versions of Python."""
-    if isinstance(node, ast.AST):
-        fields = ((name, getattr(node, name, None)) for name in sorted(node._fields) if name not in _VERSION_FIELDS)
-        return [type(node).__name__, *([n, _plain(v)] for n, v in fields if v is not None and v != [])]
+def _plain(node: Any, imported: dict[str, None]) -> Any:
+    """A syntax tree as JSON, without positions and what differs between versions of Python; fills `imported`."""
     if isinstance(node, list):
-        return [_plain(n) for n in node]
-    return node if isinstance(node, str) else [type(node).__name__, repr(node)]
+        return [_plain(n, imported) for n in _code(node)]
+    if isinstance(node, str):
+        return node
+    if not isinstance(node, ast.AST):
+        return [type(node).__name__, repr(node)]
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 has empty texts in format specifications
+        node.values = [v for v in node.values if not (isinstance(v, ast.Constant) and v.value == "")]
+    elif isinstance(node, ast.Import):
+        imported |= dict.fromkeys(alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        imported |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+    fields = ((name, getattr(node, name, None)) for name in sorted(node._fields) if name not in _VERSION_FIELDS)
+    return [type(node).__name__, *([n, _plain(v, imported)] for n, v in fields if v is not None and v != [])]
+
+
+def _code(nodes: list[Any]) -> Iterator[Any]:
+    """The nodes without docstrings (also those under fields) and without blocks for type checkers."""
+    for node in nodes:
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _code(node.orelse)
+        elif not _is_docstring(node):
+            yield node
+
+
+def _is_docstring(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

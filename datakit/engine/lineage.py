@@ -99,13 +99,11 @@ class FileHashes:
                 return
 
 
-def earlier_tables(
-    manifest: Path, data: Path, parent: str, code: str, wants: dict[str, Any]
-) -> tuple[Manifest, Path] | None:
+def earlier_tables(manifest: Path, data: Path, parent: str, wants: dict[str, Any]) -> tuple[Manifest, Path] | None:
     """An earlier result of a stage whose saved table serves again: (its manifest, its data folder), or None.
 
     `manifest` is where the stage's manifest goes and `data` where its shards go now, `parent` the version of the rows.
-    The same code must have made it, and it must have saved all that `wants` names.
+    It must have saved all that `wants` names, made by the same code.
     """
     history = sorted(manifest.parent.glob(f"history/{manifest.stem}-*.json"), key=lambda p: -p.stat().st_mtime_ns)
     for path in [manifest, *history]:
@@ -115,7 +113,7 @@ def earlier_tables(
         except (ManifestError, OSError):
             continue
         saved, exists = found.facts.get("saved"), folder.is_dir() and not folder.samefile(data)
-        if exists and saved and found.code == code and found.parents[0].get("version") == parent:
+        if exists and saved and found.parents[0].get("version") == parent:
             files = [(folder / s.path, s.bytes) for s in found.shards if s.role == saved["role"]]
             if _covers(saved, wants) and all(f.is_file() and f.stat().st_size == size for f, size in files):
                 return found, folder

@@ -32,7 +32,7 @@ import pyarrow.compute as pc
 from datakit import __version__
 from datakit.config import resolved, sha256_file
 from datakit.data import read_shard
-from datakit.engine.identity import code_hash
+from datakit.engine.identity import code_hash, module_hashes
 from datakit.engine.lineage import (
     FileHashes,
     current,
@@ -281,8 +281,8 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
     facts: dict[str, Any] = {}
     saved = None
     if wants := stage.saves():
-        facts["saved"] = wants
-        if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, job.code, wants):
+        facts["saved"] = wants = wants | {"code": module_hashes(stage)}
+        if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, wants):
             run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
             saved = found[1] / wants["role"]
     if stage.work_unit == "raw":

@@ -19,8 +19,7 @@ from datakit.data import RECORD_BITS
 from datakit.errors import InputError, ManifestError
 from datakit.manifest import Count, Manifest, data_dir, load
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.format import IDS, Header, Packed, map_file, total
-from datakit.pack.writers import IGNORED
+from datakit.pack.format import IDS, IGNORED, Header, Packed, map_file, total
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

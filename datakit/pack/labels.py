@@ -28,6 +28,7 @@ from datakit.pack.chat import (
     RESERVED,
     TOOL_CALLS,
     TOOLS,
+    UNKNOWN,
     WIDTH,
     ChatTokenizer,
     Message,
@@ -40,7 +41,6 @@ from datakit.pack.chat import (
     tracked_messages,
     tracked_tools,
 )
-from datakit.pack.sandbox import UNKNOWN
 
 Chars = tuple[int, int]
 Spans = list[Chars]

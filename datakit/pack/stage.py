@@ -1,17 +1,25 @@
-"""The pack stage: token rows -> packed sets, window by window.
+"""The pack stage: token rows -> packed rows. Cut sequences to length, fit them into rows, write windows of rows.
+
+Best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer Truncations Improve Language Modeling"):
+longest first, each into the fullest row that still holds it. Where a set has no short sequences to fill gaps with, that
+leaves 4% and more of the space empty, so rows are also filled one by one with pairs that fit exactly (a minimum bin
+slack heuristic after Gupta and Ho 1999, on a histogram of lengths), and the denser of the two results is taken. Where
+both need clearly more rows than a lower bound says, a third way is tried, which learns what lengths are worth.
 
 A window holds a bounded number of tokens; sequences are fitted into rows within it, so memory does not grow with the
 dataset, and windows are cut by rows of data, so the result does not depend on how batches come.
+
+This file holds a config, which must not load numba: functions import the kernels that they use.
 """
 
 import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +29,20 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, data_dir
-from datakit.pack.format import Format, Header
-from datakit.pack.writers import open_writer
+from datakit.pack.format import SOURCE_DTYPE, Format, Header, RowWriter, open_writer
 from datakit.stage import Decision, Made, Parent, Stage, split
 
-if TYPE_CHECKING:  # it loads kernels, which the config must not
-    from datakit.pack.fit import Limits, Output, Packer, Sequences
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.uint8]
 
+Packing = Literal["best_fit", "concat", "pad"]
+
+EMPTY, TOO_LONG, NO_LABELS, TRUNCATED = "empty", "too_long", "no_labels", "truncated"
+CLOSE = 1.005
+"""A result with at most this many times the lower bound of rows is good enough."""
+QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
+"""Otherwise: powers that lengths are worth, how often each is tried, and how often the promising ones are."""
 FOLDER = "kept"
 Task = Literal["pretrain", "sft", "dpo"]
 
@@ -39,7 +54,7 @@ class PackConfig:
     seq_len: int | tuple[int, ...] = option(
         1024, "targets in a row; a row holds one token more. Several lengths, as 256,512,1024, make a set each"
     )
-    packing: Literal["best_fit", "concat", "pad"] = option(
+    packing: Packing = option(
         "best_fit", "best_fit: whole sequences share rows; concat: joined and cut; pad: one sequence a row"
     )
     overflow: Literal["auto", "split", "truncate", "drop"] = option(
@@ -86,6 +101,397 @@ class PackConfig:
         return self.seq_len if isinstance(self.seq_len, tuple) else (self.seq_len,)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """How sequences that are too long for a row are treated."""
+
+    stride: int
+    overflow: Literal["split", "truncate", "drop", "stream"]
+    """`stream`: no row limits a sequence; they are cut when they are joined."""
+    max_doc_tokens: int
+    drop_long: bool
+    sides: int
+    """2 for preference pairs: both sides are kept, or both are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """Runs of tokens within flat arrays; a run is packed whole. One entry a run in all but the first two."""
+
+    ids: Int32
+    mask: Mask
+    """1 for tokens that are labels; empty for plain text, where all are."""
+    start: Int64
+    """In `ids`."""
+    length: Int64
+    row_key: npt.NDArray[np.uint64]
+    offset: Int64
+    """The run's first token within its row's tokens."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def take(self, which: npt.NDArray[np.bool_] | Int64 | slice) -> Self:
+        """Some of the runs, over the same flat arrays."""
+        chosen = {name: getattr(self, name)[which] for name in ("start", "length", "row_key", "offset")}
+        return replace(self, **chosen)
+
+    def alone(self) -> Self:
+        """The same runs over flat arrays that reach no further than they do."""
+        first = int(self.start.min()) if len(self) else 0
+        last = int((self.start + self.length).max(initial=0))
+        return replace(self, ids=self.ids[first:last], mask=self.mask[first:last], start=self.start - first)
+
+    @classmethod
+    def join(cls, parts: Sequence[Self]) -> Self:
+        """The runs of all parts, in order."""
+        shifts = np.cumsum([0] + [len(p.ids) for p in parts[:-1]])
+        return cls(
+            np.concatenate([p.ids for p in parts]),
+            np.concatenate([p.mask for p in parts]),
+            np.concatenate([p.start + shift for p, shift in zip(parts, shifts, strict=True)]),
+            *(np.concatenate([getattr(p, n) for p in parts]) for n in ("length", "row_key", "offset")),
+        )
+
+
+@dataclass(slots=True)
+class CutBatch:
+    """The result of one batch."""
+
+    sequences: Sequences
+    reasons: list[str | None]
+    """One per row of the batch; None keeps the row."""
+    details: list[str | None]
+    into: int = 0
+    lost: Counter[str] = field(default_factory=Counter)
+    """Lost tokens by reason, in kept and in dropped rows."""
+
+
+def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
+    """The sequences of a batch's rows, those of a pair next to each other: chosen, rejected.
+
+    A row is dropped if one of its sides is empty, too long (`overflow = "drop"`, `drop_long`) or keeps no label
+    token within its limits. If a row is split, its pieces without label tokens are dropped.
+    """
+    from datakit.pack import _kernels_fit as kernels
+
+    flat = _flat(batch, limits.sides, labelled)
+    size = flat.length.copy()
+    work = CutBatch(flat, [None] * batch.num_rows, [None] * batch.num_rows, into=int(size.sum()))
+    kept = _drop(work, size == 0, size, limits, EMPTY, "nothing to pack")
+    cap, drops = (limits.max_doc_tokens or size.max(initial=0)), limits.drop_long
+    kept &= _drop(work, size > cap, size, limits, TOO_LONG, f"max_doc_tokens is {cap}") if drops else True
+    length = np.minimum(size, cap)
+    if limits.overflow == "drop":
+        kept &= _drop(work, length > limits.stride, size, limits, TOO_LONG, f"a row holds {limits.stride}")
+    elif limits.overflow == "truncate":
+        length = np.minimum(length, limits.stride)
+    work.lost[TRUNCATED] += int((size - length)[kept].sum())
+    which, offset, run = _pieces(length, limits.stride if limits.overflow == "split" else 0)
+    pieces = flat.take(which)
+    pieces = replace(pieces, start=pieces.start + offset, length=run, offset=offset)
+    alive = kept[which]
+    if labelled and limits.overflow != "stream":
+        labels = kernels.count_labels(flat.mask, pieces.start, pieces.length)
+        silent = np.bincount(which, labels, len(size)) == 0
+        cut_off = np.where(kept, length, size)
+        kept &= _drop(work, silent & kept, cut_off, limits, NO_LABELS, "no label token is left within the limits")
+        mute = kept[which] & (labels == 0)
+        work.lost[NO_LABELS] += int(run[mute].sum())
+        alive = kept[which] & ~mute
+    work.sequences = pieces.take(alive)
+    work.lost = +work.lost
+    return work
+
+
+def _drop(
+    work: CutBatch, bad: npt.NDArray[np.bool_], size: Int64, limits: Limits, reason: str, why: str
+) -> npt.NDArray[np.bool_]:
+    """Drop the rows of bad sequences, their other sides too; returns which sequences stay."""
+    rows = bad.reshape(-1, limits.sides).any(axis=1)
+    gone = np.repeat(rows, limits.sides)
+    for row in np.flatnonzero(rows):
+        if work.reasons[row] is None:
+            sides = size[row * limits.sides : (row + 1) * limits.sides]
+            work.reasons[row] = reason
+            work.details[row] = f"{' and '.join(map(str, sides))} tokens; {why}"
+            work.lost[reason] += int(sides.sum())
+    return ~gone
+
+
+def _pieces(length: Int64, stride: int) -> tuple[Int64, Int64, Int64]:
+    """Sequence, offset and length of each piece of at most `stride` tokens (0: whole)."""
+    if not stride:
+        return np.arange(len(length)), np.zeros(len(length), np.int64), length
+    count = -(-length // stride)
+    which = np.repeat(np.arange(len(length)), count)
+    offset = (np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)) * stride
+    return which, offset, np.minimum(length[which] - offset, stride)
+
+
+def _flat(batch: pa.RecordBatch, sides: int, labelled: bool) -> Sequences:
+    """The batch's sequences as they are; for pairs, the sides' ids follow one another in memory, the runs alternate."""
+    columns = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")][:sides]
+    keys = batch.column("row_key").to_numpy(zero_copy_only=False).astype(np.uint64)
+    parts = [_column(batch.column(ids), batch.column(spans), keys, labelled) for ids, spans in columns]
+    if sides == 1:
+        return parts[0]
+    both = Sequences.join(parts)
+    return both.take(np.arange(len(both)).reshape(sides, -1).T.ravel())
+
+
+def _column(ids: pa.Array, spans: pa.Array, keys: npt.NDArray[np.uint64], labelled: bool) -> Sequences:
+    length = pc.fill_null(pc.list_value_length(ids), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    start = np.cumsum(length) - length
+    flat = ids.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    mask = _mask(spans, start, length) if labelled else np.empty(0, np.uint8)
+    return Sequences(flat, mask, start, length, keys, np.zeros(len(keys), np.int64))
+
+
+def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:
+    """1 for each label token; all tokens of a row without spans (plain text among conversations) are labels."""
+    from datakit.pack import _kernels_fit as kernels
+
+    mask = np.zeros(int(length.sum()), np.uint8)
+    counts = pc.fill_null(pc.list_value_length(spans), 0).to_numpy(zero_copy_only=False)
+    values = spans.flatten()
+    base = np.repeat(start, counts)
+    first, last = (values.field(i).to_numpy(zero_copy_only=False).astype(np.int64) + base for i in (0, 1))
+    kernels.mark(mask, first, last)
+    whole = spans.is_null().to_numpy(zero_copy_only=False)
+    kernels.mark(mask, start[whole], (start + length)[whole])
+    return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Pieces of sequences and the rows that they go to, sorted by row."""
+
+    sequence: Int64
+    """Index of the sequence that the piece belongs to."""
+    offset: Int64
+    """The piece's first token within that sequence."""
+    length: Int64
+    row: Int64
+    """0-based, without gaps."""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows in use."""
+        return int(self.row[-1]) + 1 if len(self.row) else 0
+
+
+def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) -> Fit:
+    """Lay sequences out in rows of `stride` tokens; `concat` cuts them, `best_fit` needs lengths <= stride.
+
+    With `align_bos` a row of `concat` begins where a sequence does: what a row's end cuts off is left out.
+    """
+    from datakit.pack import _kernels_fit as kernels
+
+    if packing == "concat":
+        return _aligned(lengths, stride) if align_bos else _cut(lengths, stride)
+    everything = np.arange(len(lengths))
+    if packing == "pad":
+        return Fit(everything, np.zeros_like(everything), lengths, everything)
+    longest_first = kernels.by_length(lengths, stride)
+    tries = [pack(longest_first, lengths, stride) for pack in (kernels.best_fit, kernels.paired_fit)]
+    if min(bins.max(initial=-1) + 1 for bins in tries) > CLOSE * fewest_rows(lengths, stride):
+        tries += _by_value(longest_first, lengths, stride)
+    bins = min(tries, key=lambda bins: bins.max(initial=-1))
+    # Rows in order of their first sequence, sequences in their own order: near to the order of the data.
+    first_of_bin = np.empty(int(bins.max(initial=-1)) + 1, np.int64)
+    first_of_bin[bins[::-1]] = everything[::-1]  # of equal indices the last assignment stays: the first sequence
+    rank = np.empty(len(first_of_bin), np.int64)
+    rank[np.argsort(first_of_bin, kind="stable")] = np.arange(len(first_of_bin))
+    rows = rank[bins]
+    order = np.argsort(rows, kind="stable")
+    return Fit(order, np.zeros(len(order), np.int64), lengths[order], rows[order])
+
+
+def _by_value(longest_first: Int64, lengths: Int64, stride: int) -> list[Int64]:
+    from datakit.pack import _kernels_fit as kernels
+
+    found = {q: kernels.valued_fit(longest_first, lengths, stride, FIRST_ROUNDS, q) for q in QUARTERS}
+    promising = sorted(found, key=lambda q: int(found[q].max()))[:PROMISING]
+    return [*found.values(), *(kernels.valued_fit(longest_first, lengths, stride, ROUNDS, q) for q in promising)]
+
+
+def fewest_rows(lengths: Int64, stride: int) -> int:
+    """Rows of `stride` tokens that whole sequences cannot do without: the bound L2 of Martello and Toth (1990).
+
+    Whatever k: sequences above stride - k stand alone, but for shorter ones than k; those above half a row, one in a
+    row each; and those from k on that do not fit beside the latter need rows of their own.
+    """
+    count = np.bincount(lengths, minlength=stride + 1)
+    number, tokens = (np.concatenate([[0], np.cumsum(c)]) for c in (count, count * np.arange(stride + 1)))
+    k, half = np.arange(stride // 2 + 1), stride // 2
+    large = number[-1] - number[half + 1]
+    beside = (number[stride - k + 1] - number[half + 1]) * stride - (tokens[stride - k + 1] - tokens[half + 1])
+    small = tokens[half + 1] - tokens[k]
+    return int(large + np.maximum(-(-(small - beside) // stride), 0).max(initial=0))
+
+
+def _cut(lengths: Int64, stride: int) -> Fit:
+    """The sequences one after another, cut where a row is full."""
+    starts = np.cumsum(lengths) - lengths
+    total = int(lengths.sum())
+    cuts = np.union1d(starts[lengths > 0], np.arange(0, total, stride))
+    sequence = np.searchsorted(starts, cuts, side="right") - 1
+    return Fit(sequence, cuts - starts[sequence], np.diff(np.append(cuts, total)), cuts // stride)
+
+
+def _aligned(lengths: Int64, stride: int) -> Fit:
+    """The sequences one after another, the one that a row's end meets cut short there."""
+    ends = np.cumsum(lengths)
+    edges, base = [0], 0
+    while edges[-1] < len(lengths):
+        edges.append(min(int(np.searchsorted(ends, base + stride)) + 1, len(lengths)))
+        base = int(ends[edges[-1] - 1])
+    row = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
+    fitted = lengths.copy()
+    last = np.array(edges[1:], np.int64) - 1
+    begins = np.concatenate([[0], ends[last]])[:-1]
+    fitted[last] -= np.maximum(ends[last] - begins - stride, 0)
+    return Fit(np.arange(len(lengths)), np.zeros(len(lengths), np.int64), fitted, row)
+
+
+@dataclass(slots=True)
+class Output:
+    """A set that is being written, with its totals."""
+
+    name: str
+    """The last part of its prefix."""
+    writer: RowWriter
+    packed_rows: int = 0
+    sequences: int = 0
+    tokens: int = 0
+    labels: int = 0
+
+    @property
+    def stride(self) -> int:
+        """Tokens that a row holds."""
+        return self.writer.header.stride
+
+
+class Packer:
+    """Gathers sequences into windows and writes each window's rows.
+
+    With several outputs, of ascending row lengths, a row is as short as its longest sequence allows; shorter sequences
+    fill the gaps of longer rows first.
+    """
+
+    def __init__(
+        self, packing: Packing, window_tokens: int, outputs: Sequence[Output], lost: Counter[str], align_bos: bool
+    ) -> None:
+        self.packing, self.window_tokens, self.outputs = packing, window_tokens, outputs
+        self.lost, self.align_bos = lost, align_bos
+        self._waiting: list[Sequences] = []
+        self._tokens = 0
+        self._sides = outputs[0].writer.header.rows_per_unit
+        if self._sides == 2:
+            self.packing = "pad"
+
+    def add(self, sequences: Sequences) -> None:
+        """Add sequences. A window ends with the sequence that fills it."""
+        while len(sequences):
+            ends = self._tokens + np.cumsum(sequences.length)
+            count = int(np.searchsorted(ends, self.window_tokens)) + 1
+            count = min(-(-count // self._sides) * self._sides, len(sequences))
+            self._waiting.append(sequences.take(slice(0, count)).alone())
+            self._tokens = int(ends[count - 1])
+            sequences = sequences.take(slice(count, None))
+            if self._tokens >= self.window_tokens:
+                self.flush(final=False)
+
+    def flush(self, final: bool) -> None:
+        """Write the window's rows; with `concat`, the tokens of an unfilled last row go to the next window."""
+        if not self._waiting:
+            return
+        window = Sequences.join(self._waiting)
+        self._waiting, self._tokens = [], 0
+        for output, fitted in self._fitted(window):
+            if self.packing == "concat" and not final:
+                full = np.bincount(fitted.row, fitted.length)[fitted.row] == output.stride
+                self._keep(window, Fit(*_part(fitted, ~full)))
+                fitted = Fit(*_part(fitted, full))
+            if fitted.num_rows:
+                _write(output, window, fitted)
+
+    def _fitted(self, window: Sequences) -> Iterator[tuple[Output, Fit]]:
+        """The rows of each output, the longest first."""
+        left = np.arange(len(window))
+        unit = window.length.reshape(-1, self._sides).max(axis=1).repeat(self._sides)  # a pair goes where both fit
+        for shorter, output in zip([None, *self.outputs][-2::-1], self.outputs[::-1], strict=True):
+            fitted = fit(window.length[left], output.stride, self.packing, self.align_bos)
+            cut_off = int(window.length[left].sum() - fitted.length.sum())
+            self.lost.update({TRUNCATED: cut_off} if cut_off else {})
+            if shorter is not None:
+                needed = unit[left][fitted.sequence] > shorter.stride
+                stays = np.bincount(fitted.row, needed, fitted.num_rows)[fitted.row] > 0
+                rest = np.sort(left[fitted.sequence[~stays]])
+                fitted = Fit(*_part(fitted, stays))
+                _, rows = np.unique(fitted.row, return_inverse=True)
+                fitted = Fit(left[fitted.sequence], fitted.offset, fitted.length, rows)
+                left = rest
+            else:
+                fitted = Fit(left[fitted.sequence], fitted.offset, fitted.length, fitted.row)
+            yield output, fitted
+
+    def _keep(self, window: Sequences, fitted: Fit) -> None:
+        left = _placed(window, fitted)
+        if len(left):
+            self._waiting, self._tokens = [Sequences.join([left.alone()])], int(left.length.sum())
+
+
+def _write(output: Output, window: Sequences, fitted: Fit) -> None:
+    from datakit.pack import _kernels_fit as kernels
+
+    pieces, header = _placed(window, fitted), output.writer.header
+    rows, tokens = fitted.num_rows, int(fitted.length.sum())
+    labels = np.empty(tokens if header.labelled else 0, np.int32)
+    segments = np.empty(len(pieces) + rows, np.int32)
+    label_counts, segment_counts = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    places = np.empty(len(pieces), np.int64)
+    kernels.lay_out(
+        pieces.mask, pieces.start, pieces.length, fitted.row,
+        labels, label_counts, segments, segment_counts, places,
+    )  # fmt: skip
+    sources = np.empty(len(pieces), SOURCE_DTYPE)
+    sources["row_key"], sources["start"], sources["tokens"] = pieces.row_key, pieces.offset, pieces.length
+    sources["row"], sources["segment"] = fitted.row + output.packed_rows, places
+    labels = labels[: int(label_counts.sum())]
+    ids = _ids(output.writer, pieces, fitted)
+    output.writer.append(ids, labels, label_counts, segments, segment_counts, sources)
+    output.packed_rows += rows
+    output.sequences += len(pieces)
+    output.tokens += tokens
+    output.labels += len(labels) if header.labelled else tokens - len(pieces)
+
+
+def _ids(writer: RowWriter, pieces: Sequences, fitted: Fit) -> npt.NDArray[np.int32]:
+    """The rows' ids: a matrix with padding, or one after another."""
+    from datakit.pack import _kernels_fit as kernels
+
+    if not writer.padded:
+        flat = np.empty(int(pieces.length.sum()), np.int32)
+        kernels.copy_flat(pieces.ids, pieces.start, pieces.length, flat)
+        return flat
+    ids_NS = np.full((fitted.num_rows, writer.header.stride), writer.header.pad_id, np.int32)
+    kernels.copy_rows(pieces.ids, pieces.start, pieces.length, fitted.row, ids_NS)
+    return ids_NS
+
+
+def _part(fitted: Fit, which: Any) -> Iterator[Any]:
+    return (a[which] for a in (fitted.sequence, fitted.offset, fitted.length, fitted.row))
+
+
+def _placed(window: Sequences, fitted: Fit) -> Sequences:
+    """The fitted pieces as sequences of their own, in order of their rows."""
+    whole = window.take(fitted.sequence)
+    start, offset = whole.start + fitted.offset, whole.offset + fitted.offset
+    return Sequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset)
+
+
 @dataclass(slots=True)
 class PackResult:
     """Files, counts and dropped rows of a pack run."""
@@ -111,9 +517,9 @@ class PackResult:
 class _Work:
     """The state of a pack run."""
 
-    limits: "Limits"
+    limits: Limits
     labelled: bool
-    packers: "dict[str, Packer]"
+    packers: dict[str, Packer]
     """By split: `train`, and `validation` where one is asked for."""
     lost: Counter[str]
     """Tokens by reason."""
@@ -123,7 +529,7 @@ class _Work:
     rows: int = 0
     tokens: int = 0
 
-    def outputs(self) -> "Iterator[Output]":
+    def outputs(self) -> Iterator[Output]:
         """The outputs of all packers."""
         return chain.from_iterable(p.outputs for p in self.packers.values())
 
@@ -187,8 +593,6 @@ class Pack(Stage):
         return _result(out, work)
 
     def _begin(self, out: Path, task: Task, tokenizer: dict[str, Any]) -> _Work:
-        from datakit.pack.fit import Output, Packer
-
         config, lost = self.config, Counter[str]()
         if config.align_bos and config.packing == "concat" and task != "pretrain":
             raise InputError("pack: concat with align_bos would cut answers off; pack conversations with best_fit")
@@ -206,8 +610,6 @@ class Pack(Stage):
     def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
         if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
             raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
-        from datakit.pack.fit import cut
-
         found = cut(batch, work.limits, work.labelled)
         reasons = pa.array(found.reasons, pa.string())
         _, gone = split(batch, Decision(reasons, pa.array(found.details, pa.string())), self.name)
@@ -220,7 +622,7 @@ class Pack(Stage):
         for name, sequences in self._splits(batch, found.sequences):
             work.packers[name].add(sequences)
 
-    def _splits(self, batch: pa.RecordBatch, sequences: "Sequences") -> "Iterator[tuple[str, Sequences]]":
+    def _splits(self, batch: pa.RecordBatch, sequences: Sequences) -> Iterator[tuple[str, Sequences]]:
         """The sequences of each split, by their rows' content."""
         if not self.config.validation:
             yield "train", sequences
@@ -264,9 +666,7 @@ def _header(config: PackConfig, seq_len: int, task: Task, tokenizer: dict[str, A
     )
 
 
-def _limits(config: PackConfig, task: Task, stride: int) -> "Limits":
-    from datakit.pack.fit import Limits
-
+def _limits(config: PackConfig, task: Task, stride: int) -> Limits:
     overflow: Literal["split", "truncate", "drop", "stream"]
     if task == "dpo":  # a pair is one unit: it can be cut or dropped, never split
         overflow = "drop" if config.overflow == "drop" else "truncate"
@@ -309,7 +709,7 @@ def _role(name: str) -> str:
     return "packed" if name == "train" else name
 
 
-def _described(out: Path, outputs: "Sequence[Output]") -> dict[str, Any]:
+def _described(out: Path, outputs: Sequence[Output]) -> dict[str, Any]:
     """The header of a split, as its manifest holds it."""
     headers = []
     for output in outputs:
@@ -321,7 +721,7 @@ def _described(out: Path, outputs: "Sequence[Output]") -> dict[str, Any]:
     return {"format": f"{headers[0]['format']} in {len(headers)} row lengths", "buckets": headers}
 
 
-def _counts(outputs: "list[Output]") -> dict[str, Any]:
+def _counts(outputs: list[Output]) -> dict[str, Any]:
     rows, sequences, tokens, labels = (
         sum(getattr(o, n) for o in outputs) for n in ("packed_rows", "sequences", "tokens", "labels")
     )

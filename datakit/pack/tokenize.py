@@ -1,18 +1,29 @@
-"""Rows of text, conversations or preference pairs -> token ids with the spans the model must produce.
+"""Rows of text, conversations or preference pairs -> token ids with the spans that the model must produce.
 
-Documents end with the tokenizer's `eos_token`, which is also what generation stops at: one stop token for a model
-that is pretrained first and fine-tuned later, also where a chat template ends turns with it (minimind, Qwen).
-Text never parses into added tokens; see `datakit.pack.chat`. Plain text and rows that bring ids have no or their own
-spans; a conversation's are the assistant's turns.
+**Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. Before a run
+begins, the identity gate (`choose_engine`) encodes a sample of the input and some awkward strings with both. If one id
+differs, `tokenizers` encodes the whole run. The choice is stored, so every worker and every resumed run uses the same
+library. fastokens returns ids without offsets in the text. If the tokens of a row, written as bytes, are exactly the
+bytes of its text, the offsets follow from the lengths of the tokens. `tokenizers` encodes all other rows (for example
+those that a normaliser changes).
+
+**Documents** end with the tokenizer's `eos_token`. Generation stops at the same token, so a model that is pretrained on
+documents and fine-tuned on conversations has one stop token (minimind and Qwen end turns with it, too). All tokens of a
+document are labels, so it has no label spans.
+
+**Conversations** are rendered with the chat template; their label spans are the assistant's turns. Text in a row never
+becomes an added token (see `datakit.pack.chat`). Rows that bring token ids keep their ids and spans, after a check.
 """
 
 import hashlib
+import json
 import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,23 +35,45 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import data_dir
+from datakit.manifest import data_dir, write_whole
 from datakit.pack.chat import RESERVED, ChatTokenizer
-from datakit.pack.encode import (
-    READ_BYTES,
-    Choice,
-    Encoder,
-    EncodingCounts,
-    Engine,
-    Int32,
-    Int64,
-    Sample,
-    choose_engine,
-    surround,
-    text_list,
-)
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.stage import Decision, Parent, Stage
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+SAMPLE_BYTES = 1 << 20
+"""Text that the identity gate compares at most; `tokenizers` encodes it in about a quarter of a second."""
+READ_BYTES = 32 << 20
+"""Bytes of shards that the sample is chosen from."""
+SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
+"""Rows that are sampled, and the characters of a longer text that are taken."""
+SMALL_BYTES = 500_000
+"""Input with less text goes to `tokenizers`, which encodes that much while fastokens would still load."""
+LONG_ROW = 100
+"""Tokens of a row on average, from which on `surround` copies row by row."""
+AWKWARD = (
+    *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
+    *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
+    *(
+        "é e\u0301 \u212b \u0958 \u1112\u1161\u11ab",
+        "\u0345\u0334\u0301 \u0334\u0345",
+        "ﬁ Ǆ ß ẞ İ ı",
+        "中文字，首都です。",
+    ),
+    *("ไทยนี้ 한국 हिन्दी עברית العربية", "🦊 👩‍👩‍👧 🇩🇪", "\U0010ffff \ufffd \ue000 \ufdd1", "日本の首都です東京は" * 4),
+    *("!...---://_#\\", '"quoted"', "<|im_end|>", "<|im_", "<s> [INST] <think>", "▁ Ġ Ċ <0x0A> ##ing", "aaaaab" * 12),
+    *(
+        "\tdef f(x):\n        return x\n\n\n",
+        "https://a.b/c?d=e&f=%20",
+        "ALLCAPS CamelCase snake_case",
+        "\n \n\t\n  x\r y",
+    ),
+)
+"""Strings on which tokenizers disagree most easily; always compared."""
+
+Engine = Literal["fastokens", "tokenizers"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,24 +94,199 @@ class TokenizeConfig:
             raise ConfigError(f"min_label_tokens must be 0 or more, found {self.min_label_tokens}")
 
 
-@dataclass(slots=True)
-class _Tokens:
-    """The tokens of one sequence a row, collected row by row; None where the row is dropped."""
+@dataclass(frozen=True, slots=True)
+class EngineChoice:
+    """Which library encodes a run, and why it is not fastokens."""
 
-    ids: list[npt.NDArray[np.int32] | None]
-    spans: list[Spans | None]
+    engine: Engine = "tokenizers"
+    reason: str = ""
+    rows: int = 0
+    """Texts that were compared."""
+
+    def save(self, path: Path) -> None:
+        """Write the choice as JSON."""
+        write_whole(path, json.dumps(asdict(self)).encode())
 
     @classmethod
-    def empty(cls, rows: int) -> "_Tokens":
-        return cls([None] * rows, [None] * rows)
+    def load(cls, path: Path) -> Self | None:
+        """The choice that `save` wrote; None where there is none."""
+        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
-    def columns(self, ids: str, spans: str) -> dict[str, pa.Array]:
-        """Arrow columns of these names; a dropped row has no ids."""
-        lengths = [0 if a is None else len(a) for a in self.ids]
-        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-        flat = np.concatenate([np.empty(0, np.int32), *(a for a in self.ids if a is not None)])
-        made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in self.spans]
-        return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
+
+@dataclass(slots=True)
+class EncodingCounts:
+    """Encoding counters."""
+
+    fast_rows: int = 0
+    """Rows that fastokens encoded."""
+    library_rows: int = 0
+    """Rows that `tokenizers` encoded."""
+
+    def add(self, other: "EncodingCounts") -> None:
+        """Add another's counts."""
+        self.fast_rows += other.fast_rows
+        self.library_rows += other.library_rows
+
+
+def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
+    """The identity gate: fastokens if it gives the ids of `tokenizers` for a sample and for the awkward strings."""
+    if sample.seen_bytes < SMALL_BYTES:
+        return EngineChoice("tokenizers", "there is little text")
+    try:
+        encoder.load_fastokens()
+    except Exception as e:  # it raises several kinds
+        return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
+    given = [*AWKWARD, *sample.texts()]
+    ids, offsets = encoder.encode(given, "fastokens")
+    for i, wanted in enumerate(encoder.tokenizer.encoder.encode_batch_fast(given, add_special_tokens=False)):
+        if not np.array_equal(ids[offsets[i] : offsets[i + 1]], wanted.ids):
+            shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
+            return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}", len(given))
+    return EngineChoice("fastokens", "", len(given))
+
+
+class Sample:
+    """Texts of `SAMPLE_ROWS` rows of the whole input: those whose row keys have the smallest hashes."""
+
+    def __init__(self) -> None:
+        self.seen_bytes = 0
+        self._ranks = np.empty(0, np.uint64)
+        self._texts: list[list[str]] = []
+
+    def add(
+        self, row_keys: npt.NDArray[np.uint64], size: int, texts_of: Callable[[list[int]], list[list[str]]]
+    ) -> None:
+        """Look at a batch of `size` bytes; `texts_of` gives the texts of some of its rows. The cut into batches does
+        not matter."""
+        self.seen_bytes += size
+        ranks = _hashed(row_keys)
+        chosen = np.argsort(ranks)[:SAMPLE_ROWS]
+        if len(self._ranks) == SAMPLE_ROWS:
+            chosen = chosen[ranks[chosen] < self._ranks[-1]]
+        texts = self._texts + [
+            [_passage(text, rank) for text in row]
+            for row, rank in zip(texts_of(chosen.tolist()), ranks[chosen].tolist(), strict=True)
+        ]
+        joined = np.concatenate([self._ranks, ranks[chosen]])
+        order = np.argsort(joined)[:SAMPLE_ROWS]
+        self._ranks, self._texts = joined[order], [texts[i] for i in order.tolist()]
+
+    def texts(self) -> list[str]:
+        """Passages of `SAMPLE_BYTES` together at most."""
+        found, left = [], SAMPLE_BYTES
+        for text in chain.from_iterable(self._texts):
+            left -= len(text.encode(errors="ignore"))
+            if left < 0:
+                break
+            found.append(text)
+        return found
+
+
+def _hashed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """SplitMix64 (Steele et al. 2014): distinct keys have distinct hashes."""
+    mixed = keys + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def _passage(text: str, rank: int) -> str:
+    """At most `PASSAGE_CHARS` characters, from anywhere in the text."""
+    first = rank % max(len(text) - PASSAGE_CHARS + 1, 1)
+    return text[first : first + PASSAGE_CHARS]
+
+
+class Encoder:
+    """A tokenizer in both libraries. Any number of threads may encode at once."""
+
+    def __init__(self, tokenizer: ChatTokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._fast: Any = None
+        self._lock = threading.Lock()
+
+    def load_fastokens(self) -> Any:
+        """The tokenizer in fastokens, with the ids of `tokenizer.encoder`.
+
+        Raises:
+            ValueError: it does not know a part of this tokenizer.json. It raises other exceptions too.
+        """
+        with self._lock:
+            if self._fast is None:
+                import fastokens
+
+                spec = self.tokenizer.spec()
+                # fastokens takes the ids of added tokens from the file, `tokenizers` numbers them behind the vocabulary
+                numbers = {real: own for own, real in self.tokenizer.real_ids.items()}
+                spec["added_tokens"] = [token | {"id": numbers[token["id"]]} for token in spec["added_tokens"]]
+                made = fastokens.Tokenizer.from_json_str(json.dumps(spec))
+                made.no_truncation()
+                made.no_padding()
+                self._fast = made
+        return self._fast
+
+    def encode(self, texts: list[str], engine: Engine) -> tuple[Int32, Int64]:
+        """Ids of each text, int32, and where each text's ids begin in them, int64 (texts + 1)."""
+        if engine == "fastokens":
+            ids, offsets = self.load_fastokens().encode_batch_flat(texts)
+            return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
+        found = self.tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)
+        rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in found)]
+        return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
+
+    def encode_placed(self, texts: list[str]) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
+        """Ids and offsets from fastokens, the byte of its text at which each id ends, and for which rows that is known.
+
+        It is known where a row's tokens spell its text byte for byte; the ends of other rows mean nothing.
+        """
+        ids, offsets = self.encode(texts, "fastokens")
+        spelled, starts = self._spellings
+        lengths = np.diff(starts)[ids]
+        ends = np.cumsum(lengths)
+        until = np.concatenate([[0], ends])[offsets]
+        data = [text.encode() for text in texts]
+        placed = np.diff(until) == [len(d) for d in data]
+        of_token = np.repeat(placed, np.diff(offsets))
+        own = lengths[of_token]
+        within = np.arange(int(own.sum())) - np.repeat(np.cumsum(own) - own, own)
+        given = np.frombuffer(b"".join(d for d, p in zip(data, placed, strict=True) if p), np.uint8)
+        wrong = spelled[np.repeat(starts[ids[of_token]], own) + within] != given
+        rows = np.flatnonzero(placed)
+        row_of_byte = np.repeat(rows, np.diff(until)[rows])
+        placed[row_of_byte[wrong]] = False
+        return ids, offsets, ends - np.repeat(until[:-1], np.diff(offsets)), placed
+
+    @cached_property
+    def _spellings(self) -> tuple[npt.NDArray[np.uint8], Int64]:
+        """The bytes of all tokens one after another, and where each id's begin; an unknown token has none."""
+        spec = self.tokenizer.spec()
+        known = dict(_token_bytes(spec))
+        added = {token["id"]: token["content"].encode() for token in spec["added_tokens"]}
+        known |= {own: added[real] for own, real in self.tokenizer.real_ids.items()}
+        numbers = self.tokenizer.encoder.get_vocab(with_added_tokens=True).values()
+        tokens = [known.get(i, b"") for i in range(max(numbers, default=-1) + 1)]
+        return np.frombuffer(b"".join(tokens), np.uint8), np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+
+
+def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
+    """Each id of the vocabulary with the bytes of text that it stands for."""
+    vocab = spec["model"].get("vocab")
+    if not isinstance(vocab, dict):
+        return
+    if '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")]):
+        table = _byte_alphabet()
+        for token, number in vocab.items():
+            yield number, token.translate(table).encode("latin-1", errors="ignore")
+    else:
+        for token, number in vocab.items():
+            is_byte = len(token) == 6 and token.startswith("<0x")
+            yield number, bytes.fromhex(token[3:5]) if is_byte else token.replace("▁", " ").encode()
+
+
+def _byte_alphabet() -> dict[int, int]:
+    """GPT-2's characters for bytes: printable ones stand for themselves, the others follow from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = (b for b in range(256) if b not in printable)
+    return {0x100 + i: b for i, b in enumerate(others)}
 
 
 @lru_cache(maxsize=1)
@@ -121,12 +329,12 @@ class Tokenize(Stage):
     config: TokenizeConfig
     kind: str = ""
     """Kind of the rows, where it is known."""
-    choice: Choice = Choice()
+    choice: EngineChoice = EngineChoice()
     """Which library encodes; `tokenizers`, unless the identity gate found that fastokens gives the same ids."""
 
     _loaded: "_Loaded" = field(default_factory=lambda: _Loaded(), repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, Choice]]:
+    def __reduce__(self) -> tuple[type["Tokenize"], tuple[TokenizeConfig, str, EngineChoice]]:
         return type(self), (self.config, self.kind, self.choice)
 
     @property
@@ -205,7 +413,7 @@ class Tokenize(Stage):
     def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
         """The identity gate: choose the library that encodes all rows, once for the run; kept in `folder`."""
         path = folder / "encoder.json"
-        choice = Choice.load(path)
+        choice = EngineChoice.load(path)
         if choice is None:
             sample = Sample()
             for batch in rows(READ_BYTES):
@@ -299,6 +507,96 @@ class _Loaded:
         with self._lock:
             taken, self._counts = self._counts, EncodingCounts()
         return taken
+
+
+def encode_documents(
+    encoder: Encoder, engine: Engine, texts: pa.Array, before: Sequence[int], after: Sequence[int]
+) -> tuple[pa.ListArray, list[str | None], list[str | None]]:
+    """The ids of a string array's documents, and the reason and detail for those that are refused: they have no ids.
+
+    `before` and `after` are ids put around each document.
+    """
+    tokenizer = encoder.tokenizer
+    ids, offsets = encoder.encode(text_list(texts), engine)
+    reasons: list[str | None] = [None] * len(texts)
+    details: list[str | None] = [None] * len(texts)
+    alive = np.ones(len(texts), np.bool_)
+    for row in _suspects(tokenizer, texts, ids, offsets):
+        try:
+            plain_ids(tokenizer, texts[row].as_py() or "", ids[offsets[row] : offsets[row + 1]].tolist())
+        except RowError as e:
+            reasons[row], details[row], alive[row] = e.reason, e.detail, False
+    if not alive.all():
+        lengths = np.diff(offsets)
+        ids, offsets = ids[np.repeat(alive, lengths)], np.concatenate([[0], np.cumsum(lengths * alive)])
+    ids, offsets = surround(ids, offsets, before, after)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids, pa.int32())), reasons, details
+
+
+def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64) -> list[int]:
+    """Rows that `plain_ids` may refuse: the empty ones, and those in which a mark of added tokens occurs."""
+    found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) == 0)]
+    data, begins = string_buffers(texts)
+    first, *rest = RESERVED.encode()
+    at = begins[0] + np.flatnonzero(data[begins[0] : begins[-1]] == first)
+    for i, byte in enumerate(rest, start=1):
+        at = at[data[at + i] == byte]  # a lead byte is never a text's last
+    found.append(np.searchsorted(begins, at, side="right") - 1)
+    if tokenizer.spelled_by_model:
+        spelled = np.flatnonzero(np.isin(ids, list(tokenizer.spelled_by_model)))
+        found.append(np.searchsorted(offsets, spelled, side="right") - 1)
+    rows: list[int] = np.unique(np.concatenate(found)).tolist()
+    return rows
+
+
+def surround(ids: Int32, offsets: Int64, before: Sequence[int], after: Sequence[int]) -> tuple[Int32, Int64]:
+    """The ids with some put before and after each row that is not empty."""
+    if not (before or after):
+        return ids, offsets
+    lengths = np.diff(offsets)
+    filled = lengths > 0
+    edges = np.concatenate([[0], np.cumsum(lengths + filled * (len(before) + len(after)))])
+    made = np.empty(edges[-1], np.int32)
+    places = [(edges[:-1] + i, token) for i, token in enumerate(before)]
+    places += [(edges[1:] - len(after) + i, token) for i, token in enumerate(after)]
+    if len(ids) > LONG_ROW * len(lengths):  # a copy a row is faster than a mask
+        first = (edges[:-1] + len(before)).tolist()
+        for to, a, b in zip(first, offsets.tolist(), offsets[1:].tolist(), strict=False):
+            made[to : to + b - a] = ids[a:b]
+    else:
+        own = np.ones(len(made), np.bool_)
+        for at, _ in places:
+            own[at[filled]] = False
+        made[own] = ids
+    for at, token in places:
+        made[at[filled]] = token
+    return made, edges
+
+
+def text_list(texts: pa.Array) -> list[str]:
+    """A string array as a list; nulls count as ""."""
+    found: list[str] = (texts.fill_null("") if texts.null_count else texts).to_pylist()
+    return found
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """The tokens of one sequence a row, collected row by row; None where the row is dropped."""
+
+    ids: list[npt.NDArray[np.int32] | None]
+    spans: list[Spans | None]
+
+    @classmethod
+    def empty(cls, rows: int) -> "_Tokens":
+        return cls([None] * rows, [None] * rows)
+
+    def columns(self, ids: str, spans: str) -> dict[str, pa.Array]:
+        """Arrow columns of these names; a dropped row has no ids."""
+        lengths = [0 if a is None else len(a) for a in self.ids]
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+        flat = np.concatenate([np.empty(0, np.int32), *(a for a in self.ids if a is not None)])
+        made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in self.spans]
+        return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
 
 
 Messages = Callable[[int], tuple[list[dict[str, Any]], int]]
@@ -405,46 +703,6 @@ def _decision(
 ) -> Decision:
     columns = columns | {"segment_source": pa.repeat(pa.scalar(source), len(reasons))}
     return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()), columns)
-
-
-def encode_documents(
-    encoder: Encoder, engine: Engine, texts: pa.Array, before: Sequence[int], after: Sequence[int]
-) -> tuple[pa.ListArray, list[str | None], list[str | None]]:
-    """The ids of a string array's documents, and the reason and detail for those that are refused: they have no ids.
-
-    `before` and `after` are ids put around each document.
-    """
-    tokenizer = encoder.tokenizer
-    ids, offsets = encoder.encode(text_list(texts), engine)
-    reasons: list[str | None] = [None] * len(texts)
-    details: list[str | None] = [None] * len(texts)
-    alive = np.ones(len(texts), np.bool_)
-    for row in _suspects(tokenizer, texts, ids, offsets):
-        try:
-            plain_ids(tokenizer, texts[row].as_py() or "", ids[offsets[row] : offsets[row + 1]].tolist())
-        except RowError as e:
-            reasons[row], details[row], alive[row] = e.reason, e.detail, False
-    if not alive.all():
-        lengths = np.diff(offsets)
-        ids, offsets = ids[np.repeat(alive, lengths)], np.concatenate([[0], np.cumsum(lengths * alive)])
-    ids, offsets = surround(ids, offsets, before, after)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids, pa.int32())), reasons, details
-
-
-def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64) -> list[int]:
-    """Rows that `plain_ids` may refuse: the empty ones, and those in which a mark of added tokens occurs."""
-    found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) == 0)]
-    data, begins = string_buffers(texts)
-    first, *rest = RESERVED.encode()
-    at = begins[0] + np.flatnonzero(data[begins[0] : begins[-1]] == first)
-    for i, byte in enumerate(rest, start=1):
-        at = at[data[at + i] == byte]  # a lead byte is never a text's last
-    found.append(np.searchsorted(begins, at, side="right") - 1)
-    if tokenizer.spelled_by_model:
-        spelled = np.flatnonzero(np.isin(ids, list(tokenizer.spelled_by_model)))
-        found.append(np.searchsorted(offsets, spelled, side="right") - 1)
-    rows: list[int] = np.unique(np.concatenate(found)).tolist()
-    return rows
 
 
 @dataclass(frozen=True, slots=True)

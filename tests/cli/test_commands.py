@@ -283,7 +283,7 @@ def test_what_is_wrong_is_one_clear_paragraph(
         (project / "manifests" / name / "recipe.toml").write_text(text)
     said = datakit(*args)
     assert said.code == code, said.err
-    assert "Traceback" not in said.err and "mistake in datakit" not in said.err
+    assert "Traceback" not in said.err and "error in datakit" not in said.err
     assert words in said.err
 
 

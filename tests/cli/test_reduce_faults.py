@@ -55,6 +55,7 @@ def test_a_run_killed_within_the_reduce_phase_of_each_level_ends_with_the_same_b
     done = run(whole, "none", 0, workers=3)
     assert done.returncode == 0, done.stderr
     calls = json.loads(done.stdout.splitlines()[-1])
+    assert calls.pop("ingest") == 0  # it compares ids, without a function of this room
     assert list(calls) == LEVELS and min(calls.values()) > 10
     for stage in LEVELS:
         for share in (0.2, 0.9):

@@ -190,7 +190,7 @@ def test_what_was_harmed_between_two_phases_is_made_again(
 
     shutil.rmtree(project / "data/x/dedup")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dedup, "reduce" if phase == "sketches" else "leaves", stop)
+        patch.setattr(Dedup, "reduce" if phase == "sketches" else "unchanged", stop)
         assert datakit("dedup", "--dataset", "x").code == 130
     (file,) = project.glob(f"data/x/dedup/*/.work/{'sketches/*' if phase == 'sketches' else 'decisions'}.arrow")
     data = bytearray(file.read_bytes())
@@ -233,7 +233,7 @@ def test_a_recipe_that_makes_no_sense_is_refused(datakit: Callable, project: Pat
     (project / "manifests/x").mkdir(parents=True)
     (project / "manifests/x/recipe.toml").write_text(recipe)
     said = datakit("run", "--dataset", "x")
-    assert said.code == 1 and "recipe.toml" in said.err and "mistake in datakit" not in said.err
+    assert said.code == 1 and "recipe.toml" in said.err and "error in datakit" not in said.err
 
 
 def test_a_tokenizer_trained_on_a_dataset_is_used_by_it(datakit: Callable, project: Path) -> None:

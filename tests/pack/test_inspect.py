@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.manifest import Count
-from datakit.pack.format import SOURCE_DTYPE, Header, Writer
+from datakit.pack.format import SOURCE_DTYPE, Bin2dWriter, Header
 from datakit.pack.inspect import WRONG, LintCounts, TokenIndex, lint_rows, open_rows, peek, pieces, prove, texts
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
@@ -175,7 +175,7 @@ def linted(small, tmp_path):
             task="sft", seq_len=SEQ_LEN, pad_id=0, eos_id=END, vocab_size=vocab_size, labelled=labelled,
             rows_per_unit=2 if pairs else 1,
         )  # fmt: skip
-        with Writer(tmp_path / "kept" / "train", header) as writer:
+        with Bin2dWriter(tmp_path / "kept" / "train", header) as writer:
             for number, pieces in enumerate(packed):
                 write(writer, number, pieces, extra)
         return lint_rows([open_rows(tmp_path, header.to_json("train") | {"prefix": "kept/train"})], small)
@@ -183,7 +183,7 @@ def linted(small, tmp_path):
     return make
 
 
-def write(writer: Writer, number: int, pieces, extra) -> None:
+def write(writer: Bin2dWriter, number: int, pieces, extra) -> None:
     bounds = np.cumsum([0] + [len(p[0]) for p in pieces])
     ids = np.zeros((1, SEQ_LEN + 1), np.int32)
     ids[0, : bounds[-1]] = [i for p in pieces for i in p[0]]
