@@ -3,11 +3,14 @@
 Each room keeps its kernels in `_kernels_<technique>.py` files, which import this module, numba and numpy only. They are
 imported when a stage opens, never for `--help`. Numba's own cache looks at one source file at a time and misses an edit
 in a file that a kernel imports. So a stamp over all kernel sources lies beside the cache; where it differs, our entries
-are deleted before any kernel loads. Where no folder can be written, kernels are compiled in memory.
+are deleted before any kernel loads. A damaged entry is compiled again. Where no folder can be written, kernels are
+compiled in memory.
 """
 
+import contextlib
 import hashlib
 import os
+import pickle
 from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
@@ -15,6 +18,8 @@ from typing import Any, overload
 
 import numba
 from numba.core import config, event
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.serialize import dumps
 
 Kernel = Callable[..., Any]
 
@@ -36,15 +41,48 @@ def kernel(function: Any = None, **options: Any) -> Any:
     """
     if function is None:
         return lambda f: kernel(f, **options)
-    options = {"nogil": True} | options
+    made = numba.njit(**{"nogil": True} | options)(function)
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return made
     try:
-        made = numba.njit(cache=True, **options)(function)
+        made._cache = _KernelCache(function)  # type: ignore
     except RuntimeError:  # numba: "no locator available": neither beside the sources nor in the user's cache
-        return numba.njit(**options)(function)
-    # not where numba is switched off
-    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
-        _check_stamp(made.stats.cache_path)
+        return made
+    _check_stamp(made.stats.cache_path)
     return made
+
+
+class _Checked(CompileResultCacheImpl):
+    """What a cache entry holds: a compiled function, behind the SHA-256 of its bytes."""
+
+    def reduce(self, compiled: Any) -> tuple[bytes, bytes]:
+        data: bytes = dumps(super().reduce(compiled))  # type: ignore[no-untyped-call]
+        return hashlib.sha256(data).digest(), data
+
+    def rebuild(self, target_context: Any, entry: tuple[bytes, bytes]) -> Any:
+        digest, data = entry
+        if hashlib.sha256(data).digest() != digest:
+            raise ValueError("a damaged cache entry")
+        return super().rebuild(target_context, pickle.loads(data))  # type: ignore[no-untyped-call]
+
+
+class _KernelCache(FunctionCache):
+    """Numba's cache of one function, where an entry that cannot be used is compiled again and not an error."""
+
+    _impl_class = _Checked
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        try:
+            found = super().load_overload(signature, target_context)  # type: ignore[no-untyped-call]
+        except Exception:  # a damaged pickle may raise anything
+            self.flush()  # type: ignore[no-untyped-call]
+            return None
+        # two processes that compile one function for different types may write both entries to one file
+        return found if found is None or tuple(found.signature.args) == tuple(signature) else None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        with contextlib.suppress(OSError):  # a full disk: the function itself works
+            super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=1)
@@ -61,7 +99,7 @@ def _check_stamp(folder: str) -> None:
     """Delete our cached kernels in a folder if they were made from other sources."""
     stamp = Path(folder) / STAMP
     try:
-        if stamp.is_file() and stamp.read_text(encoding="ascii") == source_stamp():
+        if stamp.is_file() and stamp.read_bytes() == source_stamp().encode():
             return
         for pattern in ("_kernels*.nbi", "_kernels*.nbc"):
             for entry in Path(folder).glob(pattern):
@@ -69,7 +107,7 @@ def _check_stamp(folder: str) -> None:
         temporary = stamp.with_name(f".{STAMP}.{os.getpid()}.tmp")
         temporary.write_text(source_stamp(), encoding="ascii")
         temporary.replace(stamp)
-    except (OSError, UnicodeDecodeError):  # a cache that cannot be cleaned now is cleaned by a later run
+    except OSError:  # a cache that cannot be cleaned now is cleaned by a later run
         return
 
 

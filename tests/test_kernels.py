@@ -1,0 +1,294 @@
+"""Kernels are compiled once and cached: never a stale one, no crash where the cache is damaged or cannot be written."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.package_copy import ROOT, run
+
+SCALE = """
+from datakit.kernels import kernel
+
+
+@kernel(inline="always")
+def factor():
+    return 3
+
+
+@kernel
+def scale(value):
+    return value * factor()
+"""
+SUMS = """
+import numpy as np
+
+from datakit.made._kernels_scale import scale
+from datakit.kernels import kernel
+
+
+@kernel
+def total(values):
+    found = 0
+    for i in range(len(values)):
+        found += scale(values[i])
+    return found
+
+
+@kernel(error_model="numpy")
+def share(values, whole):
+    return total(values) / whole
+"""
+CALL = """
+import json, sys
+import numpy as np
+from numba.core import event
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
+        pass
+
+compiled, told = [], []
+event.register("numba:compile", Listener())
+from datakit import kernels
+kernels.on_first_compile(lambda: told.append(1))
+from datakit.made import _kernels_sums
+values = np.arange(5, dtype=np.int64)
+print(json.dumps([int(_kernels_sums.total(values)), float(_kernels_sums.share(values, 0.0)), len(compiled), len(told)]))
+"""
+RIGHT = [30, float("inf")]
+COMPILED = 3
+"""Functions that are compiled; one more is inlined."""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """The package's part for kernels, and two files of kernels, of which one imports the other."""
+    made = tmp_path / "datakit"
+    (made / "made").mkdir(parents=True)
+    for name in ("__init__.py", "kernels.py"):
+        shutil.copy(ROOT / "datakit" / name, made / name)
+    (made / "made/__init__.py").touch()
+    (made / "made/_kernels_scale.py").write_text(SCALE)
+    (made / "made/_kernels_sums.py").write_text(SUMS)
+    return made
+
+
+def call(package: Path, **environment: str) -> tuple[list[float], int]:
+    """(what the kernels return, how many functions were compiled)."""
+    *found, compiled, told = json.loads(run(package, "-c", CALL, **environment).stdout)
+    assert told == (compiled > 0)
+    return found, compiled
+
+
+def entries(package: Path) -> list[Path]:
+    return sorted(path for ending in ("nbi", "nbc") for path in (package / "made/__pycache__").glob(f"*.{ending}"))
+
+
+def test_the_second_process_compiles_nothing(package: Path) -> None:
+    assert call(package) == (RIGHT, COMPILED)
+    before = {path: path.read_bytes() for path in entries(package)}
+    assert len(before) > 4
+    assert call(package) == (RIGHT, 0)
+    assert {path: path.read_bytes() for path in entries(package)} == before
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "value"),
+    [
+        ("_kernels_sums.py", "found = 0", "found = 5", 35),
+        ("_kernels_scale.py", "return 3", "return 4", 40),  # inlined into a function of the same file
+        ("_kernels_scale.py", "value * factor()", "value + factor()", 25),
+    ],
+)
+def test_an_edit_is_seen_wherever_it_is(package: Path, file: str, old: str, new: str, value: int) -> None:
+    call(package)
+    path = package / "made" / file
+    path.write_text(path.read_text().replace(old, new))
+    assert call(package) == ([value, float("inf")], COMPILED)
+    assert call(package) == ([value, float("inf")], 0)
+
+
+def test_entries_of_other_sources_go(package: Path) -> None:
+    call(package)
+    old = set(entries(package))
+    path = package / "made/_kernels_sums.py"
+    path.write_text("# a line above moves every function to another line\n" + path.read_text())
+    call(package)
+    names = {p.name for p in entries(package)}
+    assert len(names) == len(old) and names != {p.name for p in old}
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other", "flipped"])
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_damaged_entry_is_compiled_again(package: Path, ending: str, damage: str) -> None:
+    call(package)
+    for path in entries(package):
+        if path.suffix == f".{ending}":
+            whole = path.read_bytes()
+            half = len(whole) // 2
+            flipped = whole[:half] + bytes(b ^ 255 for b in whole[half : half + 64]) + whole[half + 64 :]
+            path.write_bytes(
+                {"cut": whole[:half], "empty": b"", "other": b"no entry\n" * 9, "flipped": flipped}[damage]
+            )
+    assert call(package)[0] == RIGHT
+    assert call(package) == (RIGHT, 0)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"0" * 64])
+def test_a_damaged_stamp_is_written_again(package: Path, content: bytes) -> None:
+    call(package)
+    stamp = package / "made/__pycache__/datakit-kernels.stamp"
+    whole = stamp.read_bytes()
+    stamp.write_bytes(content)
+    assert call(package) == (RIGHT, COMPILED)
+    assert stamp.read_bytes() == whole
+
+
+def test_without_a_folder_to_write_to_kernels_are_compiled_in_memory(package: Path, tmp_path: Path) -> None:
+    """Files stand where the cache folders should be."""
+    file = tmp_path / "file"
+    file.touch()
+    (package / "made/__pycache__").write_text("a file")
+    nowhere = {"HOME": str(file), "XDG_CACHE_HOME": str(file)}
+    assert call(package, **nowhere) == (RIGHT, COMPILED)
+    assert call(package, **nowhere) == (RIGHT, COMPILED)
+    assert call(package, **nowhere, NUMBA_CACHE_DIR=str(file)) == (RIGHT, COMPILED)
+    assert (package / "made/__pycache__").is_file()
+
+
+def test_the_users_cache_serves_a_read_only_install(package: Path, tmp_path: Path) -> None:
+    (package / "made/__pycache__").write_text("a file")
+    home = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home/cache")}
+    assert call(package, **home) == (RIGHT, COMPILED)
+    assert call(package, **home) == (RIGHT, 0)
+    path = package / "made/_kernels_scale.py"
+    path.write_text(path.read_text().replace("return 3", "return 4"))
+    assert call(package, **home) == ([40, float("inf")], COMPILED)
+
+
+def test_a_full_disk_is_no_error(package: Path) -> None:
+    """Files cannot grow beyond 2 kB here: indexes can be written, machine code cannot."""
+    limit = "import resource, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+    for _ in range(2):
+        done = run(package, "-c", limit + CALL)
+        assert json.loads(done.stdout) == [*RIGHT, COMPILED, 1]
+    assert call(package) == (RIGHT, COMPILED)
+    assert call(package) == (RIGHT, 0)
+
+
+def without_rights() -> list[str]:
+    """The command in front of a program that makes permissions count: root may write everywhere."""
+    if os.getuid():
+        return []
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    if shutil.which("setpriv") is None or subprocess.run([*command, "true"], check=False).returncode:
+        pytest.skip("root ignores permissions, and setpriv cannot take that right away here")
+    return command
+
+
+def test_a_package_that_the_user_may_not_write(package: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for folder in (home, package, package / "made"):
+        folder.chmod(0o555)
+    command = [*without_rights(), sys.executable, "-c", CALL]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [*RIGHT, COMPILED, 1]
+    assert {p.name for p in package.rglob("*")} == {
+        "__init__.py", "kernels.py", "made", "_kernels_scale.py", "_kernels_sums.py"
+    }  # fmt: skip
+
+
+def test_kernels_run_as_python_where_numba_is_switched_off(package: Path) -> None:
+    done = run(package, "-c", CALL.replace("0.0", "2.0"), NUMBA_DISABLE_JIT="1")
+    assert json.loads(done.stdout) == [30, 15.0, 0, 0]
+
+
+def test_kernels_release_the_interpreter_lock(package: Path) -> None:
+    names = "[_kernels_sums.total, _kernels_sums.share, _kernels_sums.scale]"
+    done = run(package, "-c", f"{CALL}\nprint([f.targetoptions['nogil'] for f in {names}])")
+    assert done.stdout.splitlines()[-1] == "[True, True, True]"
+
+
+RUN = """
+import sys
+from numba.core import event
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(str(event.data["dispatcher"]))
+    def on_end(self, event):
+        pass
+
+compiled = []
+event.register("numba:compile", Listener())
+from datakit.cli.main import main
+for line in sys.stdin.read().splitlines():
+    try:
+        main(line.split(" "))
+    except SystemExit as e:
+        assert not e.code, line
+print("COMPILED", *compiled)
+"""
+RULES = "gopher_quality,gopher_repetition,c4,fineweb,private,contamination"
+TEXTS = (
+    "Der Hafen der alten Stadt wurde im Jahr der großen Flut gebaut. Niemand glaubte, dass man ihn brauchen würde. ",
+    "旧城的港口建于大洪水那一年。没有人认为会再次需要它。后来铁路来了，商人们也来了。",
+    "The harbour was built in the year of the flood, and nobody thought that it would be needed! Call 555-0134. ",
+)
+
+
+def write_data(folder: Path) -> None:
+    """Documents in three languages, conversations, preference pairs: of other sizes than `datakit compile` has."""
+    texts = [" ".join(f"{TEXTS[n % 3]}{n * k} {'é' * k}." for k in range(1 + n % 7)) for n in range(90)]
+    texts += [*texts[7:30:2], "", " ", "a", "\x00 ok"]
+    documents = [{"id": f"d{n}", "text": t, "url": f"http://h/{n // 2}"} for n, t in enumerate(texts)]
+    turns = [{"role": "user", "content": TEXTS[2]}, {"role": "assistant", "content": TEXTS[1]}]
+    talks = [{"messages": [*turns, {"role": "user", "content": f"{n}?"}, turns[1]]} for n in range(40)]
+    pairs = [{"prompt": f"{n}", "chosen": TEXTS[n % 3], "rejected": TEXTS[n % 2] + "."} for n in range(40)]
+    items = [{"question": TEXTS[2], "answer": "Yes."}, {"question": TEXTS[1], "answer": "42"}]
+    named = {"documents": documents, "later": documents[::-2], "talks": talks, "pairs": pairs, "items": items}
+    for name, rows in named.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_after_datakit_compile_no_run_compiles(tmp_path: Path) -> None:
+    """The kernels are compiled for the checkout itself, as `make setup` does it."""
+    said = run(ROOT / "datakit", "-m", "datakit", "compile").stdout
+    assert "all kernels are compiled" in said
+    write_data(tmp_path)
+    lines = ["dedup documents.jsonl --set save_index=true --output documents"]
+    lines += ["dedup later.jsonl --against documents --output later"]
+    lines += [f"{s} documents.jsonl --output {s}" for s in ("dedup-urls", "dedup-lines", "dedup-spans", "normalize")]
+    lines += ["dedup-ngrams documents.jsonl --workers 1 --output ngrams"]
+    lines += ["dedup-ngrams documents.jsonl --set remove=parts --output parts"]
+    lines += [f"filter documents.jsonl --eval items.jsonl --rules {RULES} --output filter"]
+    lines += ["language documents.jsonl --workers 1 --output language"] if "left out" not in said else []
+    for name in ("documents", "talks", "pairs"):
+        lines += [
+            f"dedup {name}.jsonl --workers 1 --output dedup-{name}",
+            f"filter {name}.jsonl --output filter-{name}",
+        ]
+        lines += [f"tokenizer train {name}.jsonl --vocab-size 400 --output tokenizer-{name}"]
+        lines += [f"tokenize {name}.jsonl --tokenizer tokenizer-{name}/kept/tokenizer --output tokens-{name}"]
+        lines += [f"pack tokens-{name} --seq-len {n} --output packed-{name}-{n}" for n in (33, 128)]
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input="\n".join(lines),
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "COMPILED"
