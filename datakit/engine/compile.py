@@ -24,7 +24,6 @@ _TEXT = (
     "- They asked the council for a wall; 3 of 7 members agreed...\n- Write to port@example.org or 192.168.0.1.\n\n"
     "港口建于大洪水之年。没有人认为它会再次被需要。Гавань старого города построили давно, café naïve.\n"
 )
-_COMPARE = ("language", "dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams")
 _TOKENIZE = ("tokenizer", "tokenize", "pack")
 _VALUES: dict[str, dict[str, Any]] = {
     "dedup": {"save_index": True},
@@ -48,10 +47,13 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
         rules: dict[str, Any] = {"rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "private")}
         search: dict[str, Any] = {"rules": ("contamination",), "contamination": {"eval": (str(items),)}}
         steps: list[tuple[str, Callable[[], Iterator[Any]], tuple[str, ...], dict[str, Any]]] = [
-            ("language and dedup of documents", _documents, _COMPARE, {}),
+            ("language", _documents, ("language",), {}),
+            ("dedup", _documents, ("dedup_urls", "dedup"), {}),
+            *((name, _documents, (name,), {}) for name in ("dedup_lines", "dedup_spans", "dedup_ngrams")),
             ("filters", _documents, ("filter",), {"filter": rules}),
             ("contamination", _documents, ("filter",), {"filter": search}),
             ("tokenize and pack", _documents, _TOKENIZE, {}),
+            ("pack rows that leave much room", _alike, _TOKENIZE, {}),
             ("conversations", _conversations, ("dedup", "filter", *_TOKENIZE), {}),
             ("preference pairs", _pairs, ("dedup", "filter", *_TOKENIZE), {}),
         ]
@@ -85,6 +87,13 @@ def _documents() -> Iterator[dict[str, str]]:
     for n in range(24):
         text = _TEXT * (1 + n % 3) + f"Row {n} says something of its own: {n * 7919} {'x' * n}."
         yield {"text": text, "url": f"https://example.org/{n // 2}"}
+    yield {"text": "א", "url": "https://example.org/"}  # the language model takes it for English
+
+
+def _alike() -> Iterator[dict[str, str]]:
+    """Rows of more than a third of `seq_len`: two fit in a packed row, and the slowest search for a better fit runs."""
+    for n in range(40):
+        yield {"text": f"{n * 7919 % 10**6:06d} {n * 104729 % 10**12:012d} rows"}
 
 
 def _conversations() -> Iterator[dict[str, Any]]:

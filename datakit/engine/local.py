@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from datakit.errors import DatakitError
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_MAIN_MODULE = threading.Lock()  # two pools in threads of one process take turns to hide it
 
 
 def all_cores() -> int:
@@ -70,30 +72,39 @@ class Local:
 
 @contextlib.contextmanager
 def _without_main_module() -> Iterator[None]:
-    """Hide `__main__` while processes start, so that no worker runs the caller's script again.
+    """Hide `__main__` while a process may start, so that no worker runs the caller's script again.
 
     multiprocessing imports the parent's main module in each worker. Datakit's tasks never need it, and a script without
     `if __name__ == "__main__"` would start itself over and over.
     """
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = types.ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+    with _MAIN_MODULE:
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        try:
+            yield
+        finally:
+            sys.modules["__main__"] = main
 
 
 def _drive(pool: Executor, work: Callable[[T], R], first: list[T], rest: Iterator[T], workers: int) -> Iterator[R]:
-    with _without_main_module():  # the first call of submit starts all processes
-        running: set[Future[Any]] = {pool.submit(work, task) for task in first}
+    running = _submit(pool, work, first)
     # one task waits for each worker: that keeps it busy, with few decompressed units in memory
     while running:
-        running |= {pool.submit(work, task) for task in islice(rest, max(0, 2 * workers - len(running)))}
+        running |= _submit(pool, work, islice(rest, max(0, 2 * workers - len(running))))
         done, running = wait(running, return_when=FIRST_COMPLETED)
         if not running:  # all were done at once: draw more before the loop ends
-            running = {pool.submit(work, task) for task in islice(rest, 2 * workers)}
+            running = _submit(pool, work, islice(rest, 2 * workers))
         for future in done:
             yield future.result()
+
+
+def _submit(pool: Executor, work: Callable[[T], R], tasks: Iterable[T]) -> set[Future[R]]:
+    """Hand tasks to the pool. A pool of processes starts another one with a task, until it has all its workers."""
+    submitted = set()
+    for task in tasks:  # drawn with the main module in its place: a task may need it
+        with _without_main_module():
+            submitted.add(pool.submit(work, task))
+    return submitted
 
 
 def _die_with_parent() -> None:

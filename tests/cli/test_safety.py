@@ -1,4 +1,4 @@
-"""What the command line must never do: lose a user's files, name a result that is not there, or take stale for new."""
+"""The command line never loses a user's files, names a result that does not exist, or uses a stale result."""
 
 import json
 import os
@@ -174,10 +174,10 @@ def test_a_whole_run_with_output_leaves_its_manifest_there(datakit: Callable, pr
     assert datakit("verify", "whole").code == 0
 
 
-@pytest.mark.parametrize("harm", ["cut", "one bit", "gone"])
+@pytest.mark.parametrize("damage", ["cut", "one bit", "gone"])
 @pytest.mark.parametrize("phase", ["sketches", "decisions"])
-def test_what_was_harmed_between_two_phases_is_made_again(
-    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch, phase: str, harm: str
+def test_a_file_corrupted_between_two_phases_is_made_again(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch, phase: str, damage: str
 ) -> None:
     texts(project / "a.jsonl")
     assert datakit("dedup", "a.jsonl", "--dataset", "x").code == 0
@@ -196,8 +196,8 @@ def test_what_was_harmed_between_two_phases_is_made_again(
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.unlink()
-    if harm != "gone":
-        file.write_bytes(data if harm == "one bit" else data[:40])
+    if damage != "gone":
+        file.write_bytes(data if damage == "one bit" else data[:40])
     assert datakit("dedup", "--dataset", "x").code == 0
     assert (project / "manifests/x/dedup.json").read_bytes() == whole
     assert datakit("verify", "manifests/x/dedup.json").code == 0

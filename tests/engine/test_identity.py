@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from datakit.config import build
-from datakit.engine import identity
+from datakit.engine import lineage as identity
 from datakit.engine.registry import STAGES, config_class, make_stage, stage_class
 from datakit.stage import Stage
 from tests.package_copy import ROOT, change_code, copy_package, reword, run
@@ -219,7 +219,7 @@ def test_the_hash_is_the_same_on_every_python(version: str, tmp_path: Path) -> N
     (tmp_path / "datakit").mkdir()
     (tmp_path / "datakit/syntax.py").write_text(SYNTAX)
     script = (
-        "import json, sys; from pathlib import Path; from datakit.engine import identity\n"
+        "import json, sys; from pathlib import Path; from datakit.engine import lineage as identity\n"
         "found = {}\n"
         "for folder in sys.argv[1:]:\n"
         "    identity.PACKAGE = Path(folder)\n"
