@@ -25,8 +25,7 @@ from datakit.data import RECORD_BITS, of_kind, read_shard
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.progress import Progress, for_terminal
-from datakit.engine.recipe import Recipe, check_name
-from datakit.engine.registry import FLOW, STAGES, config_class, stage_class
+from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
