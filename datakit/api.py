@@ -438,8 +438,8 @@ def stage_function(stage: str) -> Callable[..., Result]:
     return call
 
 
-_SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas, DuckDB), a path
-or glob, a manifest, a Dataset or a Result. `output` names a folder for the whole result; `dataset`, `workers` and
+_SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas), a path or
+glob, a manifest, a Dataset or a Result. `output` names a folder for the whole result; `dataset`, `workers` and
 `progress` are as for the command. Returns a `Result`."""
 
 

@@ -7,6 +7,7 @@ are deleted before any kernel loads. Where no folder can be written, kernels are
 """
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable
 from functools import cache, lru_cache
@@ -19,6 +20,7 @@ from numba.core import config, event
 Kernel = Callable[..., Any]
 
 STAMP = "datakit-kernels.stamp"
+_log = logging.getLogger(__name__)
 
 
 @overload
@@ -40,7 +42,9 @@ def kernel(function: Any = None, **options: Any) -> Any:
     try:
         made = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba: "no locator available": neither beside the sources nor in the user's cache
+        _log_no_cache()
         return numba.njit(**options)(function)
+    _log_first_compile()
     # not where numba is switched off
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         _check_stamp(made.stats.cache_path)
@@ -73,18 +77,28 @@ def _check_stamp(folder: str) -> None:
         return
 
 
-def on_first_compile(tell: Callable[[], None]) -> None:
-    """Call `tell` once in this process, when the first kernel must be compiled because the cache does not hold it."""
+@cache
+def _log_first_compile() -> None:
+    """Log a line when the first of our kernels must be compiled, because the cache does not hold it.
 
-    class _Once(event.Listener):
-        told = False
+    The command line prints what is logged. Worker processes and the library print nothing.
+    """
+
+    class FirstCompile(event.Listener):
+        logged = False
 
         def on_start(self, event: Any) -> None:
-            if not self.told:
-                self.told = True
-                tell()
+            ours = event.data["dispatcher"].py_func.__module__.startswith("datakit.")
+            if ours and not self.logged:
+                self.logged = True
+                _log.info("compiling kernels for this machine, once (about a minute); `datakit compile` does it ahead")
 
         def on_end(self, event: Any) -> None:
             return
 
-    event.register("numba:compile", _Once())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", FirstCompile())  # type: ignore[no-untyped-call]
+
+
+@cache
+def _log_no_cache() -> None:
+    _log.info("kernels are compiled in every run: no folder for them can be written. Set NUMBA_CACHE_DIR to one")

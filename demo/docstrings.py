@@ -1,7 +1,8 @@
 """Questions and answers from the documentation that every Python installation carries.
 
-Docstrings are read from the standard library's source files with `ast`: nothing is imported that could do anything.
-Names built into the interpreter have no source file and are asked directly. What an installation lacks is left out.
+Docstrings are read from the standard library's source files with `ast`: no module is imported.
+Names built into the interpreter have no source file; their docstrings are read from the objects. What an installation
+lacks is left out.
 """
 
 import ast
@@ -27,10 +28,10 @@ EVERYDAY: Final = frozenset(
     uuid warnings weakref webbrowser zipfile zoneinfo
     """.split()  # noqa: SIM905
 )
-"""The modules that are asked about: those that programs of any kind use. All would be too many for so small a model."""
+"""The modules that questions are about: common ones. All modules would be too many for such a small model."""
 
 BUILT_IN: Final = (str, int, float, list, dict, set, math, itertools)
-"""Types and modules written in C whose names, as far as they are public, are asked for their docstrings."""
+"""Types and modules written in C; the docstrings of their public names are read."""
 
 MIN_WORDS: Final = 12
 MAX_CHARS: Final = 250
@@ -54,7 +55,7 @@ class Entry:
     doc: str
 
     def question(self) -> str:
-        """One of the kind's questions; which one depends on nothing but the name."""
+        """One of the kind's questions; the name alone decides which."""
         forms = QUESTIONS[self.kind]
         return forms[zlib.crc32(self.name.encode()) % len(forms)].format(self.name)
 

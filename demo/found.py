@@ -1,4 +1,4 @@
-"""What was planted against what the stages found, row by row: reads the plan, the manifests and the dropped rows."""
+"""Compares the planted rows with the rows that stages dropped, by the plan, the manifests and the dropped rows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ Plan = dict[str, list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One kind of plant: how many there are, how many its stage found, and what else the stage found like it."""
+    """One kind of planted fault: how many there are, how many its stage found, and what else the stage dropped."""
 
     what: str
     stage: str
     planted: int
     found: int
     besides: int
-    """Rows that the stage took out for the same reasons and nobody planted."""
+    """Rows that the stage dropped for the same reasons, and that were not planted."""
 
 
 def compare(plan: Plan, manifests: Path) -> list[Found]:
-    """Every kind of plant against the rows that its stage took out."""
+    """Compare every kind of planted fault with the rows that its stage dropped."""
     bad = list(rows(manifests / "ingest.json", "quarantine", ("file", "line")))
     planted = {(line["file"], line["line"]) for line in plan["broken_lines"]}
     hits = sum((row["file"].rsplit("/", 1)[-1], row["line"]) in planted for row in bad)
@@ -41,7 +41,7 @@ def compare(plan: Plan, manifests: Path) -> list[Found]:
 
 
 def of_stage(what: str, plants: Sequence[Any], stage: str, reasons: Sequence[str], manifests: Path) -> Found:
-    """Plants that a stage must drop: for one of the reasons, where some are given, and as a copy of the right row."""
+    """Planted rows that a stage must drop: for one of the reasons, if any are given, and as a copy of the right row."""
     dropped = {
         row["id"]: row.get("duplicate_of")
         for row in rows(manifests / f"{stage}.json", "dropped", ("id", "reason", "duplicate_of"))
@@ -53,7 +53,7 @@ def of_stage(what: str, plants: Sequence[Any], stage: str, reasons: Sequence[str
 
 
 def rows(path: Path, role: str, columns: Sequence[str]) -> Iterable[dict[str, Any]]:
-    """Some columns of the rows that a stage wrote in a role; columns that a shard lacks are left out."""
+    """Some columns of the rows that a stage wrote in a role (kept, dropped, ...); missing columns are left out."""
     manifest = load(path)
     for shard in manifest.of_role(role):
         file = pq.ParquetFile(data_dir(path, manifest) / shard.path)

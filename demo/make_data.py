@@ -1,7 +1,7 @@
 """Makes the demo's raw data in a folder: `python -m demo.make_data FOLDER`.
 
-FOLDER/raw/   conversations in five layouts, questions about Python from the installation's own documentation, and what
-              is wrong with them on purpose (files `unclean_*`, read last, so that of a copy the original stays)
+FOLDER/raw/   conversations in five layouts, questions about Python from the installation's own documentation, and rows
+              with planted faults (files `unclean_*`; they are read last, so a copy is dropped and its original stays)
 FOLDER/text/  the language reference that `pydoc` shows, as plain documents
 FOLDER/planted.json  what was planted
 
@@ -27,11 +27,11 @@ from demo.plants import Plan, Row
 HERE: Final = Path(__file__).parent
 SEED: Final = 7
 EXPORTED: Final = 14
-"""Questions that stand among the broken lines, and nowhere else."""
+"""Questions that are only in the file with the broken lines."""
 
 
 def main() -> None:
-    """Make the data and say what was planted."""
+    """Make the data and print what was planted."""
     if len(sys.argv) != 2:
         sys.exit("usage: python -m demo.make_data FOLDER")
     folder = Path(sys.argv[1])
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def make(folder: Path, stdlib: Path | None = None) -> dict[str, Any]:
-    """Write everything anew; returns the plan by kind of plant, as in `planted.json`."""
+    """Delete old files and write all data; returns the plan by kind of fault, as in `planted.json`."""
     raw, text = folder / "raw", folder / "text"
     for old in (raw, text):
         shutil.rmtree(old, ignore_errors=True)
@@ -58,13 +58,13 @@ def make(folder: Path, stdlib: Path | None = None) -> dict[str, Any]:
 
 
 def write_conversations(raw: Path) -> None:
-    """The conversations that come with the demo, as they are."""
+    """Copy the conversations that come with the demo."""
     for path in authored():
         shutil.copyfile(path, raw / path.name)
 
 
 def write_documentation(raw: Path, entries: Sequence[Entry]) -> None:
-    """Questions about Python: a CSV file about modules, the rest in JSONL, one of them compressed."""
+    """Write questions about Python: a CSV file about modules, three JSONL files, one of them compressed."""
     for kind, name in (("function", "functions.jsonl"), ("method", "methods.jsonl"), ("class", "classes.jsonl.gz")):
         write_jsonl(raw / f"pydoc_{name}", [question(e) for e in entries if e.kind == kind])
     with (raw / "pydoc_modules.csv").open("w", newline="", encoding="utf-8") as file:
@@ -74,7 +74,7 @@ def write_documentation(raw: Path, entries: Sequence[Entry]) -> None:
 
 
 def write_unclean(raw: Path, exported: Sequence[Entry]) -> Plan:
-    """Copies, other languages, boilerplate, and an export with broken lines; the plan of all that."""
+    """Write copies, other languages, boilerplate and an export with broken lines; returns the plan of them."""
     plan = Plan()
     written = [row for path in authored() for row in read_jsonl(path)]
     write_jsonl(raw / "unclean_copies.jsonl", plants.copies(written, random.Random(SEED), plan))
@@ -101,12 +101,12 @@ def question(entry: Entry) -> Row:
 
 
 def read_jsonl(path: Path) -> list[Row]:
-    """The rows of a file of ours."""
+    """The rows of a JSONL file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def write_jsonl(path: Path, rows: Iterable[Row]) -> None:
-    """Rows as JSON lines, compressed where the name ends in .gz; no time goes into it, so the bytes stay the same."""
+    """Write rows as JSON lines, compressed if the name ends in .gz, without a time: the bytes are always equal."""
     data = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
 

@@ -1,6 +1,6 @@
-"""What is wrong with the demo's data on purpose, and the plan that says so.
+"""The faults that are planted in the demo's data, and the plan that lists them.
 
-Every planted row has an id of its own, so that what the stages drop can be held against what was planted.
+Every planted row has an id of its own, so that the rows that stages drop can be compared with the plan.
 """
 
 import json
@@ -17,9 +17,9 @@ SHINGLE_WORDS: Final = 5
 THRESHOLD: Final = 0.75
 """The similarity from which two rows are near duplicates: the dedup stage's default."""
 SURE: Final = 0.9
-"""Near duplicates are planted above this: 14 bands of 8 rows meet with a probability of more than 0.999."""
+"""Planted near duplicates are more similar than this: 14 bands of 8 rows find them with a probability above 0.999."""
 MIN_NEAR_WORDS: Final = 110
-"""Rows with fewer words are not made near duplicates: one word would change too much of them."""
+"""Rows with fewer words do not become near duplicates: one word would change too many of their shingles."""
 
 EXACT: Final = 30
 NEAR: Final = 20
@@ -68,7 +68,7 @@ def words(said: str) -> list[str]:
 
 
 def jaccard(one: str, other: str) -> float:
-    """The similarity of two texts: what their sets of shingles share, of all that either has."""
+    """The Jaccard similarity of two texts: shared shingles, divided by all shingles of both."""
     first, second = shingles(one), shingles(other)
     return len(first & second) / len(first | second)
 
@@ -80,7 +80,7 @@ def shingles(said: str) -> set[tuple[str, ...]]:
 
 
 def copies(rows: Sequence[Row], rng: random.Random, plan: Plan) -> list[Row]:
-    """Exact and near duplicates of some rows, in the OpenAI layout whatever the original's is."""
+    """Exact and near duplicates of some rows, always in the OpenAI layout."""
     plain = [r for r in rows if "tools" not in r]
     same = rng.sample(plain, EXACT)
     long = [r for r in plain if r not in same and len(words(text(r))) >= MIN_NEAR_WORDS]
@@ -91,7 +91,7 @@ def copies(rows: Sequence[Row], rng: random.Random, plan: Plan) -> list[Row]:
 
 
 def _exact(row: Row, i: int, plan: Plan) -> Row:
-    """The same words; every other copy differs in its white space, which does not count."""
+    """The same words; every second copy has other white space, which does not count."""
     ident = f"copy-exact-{i:02d}"
     plan.exact_duplicates.append({"id": ident, "of": row["id"]})
     around = "{}" if i % 2 else "  {}\n"
@@ -99,7 +99,7 @@ def _exact(row: Row, i: int, plan: Plan) -> Row:
 
 
 def _near(row: Row, i: int, rng: random.Random, plan: Plan) -> Row:
-    """The same without a word of its longest answer; every other copy without two, where it stays similar enough."""
+    """The row without one word of its longest answer; every second copy lacks two, if it stays similar enough."""
     ident = f"copy-near-{i:02d}"
     copy = conversation(ident, _without_a_word(turns(row), rng))
     shorter = conversation(ident, _without_a_word(turns(copy), rng))
@@ -112,7 +112,7 @@ def _near(row: Row, i: int, rng: random.Random, plan: Plan) -> Row:
 
 
 def _without_a_word(said: Sequence[tuple[str, str]], rng: random.Random) -> list[tuple[str, str]]:
-    """Leave a word between two spaces out of the longest answer; in a script without spaces, a character."""
+    """Remove one word between two spaces from the longest answer; in a script without spaces, one character."""
     longest = max((i for i, (role, _) in enumerate(said) if role == "assistant"), key=lambda i: len(said[i][1]))
     role, content = said[longest]
     found = list(re.finditer(r"(?<= )[a-z]+ ", content)) or list(re.finditer(r"[\u4e00-\u9fff]", content))
@@ -132,11 +132,11 @@ DAMAGE: Final[tuple[tuple[str, Callable[[bytes], bytes]], ...]] = (
     ("half of a surrogate pair", lambda line: rb'{"messages": [{"role": "user", "content": "\ud83d"}]}'),
     ("two records in one line", lambda line: line + line),
 )
-"""Why a line is broken, and how a good one is made so."""
+"""Why a line is broken, and the function that breaks a good line in this way."""
 
 
 def broken(good: Sequence[Row], file: str, plan: Plan) -> bytes:
-    """JSON lines in which a damaged line follows each of the first good rows, and the plan of which they are."""
+    """JSON lines in which a damaged line follows each of the first good rows; these are added to the plan."""
     lines = [json.dumps(row, ensure_ascii=False).encode() for row in good]
     made: list[bytes] = []
     for i, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""The demo's report, from the manifests and metrics.jsonl: tables for people, and what went wrong, if anything did."""
+"""The demo's report, from the manifests and metrics.jsonl: tables, and a list of problems."""
 
 import itertools
 import json
@@ -15,18 +15,18 @@ from demo.found import Found
 
 STAGES = ("ingest", "language", "dedup", "filter", "tokenize", "pack")
 LAST_STEPS = 10
-"""The loss after training is the mean over so many steps: one step's own is too noisy."""
+"""The loss after training is the mean over this many steps: the loss of one step is too noisy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """A run in numbers."""
+    """The figures of a training run."""
 
     steps: int
     first_loss: float
     last_loss: float
     tokens: float
-    """Real tokens that passed through the model; padding is not counted."""
+    """Real tokens that the model was trained on; padding is not counted."""
     label_tokens: int
     seconds: float
 
@@ -51,7 +51,7 @@ def load_all(folder: Path) -> list[Manifest]:
 
 
 def ledger_table(manifests: Sequence[Manifest]) -> Table:
-    """Rows and tokens in, kept and dropped by reason, stage by stage."""
+    """Rows and tokens of each stage: in, kept, and dropped by reason."""
     table = Table(title="What became of every row and token", title_justify="left", expand=False)
     table.add_column("stage")
     for name in ("in", "kept", "out"):
@@ -72,7 +72,7 @@ def _cells(count: Count) -> tuple[str, str, str, str]:
 
 
 def reasons(dropped: Mapping[str, int]) -> list[str]:
-    """Reasons with their counts, the largest first; `rule set.threshold` stands below its rule set's sum."""
+    """Reasons with their counts, the largest first; a rule set's thresholds are listed below its sum."""
     sums, parts = Counter[str](), defaultdict[str, Counter[str]](Counter)
     for reason, n in sorted(dropped.items()):
         name, _, threshold = reason.partition(".")
@@ -87,7 +87,7 @@ def reasons(dropped: Mapping[str, int]) -> list[str]:
 
 
 def found_table(found: Sequence[Found]) -> Table:
-    """Planted against found."""
+    """Planted rows, and how many of them were found."""
     table = Table(title="Planted on purpose, and found", title_justify="left")
     table.add_column("what")
     table.add_column("stage")
@@ -100,7 +100,7 @@ def found_table(found: Sequence[Found]) -> Table:
 
 
 def training_table(pack: Manifest, training: Training) -> Table:
-    """How full the packed rows are, and what training on them did."""
+    """How full the packed rows are, and the figures of the training."""
     facts, header = pack.facts["packing"], pack.facts["packed"]
     table = Table(title="Packed and trained", title_justify="left", show_header=False)
     rate = training.tokens / training.seconds
@@ -123,7 +123,7 @@ def training_table(pack: Manifest, training: Training) -> Table:
 
 
 def problems(manifests: Sequence[Manifest], found: Sequence[Found], training: Training) -> list[str]:
-    """What must not be: ledgers that do not balance or do not join, plants that were missed, a loss that stays."""
+    """Problems: ledgers that do not balance or fit together, missed planted rows, a loss that did not fall."""
     wrong = [f"{m.stage}: {problem}" for m in manifests for problem in m.ledger.problems()]
     for before, after in itertools.pairwise(manifests):
         kept, into = before.ledger.rows.kept, after.ledger.rows.into
@@ -136,8 +136,8 @@ def problems(manifests: Sequence[Manifest], found: Sequence[Found], training: Tr
 
 
 def answers_table(answers: dict[str, str]) -> Table:
-    """What the model says when asked questions that it was trained on: one so small recites, and not always well."""
-    title = "Asked and answered (so small a model can only recite what it was trained on)"
+    """The model's answers to questions from its training data. Such a small model recites, and makes mistakes."""
+    title = "Questions and answers (such a small model can only recite its training data)"
     table = Table(title=title, title_justify="left", show_header=False)
     table.add_column(style="bold", max_width=30, overflow="fold")
     table.add_column(overflow="fold")  # Chinese has no spaces to break a line at
@@ -148,7 +148,7 @@ def answers_table(answers: dict[str, str]) -> Table:
 
 
 def places_table(manifests: Path, out: Path) -> Table:
-    """Where everything lies, and what to look at it with."""
+    """Where the files are."""
     table = Table(title="Where the files are", title_justify="left", show_header=False)
     for place, what in (
         (out / "raw", "the raw files"),

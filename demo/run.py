@@ -1,7 +1,7 @@
-"""`make demo`: raw data -> every stage -> packed manifest -> a trained small model, and a table of what happened.
+"""`make demo`: raw data -> every stage -> packed manifest -> a trained small model, and tables of what happened.
 
 Everything is made on this machine, in out/demo, data/demo and manifests/demo, and needs no network. Exits with 1 if a
-ledger does not balance, a planted row was missed, a checksum is wrong or the loss did not fall.
+ledger does not balance, a planted row was missed, a checksum is wrong, or the loss did not fall.
 """
 
 import os
@@ -24,7 +24,7 @@ STEPS: Final = 2200
 BATCH_ROWS: Final = 2
 LEARNING_RATE: Final = 3e-3
 THREADS: Final = 1
-"""A second one gains little at this size and loses much on a busy machine; and the losses are the same everywhere."""
+"""With one thread the losses are the same on every machine; a second one gains little at this size."""
 PROMPTS: Final = ("What is a token?", "Why is the sky blue?", "什么是词元？")
 
 
@@ -32,7 +32,7 @@ def main() -> int:
     """Run the demo in the project's folder; returns the exit code."""
     os.chdir(ROOT)
     console, begin = Console(highlight=False), time.monotonic()
-    console.rule("1  Raw data, with what is wrong with it on purpose", align="left")
+    console.rule("1  Raw data with planted faults", align="left")
     plan = make_data.make(OUT)
     console.print("  planted: " + ", ".join(f"{len(v)} {k.replace('_', ' ')}" for k, v in plan.items()))
     console.rule("2  datakit run: ingest, language, dedup, filter, tokenizer, tokenize, pack", align="left")
@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def pack_text() -> None:
-    """Pack the language reference with the tokenizer trained before; without a recipe: one command, one folder."""
+    """Pack the language reference with the trained tokenizer: one command without a recipe, one output folder."""
     pack = MANIFESTS / "pack.json"
     tokenizer = data_dir(pack, load(pack)) / "kept" / "tokenizer"
     if (OUT / "text" / "pydoc_topics.jsonl").stat().st_size:  # not every installation has it
@@ -58,7 +58,7 @@ def pack_text() -> None:
 
 
 def training_flags() -> tuple[str, ...]:
-    """What the demo tells the trainer beyond its defaults: many small steps at a high rate suit a small model."""
+    """The trainer's options that are not its defaults: many small steps at a high rate suit a small model."""
     flags = {"manifest": f"{MANIFESTS}/pack.json", "preset": "tiny", "steps": STEPS, "out": OUT / "run"}
     flags |= {"batch-rows": BATCH_ROWS, "lr": LEARNING_RATE, "threads": THREADS}
     flags |= {"log-every": STEPS // 10, "save-every": STEPS}
@@ -66,7 +66,7 @@ def training_flags() -> tuple[str, ...]:
 
 
 def call(module: str, *args: str) -> None:
-    """Run a module's command on this terminal; a failure ends the demo with the command's own message and exit code."""
+    """Run a module's command in this terminal; if it fails, the demo ends with its message and exit code."""
     done = subprocess.run([sys.executable, "-m", module, *args], check=False)
     if done.returncode:
         sys.exit(done.returncode)
@@ -82,10 +82,10 @@ def ask(prompt: str) -> str:
 
 
 def tell(console: Console, plan: found.Plan, answers: dict[str, str], begin: float) -> int:
-    """Print the tables, the answers, where the files are, and what went wrong; returns the exit code."""
+    """Print the tables, the answers, where the files are, and all problems; returns the exit code."""
     manifests, training = report.load_all(MANIFESTS), report.Training.read(OUT / "run" / "metrics.jsonl")
     compared = found.compare(plan, MANIFESTS)
-    console.rule("5  what happened", align="left")
+    console.rule("5  What happened", align="left")
     for table in (
         report.ledger_table(manifests),
         report.found_table(compared),

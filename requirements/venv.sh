@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with pip, also where Debian and Ubuntu split `venv` off Python.
+# Makes a virtual environment with pip, also on Debian and Ubuntu, where `venv` is a package of its own.
 #   venv.sh PYTHON FOLDER
 set -u
 python=$1 folder=$2

@@ -41,7 +41,7 @@ GONE = {
 ONE_IN_EACH_PACKAGE = {"stage", "__init__", "__main__"}
 BY_NAME = {
     ("datakit/engine/registry.py", "importlib.import_module(module)"): "a stage's class, by its path in the registry",
-    ("datakit/engine/identity.py", "node"): "the fields of a syntax tree",
+    ("datakit/engine/lineage.py", "node"): "the fields of a syntax tree",
     ("datakit/filter/stage.py", "self"): "the section of FilterOptions that has a rule set's name",
 }
 """The calls of `getattr` that remain in the engine and the filter: (file, first argument) -> what it reads."""

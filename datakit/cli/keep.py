@@ -1,5 +1,6 @@
-"""Commands that keep house: the index for `--against`, garbage collection, models, kernels."""
+"""Commands for what lies on the disk: the index for `--against`, unused data folders, models, compiled kernels."""
 
+import logging
 import time
 from pathlib import Path
 from typing import IO
@@ -13,18 +14,22 @@ from datakit.errors import UsageError
 
 @click.group(context_settings=CONTEXT)
 def index() -> None:
-    """The index that `datakit dedup --save-index` leaves for `datakit dedup --against`."""
+    """The index that `datakit dedup --save-index` writes for `datakit dedup --against`."""
 
 
 @index.command(context_settings=CONTEXT)
 @click.argument("manifest", type=click.Path(path_type=Path))
 @click.argument("ids", type=click.File(encoding="utf-8"), required=False)
-@click.option("--dropped-by", type=click.Path(path_type=Path), help="The rows that a later stage's manifest dropped.")
+@click.option(
+    "--dropped-by",
+    type=click.Path(path_type=Path),
+    help="Remove the rows that the stage of this later manifest dropped.",
+)
 def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None:
-    """Take rows out of an index, because the dataset of MANIFEST has lost them: new rows like them may stay.
+    """Remove rows from an index after the dataset of MANIFEST has lost them, so that new rows like them may stay.
 
-    IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change; runs that
-    come after, also those against a dataset that was itself run against this one, leave the rows out and say so.
+    IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change. Later runs
+    against the dataset, or against one that was itself run against it, ignore the removed rows and say so.
     """
     from datakit.dedup.index import dropped_ids
     from datakit.dedup.index import remove as remove_rows
@@ -40,20 +45,22 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
     if dropped_by is not None:
         wanted += dropped_ids(manifest, dropped_by)
     removed, unknown = remove_rows(manifest, wanted)
-    click.echo(f"{removed:,} rows removed from the index; {len(set(wanted)) - len(unknown) - removed:,} were before")
+    click.echo(
+        f"{removed:,} rows removed from the index; {len(set(wanted)) - len(unknown) - removed:,} were removed before"
+    )
     if unknown:
         click.echo(
             f"{len(unknown):,} ids are not in it ({', '.join(map(repr, unknown[:3]))}{', ...' * (len(unknown) > 3)}): "
-            "unknown, dropped by that run, or of a dataset that it was run against"
+            "they are unknown, were dropped by that run, or belong to a dataset that it was run against"
         )
 
 
 @click.command(context_settings=CONTEXT)
 @click.option("--dataset", help="Only this dataset.")
-@click.option("--history", is_flag=True, help="Forget old versions too: keep what the newest manifests are made from.")
+@click.option("--history", is_flag=True, help="Remove old versions too; keep what the newest manifests are made from.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 def gc(dataset: str | None, history: bool, dry_run: bool) -> None:
-    """Remove data folders that no manifest names; interrupted runs are among them."""
+    """Remove data folders that no manifest names, also those of interrupted runs."""
     from datakit.engine.lineage import forget_history, remove_folder, unused_folders
 
     if dataset:
@@ -86,9 +93,10 @@ def fetch(name: str) -> None:
 
 @click.command("compile", context_settings=CONTEXT)
 def compile_() -> None:
-    """Compile the kernels of all stages into the cache, so that no later run waits for it (about a minute, once)."""
+    """Compile the kernels of all stages into the cache (about a minute, once), so that no later run waits for it."""
     from datakit.engine.compile import compile_kernels
 
+    logging.getLogger("datakit.kernels").setLevel(logging.WARNING)  # the lines below say that kernels are compiled
     start = time.monotonic()
     compile_kernels(click.echo)
     click.echo(f"all kernels are compiled ({time.monotonic() - start:.0f} s)")

@@ -1,61 +1,101 @@
-"""Commands that look and change nothing (verify, show, explain, pairs)."""
+"""Commands that look and change nothing: verify, show, explain, pairs, tune; of packed sets: peek, lint, unpack."""
 
 import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from datakit.cli.stages import CONTEXT
-from datakit.cli.tables import columns_option, ledger_lines, terminal_columns
+from datakit.cli.stages import CONTEXT, ledger_lines
+from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import data_dir, load
+from datakit.manifest import Manifest, data_dir, load
 from datakit.manifest import verify as verify_manifest
 
-Manifest = click.argument("manifest", type=click.Path(path_type=Path))
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from datakit.filter.rule_set import RuleSet
+    from datakit.filter.thresholds import Finding
+    from datakit.pack.inspect import PackedSet
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+# Arguments that several commands have.
+
+
+def _manifest_file(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """A manifest, also by the folder that holds it (`--output`)."""
+    return path / "manifest.json" if path is not None and path.is_dir() else path
+
+
+manifest_argument = click.argument("manifest", type=click.Path(path_type=Path), callback=_manifest_file)
+
+
+def manifest_option(help: str) -> Callable[[F], F]:
+    """`--manifest`, instead of the manifests of a dataset."""
+    return click.option("--manifest", type=click.Path(path_type=Path), callback=_manifest_file, help=help)
+
+
+def json_flag(what: str) -> Callable[[F], F]:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as JSON, and nothing else.")
+
+
+columns_option = click.option(
+    "--columns",
+    type=click.IntRange(0),
+    help="Characters of a line: from 72 on, two texts stand in two columns; 0: never [default: the terminal's width]",
+)
+
+
+def _columns(given: int | None) -> int:
+    """Characters of a line: as given, or of the terminal; 0 for a file or a pipe."""
+    if given is not None:
+        return given
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+# Results: verify, show, explain, pairs.
 
 
 @click.command(context_settings=CONTEXT)
-@Manifest
-@click.option("--roundtrip", is_flag=True, help="Of a packed set: also compare each token and label with what went in.")
-@click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else.")
+@manifest_argument
+@click.option("--roundtrip", is_flag=True, help="For a packed set: also compare every token and label with its source.")
+@json_flag("a summary")
 def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
     """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs."""
     from datakit.engine.store import inspect
 
-    checked = list(verify_manifest(_manifest(manifest), inspect))
+    checked = list(verify_manifest(manifest, inspect))
     if roundtrip and not any(problem for _, problem in checked):
-        from datakit.cli.packed import compare
+        from datakit.report.peek import roundtrip_problem
 
-        checked.append((f"{manifest}, token by token", compare(_manifest(manifest))))
+        checked.append((f"{manifest}, token by token", roundtrip_problem(manifest)))
     problems = [(name, problem) for name, problem in checked if problem]
     if as_json:
         click.echo(json.dumps({"checked": len(checked), "problems": problems}, ensure_ascii=False, indent=1))
     if problems:
-        listed = "\n".join(f"  {name}: {problem}" for name, problem in problems)
-        raise IntegrityError(
-            f"{manifest}: {len(problems)} of {len(checked)} things checked are not as they were written:\n{listed}"
-        )
+        lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
+        raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
     if not as_json:
-        click.echo(
-            f"{manifest}: all {len(checked)} files and manifests are as they were written, and the ledgers balance"
-        )
-
-
-def _manifest(path: Path) -> Path:
-    return path / "manifest.json" if path.is_dir() else path
+        click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
 
 
 @click.command(context_settings=CONTEXT)
-@Manifest
+@manifest_argument
 @click.option("--rows", type=click.IntRange(0), default=3, help="Rows of each role to show [default: 3]")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON, and nothing else.")
+@json_flag("the manifest")
 def show(manifest: Path, rows: int, as_json: bool) -> None:
-    """Show a manifest: ledger, shards, facts, and some rows that were kept, dropped and quarantined."""
-    from datakit.report.rows import sample
-
-    path = _manifest(manifest)
-    found = load(path)
+    """Show a manifest: ledger, shards, facts, and some kept, dropped and quarantined rows."""
+    found = load(manifest)
     if as_json:
         click.echo(found.to_bytes().decode(), nl=False)
         return
@@ -65,59 +105,298 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
             f"  {parent.get('use', 'from'):<9} {parent.get('raw') or parent['manifest']}  "
             f"{parent.get('version', parent['sha256'][:12])}"
         )
-    folder = data_dir(path, found)
     for shard in found.shards:
         click.echo(f"  {shard.path:<32} {shard.rows:>12,} rows {shard.bytes:>16,} bytes")
-    for line in sample(found, folder, rows):
+    for line in _first_rows(found, data_dir(manifest, found), rows):
         click.echo(line)
+
+
+def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
+    """The first `rows` rows of each role, shortened."""
+    from datakit.data import read_shard
+    from datakit.report.texts import body, shorten
+
+    for role in ("kept", "dropped", "quarantine"):
+        left = rows
+        for shard in manifest.of_role(role):
+            if left == 0 or not shard.path.endswith(".parquet"):
+                continue
+            for batch in read_shard(folder / shard.path):
+                for row in batch.slice(0, left).to_pylist():
+                    line = f", line {row['line']}" if row.get("line") is not None else ""
+                    why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
+                    yield f"--- {role}: {row.get('id') or row.get('file')}{why}"
+                    yield "    " + shorten(body(row))
+                    left -= 1
+                if left == 0:
+                    break
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("row_id")
 @click.option("--dataset", help="The dataset's name.")
-@click.option("--manifest", type=click.Path(path_type=Path), help="A manifest whose lineage to search, instead.")
+@manifest_option("Search the history of this manifest instead.")
 @columns_option
 def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: int | None) -> None:
-    """Tell what became of the row ROW_ID, stage by stage; of a duplicate, show the row that stayed beside it.
+    """Show what each stage did with the row ROW_ID, and for a duplicate the row that stayed.
 
-    What one of the two rows alone has stands in [-...-] and {+...+}; white space does not count.
+    Text of one row only is marked as [-...-] or {+...+}; white space does not count.
     """
     from datakit.report.explain import story
 
-    root = Path.cwd()
+    paths = [manifest] if manifest else []
     if manifest is None:
+        root = Path.cwd()
         folder = root / "manifests" / (dataset or only_dataset(root))
         paths = sorted(p for p in folder.glob("*.json") if not p.name.endswith(".run.json"))
         if not paths:
             raise UsageError(f"{folder}: holds no manifests; has the dataset been run?")
-    else:
-        paths = [_manifest(manifest)]
-    lines = story(row_id, paths, terminal_columns(columns))
+    lines = story(row_id, paths, _columns(columns))
     if not lines:
         raise InputError(f"no row has the id {row_id!r} in {', '.join(map(str, paths))}; `datakit show` lists some ids")
     click.echo("\n".join(lines))
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@manifest_argument
 @click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_lines, dedup_spans or dedup_ngrams.")
 @click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
 @columns_option
-@click.option("--json", "as_json", is_flag=True, help="Print the counts and the pairs as JSON, and nothing else.")
+@json_flag("the counts and the pairs")
 def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json: bool) -> None:
     """Show the rows that dedup dropped beside the rows that stay for them, the least similar first.
 
-    MANIFEST is of a dedup stage of any level, or of one that came after it: then --stage says which level, else it is
-    that of documents. Rows that went for a URL or for their lines are compared here; n-grams name no row. What only
-    the dropped row has stands in [-...-], what only the row that stays has in {+...+}; white space does not count.
+    MANIFEST is of a dedup stage of any level, or of a later stage: then --stage names the level [default: dedup]. For
+    rows that were dropped for their URL or their lines, the similarity is computed here. N-grams name no row. Text of
+    the dropped row only is marked as [-...-], text of the row that stays only as {+...+}; white space does not count.
     """
     from datakit.report.pairs import drops, listing
 
-    found = drops(manifest / "manifest.json" if manifest.is_dir() else manifest, lowest, stage)
-    if as_json:
-        near = {f"{similarity:.2f}": n for similarity, n in found.near.items()}
-        counts = {"stage": found.stage, "exact": found.exact, "near": near, "unnamed": found.unnamed}
-        plain = counts | {"others": found.others, "pairs": [pair.to_json() for pair in found.pairs]}
-        click.echo(json.dumps(plain, ensure_ascii=False, indent=1))
+    found = drops(manifest, lowest, stage)
+    if not as_json:
+        click.echo("\n".join(listing(found, _columns(columns))))
+        return
+    near = {f"{similarity:.2f}": n for similarity, n in found.near.items()}
+    counts = {"stage": found.stage, "exact": found.exact, "near": near, "unnamed": found.unnamed}
+    summary = counts | {"others": found.others, "pairs": [pair.to_json() for pair in found.pairs]}
+    click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
+
+
+# Packed sets: peek, lint, unpack.
+
+
+@click.command(context_settings=CONTEXT)
+@manifest_argument
+@click.option("--row", type=click.IntRange(0), help="The packed row to show [default: 0]")
+@click.option("--id", "row_id", help="Show every packed row that holds tokens of the row with this id.")
+@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: the first, or all with --id]")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page instead.")
+def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, html: Path | None) -> None:
+    """Show a packed row as text: targets in green, each sequence with its source row, the padding."""
+    from datakit.pack.inspect import open_all
+    from datakit.pack.inspect import peek as open_row
+    from datakit.report.peek import Origins, lines, page
+
+    if row is not None and row_id is not None:
+        raise UsageError("peek shows --row or --id, not both")
+    sets, tokenizer = open_all(manifest)
+    origins, sets = Origins.of(manifest), _chosen(sets, name)
+    wanted = [(sets[0], row or 0)] if row_id is None else origins.packed_rows(sets, row_id)
+    for rows, number in wanted:
+        if number >= len(rows):
+            raise UsageError(
+                f"{manifest}: {rows.name} has {len(rows):,} rows, counted from 0; there is no row {number}"
+            )
+    looks = [(rows, open_row(rows, tokenizer, number)) for rows, number in wanted]
+    names = origins.names({s.row_key for _, look in looks for s in look.sequences})
+    if html is None:
+        for rows, look in looks:
+            click.echo("\n".join(lines(look, rows.name, names, len(rows))))
     else:
-        click.echo("\n".join(listing(found, terminal_columns(columns))))
+        html.write_text(page(str(manifest), [(rows.name, len(rows), look) for rows, look in looks], names), "utf-8")
+        click.echo(f"wrote {html}")
+
+
+def _chosen(sets: "list[PackedSet]", name: str | None) -> "list[PackedSet]":
+    found = [s for s in sets if name in (None, s.name)]
+    if not found:
+        raise UsageError(f"no set is called {name!r}; there are {', '.join(s.name for s in sets)}")
+    return found
+
+
+@click.command(context_settings=CONTEXT)
+@manifest_argument
+@json_flag("the counts")
+def lint(manifest: Path, as_json: bool) -> None:
+    """Count by source what is wrong, or may be wrong, with a packed set's labels; fail if something is wrong."""
+    from datakit.pack.inspect import WRONG, lint_rows, open_all
+    from datakit.report.peek import Origins, lint_table
+
+    sets, tokenizer = open_all(manifest)
+    findings = lint_rows(sets, tokenizer)
+    names = Origins.of(manifest).sources()
+    by_source = {names.get(file, f"file {file}"): counts for file, counts in sorted(findings.items())}
+    if as_json:
+        click.echo(json.dumps({s: c.to_json() for s, c in by_source.items()}, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(lint_table(by_source)))
+    wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
+    if wrong:
+        raise IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")
+
+
+@click.command(context_settings=CONTEXT)
+@manifest_argument
+@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: all]")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="A JSONL file [default: the terminal]")
+@click.option("--limit", type=click.IntRange(0), help="Only the first rows, so many.")
+def unpack(manifest: Path, name: str | None, output: Path | None, limit: int | None) -> None:
+    """Turn a packed set back into text: one JSON line a row, with the parts that the model learns to write."""
+    from datakit.pack.inspect import open_all
+    from datakit.report.peek import unpacked
+
+    sets, tokenizer = open_all(manifest)
+    rows = islice(unpacked(manifest, _chosen(sets, name), tokenizer), limit)
+    lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+    if output is None:
+        for line in lines:
+            click.echo(line)
+        return
+    count = 0
+    with output.open("w", encoding="utf-8") as f:
+        for line in lines:
+            f.write(line + "\n")
+            count += 1
+    click.echo(f"wrote {count:,} rows to {output}")
+
+
+# The filter's thresholds: tune.
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("thresholds", nargs=-1, metavar="[RULE_SET[.THRESHOLD]]...")
+@click.option("--dataset", help="The dataset's name.")
+@manifest_option("A filter manifest instead.")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Another limit, as for `datakit filter --set`.")
+@click.option("--groups", type=click.IntRange(0), default=5, help="Languages and sources to show [default: 5]")
+@click.option("--examples", type=click.IntRange(0), default=2, help="Rows on each side of a limit [default: 2]")
+@json_flag("everything")
+def tune(
+    thresholds: tuple[str, ...],
+    dataset: str | None,
+    manifest: Path | None,
+    sets: tuple[str, ...],
+    groups: int,
+    examples: int,
+    as_json: bool,
+) -> None:
+    """Show what each threshold of the last filter run drops by itself, and what other limits would drop.
+
+    For each threshold: the share of dropped rows, by language and source too, other limits with their shares, and rows
+    just inside and just outside the limit. Only saved signals are read, and the text of the rows that are shown.
+    RULE_SET may name rule sets that were not on, if the run measured what they need.
+    """
+    from datakit.filter.thresholds import findings
+
+    path = manifest or Path.cwd() / "manifests" / (dataset or only_dataset(Path.cwd())) / "filter.json"
+    if not path.is_file():
+        raise UsageError(f"{path}: is not there; run `datakit filter` first: it measures the rows")
+    filtered = load(path)
+    folder = data_dir(path, filtered)
+    signals = _signals(path, filtered, folder)
+    wanted = tuple(t.replace("-", "_") for t in thresholds)
+    listed = [
+        f
+        for f in findings(signals, _rule_sets(filtered, wanted, sets), examples)
+        if not wanted or any(f.name == t or f.name.startswith(f"{t}.") for t in wanted)
+    ]
+    if as_json:
+        click.echo(json.dumps([asdict(f) for f in listed], ensure_ascii=False, indent=1))
+        return
+    texts = _texts(filtered, folder, {row_id for f in listed for row_id, _ in (*f.inside, *f.outside)})
+    for finding in listed:
+        click.echo("\n".join(_finding_lines(finding, signals.num_rows, groups, texts)))
+
+
+def _signals(path: Path, manifest: Manifest, folder: Path) -> "pa.Table":
+    import pyarrow as pa
+
+    from datakit.data import read_shard
+
+    shards = manifest.of_role("signals")
+    if not shards:
+        raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
+    return pa.Table.from_batches([b for s in shards for b in read_shard(folder / s.path)])
+
+
+def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...]) -> "list[RuleSet]":
+    """The rule sets of the run, then others that were asked for, with the run's limits and `--set` values."""
+    from datakit.filter.stage import FilterConfig, rule_set_class
+
+    values = dict(manifest.config) | {"rules": []}
+    for text in sets:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text}: expected key=value")
+        assign(values, FilterConfig, key.removeprefix("filter."), value)
+    config = build(FilterConfig, values, "filter")
+    asked = [t.partition(".")[0] for t in wanted]
+    found = []
+    for name in dict.fromkeys([*manifest.config["rules"], *asked]):
+        rule_set_class(name)  # refuses an unknown name
+        rule_set = config.rule_set(name)
+        if _was_measured(rule_set, manifest.facts["saved"]["counted"]):
+            found.append(rule_set)
+        elif name in asked:
+            raise UsageError(
+                f"{name}: was not measured with these values; run `datakit filter` with this rule set first"
+            )
+    return found
+
+
+def _was_measured(rule_set: "RuleSet", counted: dict[str, Any]) -> bool:
+    """Whether the run counted all that the rule set's thresholds need."""
+    return not rule_set.counts or counted.get(rule_set.name) == json.loads(json.dumps(rule_set.counted_with()))
+
+
+def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
+    """The text of a few rows by id, each on one line."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from datakit.data import read_shard
+    from datakit.report.texts import body, shorten
+
+    wanted, found = pa.array(sorted(ids), pa.string()), dict[str, str]()
+    for shard in (*manifest.of_role("kept"), *manifest.of_role("dropped")):
+        if len(found) == len(ids):
+            break
+        for batch in read_shard(folder / shard.path):
+            rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
+            found |= {row["id"]: shorten(body(row), 160) for row in rows}
+    return found
+
+
+def _finding_lines(finding: "Finding", total: int, groups: int, texts: dict[str, str]) -> list[str]:
+    lines = [
+        f"{finding.name} = {finding.limit}",
+        f"  drops     {finding.drops:>12,} of {total:,} rows ({_share(finding.drops, total)}); "
+        f"{finding.first:,} that no earlier threshold drops",
+    ]
+    if finding.rows < total:
+        lines.append(f"  skips     {total - finding.rows:>12,} rows that the threshold does not judge")
+    if finding.limits:
+        lines.append("  a limit of  " + ", ".join(f"{v:g} drops {s:.1%}" for v, s in finding.limits.items()))
+    for column, counts in finding.groups.items():
+        shown = list(counts.items())[:groups]
+        rest = f", and {len(counts) - groups} more" if len(counts) > groups else ""
+        if shown:
+            shares = ", ".join(f"{key} {_share(drops, rows)} of {rows:,}" for key, (rows, drops) in shown)
+            lines.append(f"  {column:<9} {shares}{rest}")
+    for side, rows in (("stays", finding.inside), ("drops", finding.outside)):
+        lines += [f"  {side}  {value:g}  {row_id}: {texts.get(row_id, '')}" for row_id, value in rows]
+    return lines
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "0%"

@@ -1,6 +1,7 @@
-"""The command group. Commands load when they are called, so that `datakit --help` answers at once."""
+"""The command group. A command's module loads when the command is called, so that `datakit --help` answers at once."""
 
 import importlib
+import logging
 import os
 import sys
 
@@ -8,27 +9,27 @@ import click
 
 from datakit import __version__
 from datakit.engine.registry import FLOW, STAGES
-from datakit.errors import DatakitError, UsageError
+from datakit.errors import DatakitError
 
 OTHER_COMMANDS = {
     "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
-    "run": ("datakit.cli.stages:run", "Run a dataset's stages in order; what is up to date is skipped."),
+    "run": ("datakit.cli.stages:run", "Run a dataset's stages in order; skip what is up to date."),
     "classifier": ("datakit.cli.train:classifier", "Train a classifier from examples."),
     "tokenizer": ("datakit.cli.train:tokenizer", "Train a tokenizer."),
-    "tune": ("datakit.cli.tune:tune", "Show what each threshold of the filter drops, and what another would."),
+    "tune": ("datakit.cli.look:tune", "Show what each threshold of the filter drops, and what another would."),
     "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
-    "peek": ("datakit.cli.packed:peek", "Show a packed row as text, with its labels."),
-    "lint": ("datakit.cli.packed:lint", "Count what is wrong with a packed set's labels, by source."),
-    "unpack": ("datakit.cli.packed:unpack", "Turn a packed set back into text."),
+    "peek": ("datakit.cli.look:peek", "Show a packed row as text, with its labels."),
+    "lint": ("datakit.cli.look:lint", "Count label errors of a packed set, by source."),
+    "unpack": ("datakit.cli.look:unpack", "Turn a packed set back into text."),
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
-    "explain": ("datakit.cli.look:explain", "Tell what became of a row, stage by stage."),
-    "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside their survivors, doubtful ones first."),
+    "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),
+    "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
     "index": ("datakit.cli.keep:index", "Remove rows from the index that --against compares with."),
     "gc": ("datakit.cli.keep:gc", "Remove data folders that no manifest names."),
     "models": ("datakit.cli.keep:models", "Fetch models into the user's cache."),
     "compile": ("datakit.cli.keep:compile_", "Compile the kernels now, not in the first run."),
 }
-"""Commands that are no stages: where each is, and its line in `datakit --help`."""
+"""The commands that are not stages: import path, and line in `datakit --help`."""
 
 
 def commands() -> dict[str, str]:
@@ -43,15 +44,15 @@ class LazyGroup(click.Group):
     """A group that imports a command's module only when the command is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order that data flows."""
+        """In the order of the data flow."""
         return list(commands())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """The command, imported."""
+        """The command, imported; None if there is none of that name."""
         if name in OTHER_COMMANDS:
             module, attribute = OTHER_COMMANDS[name][0].split(":")
-            found: click.Command = getattr(importlib.import_module(module), attribute)
-            return found
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+            return command
         if name not in commands():
             return None
         from datakit.cli.stages import stage_command
@@ -71,41 +72,55 @@ def datakit() -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line. Errors are one paragraph on standard error: exit code 2 for usage, 1 for all others."""
+    """Run the command line and exit: with code 2 for wrong usage, 1 for all other errors.
+
+    An error is one paragraph on standard error. Messages that the package logs (that it compiles kernels) are printed
+    there too, but not with `--json`.
+    """
+    log, notices = logging.getLogger("datakit"), _Notices()
+    log.setLevel(logging.WARNING if "--json" in (sys.argv if args is None else args) else logging.INFO)
+    log.addHandler(notices)
+    try:
+        sys.exit(_exit_code(args))
+    finally:
+        log.removeHandler(notices)
+
+
+def _exit_code(args: list[str] | None) -> int:
     try:
         code = datakit.main(args, prog_name="datakit", standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
+        return code if isinstance(code, int) else 0
     except click.exceptions.Exit as e:
-        sys.exit(e.exit_code)
+        return e.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted. Finished work is kept: run the same command again to go on.")
-        sys.exit(130)
-    except UsageError as e:
-        _say(str(e))
-        sys.exit(2)
+        return 130
     except click.ClickException as e:
         e.show()
-        sys.exit(2 if isinstance(e, click.UsageError) else 1)
+        return 2 if isinstance(e, click.UsageError) else 1
     except DatakitError as e:
         _say(str(e))
-        sys.exit(e.exit_code)
-    except BrokenPipeError:  # the reader of our output has gone, as in `datakit show M | head`
+        return e.exit_code
+    except BrokenPipeError:  # the reader of our output is gone, as in `datakit show M | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return 1
     except OSError as e:
-        _say(f"{e.filename or 'file system'}: {e.strerror or e}. Finished work is kept: mend the cause and run again.")
-        sys.exit(1)
+        _say(f"{e.filename or 'file system'}: {e.strerror or e}. Finished work is kept: fix the cause and run again.")
+        return 1
     except Exception as e:
-        if isinstance(e, MemoryError) or "can't start new thread" in str(e):  # no room for the thread's stack
+        if isinstance(e, MemoryError) or "can't start new thread" in str(e):  # no memory for the thread's stack
             _say("out of memory. Finished work is kept: run again with fewer --workers, smaller shard_mb or memory_mb.")
-            sys.exit(1)
+            return 1
         if os.environ.get("DATAKIT_TRACEBACK"):
             raise
-        _say(
-            f"this is a mistake in datakit, not in your data: {e!r}. Run again with DATAKIT_TRACEBACK=1 and report it."
-        )
-        sys.exit(1)
+        _say(f"this is an error in datakit, not in your data: {e!r}. Run again with DATAKIT_TRACEBACK=1 and report it.")
+        return 1
+
+
+class _Notices(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        _say(record.getMessage())
 
 
 def _say(text: str) -> None:
-    click.echo(f"datakit: {text}", err=True)
+    print(f"datakit: {text}", file=sys.stderr, flush=True)

@@ -1,196 +1,97 @@
 """Commands that make data: init, run, and one for each stage of the registry, with flags from the stage's config."""
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, get_origin
 
 import click
 
-from datakit.cli.tables import ledger_lines
 from datakit.config import Option, options, parse
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
-from datakit.engine.progress import Progress, for_terminal
+from datakit.engine.progress import for_terminal
 from datakit.engine.recipe import check_name, load_recipe, only_dataset, write_recipe
 from datakit.engine.registry import FLOW, STAGES, config_class, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
-from datakit.manifest import data_dir, load
+from datakit.manifest import Count, Manifest, data_dir, load
 
-F = TypeVar("F", bound=Callable[..., Any])
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 
 
-def stage_command(stage: str) -> click.Command:
-    """The command of a stage: its inputs, the flags that all stages share, and a flag for each field of its config."""
-    kind = stage_class(stage)
-
-    def call(inputs: tuple[str, ...], sets: tuple[str, ...], **flags: Any) -> None:
-        named = [f"{flag.path}={','.join(v)}" for flag in nested if (v := flags.pop(flag.parameter))]
-        do(stage, inputs, sets=(*sets, *named), **flags)
-
-    nested = list(_nested_flags(config_class(stage)))
-    command: Callable[..., Any] = common(call)
-    command = click.argument("inputs", nargs=-1, metavar="[INPUTS]...")(command)
-    about = f"{STAGES[stage].summary}\n\n{kind.help}".strip()
-    made = click.command(stage.replace("_", "-"), context_settings=CONTEXT, help=about)(command)
-    made.params += list(_flags(stage, ()))
-    if kind.directly_after:
-        made.params += list(_flags(kind.directly_after, kind.input_flags))
-    made.params += [click.Option([flag.name, flag.parameter], multiple=True, help=flag.help) for flag in nested]
-    return made
+# Flags.
 
 
-def _flags(stage: str, only: tuple[str, ...]) -> Iterator[click.Option]:
-    """A flag for each plain field of a stage's config, under the field's name."""
+def shared_flags() -> list[click.Parameter]:
+    """The flags of `run` and of every stage command."""
+    return [
+        click.Option(["--dataset"], help="The dataset's name; its recipe is manifests/NAME/recipe.toml."),
+        click.Option(["--output"], type=click.Path(path_type=Path), help="A folder for the whole result."),
+        click.Option(
+            ["--kind"], type=click.Choice(["text", "sft", "preference"]), help="The kind of rows [default: recognised]"
+        ),
+        click.Option(["--workers"], type=click.IntRange(1), help="Workers [default: all cores]"),
+        click.Option(["--set", "sets"], multiple=True, metavar="KEY=VALUE", help="Any config value, dotted."),
+        click.Option(["--strict"], is_flag=True, help="Stop at records that cannot be read, and at alarms."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print a machine-readable summary, and nothing else."),
+    ]
+
+
+def config_flags(stage: str, only: tuple[str, ...] = ()) -> Iterator[click.Option]:
+    """A flag for each field of a stage's config, or for those in `only`.
+
+    A flag's parameter is `<stage>__<field>`. Fields of nested sections are set with `--set`; a field that declares a
+    flag (`--eval`) has that flag too, with the parameter `<stage>__<section>__<field>`.
+    """
     for o in options(config_class(stage)):
-        if o.nested or (only and o.name not in only) or o.name == "kind":
-            continue
-        flag, name = "--" + o.name.replace("_", "-"), f"{stage}__{o.name}"
-        owner = f"{stage}; " if only else ""
-        text = f"{o.help} [{owner}default: {_shown(o.default)}]"
-        if o.type is bool:
-            yield click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=text)
-        else:
-            yield click.Option([flag, name], type=Field(o), default=None, help=text)
-
-
-@dataclass(frozen=True, slots=True)
-class _NestedFlag:
-    """A field of a nested section that has a flag of its own."""
-
-    name: str
-    path: str
-    """As `--set` names it."""
-    help: str
-
-    @property
-    def parameter(self) -> str:
-        """The name of the command's parameter."""
-        return f"nested_{self.path.replace('.', '_')}"
-
-
-def _nested_flags(config: type, section: str = "") -> Iterator[_NestedFlag]:
-    for o in options(config):
         if o.nested:
-            yield from _nested_flags(o.nested, f"{section}{o.name}.")
-        elif section and o.flag:
-            yield _NestedFlag(o.flag, f"{section}{o.name}", f"{o.help} (also a,b)")
+            for inner in options(o.nested):
+                if inner.flag and not only:
+                    name = f"{stage}__{o.name}__{inner.name}"
+                    yield click.Option([inner.flag, name], multiple=True, help=f"{inner.help} (also a,b)")
+        elif o.name != "kind" and (o.name in only or not only):
+            flag, name = "--" + o.name.replace("_", "-"), f"{stage}__{o.name}"
+            text = f"{o.help} [{f'{stage}; ' if only else ''}default: {_shown(o.default)}]"
+            if o.type is bool:
+                yield click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=text)
+            else:
+                yield click.Option([flag, name], type=FieldType(o), help=text)
 
 
-class Field(click.ParamType[Any]):
-    """A flag's text as the type of a config field."""
+class FieldType(click.ParamType[Any]):
+    """Parses a flag's text with the rules of the config field."""
 
     def __init__(self, option: Option) -> None:
         self._option = option
-        self.name = "|".join(map(str, option.choices)) or getattr(
-            option.type, "__name__", str(option.type).partition(" ")[0]
-        )
-        if self.name == "tuple":
+        if option.choices:
+            self.name = "|".join(map(str, option.choices))
+        elif get_origin(option.type) is tuple:
             self.name = "a,b,..."
+        elif isinstance(option.type, type):
+            self.name = option.type.__name__
+        else:
+            self.name = str(option.type).partition(" ")[0]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Parse, with the config's own rules."""
-        return (
-            parse(value, self._option.type, f"--{self._option.name.replace('_', '-')}")
-            if isinstance(value, str)
-            else value
-        )
+        """The field's value."""
+        flag = f"--{self._option.name.replace('_', '-')}"
+        return parse(value, self._option.type, flag) if isinstance(value, str) else value
 
 
 def _shown(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value) if value not in ("", None) else "none"
+    text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return "none" if value is None or not text else text
 
 
-def common(command: F) -> F:
-    """The flags of every stage command."""
-    for decorate in reversed(
-        (
-            click.option("--dataset", help="The dataset's name; its recipe is manifests/NAME/recipe.toml."),
-            click.option("--output", type=click.Path(path_type=Path), help="A folder that holds the whole result."),
-            click.option(
-                "--kind", type=click.Choice(["text", "sft", "preference"]), help="The rows' kind [default: recognised]"
-            ),
-            click.option("--workers", type=click.IntRange(1), default=None, help="Workers [default: all cores]"),
-            click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Any config value, dotted."),
-            click.option("--strict", is_flag=True, help="Stop at what would be quarantined or only warned about."),
-            click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else."),
-        )
-    ):
-        command = decorate(command)
-    return command
-
-
-def flow(
-    stage: str | None,
-    inputs: tuple[str, ...],
-    *,
-    dataset: str | None,
-    output: Path | None,
-    kind: str | None,
-    workers: int | None,
-    sets: tuple[str, ...],
-    strict: bool,
-    as_json: bool,
-    until: str | None = None,
-    **flags: Any,
-) -> tuple[Flow, Progress]:
-    """The flow that a command's flags ask for, and its report."""
-    root, progress = Path.cwd(), for_terminal(as_json)
-    given = given_manifest(inputs)
-    name = dataset or (given.dataset if given else _name(inputs) if inputs else only_dataset(root))
-    recipe = load_recipe(root, check_name(name))
-    layout = OutputLayout(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])
-    layout.check()
-    by_stage: dict[str, dict[str, Any]] = {"ingest": {"kind": kind}} if kind else {}
-    for key, value in flags.items():
-        owner, _, field = key.partition("__")
-        if value is not None:
-            by_stage.setdefault(owner, {})[field] = value
-    run = Run(layout=layout, executor=Local(workers or all_cores()), progress=progress, strict=strict)
-    return Flow(run=run, recipe=recipe, flags=by_stage, sets=sections(sets, stage)), progress
-
-
-def _name(inputs: tuple[str, ...]) -> str:
-    """A dataset's name from its first input: `data/train.jsonl.gz` is `train`."""
-    stem = Path(inputs[0].rstrip("/*")).name.split(".")[0]
-    return "".join(c if c.isalnum() or c in "-_" else "-" for c in stem).strip("-") or "dataset"
-
-
-def _report(path: Path, as_json: bool) -> None:
-    manifest = load(path)
-    if as_json:
-        summary = {
-            "manifest": str(path),
-            "data": str(data_dir(path, manifest)),
-            "dataset": manifest.dataset,
-            "stage": manifest.stage,
-            "version": manifest.version,
-            "ledger": manifest.ledger.to_json(),
-            "facts": manifest.facts,
-        }
-        click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
-    else:
-        click.echo("\n".join([*ledger_lines(manifest), f"manifest: {path}", f"data:     {data_dir(path, manifest)}"]))
-
-
-def do(stage: str | None, inputs: tuple[str, ...], until: str | None = None, **flags: Any) -> None:
-    """Run one stage, or with `stage` None a whole recipe, and report on it."""
-    made, progress = flow(stage, inputs, until=until, **flags)
-    try:
-        path = made.all(until) if stage is None else made.stage(stage, inputs)
-    finally:
-        progress.close()
-    _report(path, flags["as_json"])
+# Commands.
 
 
 @click.command(context_settings=CONTEXT)
 @click.argument("dataset")
 @click.argument("inputs", nargs=-1, required=True)
 @click.option(
-    "--kind", type=click.Choice(["auto", "text", "sft", "preference"]), default="auto", help="The rows' kind."
+    "--kind", type=click.Choice(["auto", "text", "sft", "preference"]), default="auto", help="The kind of rows."
 )
 @click.option("--tokenizer", help="A tokenizer's file or folder; without one the recipe trains one on the dataset.")
 def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None) -> None:
@@ -204,9 +105,123 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
     click.echo(f"wrote {path.relative_to(Path.cwd())}: read it, then `datakit run --dataset {dataset}`")
 
 
-@click.command(context_settings=CONTEXT)
-@common
-@click.option("--until", type=click.Choice(FLOW), help="The last stage to run.")
+@click.command(
+    context_settings=CONTEXT,
+    params=[*shared_flags(), click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run.")],
+)
 def run(until: str | None, **flags: Any) -> None:
-    """Run every stage of a dataset in its recipe's order; what is up to date is skipped."""
+    """Run every stage of a dataset in its recipe's order; skip what is up to date."""
     do(None, (), until, **flags)
+
+
+def stage_command(stage: str) -> click.Command:
+    """The command of a stage, made from the registry and the stage's config."""
+    kind = stage_class(stage)
+
+    def call(inputs: tuple[str, ...], **flags: Any) -> None:
+        do(stage, inputs, **flags)
+
+    flags = [*shared_flags(), *config_flags(stage)]
+    if kind.directly_after:
+        flags += config_flags(kind.directly_after, kind.input_flags)
+    return click.Command(
+        stage.replace("_", "-"),
+        callback=call,
+        params=[click.Argument(["inputs"], nargs=-1, metavar="[INPUTS]..."), *flags],
+        help=f"{STAGES[stage].summary}\n\n{kind.help}".strip(),
+        context_settings=CONTEXT,
+    )
+
+
+# What the commands do.
+
+
+def do(
+    stage: str | None,
+    inputs: tuple[str, ...],
+    until: str | None = None,
+    *,
+    dataset: str | None,
+    output: Path | None,
+    kind: str | None,
+    workers: int | None,
+    sets: tuple[str, ...],
+    strict: bool,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Run one stage, or a whole recipe if `stage` is None, and print a summary.
+
+    `values` are those of `config_flags`, by parameter name.
+    """
+    root, given = Path.cwd(), given_manifest(inputs)
+    name = dataset or (given.dataset if given else _name_from(inputs) if inputs else only_dataset(root))
+    recipe = load_recipe(root, check_name(name))
+    layout = OutputLayout(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])
+    layout.check()
+    flags: dict[str, dict[str, Any]] = {"ingest": {"kind": kind}} if kind else {}
+    for parameter, value in values.items():
+        owner, *field = parameter.split("__")
+        if len(field) == 1 and value is not None:
+            flags.setdefault(owner, {})[field[0]] = value
+        elif len(field) > 1 and value:
+            sets = (*sets, f"{owner}.{'.'.join(field)}={','.join(value)}")
+    progress = for_terminal(as_json)
+    run = Run(layout=layout, executor=Local(workers or all_cores()), progress=progress, strict=strict)
+    try:
+        flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections(sets, stage))
+        path = flow.all(until) if stage is None else flow.stage(stage, inputs)
+    finally:
+        progress.close()
+    _print_summary(path, as_json)
+
+
+def _name_from(inputs: tuple[str, ...]) -> str:
+    """A dataset's name from its first input: `data/train.jsonl.gz` is `train`."""
+    stem = Path(inputs[0].rstrip("/*")).name.split(".")[0]
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in stem).strip("-") or "dataset"
+
+
+def _print_summary(path: Path, as_json: bool) -> None:
+    manifest = load(path)
+    data = data_dir(path, manifest)
+    if not as_json:
+        click.echo("\n".join([*ledger_lines(manifest), f"manifest: {path}", f"data:     {data}"]))
+        return
+    summary = {
+        "manifest": str(path),
+        "data": str(data),
+        "dataset": manifest.dataset,
+        "stage": manifest.stage,
+        "version": manifest.version,
+        "ledger": manifest.ledger.to_json(),
+        "facts": manifest.facts,
+    }
+    click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
+
+
+def ledger_lines(manifest: Manifest) -> list[str]:
+    """A stage's ledger as lines: rows and tokens in, kept and dropped by reason, notes, alarms."""
+    lines = [f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"]
+    for unit, count in (("rows", manifest.ledger.rows), ("tokens", manifest.ledger.tokens)):
+        if count is not None:
+            lines += _count_lines(unit, count)
+    lines += [f"  note      {n:>14,}  {name}" for name, n in manifest.ledger.notes.items()]
+    lines += [f"  ALARM     {alarm}" for alarm in manifest.facts.get("alarms", [])]
+    return lines
+
+
+def _count_lines(unit: str, count: Count) -> list[str]:
+    lines = [
+        f"  in        {count.into:>14,}  {unit}",
+        f"  kept      {count.kept:>14,}  {unit}{_share(count.kept, count)}",
+    ]
+    for reason, n in sorted(count.dropped.items(), key=lambda item: (-item[1], item[0])):
+        lines.append(f"  dropped   {n:>14,}  {reason}{_share(n, count)}")
+    for name, n in (("quarantine", count.quarantined), ("edited", count.edited), ("padding", count.padding)):
+        lines += [f"  {name:<10}{n:>14,}  {unit}"] if n else []
+    return lines
+
+
+def _share(part: int, count: Count) -> str:
+    return f"  ({part / count.into:.1%})" if count.into else ""

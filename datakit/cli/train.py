@@ -1,4 +1,4 @@
-"""Commands that train: `datakit classifier train` and `datakit tokenizer train`."""
+"""Commands that train models for stages: `datakit classifier train` and `datakit tokenizer train`."""
 
 import json
 from pathlib import Path
@@ -6,39 +6,38 @@ from typing import Any
 
 import click
 
-from datakit.cli.stages import CONTEXT, Field, stage_command
-from datakit.config import build, options
+from datakit.cli.stages import CONTEXT, config_flags, stage_command
+from datakit.config import build
 from datakit.engine.local import Local
 from datakit.engine.progress import for_terminal
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
-from datakit.filter.classifier import Examples, TrainClassifier, TrainConfig
+from datakit.filter.classifier import Examples, TrainClassifier
 from datakit.manifest import data_dir, load
 
 
-def _train_flags(command: Any) -> Any:
-    """A flag for every field of the training's config."""
-    for o in reversed(options(TrainConfig)):
-        text = f"{o.help} [default: {o.default}]"
-        command = click.option("--" + o.name.replace("_", "-"), o.name, type=Field(o), default=None, help=text)(command)
-    return command
+@click.group(context_settings=CONTEXT)
+def tokenizer() -> None:
+    """Tokenizers trained on your own data."""
+
+
+tokenizer.add_command(stage_command("tokenizer"), "train")
 
 
 @click.group(context_settings=CONTEXT)
 def classifier() -> None:
-    """Light models that tell wanted rows from others."""
+    """Small models that tell wanted rows from unwanted rows."""
 
 
 @classifier.command(context_settings=CONTEXT)
 @click.argument("inputs", nargs=-1, metavar="[INPUTS]...")
-@click.option("--positive", multiple=True, help="Rows like those that are wanted: files, a folder, or a manifest.")
-@click.option("--negative", multiple=True, help="Rows like those that are not.")
+@click.option("--positive", multiple=True, help="Rows like the wanted ones: files, a folder, or a manifest.")
+@click.option("--negative", multiple=True, help="Rows like the unwanted ones.")
 @click.option("--scores", help='With INPUTS: JSON lines {"id": ..., "score": ...} for their rows, from a larger model.')
-@click.option("--min-score", type=float, default=0.5, show_default=True, help="Rows that score this much are wanted.")
-@click.option("--dataset", default="classifier", show_default=True, help="The name under which it is written.")
-@click.option("--output", type=click.Path(path_type=Path), help="A folder that holds the whole result.")
+@click.option("--min-score", type=float, default=0.5, show_default=True, help="Least score of wanted rows.")
+@click.option("--dataset", default="classifier", show_default=True, help="The dataset name of the result.")
+@click.option("--output", type=click.Path(path_type=Path), help="A folder for the whole result.")
 @click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else.")
-@_train_flags
 def train(
     inputs: tuple[str, ...],
     positive: tuple[str, ...],
@@ -51,20 +50,25 @@ def train(
     **values: Any,
 ) -> None:
     """Train a fastText classifier, measure it on held-out rows, and write its manifest: the --model of `classify`."""
-    config = build(TrainConfig, {k: v for k, v in values.items() if v is not None}, "classifier train")
-    examples = Examples(positive=positive, negative=negative, rows=inputs, scores=scores or "", min_score=min_score)
-    layout = OutputLayout(root=Path.cwd(), dataset=dataset, output=output, final=TrainClassifier.name)
+    given = {name.removeprefix("classifier__"): value for name, value in values.items() if value is not None}
+    stage = TrainClassifier(
+        config=build(TrainClassifier.Config, given, "classifier train"),
+        examples=Examples(positive=positive, negative=negative, rows=inputs, scores=scores or "", min_score=min_score),
+    )
+    layout = OutputLayout(root=Path.cwd(), dataset=dataset, output=output, final=stage.name)
     layout.check()
     progress = for_terminal(as_json)
     try:
-        stage = TrainClassifier(config=config, examples=examples)
         path = run_stage(Run(layout=layout, executor=Local(1), progress=progress), stage, stage.parents())
     finally:
         progress.close()
-    _report(path, as_json)
+    _print_result(path, as_json)
 
 
-def _report(path: Path, as_json: bool) -> None:
+train.params += config_flags("classifier")
+
+
+def _print_result(path: Path, as_json: bool) -> None:
     manifest = load(path)
     model = data_dir(path, manifest) / manifest.shards[0].path
     facts = manifest.facts["classifier"]
@@ -72,16 +76,8 @@ def _report(path: Path, as_json: bool) -> None:
         click.echo(json.dumps({"manifest": str(path), "model": str(model), "classifier": facts}, indent=1))
         return
     dev = facts["dev"]
-    held = sum(v for k, v in dev.items() if k not in ("precision", "recall"))
+    held_out = sum(v for k, v in dev.items() if k not in ("precision", "recall"))
     click.echo(f"trained on {facts['rows']['positive']} positive and {facts['rows']['negative']} negative rows")
-    click.echo(f"{held} of them held out: precision {dev['precision']}, recall {dev['recall']} at a score of 0.5")
+    click.echo(f"{held_out} of them held out: precision {dev['precision']}, recall {dev['recall']} at a score of 0.5")
     click.echo(f"manifest: {path}\nmodel:    {model}")
     click.echo(f"use it:   datakit classify INPUTS --model {path} --top 0.1")
-
-
-@click.group(context_settings=CONTEXT)
-def tokenizer() -> None:
-    """Tokenizers made from your own data."""
-
-
-tokenizer.add_command(stage_command("tokenizer"), "train")

@@ -215,6 +215,7 @@ class DedupNgrams(CuttingStage):
     config: NgramsConfig = field(default_factory=NgramsConfig)
 
     name: ClassVar[str] = "dedup_ngrams"
+    help: ClassVar[str] = "A Bloom filter stores the n-grams of earlier rows. Texts that are cut are recorded in cuts/."
     Config: ClassVar[type] = NgramsConfig
 
     @property

@@ -537,6 +537,7 @@ class DedupLines(RepeatsStage):
     config: LinesConfig = field(default_factory=LinesConfig)
 
     name: ClassVar[str] = "dedup_lines"
+    help: ClassVar[str] = "The cut text is recorded in cuts/."
     Config: ClassVar[type] = LinesConfig
     reason: ClassVar[str] = "duplicate_lines"
 
@@ -558,6 +559,7 @@ class DedupSpans(RepeatsStage):
     config: SpansConfig = field(default_factory=SpansConfig)
 
     name: ClassVar[str] = "dedup_spans"
+    help: ClassVar[str] = "The cut text is recorded in cuts/."
     Config: ClassVar[type] = SpansConfig
     reason: ClassVar[str] = "duplicate_spans"
 

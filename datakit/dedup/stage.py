@@ -288,6 +288,7 @@ class Dedup(CompareStage):
     by_field: bool = False
 
     name: ClassVar[str] = "dedup"
+    help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
     Config: ClassVar[type] = DedupConfig
 
     def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:

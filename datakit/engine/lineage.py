@@ -1,42 +1,138 @@
-"""Where a result comes from: the key that decides "up to date", hashes of raw files, earlier results, clean-up."""
+"""Where a result comes from: a stage's code, the key that decides "up to date", hashes of raw files, old results.
 
+A stage's identity is the hash of the code that it runs: the modules of this package that it imports, directly or not,
+also inside functions; the modules that its configuration chooses; and the modules that cut, read or write rows.
+Comments, docstrings and `if TYPE_CHECKING:` blocks do not count, neither do the command line, reports and other stages.
+The hash is taken from syntax trees and is the same on every Python version. Standard library only, but for the place
+of the user's cache.
+"""
+
+import ast
+import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import cache
 from os.path import realpath, relpath
 from pathlib import Path
-from typing import Any
-
-import platformdirs
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from datakit.config import digest, file_mark, sha256_file
-from datakit.data import read_shard
-from datakit.engine.identity import code_hash
 from datakit.engine.registry import STAGES
 from datakit.errors import ManifestError
-from datakit.manifest import (
-    AGAINST,
-    ROLES,
-    Manifest,
-    Shard,
-    ancestors,
-    data_dir,
-    load,
-    lock,
-    run_file,
-    tables,
-    write_whole,
-)
-from datakit.stage import Stage
+from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load, lock, run_file, write_whole
+
+if TYPE_CHECKING:
+    from datakit.stage import Stage
+
+# The code of a stage.
+
+PACKAGE = Path(__file__).parents[1]
+ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "datakit.stage")
+"""The modules that cut, read or write the rows of every stage. What these import counts only if a stage imports it."""
+
+
+def code_hash(stage: "Stage") -> str:
+    """SHA-256 over the code that a stage runs, 64 hex digits."""
+    lines = (f"{name}\0{digest}\n" for name, digest in module_hashes(stage).items())
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def module_hashes(stage: "Stage") -> dict[str, str]:
+    """The hash of each module that holds code of a stage, sorted by name."""
+    return {name: module_hash(name) for name in modules_of(type(stage).__module__, *stage.modules())}
+
+
+def modules_of(*modules: str) -> list[str]:
+    """The modules that hold the code of a stage, sorted, from its own module and those that its config chooses."""
+    return sorted({*import_closure(modules), *ROW_CODE})
+
+
+def import_closure(modules: Iterable[str]) -> set[str]:
+    """The modules of this package that some modules import, directly or not, themselves among them.
+
+    A package's `__init__` counts where it is imported by name. `datakit/__init__.py` itself never does: it offers the
+    whole library, loaded on first use.
+    """
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name != PACKAGE.name and _source(name) is not None:
+            found.add(name)
+            waiting += _read_module(name)[1]
+    return found
+
+
+def module_hash(name: str) -> str:
+    """SHA-256 over a module's syntax tree without docstrings, 64 hex digits."""
+    return _read_module(name)[0]
+
+
+def _source(module: str) -> Path | None:
+    first, *rest = module.split(".")
+    if first != PACKAGE.name:
+        return None
+    path = PACKAGE.joinpath(*rest)
+    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
+
+
+def _read_module(name: str) -> tuple[str, tuple[str, ...]]:
+    """(hash of a module's code, the modules of this package that it imports)."""
+    path = _source(name)
+    assert path is not None, name
+    return _parsed(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _parsed(path: Path, mtime_ns: int) -> tuple[str, tuple[str, ...]]:
+    imported: dict[str, None] = {}
+    text = json.dumps(_plain(ast.parse(path.read_bytes()), imported), separators=(",", ":")).encode()
+    return hashlib.sha256(text).hexdigest(), tuple(name for name in imported if _source(name) is not None)
+
+
+_VERSION_FIELDS = {"type_params", "type_comment", "type_ignores", "kind"}  # differ between versions of Python
+
+
+def _plain(node: Any, imported: dict[str, None]) -> Any:
+    """A syntax tree as JSON, without positions and what differs between versions of Python; fills `imported`."""
+    if isinstance(node, list):
+        return [_plain(n, imported) for n in _code(node)]
+    if isinstance(node, str):
+        return node
+    if not isinstance(node, ast.AST):
+        return [type(node).__name__, repr(node)]
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 has empty texts in format specifications
+        node.values = [v for v in node.values if not (isinstance(v, ast.Constant) and v.value == "")]
+    elif isinstance(node, ast.Import):
+        imported |= dict.fromkeys(alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        imported |= dict.fromkeys([node.module, *(f"{node.module}.{alias.name}" for alias in node.names)])
+    fields = ((name, getattr(node, name, None)) for name in sorted(node._fields) if name not in _VERSION_FIELDS)
+    return [type(node).__name__, *([n, _plain(v, imported)] for n, v in fields if v is not None and v != [])]
+
+
+def _code(nodes: list[Any]) -> Iterator[Any]:
+    """The nodes without docstrings (also those under fields) and without blocks for type checkers."""
+    for node in nodes:
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _code(node.orelse)
+        elif not _is_docstring(node):
+            yield node
+
+
+def _is_docstring(node: Any) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
 
 # Keys, and what is up to date.
 
 
-def key_of(stage: Stage, kind: str, parents: tuple[dict[str, Any], ...], config: Any, resources: dict[str, Any]) -> str:
+def key_of(
+    stage: "Stage", kind: str, parents: tuple[dict[str, Any], ...], config: Any, resources: dict[str, Any]
+) -> str:
     """What decides "up to date": two runs with one key give the same bytes."""
     return digest([stage.name, kind, parents, config, resources, code_hash(stage)])
 
@@ -72,6 +168,8 @@ class FileHashes:
     """
 
     def __init__(self) -> None:
+        import platformdirs
+
         self._path = platformdirs.user_cache_path("datakit") / "raw-hashes.json"
         try:
             known = json.loads(self._path.read_text(encoding="utf-8"))
@@ -99,13 +197,11 @@ class FileHashes:
                 return
 
 
-def earlier_tables(
-    manifest: Path, data: Path, parent: str, code: str, wants: dict[str, Any]
-) -> tuple[Manifest, Path] | None:
+def earlier_tables(manifest: Path, data: Path, parent: str, wants: dict[str, Any]) -> tuple[Manifest, Path] | None:
     """An earlier result of a stage whose saved table serves again: (its manifest, its data folder), or None.
 
     `manifest` is where the stage's manifest goes and `data` where its shards go now, `parent` the version of the rows.
-    The same code must have made it, and it must have saved all that `wants` names.
+    It must have saved all that `wants` names, made by the same code.
     """
     history = sorted(manifest.parent.glob(f"history/{manifest.stem}-*.json"), key=lambda p: -p.stat().st_mtime_ns)
     for path in [manifest, *history]:
@@ -115,7 +211,7 @@ def earlier_tables(
         except (ManifestError, OSError):
             continue
         saved, exists = found.facts.get("saved"), folder.is_dir() and not folder.samefile(data)
-        if exists and saved and found.code == code and found.parents[0].get("version") == parent:
+        if exists and saved and found.parents[0].get("version") == parent:
             files = [(folder / s.path, s.bytes) for s in found.shards if s.role == saved["role"]]
             if _covers(saved, wants) and all(f.is_file() and f.stat().st_size == size for f, size in files):
                 return found, folder
@@ -127,42 +223,6 @@ def _covers(saved: Any, wants: Any) -> bool:
     if isinstance(wants, dict):
         return isinstance(saved, dict) and all(k in saved and _covers(saved[k], v) for k, v in wants.items())
     return bool(saved == wants)
-
-
-# Survivors that were dropped later.
-
-
-def duplicate_of_dropped(parents: Sequence[Path], data: Path, made: Sequence[Shard]) -> dict[str, int]:
-    """Count what dedup removed earlier because of rows that are dropped now.
-
-    `duplicate_of_dropped` counts rows, `cut_for_dropped` pieces that were cut out of texts.
-    """
-    dropped = [data / s.path for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
-    ids = [b.column("id") for file in dropped for b in read_shard(file, ["id"])]
-    if not ids:
-        return {}
-    gone, counts = pa.chunked_array(ids), {"duplicate_of_dropped": 0, "cut_for_dropped": 0}
-    for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
-        for shard in tables(manifest, "dropped") if manifest.stage.startswith("dedup") else ():
-            for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
-                counts["duplicate_of_dropped"] += pc.sum(pc.is_in(_survivors_here(batch), gone)).as_py() or 0
-        for shard in tables(manifest, "cuts"):
-            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
-                counts["cut_for_dropped"] += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
-    return {name: count for name, count in counts.items() if count}
-
-
-def _survivor_columns(manifest: Manifest) -> list[str]:
-    """The columns that name the survivor of a dropped row, and the dataset of the survivor where there are several."""
-    elsewhere = any(p.get("use") == AGAINST for p in manifest.parents)
-    return ["duplicate_of", "duplicate_in"] if elsewhere else ["duplicate_of"]
-
-
-def _survivors_here(batch: pa.RecordBatch) -> pa.Array:
-    """The survivors of dropped rows; null for survivors in another dataset, which has ids of its own."""
-    if "duplicate_in" not in batch.schema.names:
-        return batch.column("duplicate_of")
-    return pc.if_else(pc.is_null(batch.column("duplicate_in")), batch.column("duplicate_of"), None)
 
 
 # Garbage collection: data folders that no manifest names any more.

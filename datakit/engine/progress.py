@@ -9,16 +9,16 @@ class Progress:
     """The base class prints nothing: for `--json`, and for the library unless `progress=True`."""
 
     def start(self, title: str, units: int | None) -> None:
-        """A phase begins; `units` is None where their number is not known beforehand."""
+        """A phase begins; `units` is None if their number is not known yet."""
 
     def advance(self, rows: int, bytes: int, *, again: bool) -> None:
-        """A unit is done; `again` where an earlier run had done it."""
+        """A unit is done; `again` if an earlier run already did it."""
 
     def line(self, text: str) -> None:
-        """A message that a person should read."""
+        """Show a message."""
 
     def close(self) -> None:
-        """The command ends."""
+        """The work is over."""
 
 
 class Lines(Progress):
@@ -70,7 +70,7 @@ class Lines(Progress):
 
 
 class Bar(Progress):
-    """A Rich progress bar; ended phases stay on the screen."""
+    """A Rich progress bar; finished phases stay on the screen."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -109,7 +109,7 @@ class Bar(Progress):
         self._bar.console.print(text, markup=False, highlight=False)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Finish the bar and give the terminal back."""
         self._end()
         self._bar.stop()
 
@@ -120,7 +120,7 @@ class Bar(Progress):
 
 
 def for_terminal(quiet: bool) -> Progress:
-    """The progress report that suits standard error: a bar on a terminal, lines elsewhere."""
+    """Progress on standard error: a bar on a terminal, lines elsewhere; nothing if `quiet`."""
     if quiet:
         return Progress()
     return Bar() if sys.stderr.isatty() else Lines()

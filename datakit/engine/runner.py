@@ -32,13 +32,13 @@ import pyarrow.compute as pc
 from datakit import __version__
 from datakit.config import resolved, sha256_file
 from datakit.data import read_shard
-from datakit.engine.identity import code_hash
 from datakit.engine.lineage import (
     FileHashes,
+    code_hash,
     current,
-    duplicate_of_dropped,
     earlier_tables,
     key_of,
+    module_hashes,
     parent_entry,
     relative_path,
 )
@@ -57,7 +57,7 @@ from datakit.engine.store import (
     link_or_copy,
 )
 from datakit.errors import DatakitError, InputError, UsageError
-from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, data_dir, save, tables, write_whole
+from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, ancestors, data_dir, save, tables, write_whole
 from datakit.stage import Parent, RawFile, Stage, split
 
 CACHE_BYTES = 128 << 20
@@ -281,8 +281,8 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
     facts: dict[str, Any] = {}
     saved = None
     if wants := stage.saves():
-        facts["saved"] = wants
-        if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, job.code, wants):
+        facts["saved"] = wants = wants | {"code": module_hashes(stage)}
+        if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, wants):
             run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
             saved = found[1] / wants["role"]
     if stage.work_unit == "raw":
@@ -662,3 +662,39 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         tokens=None if result["tokens"] is None else Count.from_json(result["tokens"]),
         facts=result["facts"],
     )
+
+
+# Survivors that were dropped later.
+
+
+def duplicate_of_dropped(parents: Sequence[Path], data: Path, made: Sequence[Shard]) -> dict[str, int]:
+    """Count what dedup removed earlier because of rows that are dropped now.
+
+    `duplicate_of_dropped` counts rows, `cut_for_dropped` pieces that were cut out of texts.
+    """
+    dropped = [data / s.path for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
+    ids = [b.column("id") for file in dropped for b in read_shard(file, ["id"])]
+    if not ids:
+        return {}
+    gone, counts = pa.chunked_array(ids), {"duplicate_of_dropped": 0, "cut_for_dropped": 0}
+    for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
+        for shard in tables(manifest, "dropped") if manifest.stage.startswith("dedup") else ():
+            for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
+                counts["duplicate_of_dropped"] += pc.sum(pc.is_in(_survivors_here(batch), gone)).as_py() or 0
+        for shard in tables(manifest, "cuts"):
+            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
+                counts["cut_for_dropped"] += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
+    return {name: count for name, count in counts.items() if count}
+
+
+def _survivor_columns(manifest: Manifest) -> list[str]:
+    """The columns that name the survivor of a dropped row, and the dataset of the survivor where there are several."""
+    elsewhere = any(p.get("use") == AGAINST for p in manifest.parents)
+    return ["duplicate_of", "duplicate_in"] if elsewhere else ["duplicate_of"]
+
+
+def _survivors_here(batch: pa.RecordBatch) -> pa.Array:
+    """The survivors of dropped rows; null for survivors in another dataset, which has ids of its own."""
+    if "duplicate_in" not in batch.schema.names:
+        return batch.column("duplicate_of")
+    return pc.if_else(pc.is_null(batch.column("duplicate_in")), batch.column("duplicate_of"), None)

@@ -81,6 +81,7 @@ class Classify(Stage):
     """
 
     name: ClassVar[str] = "classify"
+    help: ClassVar[str] = "Keeps rows above a score, or the best share of all rows (--top 0.1)."
     Config: ClassVar[type] = ClassifyConfig
 
     config: ClassifyConfig = field(default_factory=ClassifyConfig)

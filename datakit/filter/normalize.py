@@ -49,6 +49,7 @@ class Normalize(Stage):
     """Repairs texts; keeps every row."""
 
     name: ClassVar[str] = "normalize"
+    help: ClassVar[str] = "Every row stays; rows whose text changes are counted as edited."
     Config: ClassVar[type] = NormalizeConfig
     holds_gil: ClassVar[bool] = True
 

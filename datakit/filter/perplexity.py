@@ -97,6 +97,7 @@ class Perplexity(Stage):
     """
 
     name: ClassVar[str] = "perplexity"
+    help: ClassVar[str] = "N-gram models of each language measure the rows, as in CCNet. Run the language stage first."
     Config: ClassVar[type] = PerplexityConfig
     holds_gil: ClassVar[bool] = True
     compares_rows: ClassVar[bool] = True

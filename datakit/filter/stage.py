@@ -118,6 +118,7 @@ class Filter(Stage):
     """Drops rows that fail a threshold. The reason is `<rule set>.<threshold>`, the first in the order of the rules."""
 
     name: ClassVar[str] = "filter"
+    help: ClassVar[str] = "Thresholds are set like --set gopher_quality.min_words=30."
     Config: ClassVar[type] = FilterConfig
 
     config: FilterOptions = dataclasses.field(default_factory=FilterConfig)

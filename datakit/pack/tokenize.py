@@ -325,6 +325,7 @@ class Tokenize(Stage):
     """The stage: rows of any kind -> token rows."""
 
     name: ClassVar[str] = "tokenize"
+    help: ClassVar[str] = "Label spans cover exactly what the assistant says, with its end token."
     Config: ClassVar[type] = TokenizeConfig
     holds_gil: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True

@@ -75,6 +75,7 @@ class Ingest(Stage):
     """The file of new ids, in the stage that `bind` returns."""
 
     name: ClassVar[str] = "ingest"
+    help: ClassVar[str] = "Inputs are files, folders, globs or URLs. Records that cannot be read are counted too."
     Config: ClassVar[type] = IngestConfig
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "raw"
     compares_rows: ClassVar[bool] = True

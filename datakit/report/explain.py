@@ -1,4 +1,4 @@
-"""The story of one row: where it came from, which stage dropped it and why, who stayed in its place."""
+"""`datakit explain`: where a row came from, which stage dropped it and why, and which row was kept instead."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,20 +8,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import compared_fields, read_shard
+from datakit.data import RECORD_BITS, compared_fields, read_shard
 from datakit.manifest import Manifest, ancestors, data_dir, tables
-from datakit.report.cuts import cut_out
-from datakit.report.differences import differences
-from datakit.report.rows import body, shorten
-from datakit.report.side_by_side import side_by_side
+from datakit.report.pairs import compare_fields
+from datakit.report.texts import body, differences, shorten, side_by_side, visible
+
+MOST_CUTS = 20
+"""Cut pieces of a row that are shown; the others are counted."""
 
 _MOST_CHARACTERS = 10_000_000
-"""Of two texts whose runs of words are counted again; it takes some hundred bytes a word."""
+"""Longer texts (both together) are not compared by shingles: that takes some hundred bytes a word."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A row where a stage left it."""
+class FoundRow:
+    """A row in the result of one stage."""
 
     path: Path
     manifest: Manifest
@@ -38,9 +39,10 @@ class Found:
 
 
 def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
-    """Lines about the row of an id, over the stages that the newest result comes from; empty if none knows it.
+    """Lines about the row with an id, stage by stage; empty if no stage knows the id.
 
-    A duplicate stands beside the row that stayed, in two columns where `columns` characters are enough for them.
+    `paths` are manifests; the stages are those behind the one with the longest history. The text of a dropped duplicate
+    is compared with the text of the kept row, in two columns if `columns` characters are enough.
     """
     order = _lineage(paths)
     lines, text = [], ""
@@ -52,48 +54,48 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
         text = text or body(row)
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
         if found.role == "kept":
-            lines += cut_out(path, manifest, row_id)
+            lines += _cuts(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
         elif found.role == "dropped" and manifest.stage == "dedup_ngrams":
-            lines.append("          no row is named: a Bloom filter knows that it has seen an n-gram, not in which row")
+            lines.append("          no earlier row is named: a Bloom filter stores n-grams without their rows")
     if lines and text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
     return lines
 
 
 def _lineage(paths: list[Path]) -> list[tuple[Path, Manifest]]:
-    """What the manifest with the longest history comes from, oldest first, without those that hold no rows."""
+    """The longest history of the manifests, oldest first, without stages whose result is no rows."""
     chains = [ancestors(path) for path in paths]
     longest = max(chains, key=lambda chain: (len(chain), chain[0][0].stat().st_mtime_ns))
     return [found for found in reversed(longest) if found[1].stage not in ("tokenizer", "classifier")]
 
 
-def _find(path: Path, manifest: Manifest, row_id: str) -> Found | None:
+def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
     folder = data_dir(path, manifest)
     for role in ("kept", "dropped"):
         for shard in tables(manifest, role):
             for batch in read_shard(folder / shard.path):
                 at = pc.index(batch.column("id"), pa.scalar(row_id)).as_py()
                 if at >= 0:
-                    return Found(path, manifest, role, batch.slice(at, 1))
+                    return FoundRow(path, manifest, role, batch.slice(at, 1))
     for shard in tables(manifest, "quarantine"):
         for batch in read_shard(folder / shard.path):
             for at, row in enumerate(batch.to_pylist()):
-                if row_id == f"{row['file']}:{row['line'] - 1}":  # the id it would have had
-                    return Found(path, manifest, "quarantined", batch.slice(at, 1))
+                if row_id == f"{row['file']}:{row['line'] - 1}":  # the id that it would have got
+                    return FoundRow(path, manifest, "quarantined", batch.slice(at, 1))
     return None
 
 
 def _facts(stage: str, row: dict[str, Any]) -> str:
+    """What the stage says about the row."""
     if row.get("reason") and row.get("stage") == stage:
         return f"  [{row['reason']}] {row.get('detail') or ''}"
     if "raw" in row:
-        return (
-            f"  [{row['reason']}] {row['detail'] or ''}: {row['file']}, line {row['line']}, byte {row['byte_offset']}"
-        )
+        where = f"{row['file']}, line {row['line']}, byte {row['byte_offset']}"
+        return f"  [{row['reason']}] {row['detail'] or ''}: {where}"
     if stage == "ingest":
-        return f"  from {row['source']}, record {row['row_key'] & ((1 << 40) - 1)}"
+        return f"  from {row['source']}, record {row['row_key'] & ((1 << RECORD_BITS) - 1)}"
     if stage == "language":
         return f"  {row['lang']} {row['lang_score']:.3f}"
     if stage == "tokenize" and row.get("input_ids") is not None:
@@ -101,54 +103,57 @@ def _facts(stage: str, row: dict[str, Any]) -> str:
     return ""
 
 
-def _survivor(gone: Found, text: str, order: list[tuple[Path, Manifest]], columns: int) -> Iterator[str]:
-    name, there = gone.row["duplicate_of"], gone.row.get("duplicate_in")
-    places = order if not there else [p for p in ancestors(gone.path, against=True) if p[1].version == there]
-    where = f" in {places[0][1].dataset} (dedup {there})" if there and places else ""
-    found = [one for one in (_find(*place, name) for place in places) if one is not None]
+def _cuts(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
+    """A line for each piece that the stage cut out of the row: its place, and the row that still has it."""
+    pieces = []
+    for shard in tables(manifest, "cuts"):
+        for batch in read_shard(data_dir(path, manifest) / shard.path):
+            pieces += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
+    for piece in pieces[:MOST_CUTS]:
+        kept = f", stays in {visible(piece['duplicate_of'])}" if piece["duplicate_of"] else ""
+        yield f"          cut at byte {piece['start']}{kept}: {visible(shorten(piece['text'].strip(), 100))}"
+    if len(pieces) > MOST_CUTS:
+        yield f"          and {len(pieces) - MOST_CUTS} more pieces"
+
+
+def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], columns: int) -> Iterator[str]:
+    """Lines about the row that was kept instead of a duplicate, and how the two texts differ."""
+    name, version = gone.row["duplicate_of"], gone.row.get("duplicate_in")
+    results = order if not version else [r for r in ancestors(gone.path, against=True) if r[1].version == version]
+    where = f" in {results[0][1].dataset} (dedup {version})" if version and results else ""
+    found = [row for row in (_find(*result, name) for result in results) if row is not None]
     if not found:
-        yield f"          {name} stayed in the dedup {there}, whose manifest or shards are not where they were"
+        yield f"          {name} stayed in the dedup {version}, whose manifest or shards are not where they were"
         return
-    fate = "".join(
+    later = "".join(
         f", but was dropped later by {one.manifest.stage}: [{one.row['reason']}] {one.row['detail'] or ''}"
         for one in found
         if one.role == "dropped"
     )
-    yield f"          {name} stayed{where}{fate}{_similar(gone, found)}"
-    stayed = body(found[0].row)
-    beside = side_by_side(text, stayed, gone.row["id"], name, columns - 12)
-    if not beside:
+    similarity = gone.row.get("similarity")  # null for a row that was dropped for its URL or its lines
+    similar = "" if similarity is None else f"; similarity {similarity}{_shared_shingles(gone, found)}"
+    yield f"          {name} stayed{where}{later}{similar}"
+    kept = body(found[0].row)
+    two_columns = side_by_side(text, kept, gone.row["id"], name, columns - 12)
+    if not two_columns:
         yield "          [-this row-], {+that row+}:"
-    yield from (f"            {line}" for line in beside or differences(text, stayed))
+    yield from (f"            {line}" for line in two_columns or differences(text, kept))
 
 
-def _similar(gone: Found, found: list[Found]) -> str:
-    """How similar the two rows are; nothing of a row that went for its URL or its lines."""
-    similarity = gone.row.get("similarity")
-    return "" if similarity is None else f"; similarity {similarity}{_shingles(gone, found)}"
-
-
-def _shingles(gone: Found, found: list[Found]) -> str:
-    """How many shingles the two rows share, counted again from the texts that were compared."""
-    from datakit.report.likeness import (
-        compare_fields,
-    )  # brings the kernels: half a second that only a duplicate has to pay
-
-    stayed = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
+def _shared_shingles(gone: FoundRow, found: list[FoundRow]) -> str:
+    """How many shingles the two rows share, counted again in the texts that dedup compared."""
+    kept = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
     config = gone.manifest.config
-    if stayed is None:
+    if kept is None:
         return ""
+    view = config["on"], config["include_system"]
     one, other = (
-        [
-            side[0].as_py()
-            for side in compared_fields(row.batch, config["on"], config["include_system"], include_calls=True)
-        ]
-        for row in (gone, stayed)
+        [text[0].as_py() for text in compared_fields(row.batch, *view, include_calls=True)] for row in (gone, kept)
     )
     if sum(map(len, [*one, *other])) > _MOST_CHARACTERS:
         return ""
     compared = compare_fields(one, other, config["shingle_words"])
     if compared.equal:
-        return ": the texts that were compared are equal"
+        return ": the compared texts are equal"
     total = len(compared.shared) + len(compared.only_first) + len(compared.only_second)
-    return f": of {total:,} runs of {config['shingle_words']} words both have {len(compared.shared):,}"
+    return f": {len(compared.shared):,} of {total:,} shingles of {config['shingle_words']} words are in both"

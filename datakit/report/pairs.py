@@ -1,30 +1,30 @@
-"""Dropped duplicates of any level beside the rows that stay for them, the most doubtful first."""
+"""`datakit pairs`: dropped duplicates of any level beside the rows that stay for them, the least similar first."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import read_shard
 from datakit.errors import InputError
 from datakit.manifest import AGAINST, Manifest, ancestors, data_dir, load, tables
-from datakit.report.differences import differences
-from datakit.report.origins import visible
-from datakit.report.rows import body
-from datakit.report.side_by_side import side_by_side
+from datakit.report.texts import body, differences, side_by_side, visible
+from datakit.text.words import normalize, split_words
 
 LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
 COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity"]
+FIELDS = ("prompt", "chosen", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A dropped row and the one that stays for it. `dropped` and `stays` are whole rows."""
+    """A dropped row and the row that stays for it. `dropped` and `stays` are whole rows."""
 
     similarity: float
     reason: str
@@ -33,40 +33,39 @@ class Pair:
 
     def to_json(self) -> dict[str, Any]:
         """The pair with both texts, as JSON."""
-        sides = {name: {"id": row["id"], "source": row["source"], "text": body(row)}
-                 for name, row in (("dropped", self.dropped), ("stays", self.stays))}  # fmt: skip
-        return {"similarity": self.similarity, "reason": self.reason} | sides
+        both = {"dropped": self.dropped, "stays": self.stays}
+        rows = {name: {"id": row["id"], "source": row["source"], "text": body(row)} for name, row in both.items()}
+        return {"similarity": self.similarity, "reason": self.reason} | rows
 
 
 @dataclass(frozen=True, slots=True)
 class Drops:
-    """What a stage dropped, and some pairs.
-
-    `near` counts rows by similarity, rounded down to 0.05, without exact duplicates; where the stage compared
-    something else than whole texts, it is that of the texts. `unnamed` rows went for no other in particular. `others`
-    are rows that other levels of dedup dropped in the same history.
-    """
+    """Counts of the rows that a stage dropped, and some pairs."""
 
     stage: str
     exact: int
     near: dict[float, int]
+    """Rows by similarity, rounded down to 0.05, without exact duplicates. Where the stage did not compare whole texts,
+    it is the similarity of the texts."""
     unnamed: int
+    """Rows that were not dropped for one particular row."""
     others: dict[str, int]
+    """Rows that other dedup levels dropped in the same history."""
     pairs: list[Pair]
 
 
 def drops(path: Path, lowest: int, stage: str = "") -> Drops:
-    """The `lowest` least similar drops of a level of dedup that the manifest at `path` is of, or was made from.
+    """The `lowest` least similar pairs of a dedup level in the history of the manifest at `path`.
 
-    That is `stage` if one is given; else that of the manifest itself, the document level, or the last one.
+    The level is `stage` if that is given; else the manifest's own level, the document level, or the last one.
 
     Raises:
-        InputError: no such stage is there.
+        InputError: there is no such stage.
     """
     levels = [(p, m) for p, m in ancestors(path) if m.stage in LEVELS]
-    found = _level(path, levels, stage)
+    level = _level(path, levels, stage)
     chosen, exact, unnamed, near = pa.table({}), 0, 0, np.zeros(21, dtype=np.int64)
-    for batch in _dropped(*found):
+    for batch in _dropped(*level):
         named = batch.filter(pc.is_valid(batch.column("similarity")))
         is_exact = pc.equal(named.column("reason"), "exact_duplicate").to_numpy(zero_copy_only=False)
         thousandths = np.rint(named.column("similarity").to_numpy()[~is_exact] * 1000).astype(np.int64)
@@ -75,16 +74,16 @@ def drops(path: Path, lowest: int, stage: str = "") -> Drops:
         chosen = pa.concat_tables([t for t in (chosen, pa.table(named)) if t.num_rows] or [pa.table(named)])
         chosen = chosen.sort_by(ORDER).slice(0, lowest)
     counts = {n / 20: int(count) for n, count in enumerate(near) if count}
-    others = {m.stage: sum(m.ledger.rows.dropped.values()) for _, m in reversed(levels) if m is not found[1]}
-    return Drops(found[1].stage, exact, counts, unnamed, others, _pairs(*found, chosen.to_pylist()))
+    others = {m.stage: sum(m.ledger.rows.dropped.values()) for _, m in reversed(levels) if m is not level[1]}
+    return Drops(level[1].stage, exact, counts, unnamed, others, _pairs(*level, chosen.to_pylist()))
 
 
 def _level(path: Path, levels: list[tuple[Path, Manifest]], stage: str) -> tuple[Path, Manifest]:
     own = load(path).stage
     for wanted in [stage] if stage else [own, "dedup", *LEVELS]:
-        for one in levels:
-            if one[1].stage == wanted:
-                return one
+        for level in levels:
+            if level[1].stage == wanted:
+                return level
     there = f"; there are {', '.join(m.stage for _, m in levels)}" if levels else ""
     raise InputError(
         f"{path}: expected the manifest of a {stage or 'dedup'} stage, or of one that came after it{there}"
@@ -92,10 +91,9 @@ def _level(path: Path, levels: list[tuple[Path, Manifest]], stage: str) -> tuple
 
 
 def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
+    """The dropped rows with the similarity of each to the row that stays for it."""
     if manifest.stage != "dedup":
-        from datakit.report.likeness import with_likeness  # brings the kernels
-
-        yield from with_likeness(path, manifest)
+        yield from _with_similarity(path, manifest)
         return
     elsewhere = ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
     for shard in tables(manifest, "dropped"):
@@ -105,9 +103,9 @@ def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
 def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list[Pair]:
     gone = _rows(path, manifest, "dropped", {row["id"] for row in chosen})
     stay = dict[str | None, dict[str, dict[str, Any]]]()
-    for there in sorted({row.get("duplicate_in") for row in chosen}, key=lambda version: version or ""):
-        names = {row["duplicate_of"] for row in chosen if row.get("duplicate_in") == there}
-        stay[there] = _rows(*_dedup_run(path, manifest, there), "kept", names)
+    for version in sorted({row.get("duplicate_in") for row in chosen}, key=lambda version: version or ""):
+        names = {row["duplicate_of"] for row in chosen if row.get("duplicate_in") == version}
+        stay[version] = _rows(*_dedup_run(path, manifest, version), "kept", names)
     return [
         Pair(r["similarity"], r["reason"], gone[r["id"]], stay[r.get("duplicate_in")][r["duplicate_of"]])
         for r in chosen
@@ -115,7 +113,7 @@ def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list
 
 
 def _dedup_run(path: Path, manifest: Manifest, version: str | None) -> tuple[Path, Manifest]:
-    """The run that kept a survivor: this one (None), or an earlier one that it was run against.
+    """The run that kept a row: this one (None), or an earlier one that it was run against.
 
     Raises:
         InputError: its manifest is not where it was.
@@ -127,37 +125,149 @@ def _dedup_run(path: Path, manifest: Manifest, version: str | None) -> tuple[Pat
 
 
 def _rows(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Whole rows by id; ids alone are read of the shards that hold none of them."""
+    """Whole rows by id."""
     wanted, found = pa.array(sorted(ids), pa.string()), dict[str, dict[str, Any]]()
     for shard in tables(manifest, role):
-        file = data_dir(path, manifest) / shard.path
-        if not any(pc.any(pc.is_in(b.column("id"), wanted)).as_py() for b in read_shard(file, ["id"])):
-            continue
-        for batch in read_shard(file):
-            hits = batch.filter(pc.is_in(batch.column("id"), wanted))
-            found |= {row["id"]: row for row in hits.to_pylist()}
+        for batch in _rows_with(data_dir(path, manifest) / shard.path, wanted):
+            found |= {row["id"]: row for row in batch.to_pylist()}
     return found
 
 
+def _rows_with(file: Path, ids: pa.Array | pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard with these ids; from a shard without any of them only the ids are read."""
+    if any(pc.any(pc.is_in(b.column("id"), ids)).as_py() for b in read_shard(file, ["id"])):
+        for batch in read_shard(file):
+            yield batch.filter(pc.is_in(batch.column("id"), ids))
+
+
+# Similarity, computed again as `dedup` computes it. The kernels load inside functions: `--help` and `datakit explain`
+# of a row that is no duplicate do not need them.
+
+
+class _Shingles(NamedTuple):
+    """The shingles of a row; for a row without any, its normalised text."""
+
+    hashes: npt.NDArray[np.uint64]
+    short: str
+
+
+def _with_similarity(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
+    """The dropped rows of a stage that compared something else than whole texts.
+
+    `similarity` is the exact Jaccard similarity of a row's shingles and those of the row that stays for it, with the
+    default configuration of `dedup`; null where the stage names no row.
+    """
+    folder = data_dir(path, manifest)
+    gone = [folder / shard.path for shard in tables(manifest, "dropped")]
+    named = pa.chunked_array([b.column(0) for f in gone for b in read_shard(f, ["duplicate_of"])] or [[]], pa.string())
+    stay = dict[str, _Shingles]()
+    for shard in tables(manifest, "kept"):
+        for batch in _rows_with(folder / shard.path, named):
+            stay |= dict(zip(batch.column("id").to_pylist(), _shingles_of_rows(batch), strict=True))
+    for file in gone:
+        for batch in read_shard(file):
+            kept = map(stay.get, batch.column("duplicate_of").to_pylist())
+            pairs = zip(_shingles_of_rows(batch), kept, strict=True)
+            similarity = pa.array([None if other is None else _similarity(one, other) for one, other in pairs], "f8")
+            yield batch.select(COLUMNS[:-1]).append_column("similarity", similarity)
+
+
+def _shingles_of_rows(batch: pa.RecordBatch) -> Iterator[_Shingles]:
+    from datakit.dedup.minhash import compared_texts, row_shingles, whole_text
+    from datakit.dedup.stage import DedupConfig
+
+    config = DedupConfig()
+    texts = compared_texts(batch, config)
+    sets = row_shingles(texts, config.shingle_words)
+    for row, text in enumerate(whole_text(texts)):
+        begin, end = sets.starts[row : row + 2]
+        yield _Shingles(sets.hashes[begin:end].copy(), "" if end > begin else text.as_py())
+
+
+def _similarity(one: _Shingles, other: _Shingles) -> float:
+    if not len(one.hashes) or not len(other.hashes):
+        return float(len(one.hashes) == len(other.hashes) and one.short == other.short)
+    shared = len(np.intersect1d(one.hashes, other.hashes, assume_unique=True))
+    return _jaccard(shared, len(one.hashes) + len(other.hashes) - shared)
+
+
+def _jaccard(shared: int, union: int) -> float:
+    from datakit.dedup.cluster import to_thousandths
+
+    return float(to_thousandths(np.array(shared), np.array(union)))
+
+
+@dataclass(frozen=True, slots=True)
+class ShingleComparison:
+    """The shingles of two texts, each written as its words with a space between, in the order of the text."""
+
+    similarity: float
+    """Exact Jaccard similarity of the shingle sets, rounded to 1e-3; for texts too short for a shingle, 1 if equal."""
+    equal: bool
+    """The normalised texts are equal: exact duplicates."""
+    shared: tuple[str, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+
+
+def compare(first: str, second: str, shingle_words: int) -> ShingleComparison:
+    """Compare the texts of two rows as the dedup stage does."""
+    return compare_fields([first], [second], shingle_words)
+
+
+def compare_fields(first: Sequence[str], second: Sequence[str], shingle_words: int) -> ShingleComparison:
+    """Compare two rows as the dedup stage does.
+
+    Each is one text, or the fields of a preference pair. The shingles of fields are distinct; they are written with the
+    names in `FIELDS`.
+    """
+    one, two = (normalize(pa.array(texts, pa.string())).to_pylist() for texts in (first, second))
+    a, b = _shingles_of_fields(one, shingle_words), _shingles_of_fields(two, shingle_words)
+    return ShingleComparison(
+        similarity=_jaccard(len(a.keys() & b.keys()), len(a.keys() | b.keys())) if a and b else float(one == two),
+        equal=one == two,
+        shared=tuple(s for s in a if s in b),
+        only_first=tuple(s for s in a if s not in b),
+        only_second=tuple(s for s in b if s not in a),
+    )
+
+
+def _shingles_of_fields(texts: list[str], size: int) -> dict[str, None]:
+    if len(texts) == 1:
+        return _word_shingles(texts[0], size)
+    fields = ((n, _word_shingles(text, size) or [text] * bool(text)) for n, text in zip(FIELDS, texts, strict=True))
+    return dict.fromkeys(f"{name}: {shingle}" for name, shingles in fields for shingle in shingles)
+
+
+def _word_shingles(text: str, size: int) -> dict[str, None]:
+    """The distinct shingles of a text, in order (a dict, because a set has no order)."""
+    words = split_words(text)
+    return dict.fromkeys(" ".join(words[i : i + size]) for i in range(len(words) - size + 1))
+
+
+# As lines of text.
+
+
 def listing(drops: Drops, columns: int = 0) -> Iterator[str]:
-    """The drops as lines of text, in two columns where `columns` characters are enough for them."""
-    yield _told(drops)
+    """The drops as lines of text, with the texts of a pair in two columns if `columns` characters are enough."""
+    yield _headline(drops)
     if drops.near:
         what = "near duplicates by similarity" if drops.stage == "dedup" else "by the similarity of the texts"
         yield f"{what}: " + ", ".join(f"{s:.2f}: {n:,}" for s, n in drops.near.items())
     if any(drops.others.values()):
-        told = ", ".join(f"{stage} {count:,}" for stage, count in drops.others.items() if count)
-        yield f"other levels dropped rows too (--stage shows them): {told}"
+        others = ", ".join(f"{stage} {count:,}" for stage, count in drops.others.items() if count)
+        yield f"other levels dropped rows too (--stage shows them): {others}"
     for pair in drops.pairs:
-        yield ""
-        yield f"{pair.similarity:.3f}  [-{_called(pair.dropped)}-] was dropped, {{+{_called(pair.stays)}+}} stays"
+        name, other_name = _row_name(pair.dropped), _row_name(pair.stays)
         texts = body(pair.dropped), body(pair.stays)
-        beside = side_by_side(*texts, _called(pair.dropped), _called(pair.stays), columns - 7)
-        yield from (f"       {line}" for line in beside or differences(*texts))
+        yield ""
+        yield f"{pair.similarity:.3f}  [-{name}-] was dropped, {{+{other_name}+}} stays"
+        two_columns = side_by_side(*texts, name, other_name, columns - 7)
+        yield from (f"       {line}" for line in two_columns or differences(*texts))
 
 
-def _told(drops: Drops) -> str:
-    """How many rows went, and for what; for which row, where that cannot be told."""
+def _headline(drops: Drops) -> str:
+    """How many rows were dropped, and why."""
     named = sum(drops.near.values())
     if drops.stage == "dedup":
         return f"{named:,} near and {drops.exact:,} exact duplicates were dropped"
@@ -165,16 +275,16 @@ def _told(drops: Drops) -> str:
         return f"{named:,} rows were dropped for the URL of another row"
     if drops.stage == "dedup_ngrams":
         return (
-            f"{drops.unnamed:,} rows were dropped for n-grams that earlier rows have: no pairs, since a Bloom filter "
-            "knows that it has seen an n-gram, not in which row"
+            f"{drops.unnamed:,} rows were dropped for n-grams of earlier rows. There are no pairs: a Bloom filter "
+            "stores n-grams without their rows"
         )
-    alone = f"; {drops.unnamed:,} of them repeat themselves alone" if drops.unnamed else ""
+    alone = f"; {drops.unnamed:,} of them only repeat themselves" if drops.unnamed else ""
     return (
-        f"{named + drops.unnamed:,} rows were dropped because too little of them is new{alone}. Beside each is the row "
-        "that has most of what it says; `datakit explain` tells what was cut out of rows that stay"
+        f"{named + drops.unnamed:,} rows were dropped because too little of their text is new{alone}. Beside each is "
+        "the row that has most of its text; `datakit explain` shows what was cut out of rows that stay"
     )
 
 
-def _called(row: dict[str, Any]) -> str:
+def _row_name(row: dict[str, Any]) -> str:
     name, source = row["id"], row["source"]
     return visible(name if name.startswith(source) else f"{name} ({source})")

@@ -77,7 +77,7 @@ def test_the_chain_verifies_down_to_every_index(datakit: Callable, chain: Path) 
 def test_explain_and_pairs_know_the_row_of_the_other_dataset(datakit: Callable, chain: Path) -> None:
     old = version(chain / "old")
     said = datakit("explain", "again", "--manifest", "next").out
-    assert f"x stayed in old (dedup {old}); similarity 0.872: of 156 runs of 5 words both have 136" in said
+    assert f"x stayed in old (dedup {old}); similarity 0.872: 136 of 156 shingles of 5 words are in both" in said
     assert "[-new0-]" in said, "and not the row x of next, which is another"
     found = json.loads(datakit("pairs", "next", "--json").out)
     stays = {p["dropped"]["id"]: p["stays"]["text"] for p in found["pairs"]}
@@ -96,9 +96,11 @@ def test_rows_taken_out_of_an_index_are_taken_out_of_the_chain(datakit: Callable
     (chain / "ids").write_text("x\nx near\r\n\nnobody\n")
     said = datakit("index", "remove", "old", "ids")
     assert said.code == 0, said.err
-    assert said.out.splitlines()[0] == "1 rows removed from the index; 0 were before"
+    assert said.out.splitlines()[0] == "1 rows removed from the index; 0 were removed before"
     assert "2 ids are not in it ('nobody', 'x near')" in said.out
-    assert datakit("index", "remove", "old", "ids").out.startswith("0 rows removed from the index; 1 were before")
+    assert datakit("index", "remove", "old", "ids").out.startswith(
+        "0 rows removed from the index; 1 were removed before"
+    )
     before = version(chain / "last")
     said = datakit("dedup", "last.jsonl", "--output", "last", "--save-index", "--against", "next")
     assert said.code == 0 and "3 rows, 1 of them removed since" in said.err
@@ -115,7 +117,7 @@ def test_rows_that_a_later_stage_dropped_can_be_taken_out(datakit: Callable, cha
     said = datakit("index", "remove", "next", "--dropped-by", "later")
     assert said.code == 1 and "expected the manifest of a stage that came after the dedup" in said.err
     said = datakit("index", "remove", "old", "--dropped-by", "later")
-    assert said.out == "3 rows removed from the index; 0 were before\n", said.err
+    assert said.out == "3 rows removed from the index; 0 were removed before\n", said.err
     assert datakit("dedup", "next.jsonl", "--output", "again", "--against", "old").code == 0
     assert load(chain / "again/manifest.json").ledger.rows.kept == len(NEXT)
 

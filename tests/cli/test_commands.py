@@ -1,6 +1,7 @@
 """The command line, as a user meets it: every way in, and what it says when something is wrong."""
 
 import json
+import os
 import random
 import re
 import subprocess
@@ -44,6 +45,19 @@ main(["--help"])
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(re.search(rf"^  {name} ", done.stdout, re.M) for name in commands())
     assert done.stdout.endswith("\n[]\n")
+
+
+def test_a_command_that_compiles_kernels_says_so_once_and_not_with_json(project: Path) -> None:
+    (project / "in.txt").write_text("a\n")  # few kernels are needed
+
+    def errors(cache: str, output: str, *flags: str) -> str:
+        command = [sys.executable, "-m", "datakit", "ingest", "in.txt", "--output", output, *flags]
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(project / cache)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stderr
+
+    assert errors("first", "a").count("compiling kernels") == 1
+    assert "compiling kernels" not in errors("first", "b")
+    assert errors("second", "c", "--json") == ""
 
 
 @pytest.mark.parametrize("command", commands())
@@ -283,7 +297,7 @@ def test_what_is_wrong_is_one_clear_paragraph(
         (project / "manifests" / name / "recipe.toml").write_text(text)
     said = datakit(*args)
     assert said.code == code, said.err
-    assert "Traceback" not in said.err and "mistake in datakit" not in said.err
+    assert "Traceback" not in said.err and "error in datakit" not in said.err
     assert words in said.err
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from datakit.data import compared_fields
 from datakit.manifest import load
-from datakit.report.likeness import compare_fields
+from datakit.report.pairs import compare_fields
 
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -125,8 +125,8 @@ def test_two_columns_stand_side_by_side_where_there_is_room(datakit: Callable, d
         wide = [line for line in datakit(*command, "--columns", "110").out.splitlines() if "│" in line]
         assert any("[-new0-]" in line.split("│")[1] for line in wide)
         assert any("{+word" in line.split("│")[2] for line in wide)
-    assert "of 151 runs of 5 words both have 141" in datakit("explain", "near", "--manifest", "out").out
-    assert "the texts that were compared are equal" in datakit("explain", "same", "--manifest", "out").out
+    assert "141 of 151 shingles of 5 words are in both" in datakit("explain", "near", "--manifest", "out").out
+    assert "the compared texts are equal" in datakit("explain", "same", "--manifest", "out").out
 
 
 TOOL_CALLS, TURNS = "sft/llamafactory/glaive_toolcall_en_demo.json", "sft/sharegpt_zh_1k.jsonl"

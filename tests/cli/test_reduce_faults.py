@@ -1,4 +1,4 @@
-"""The phase that compares all rows, at every level of dedup: killed in its midst, or given a file that was harmed."""
+"""The phase that compares all rows, at every level of dedup: killed in the middle, or given a corrupted file."""
 
 import json
 import signal
@@ -55,6 +55,7 @@ def test_a_run_killed_within_the_reduce_phase_of_each_level_ends_with_the_same_b
     done = run(whole, "none", 0, workers=3)
     assert done.returncode == 0, done.stderr
     calls = json.loads(done.stdout.splitlines()[-1])
+    assert calls.pop("ingest") == 0  # it compares ids, without a function of this room
     assert list(calls) == LEVELS and min(calls.values()) > 10
     for stage in LEVELS:
         for share in (0.2, 0.9):
@@ -68,7 +69,7 @@ def test_a_run_killed_within_the_reduce_phase_of_each_level_ends_with_the_same_b
 
 @pytest.mark.parametrize("after", ["sketch", "reduce"])
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_mended_by_the_next(
+def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_repaired_by_the_next_run(
     datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch, level: str, after: str
 ) -> None:
     write_project(project, rows=60)
@@ -78,7 +79,7 @@ def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_mended_by
         path.rename(project / f"aside-{path.name}")
     phase = work.Work.phase
 
-    def harmed(self: work.Work, name: str, *args: object, **more: object) -> list[work.Result]:
+    def corrupted(self: work.Work, name: str, *args: object, **more: object) -> list[work.Result]:
         made = phase(self, name, *args, **more)  # type: ignore[arg-type]
         if name == after and self.data.parent.name == level:
             file = self.data / made[0]["files"][0][0]
@@ -88,7 +89,7 @@ def test_a_bit_that_flips_between_two_phases_of_one_run_is_noticed_and_mended_by
         return made
 
     with monkeypatch.context() as patch:
-        patch.setattr(work.Work, "phase", harmed)
+        patch.setattr(work.Work, "phase", corrupted)
         said = datakit("run", "--dataset", "d", "--until", level)
     assert said.code == 1 and "changed after this run wrote it" in said.err
     assert ("sketches/00000.arrow" if after == "sketch" else "decisions.arrow") in said.err

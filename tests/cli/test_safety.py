@@ -1,4 +1,4 @@
-"""What the command line must never do: lose a user's files, name a result that is not there, or take stale for new."""
+"""The command line never loses a user's files, names a result that does not exist, or uses a stale result."""
 
 import json
 import os
@@ -174,10 +174,10 @@ def test_a_whole_run_with_output_leaves_its_manifest_there(datakit: Callable, pr
     assert datakit("verify", "whole").code == 0
 
 
-@pytest.mark.parametrize("harm", ["cut", "one bit", "gone"])
+@pytest.mark.parametrize("damage", ["cut", "one bit", "gone"])
 @pytest.mark.parametrize("phase", ["sketches", "decisions"])
-def test_what_was_harmed_between_two_phases_is_made_again(
-    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch, phase: str, harm: str
+def test_a_file_corrupted_between_two_phases_is_made_again(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch, phase: str, damage: str
 ) -> None:
     texts(project / "a.jsonl")
     assert datakit("dedup", "a.jsonl", "--dataset", "x").code == 0
@@ -190,14 +190,14 @@ def test_what_was_harmed_between_two_phases_is_made_again(
 
     shutil.rmtree(project / "data/x/dedup")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Dedup, "reduce" if phase == "sketches" else "leaves", stop)
+        patch.setattr(Dedup, "reduce" if phase == "sketches" else "unchanged", stop)
         assert datakit("dedup", "--dataset", "x").code == 130
     (file,) = project.glob(f"data/x/dedup/*/.work/{'sketches/*' if phase == 'sketches' else 'decisions'}.arrow")
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.unlink()
-    if harm != "gone":
-        file.write_bytes(data if harm == "one bit" else data[:40])
+    if damage != "gone":
+        file.write_bytes(data if damage == "one bit" else data[:40])
     assert datakit("dedup", "--dataset", "x").code == 0
     assert (project / "manifests/x/dedup.json").read_bytes() == whole
     assert datakit("verify", "manifests/x/dedup.json").code == 0
@@ -233,7 +233,7 @@ def test_a_recipe_that_makes_no_sense_is_refused(datakit: Callable, project: Pat
     (project / "manifests/x").mkdir(parents=True)
     (project / "manifests/x/recipe.toml").write_text(recipe)
     said = datakit("run", "--dataset", "x")
-    assert said.code == 1 and "recipe.toml" in said.err and "mistake in datakit" not in said.err
+    assert said.code == 1 and "recipe.toml" in said.err and "error in datakit" not in said.err
 
 
 def test_a_tokenizer_trained_on_a_dataset_is_used_by_it(datakit: Callable, project: Path) -> None:

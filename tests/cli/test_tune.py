@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from datakit.cli.tune import tune
+from datakit.cli.look import tune
 from datakit.config import build
 from datakit.filter.stage import Filter, FilterConfig
 from datakit.filter.thresholds import findings
@@ -101,3 +101,11 @@ def test_every_limit_drops_the_share_that_it_says(threshold):
     assert found.limits
     for limit, share in found.limits.items():
         assert share == sum(w < limit if threshold == "min_words" else w > limit for w in words) / 10
+
+
+def test_fewer_rules_decide_from_what_more_rules_measured(datakit, corpus):
+    datakit("filter", corpus, "--rules", "c4,gopher_quality", "--dataset", "d")
+    fewer = datakit("filter", "--rules", "gopher_quality", "--dataset", "d")
+    assert "uses the measurements" in fewer.err
+    more = datakit("filter", "--rules", "gopher_quality,fineweb,c4", "--dataset", "d", "--set", "c4.min_line_words=9")
+    assert "uses the measurements" not in more.err

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from datakit.report.likeness import compare
+from datakit.report.pairs import compare
 from datakit.text.words import split_words
 from tests.dedup.conftest import documents
 from tests.dedup.test_stage import conversations, talk

@@ -17,7 +17,7 @@ from datakit.dedup.exact import Memory
 from datakit.dedup.minhash import row_shingles, signatures
 from datakit.dedup.stage import MAX_ALARMS, Dedup, DedupConfig
 from datakit.errors import ConfigError
-from datakit.report.likeness import compare, compare_fields
+from datakit.report.pairs import compare, compare_fields
 from datakit.stage import split
 from tests.dedup.conftest import documents
 

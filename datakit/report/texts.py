@@ -1,0 +1,240 @@
+"""The text of rows for a terminal: one text, or two texts with their differences marked. White space does not count."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from io import StringIO
+from typing import Any
+
+import click
+
+LINE_WIDTH = 400
+"""Characters of a row that are shown on one line."""
+
+MOST_TOKENS = 2000
+"""Longer texts are compared by lines first, then by words within lines that differ: the time grows with the square."""
+
+_LONG = 200_000
+"""Characters of both texts from which on their equal ends are cut off before they are split into words."""
+
+_LONGEST = 2_000_000
+"""Characters of a text that are compared after that."""
+
+_MARGIN = 20_000
+"""Characters of the equal ends that are kept as context."""
+
+_SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_WORDS = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
+_LINES = re.compile(r"\S[^\n]*")
+_TOO_LONG = "… the rest is too long to compare"
+
+
+# One text.
+
+
+def body(row: dict[str, Any]) -> str:
+    """The text of a row of any kind."""
+    if "raw" in row:
+        return repr(row["raw"][:LINE_WIDTH])
+    if row.get("text") is not None:
+        return str(row["text"])
+    if row.get("input_ids") is not None:
+        return f"{len(row['input_ids'])} tokens: {row['input_ids'][:40]}"
+    lines = []
+    for name in ("prompt", "messages", "chosen", "rejected"):
+        prefix = "" if name in ("messages", "prompt") else f"{name} "
+        for message in row.get(name) or []:
+            lines.append(f"{prefix}{message['role']}: {message['content'] or message['tool_calls'] or ''}")
+    return "\n".join(lines)
+
+
+def shorten(text: str, width: int = LINE_WIDTH) -> str:
+    """One line of at most `width` characters; new lines are written as `\\n`."""
+    line = json.dumps(text, ensure_ascii=False)[1:-1]
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def visible(text: str) -> str:
+    """The text with control and direction characters spelled out, so that a row cannot control a terminal or a page."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\u{ord(c):04x}" for c in text)
+
+
+def join_words(words: Sequence[str], most: int) -> str:
+    """The first `most` words as text that is safe on a terminal."""
+    rest = f" … {len(words) - most:,} more" if len(words) > most else ""
+    return visible(" ".join(words[:most])[:2000]) + rest
+
+
+# Two texts below one another.
+
+
+def differences(one: str, other: str, *, context: int = 8, most_changes: int = 12, most_words: int = 40) -> list[str]:
+    """A line for each place where the texts differ, with `context` words before and after it.
+
+    `[-...-]` is only in `one`, `{+...+}` only in `other` (red and green on a terminal). At most `most_changes` places
+    are shown, and at most `most_words` of each run of words.
+    """
+    if one == other:
+        return ["the texts are equal"]
+    lines = [_marked_line(change, most_words) for change in _changes(one, other, context)]
+    rest = len(lines) - most_changes
+    more = [f"and {rest} more places"] if rest > 0 else []
+    return lines[:most_changes] + more or ["the texts differ only in white space"]
+
+
+Change = tuple[list[str], list[str], list[str], list[str]]
+"""Words before the change, words only in `one`, words only in `other`, words after the change."""
+Stretch = tuple[list[str], list[str]]
+"""Words of `one` and words of `other`; both are the same where the texts are equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TokenPair:
+    """The tokens of two texts, and how many tokens at each end are equal."""
+
+    a: list[str]
+    b: list[str]
+    equal_at_start: int
+    equal_at_end: int
+
+    @classmethod
+    def split(cls, one: str, other: str, pattern: re.Pattern[str]) -> "_TokenPair":
+        """Split both texts into the matches of a pattern."""
+        a, b = pattern.findall(one), pattern.findall(other)
+        shorter = min(len(a), len(b))
+        start = next((i for i in range(shorter) if a[i] != b[i]), shorter)
+        end = next((i for i in range(shorter - start) if a[-1 - i] != b[-1 - i]), shorter - start)
+        return cls(a, b, start, end)
+
+    @property
+    def differing(self) -> int:
+        """Tokens of the longer text between the equal ends."""
+        return max(len(self.a), len(self.b)) - self.equal_at_start - self.equal_at_end
+
+    def changes(self, context: int) -> Iterator[Change]:
+        """The changes within the first `MOST_TOKENS` tokens between the equal ends."""
+        x, y = (t[self.equal_at_start : len(t) - self.equal_at_end][:MOST_TOKENS] for t in (self.a, self.b))
+        complete = self.differing <= MOST_TOKENS
+        for tag, i, i_end, j, j_end in SequenceMatcher(None, x, y, autojunk=False).get_opcodes():
+            start, end = self.equal_at_start + i, self.equal_at_start + i_end
+            if tag != "equal" and (complete or i_end < len(x) or j_end < len(y)):
+                yield self.a[max(start - context, 0) : start], x[i:i_end], y[j:j_end], self.a[end : end + context]
+        if not complete:
+            yield [], [], [], [_TOO_LONG]
+
+    def hunks(self, context: int) -> Iterator[list[Stretch]]:
+        """The changes as stretches; changes that are closer than twice the context form one hunk."""
+        begin, end = max(self.equal_at_start - context, 0), max(self.equal_at_end - context, 0)
+        x, y = (t[begin : len(t) - end][: MOST_TOKENS + 2 * context] for t in (self.a, self.b))
+        if x != y:
+            for group in SequenceMatcher(None, x, y, autojunk=False).get_grouped_opcodes(context):
+                yield [(x[i:i_end], y[j:j_end]) for _, i, i_end, j, j_end in group]
+        if self.differing > MOST_TOKENS:
+            yield [([_TOO_LONG], [_TOO_LONG])]
+
+
+def _changes(one: str, other: str, context: int) -> Iterator[Change]:
+    one, other, complete = _cut_equal_ends(one, other)
+    if not complete:
+        yield [], [], [], [_TOO_LONG]
+    words = _TokenPair.split(one, other, _WORDS)
+    if words.differing <= MOST_TOKENS:
+        yield from words.changes(context)
+        return
+    for _, ours, theirs, after in _TokenPair.split(one, other, _LINES).changes(0):
+        if after:
+            yield [], [], [], after
+        yield from _TokenPair.split("\n".join(ours), "\n".join(theirs), _WORDS).changes(context)
+
+
+def _hunks(one: str, other: str, context: int) -> Iterator[list[Stretch]]:
+    one, other, complete = _cut_equal_ends(one, other)
+    if not complete:
+        yield [([_TOO_LONG], [_TOO_LONG])]
+    words = _TokenPair.split(one, other, _WORDS)
+    if words.differing <= MOST_TOKENS:
+        yield from words.hunks(context)
+        return
+    for _, ours, theirs, after in _TokenPair.split(one, other, _LINES).changes(0):
+        if after:
+            yield [(after, after)]
+        yield from _TokenPair.split("\n".join(ours), "\n".join(theirs), _WORDS).hunks(context)
+
+
+def _cut_equal_ends(one: str, other: str) -> tuple[str, str, bool]:
+    """Long texts without most of their equal ends, and whether all that differs is still there."""
+    if len(one) + len(other) < _LONG:
+        return one, other, True
+    start = _equal_characters(one, other, min(len(one), len(other)))
+    end = _equal_characters(one, other, min(len(one), len(other)) - start, at_end=True)
+    cut, rest = max(start - _MARGIN, 0), max(end - _MARGIN, 0)
+    one, other = one[cut : len(one) - rest], other[cut : len(other) - rest]
+    return one[:_LONGEST], other[:_LONGEST], max(len(one), len(other)) <= _LONGEST
+
+
+def _equal_characters(one: str, other: str, most: int, *, at_end: bool = False) -> int:
+    """How many characters the texts share at their start or end: a binary search that compares whole slices."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if at_end:
+            same = one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]
+        else:
+            same = one[low:middle] == other[low:middle]
+        low, high = (middle, high) if same else (low, middle - 1)
+    return low
+
+
+def _marked_line(change: Change, most_words: int) -> str:
+    before, ours, theirs, after = change
+    parts = [join_words(before, len(before))] if before else []
+    parts += [click.style(f"[-{join_words(ours, most_words)}-]", fg="red")] if ours else []
+    parts += [click.style(f"{{+{join_words(theirs, most_words)}+}}", fg="green")] if theirs else []
+    parts += [join_words(after, len(after))] if after else []
+    return " ".join(parts)
+
+
+# Two texts in two columns.
+
+LEAST_COLUMNS = 60
+"""In fewer characters, each column would be too narrow to read."""
+
+_MOST_STRETCH_WORDS = 200
+"""Words of one stretch that are shown."""
+
+
+def side_by_side(
+    one: str, other: str, name: str, other_name: str, columns: int, *, context: int = 25, most_places: int = 12
+) -> list[str]:
+    """Lines of a table in two columns: a row for each place where the texts differ, with `context` words around it.
+
+    The marks are those of `differences`. Empty if `columns` characters are too few, or if the words do not differ.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    hunks = list(_hunks(one, other, context)) if columns >= LEAST_COLUMNS else []
+    if not hunks:
+        return []
+
+    def cell(hunk: list[Stretch], side: int, begin: str, end: str, color: str) -> Text:
+        parts = []
+        for stretch in hunk:
+            if stretch[side]:
+                words = join_words(stretch[side], _MOST_STRETCH_WORDS)
+                parts.append(Text(words) if stretch[0] == stretch[1] else Text(f"{begin}{words}{end}", color))
+        return Text(" ").join(parts)
+
+    table = Table(show_lines=True, width=columns, expand=True)
+    for title in (name, other_name):
+        table.add_column(Text(visible(title)[:2000]), ratio=1, overflow="fold")
+    for hunk in hunks[:most_places]:
+        table.add_row(cell(hunk, 0, "[-", "-]", "red"), cell(hunk, 1, "{+", "+}", "green"))
+    if len(hunks) > most_places:
+        table.add_row(Text(f"and {len(hunks) - most_places} more places"), Text())
+    page = StringIO()
+    Console(file=page, width=columns, force_terminal=True, color_system="standard", legacy_windows=False).print(table)
+    return page.getvalue().splitlines()
