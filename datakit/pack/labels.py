@@ -121,7 +121,7 @@ def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict
     """Refuse a row if a message, its calls or the tools are not in the rendering."""
     seen = {tag for _, _, tag in whole.spans}
     if UNKNOWN in seen:
-        raise RowError("labels_uncertain", "the template builds text in a way that hides its origin")
+        raise RowError("labels_uncertain", "the template builds text in a way whose origin cannot be followed")
     if plain_tools(tools) and TOOLS not in seen:
         raise RowError("template_drops_tools", "the row has tools, and the template renders none of them")
     for i, message in enumerate(given):
@@ -137,7 +137,7 @@ def _missing(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, A
     role, probe = given[i]["role"], given[i] | {"content": "probe"}
     changed = tokenizer.render([*given[:i], probe, *given[i + 1 :]], tracked_tools(tools)).text != whole.text
     if changed:
-        raise RowError("labels_uncertain", f"message {i} ({role}) is rendered, but its text cannot be found")
+        raise RowError("labels_uncertain", f"message {i} ({role}) is rendered, but its text cannot be told apart")
     raise RowError("template_drops_message", f"message {i} ({role}) is not in the rendering")
 
 

@@ -201,7 +201,7 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
         labels = kernels.count_labels(flat.mask, pieces.start, pieces.length)
         silent = np.bincount(which, labels, len(size)) == 0
         cut_off = np.where(kept, length, size)
-        kept &= _drop(work, silent & kept, cut_off, limits, NO_LABELS, "no label token is left after cutting")
+        kept &= _drop(work, silent & kept, cut_off, limits, NO_LABELS, "no label token is left within the limits")
         mute = kept[which] & (labels == 0)
         work.lost[NO_LABELS] += int(run[mute].sum())
         alive = kept[which] & ~mute

@@ -751,7 +751,7 @@ class CheckIds:
             return None
         edges = [0, *(e for s in spans for e in (s["start"], s["end"])), len(ids)]
         if edges != sorted(edges):
-            return "bad_label_spans", f"label spans overlap, are not in order, or exceed the {len(ids)} ids"
+            return "bad_label_spans", f"label spans are not in order or leave the {len(ids)} ids"
         if sum(s["end"] - max(s["start"], 1) for s in spans) < self.min_label_tokens:
             return "no_labels", f"fewer than {self.min_label_tokens} label tokens"
         return None
