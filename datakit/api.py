@@ -272,8 +272,7 @@ class Result:
         return table
 
     def _text_column(self) -> str:
-        layouts = self._chain[0].facts["text_fields"]
-        name: str = layouts[TABLE]
+        name: str = self._chain[0].facts.get("text_fields", {}).get(TABLE, "text")
         return name
 
     def _dropped_rows(self, table: pa.Table, rows: pa.Table) -> pa.Table:
