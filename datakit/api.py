@@ -25,8 +25,7 @@ from datakit.data import RECORD_BITS, of_kind, read_shard
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.progress import Progress, for_terminal
-from datakit.engine.recipe import Recipe, check_name
-from datakit.engine.registry import FLOW, STAGES, config_class, stage_class
+from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
@@ -273,8 +272,7 @@ class Result:
         return table
 
     def _text_column(self) -> str:
-        layouts = self._chain[0].facts["text_fields"]
-        name: str = layouts[TABLE]
+        name: str = self._chain[0].facts.get("text_fields", {}).get(TABLE, "text")
         return name
 
     def _dropped_rows(self, table: pa.Table, rows: pa.Table) -> pa.Table:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from datakit.cli.main import OTHER_COMMANDS, datakit
 from datakit.config import options
-from datakit.engine.registry import STAGES, config_class, make_stage, stage_class
+from datakit.engine.recipe import STAGES, config_class, make_stage, stage_class
 from datakit.stage import Stage
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,7 +40,7 @@ GONE = {
 """Names that do not say what a file holds."""
 ONE_IN_EACH_PACKAGE = {"stage", "__init__", "__main__"}
 BY_NAME = {
-    ("datakit/engine/registry.py", "importlib.import_module(module)"): "a stage's class, by its path in the registry",
+    ("datakit/engine/recipe.py", "importlib.import_module(module)"): "a stage's class, by its path in the registry",
     ("datakit/engine/lineage.py", "node"): "the fields of a syntax tree",
     ("datakit/filter/stage.py", "self"): "the section of FilterOptions that has a rule set's name",
 }
@@ -195,7 +195,7 @@ def test_help_loads_no_stage() -> None:
         "print(*sys.modules, sep='\\n')"
     ).splitlines()
     stages = {entry.path.partition(":")[0] for entry in STAGES.values()}
-    assert "datakit.engine.registry" in loaded
+    assert "datakit.engine.recipe" in loaded
     assert not set(loaded) & {"pyarrow", "numpy", "numba", "tokenizers", "fasttext", "datakit.stage", *stages}
 
 
@@ -209,7 +209,7 @@ def test_a_config_needs_no_numba() -> None:
     """`datakit run` with everything up to date, and every `--help`, start without the half second of numba."""
     python(
         "import sys\n"
-        "from datakit.engine.registry import STAGES, config_class\n"
+        "from datakit.engine.recipe import STAGES, config_class\n"
         "for name in STAGES:\n"
         "    config_class(name)()\n"
         "    assert not {'numba', 'fasttext', 'torch'} & {*sys.modules}, name\n"

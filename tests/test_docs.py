@@ -66,7 +66,7 @@ def test_a_stage_is_one_file_and_one_line_as_contributing_says(tmp_path: Path) -
     file, line = re.findall(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.S)
     shutil.copytree(ROOT / "datakit", tmp_path / "datakit")
     (tmp_path / "datakit/filter/min_chars.py").write_text(file, encoding="utf-8")
-    registry = tmp_path / "datakit/engine/registry.py"
+    registry = tmp_path / "datakit/engine/recipe.py"
     begin = "STAGES: dict[str, Entry] = {\n"
     registry.write_text(registry.read_text(encoding="utf-8").replace(begin, begin + line), encoding="utf-8")
     (tmp_path / "rows.txt").write_text("short\n" + "long " * 40, encoding="utf-8")

@@ -8,7 +8,7 @@ import sys
 import click
 
 from datakit import __version__
-from datakit.engine.registry import FLOW, STAGES
+from datakit.engine.recipe import FLOW, STAGES
 from datakit.errors import DatakitError
 
 OTHER_COMMANDS = {

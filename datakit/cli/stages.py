@@ -11,8 +11,16 @@ from datakit.config import Option, options, parse
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
 from datakit.engine.progress import for_terminal
-from datakit.engine.recipe import check_name, load_recipe, only_dataset, write_recipe
-from datakit.engine.registry import FLOW, STAGES, config_class, stage_class
+from datakit.engine.recipe import (
+    FLOW,
+    STAGES,
+    check_name,
+    config_class,
+    load_recipe,
+    only_dataset,
+    stage_class,
+    write_recipe,
+)
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.manifest import Count, Manifest, data_dir, load

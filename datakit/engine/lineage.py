@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datakit.config import digest, file_mark, sha256_file
-from datakit.engine.registry import STAGES
+from datakit.engine.recipe import STAGES
 from datakit.errors import ManifestError
 from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load, lock, run_file, write_whole
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from datakit.engine.recipe import Recipe
-from datakit.engine.registry import FLOW, make_stage, stage_class
+from datakit.engine.recipe import FLOW, Recipe, make_stage, stage_class
 from datakit.engine.runner import Run, run_stage
 from datakit.errors import UsageError
 from datakit.manifest import Manifest, ancestors, is_manifest, load

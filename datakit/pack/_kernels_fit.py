@@ -1,10 +1,11 @@
-"""Rows filled by what lengths are worth: sequential value correction. Numba and numpy, arrays in and out.
+"""Kernels that fit sequences into rows, and that copy tokens and labels into them. Numba and numpy only.
 
-Where hardly any sequence is short, what fills a row best now may leave lengths over that fit nothing. So each length
-has a value, at first a power of it: of two ways to fill a gap, the one with the longer sequences is worth more. A row
-begins with the longest sequence that is left and takes those that add most value. What stands in a row with much waste
-gains value, so that the next round spends it earlier (Mukhacheva and Zalgaller 1993; Belov, Scheithauer and Mukhacheva
-2008). Powers are quarters, made of square roots, which every machine rounds alike.
+Three ways to fit: best-fit decreasing, exact pairs, and sequential value correction (Mukhacheva and Zalgaller 1993;
+Belov, Scheithauer and Mukhacheva 2008). The last is for sets with few short sequences, where the best way to fill one
+row may leave lengths that fit nowhere. So each length has a value, at first a power of the length. A row starts with
+the longest sequence that is left, and takes those that add the most value. Lengths in rows with much waste gain value,
+so the next round uses them earlier. Exponents are multiples of 1/4: such powers need square roots only, which all
+machines round in the same way.
 """
 
 import numpy as np
@@ -21,7 +22,7 @@ _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 
 
 def _de_bruijn_table() -> npt.NDArray[np.int64]:
-    """Index of the only set bit of x, at place (x * sequence) >> 58."""
+    """At index (x * _DE_BRUIJN) >> 58: the position of the only set bit of x."""
     table = np.zeros(64, np.int64)
     for bit in range(64):
         table[((1 << bit) * int(_DE_BRUIJN) & (1 << 64) - 1) >> 58] = bit
@@ -33,7 +34,7 @@ _BIT = _de_bruijn_table()
 
 @kernel
 def by_length(lengths: Int64, longest: int) -> Int64:
-    """Indices of sequences in order of falling length, equal ones in their own order: a counting sort, O(n + L)."""
+    """Indices of sequences by descending length; a stable counting sort, O(n + longest)."""
     starts = np.zeros(longest + 2, np.int64)
     for length in lengths:
         starts[longest - length + 1] += 1
@@ -48,10 +49,10 @@ def by_length(lengths: Int64, longest: int) -> Int64:
 
 @kernel
 def best_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
-    """The bin of each sequence: taken in `order`, each goes where the least space remains that it fits into.
+    """Best fit: the bin of each sequence, int64. In the given `order`, each goes to the fullest bin that fits.
 
-    Bins lie in stacks by remaining space; a bitmap of non-empty stacks is searched 64 spaces at a time, so a sequence
-    costs O(capacity / 64) at worst and O(1) as a rule.
+    Bins are in stacks by remaining space. A bitmap of the non-empty stacks is searched 64 at a time, so a sequence
+    costs O(capacity / 64) in the worst case, and usually O(1).
     """
     bins = np.empty(len(lengths), np.int64)
     head = np.full(capacity + 1, -1, np.int64)
@@ -95,17 +96,18 @@ def _least_space(words: npt.NDArray[np.uint64], length: int) -> int:
 
 @kernel
 def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
-    """The bin of each sequence, bin by bin: the longest first, then what fills the bin best, looking two ahead.
+    """The bin of each sequence, int64. Bins are filled one by one: the longest sequence first, then the one or two that
+    fill the bin best.
 
-    Where best-fit decreasing leaves gaps because no short sequences are left for them, this one saves them up: of the
-    pairs that fill a bin exactly, the most even one is taken. Sequences of one length are taken in `order`.
+    Best-fit decreasing leaves gaps when no short sequences are left. This one saves short sequences: of the pairs that
+    fill a bin exactly, it takes the one with the smallest difference. Sequences of one length are used in `order`.
     """
     bins = np.empty(len(lengths), np.int64)
     count = np.zeros(capacity + 1, np.int64)
     for length in lengths:
         count[length] += 1
-    count[0] = 1  # nothing is always there, so that every search ends
-    at = np.cumsum(count[::-1])[::-1] - count  # where in `order` the next sequence of a length stands
+    count[0] = 1  # length 0 is always left, so every search ends
+    at = np.cumsum(count[::-1])[::-1] - count  # index in `order` of the next sequence of a length
     shorter = np.arange(capacity + 1)
     for length in range(1, capacity + 1):
         if count[length] == 0:
@@ -129,7 +131,7 @@ def paired_fit(order: Int64, lengths: Int64, capacity: int) -> Int64:
 
 @kernel
 def _most(shorter: Int64, length: int) -> int:
-    """The greatest length <= `length` that is left, or 0; used-up lengths point to shorter ones, paths are halved."""
+    """The greatest length <= `length` that is left, or 0: union-find with path halving over the used lengths."""
     while shorter[length] != length:
         shorter[length] = shorter[shorter[length]]
         length = shorter[length]
@@ -138,7 +140,7 @@ def _most(shorter: Int64, length: int) -> int:
 
 @kernel
 def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
-    """The longer of the two lengths that fill a space best, or `single`, the longest that fits, if two do no better."""
+    """The longer of the two lengths that fill a space best, or `single`, the longest that fits, if that is better."""
     if 2 * single < space:
         return single
     longer = (space + 1) // 2
@@ -178,7 +180,7 @@ def count_labels(mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64) -> 
 
 @kernel
 def copy_rows(ids: Int32, starts: Int64, lengths: Int64, rows: Int64, ids_NS: Int32) -> None:
-    """Copy pieces, sorted by row, one after another into the rows of `ids_NS`."""
+    """Copy pieces, sorted by row, into the rows of `ids_NS`."""
     at = 0
     previous = -1
     for i in range(len(starts)):
@@ -193,7 +195,7 @@ def copy_rows(ids: Int32, starts: Int64, lengths: Int64, rows: Int64, ids_NS: In
 
 @kernel
 def copy_flat(ids: Int32, starts: Int64, lengths: Int64, flat: Int32) -> None:
-    """Copy pieces one after another."""
+    """Copy pieces into `flat`, in order."""
     at = 0
     for i in range(len(starts)):
         first = starts[i]
@@ -207,9 +209,9 @@ def lay_out(
     mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64, rows: Int64,
     labels: Int32, label_counts: Int64, segments: Int32, segment_counts: Int64, places: Int64,
 ) -> None:  # fmt: skip
-    """Note label positions and boundaries of each row of pieces, sorted by row.
+    """Write the label positions and the sequence boundaries of each row; pieces are sorted by row.
 
-    `mask` may be empty (plain text). `places` gets each piece's number within its row.
+    `mask` is empty for plain text. `places` gets the index of each piece in its row.
     """
     at = label = boundary = 0
     previous = -1
@@ -236,9 +238,9 @@ def lay_out(
 
 @kernel
 def valued_fit(order: Int64, lengths: Int64, capacity: int, rounds: int, quarters: int) -> Int64:
-    """The bin of each sequence in the best of several rounds, with values that begin as length ** (1 + quarters / 4).
+    """Sequential value correction: the bin of each sequence, int64, in the best of several rounds.
 
-    Sequences of one length are taken in `order`.
+    Values start as length ** (1 + quarters / 4). Sequences of one length are used in `order`.
     """
     count = np.zeros(capacity + 1, np.int64)
     for length in lengths:
@@ -259,9 +261,9 @@ def valued_fit(order: Int64, lengths: Int64, capacity: int, rounds: int, quarter
 
 @kernel
 def _fill(order: Int64, count: Int64, first: Float, value: Float, capacity: int, bins: Int64) -> int:
-    """Fill rows until nothing is left, correct the values, and return how many there are."""
+    """Fill rows until no sequence is left, correct the values, and return the number of rows."""
     left = count.copy()
-    at = np.cumsum(count[::-1])[::-1] - count  # where in `order` the next sequence of a length stands
+    at = np.cumsum(count[::-1])[::-1] - count  # index in `order` of the next sequence of a length
     worthiest, row = np.zeros(capacity + 1, np.int64), np.empty(capacity + 1, np.int64)
     made, top, remaining = 0, capacity, len(order)
     while remaining > 0:
@@ -285,7 +287,7 @@ def _fill(order: Int64, count: Int64, first: Float, value: Float, capacity: int,
 
 @kernel
 def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, row: Int64) -> tuple[int, int]:
-    """Put the lengths of a row that begins with `top` into `row`; returns the space left, and how many they are."""
+    """Write the lengths of a row that starts with `top` into `row`; returns the remaining space and their number."""
     row[0], n, space = top, 1, capacity - top
     left[top] -= 1
     while space > 0:
@@ -305,7 +307,7 @@ def _row(left: Int64, value: Float, worthiest: Int64, capacity: int, top: int, r
 
 @kernel
 def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple[int, int]:
-    """The one or two lengths of most value that fit into a space; 0 for none."""
+    """The one or two lengths of most value that fit into a space; 0 stands for none."""
     best, most = 0, 0.0
     for length in range(1, space + 1):
         if left[length] > 0 and value[length] >= most:
@@ -325,7 +327,7 @@ def _worthiest(left: Int64, value: Float, worthiest: Int64, space: int) -> tuple
 
 @kernel
 def _times(left: Int64, row: Int64) -> int:
-    """How often to repeat a row: half as often as its lengths would last."""
+    """How often to repeat a row: half as often as the remaining sequences allow."""
     times = int(left[row[0]])
     for length in row:
         times = min(times, int(left[length]) // int(np.sum(row == length)))

@@ -1,18 +1,17 @@
-"""A tokenizer with its chat template: messages -> text -> ids. jinja2 and tokenizers only; the trainer uses it too.
+"""A tokenizer with its chat template: messages -> text -> ids.
 
-Structure is the template's alone. Added tokens (`<|im_start|>`, `<think>`) are recognised only where the template's own
-text spells them; in what people wrote they are plain text. To that end the tokenizer is loaded with each added token
-spelled as a pair of reserved code points, and a rendering is rewritten so that only the template's own tokens are
-spelled that way. Encoding is then one call over the whole text, so ids equal those of the unmodified tokenizer
-wherever no content spells an added token, normalisation and merges across the seams included.
+The trainer imports this module, too: it needs jinja2 and tokenizers only.
 
-Text that remembers where its characters came from, through a chat template's string operations.
+Added tokens (`<|im_start|>`, `<think>`) are recognised only in the template's own text. In the text of messages they
+are plain text. For this, the tokenizer is loaded with each added token spelled as a pair of reserved code points, and
+the rendering is rewritten so that only the template's own tokens have this spelling. The whole text is then encoded in
+one call, with normalisation and merges across the borders of messages. So the ids equal those of the unmodified
+tokenizer whenever no message spells an added token.
 
-A template mixes its own text (role headers, end-of-turn tokens) with text from the row (what people wrote). Only the
-template's own text may structure a conversation: a user who writes `<|im_end|>` has written ten characters. So row
-text enters the template as `Tracked`, a `str` with spans (start, end, tag), and every operation that a template may
-apply hands the spans on. Where an operation's result cannot be followed, its text is tagged `UNKNOWN`, and the caller
-refuses the row instead of guessing.
+To tell the two apart, the text of messages enters the template as `Tracked`: a `str` with spans (start, end, tag) that
+say where its characters come from. Each string operation of a template passes the spans on: a user's `<|im_end|>` stays
+ten characters of the user. If the origin of a result is not known, its text gets the tag `UNKNOWN`, and the row is
+refused.
 """
 
 import datetime
@@ -39,14 +38,15 @@ from tokenizers import Encoding, Tokenizer
 from datakit.errors import ModelError
 
 RESERVED = "\ufdd0"
-"""A noncharacter; followed by a private-use character it spells an added token."""
+"""A Unicode noncharacter; with a private-use character after it, it spells an added token."""
 FIRST_PRIVATE, PRIVATE = 0xE000, 6400
 
 FIELDS = ("content", "reasoning_content", "tool_calls", "name", "tool_call_id", "role")
 CONTENT, REASONING, TOOL_CALLS = 0, 1, 2
 WIDTH = 8
-"""Tags of message i are i * WIDTH + the field's place in FIELDS, + 1; 0 is the tools'."""
+"""The tag of a field of message i is 1 + i * WIDTH + the index of the field in FIELDS."""
 TOOLS = 0
+"""The tag of the tools."""
 
 Message = Mapping[str, Any]
 
@@ -59,7 +59,7 @@ UNKNOWN = -1
 
 
 class Tracked(str):
-    """A string with the spans of it that came from a row; the rest is the template's own."""
+    """A string with the spans of its text that come from a row; the rest is the template's own text."""
 
     __slots__ = ("spans",)
     spans: tuple[Span, ...]
@@ -152,7 +152,7 @@ class Tracked(str):
         return Tracked(text, self.spans) if len(text) == len(self) else opaque(text, self)
 
     def _pieces(self, found: list[str]) -> list[str]:
-        """The pieces as slices of this string; each is searched for behind the one before."""
+        """The pieces as slices of this string; each is searched for after the previous one."""
         pieces, at = [], 0
         for text in found:
             at = self.index(text, at)
@@ -161,7 +161,7 @@ class Tracked(str):
         return pieces
 
     def _joined_by(self, gap: int, found: list[str]) -> list[str]:
-        """The pieces as slices, where `gap` characters lie between each two."""
+        """The pieces as slices of this string, with `gap` characters between two pieces."""
         pieces, at = [], 0
         for text in found:
             pieces.append(self[at : at + len(text)])
@@ -174,7 +174,7 @@ def _cut(spans: tuple[Span, ...], start: int, stop: int) -> list[Span]:
 
 
 def concat(parts: Iterable[Any]) -> str:
-    """The parts joined without a separator, their spans kept; a plain `str` if none has any."""
+    """The parts, joined without a separator, with their spans; a plain `str` if there are no spans."""
     texts: list[str] = []
     spans: list[Span] = []
     at = 0
@@ -189,7 +189,7 @@ def concat(parts: Iterable[Any]) -> str:
 
 
 def join(separator: str, parts: Iterable[Any]) -> str:
-    """`separator.join(parts)` with the spans of both kept; parts that are no strings are made so."""
+    """`separator.join(parts)` with the spans of both; parts that are not strings are converted."""
     pieces: list[Any] = []
     for part in parts:
         pieces += [separator, part]
@@ -197,7 +197,7 @@ def join(separator: str, parts: Iterable[Any]) -> str:
 
 
 def track(value: Any, tag: int) -> Any:
-    """A copy of a JSON value in which every string, and every key, carries the tag."""
+    """A copy of a JSON value in which every string and every key has the tag."""
     if isinstance(value, str):
         return Tracked(value, [(0, len(value), tag)] if value else [])
     if isinstance(value, dict):
@@ -206,7 +206,7 @@ def track(value: Any, tag: int) -> Any:
 
 
 def tags(*values: Any) -> set[int]:
-    """Every tag in the values, however deep; `UNKNOWN` stands for strings that are only partly tagged."""
+    """Every tag in the values, at any depth."""
     found: set[int] = set()
     for value in values:
         if isinstance(value, Tracked):
@@ -219,7 +219,10 @@ def tags(*values: Any) -> set[int]:
 
 
 def opaque(text: str, *origins: Any) -> str:
-    """A text made from the origins in a way that cannot be followed: theirs as a whole if they carry one tag."""
+    """A text made from `origins` by an operation that does not pass spans on.
+
+    If the origins have one tag, the whole text gets it; if they have several, the text gets `UNKNOWN`.
+    """
     found = tags(*origins)
     if not found or not text:
         return text
@@ -227,24 +230,23 @@ def opaque(text: str, *origins: Any) -> str:
 
 
 MARK = -2
-"""Tag of the characters that stand where a `{% generation %}` block begins and ends; never part of the text."""
+"""Tag of the two characters that mark the start and the end of a `{% generation %}` block; `unmarked` removes them."""
 OPEN, CLOSE = "\ufdd1", "\ufdd2"
 
 TODAY = datetime.date(2024, 7, 26)
-"""What `strftime_now` formats: Llama 3.1's own fallback. A real date would make every day's tokens differ."""
-
+"""The date that `strftime_now` formats: Llama 3.1's fallback. With the real date, tokens would change every day."""
 
 KEEPING = frozenset({"trim", "replace", "default", "d", "first", "last", "upper", "lower", "capitalize", "attr"})
-"""Filters that keep the provenance of a `Tracked` value by themselves, through its methods."""
+"""Filters that call methods of a `Tracked` value, which pass its spans on."""
 
 
 class Generation(Extension):
-    """`{% generation %} ... {% endgeneration %}`: marks what the assistant says."""
+    """`{% generation %} ... {% endgeneration %}`: marks the text of the assistant."""
 
     tags = {"generation"}  # noqa: RUF012
 
     def parse(self, parser: Parser) -> nodes.Node:
-        """Wrap the block's body in a call to `_marked`."""
+        """Wrap the body of the block in a call of `_marked`."""
         line = next(parser.stream).lineno
         body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
         return nodes.CallBlock(self.call_method("_marked"), [], [], body).set_lineno(line)
@@ -254,7 +256,7 @@ class Generation(Extension):
 
 
 class _TildeToJoin(NodeTransformer):
-    """`a ~ b` compiles to a plain join that forgets provenance: make it the `_tilde` filter."""
+    """Turns `a ~ b` into the `_tilde` filter: jinja2 compiles it to a plain join, which loses the spans."""
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
@@ -262,7 +264,7 @@ class _TildeToJoin(NodeTransformer):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Renders chat templates; strings that are `Tracked` keep their provenance, others cost nothing more."""
+    """Renders chat templates in jinja2's sandbox; `Tracked` strings keep their spans."""
 
     intercepted_binops = frozenset(["%"])
     concat = staticmethod(concat)
@@ -278,12 +280,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return tree
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """`%` on strings: the result cannot be followed."""
+        """`%` on strings does not pass spans on: the result is `opaque`."""
         result = super().call_binop(context, operator, left, right)
         return opaque(result, left, right) if isinstance(result, str) else result
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
-        """Call a method of the template's own string with the row's strings in it, or any other callable."""
+        """Call anything; methods of plain strings that get `Tracked` arguments pass on spans or are `opaque`."""
         owner = getattr(getattr(__obj, "__wrapped__", __obj), "__self__", None)
         if isinstance(owner, str) and getattr(__obj, "__name__", "") == "join":
             return join(owner, *args)
@@ -295,7 +297,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
 
 def _followed(f: Callable[..., Any], mixes: bool) -> Callable[..., Any]:
-    """A filter whose text counts as opaque where the filter forgets provenance, or may mix it up."""
+    """The filter `f`; its result is `opaque` if it has no spans, or if the filter may move text (`mixes`)."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -326,16 +328,16 @@ def _raise(message: str) -> None:
 
 
 def of(tag: int) -> int:
-    """The message that a tag is of; -1 for the tools."""
+    """Index of the message that a tag belongs to; -1 for the tools."""
     return (tag - 1) // WIDTH
 
 
 class RenderError(ModelError):
-    """Messages that a template fails on or refuses; the text says why."""
+    """A template fails on some messages, or refuses them; the text says why."""
 
 
 def _fields(message: Message, as_text: bool) -> dict[str, Any]:
-    """What a template sees of a message: fields that are there, calls as objects; no content is an empty one."""
+    """A message as a template gets it: only the fields that are set, calls as objects, "" for missing content."""
     seen: dict[str, Any] = {"role": message["role"] or "", "content": message.get("content") or ""}
     for name in ("reasoning_content", "name", "tool_call_id"):
         if message.get(name) is not None:
@@ -349,7 +351,7 @@ def _fields(message: Message, as_text: bool) -> dict[str, Any]:
 
 
 def _call(call: Any, as_text: bool) -> Any:
-    """A tool call with its arguments as an object, as most templates expect, or as the JSON that OpenAI's are."""
+    """A tool call with its arguments as an object, as most templates expect, or as JSON text, as in OpenAI's API."""
     if not isinstance(call, dict):
         return call
     if isinstance(call.get("function"), dict):
@@ -372,14 +374,14 @@ def _json(text: str, where: str) -> Any:
 
 
 def plain_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
-    """Messages as a template sees them, the arguments of calls as objects or `as_text`."""
+    """Messages as a template gets them; the arguments of calls are objects, or JSON with `as_text`."""
     return [_fields(m, as_text) for m in messages]
 
 
 def tracked_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
-    """The same, each string tagged with its message and field.
+    """The same messages, with each string tagged by message and field.
 
-    A role that is a plain word is the template's own text: templates build markers from it (`<|` + role + `|>`).
+    A role that is a plain word gets no tag: templates build markers from it (`<|` + role + `|>`).
     """
     seen = []
     for i, message in enumerate(plain_messages(messages, as_text)):
@@ -391,43 +393,43 @@ def tracked_messages(messages: Sequence[Message], as_text: bool = False) -> list
 
 
 def plain_tools(tools: Any) -> Any:
-    """Tools as a template sees them: None where there are none."""
+    """Tools as a template gets them; None if there are none."""
     return (_json(tools, "tools") if isinstance(tools, str) else tools) or None
 
 
 def tracked_tools(tools: Any) -> Any:
-    """The same, tagged."""
+    """The same tools, with the tag `TOOLS`."""
     return track(plain_tools(tools), TOOLS)
 
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What a template made of messages."""
+    """Messages as text."""
 
     text: str
     spans: tuple[Span, ...] = ()
-    """Where text of the row stands, if the messages were tracked."""
+    """Where the text of messages is, if they were tracked."""
     generated: tuple[tuple[int, int], ...] = ()
-    """`{% generation %}` blocks, in characters of `text`."""
+    """Start and end of the `{% generation %}` blocks, in characters of `text`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The added tokens that a template itself wrote, and the text with these (and only these) in reserved spelling."""
+    """The added tokens that the template wrote, and the text with exactly these in reserved spelling."""
 
     text: str
     tokens: tuple[tuple[int, int, int], ...]
     """Start and end in the rendering, and id."""
 
     def place(self, characters: Sequence[int]) -> list[int]:
-        """Where characters of the rendering, not inside a structural token, stand in `text`."""
+        """Positions in `text` of characters of the rendering that are not inside an added token."""
         ends = [end for _, end, _ in self.tokens]
         shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.tokens)]
         return [at + shifts[bisect_right(ends, at)] for at in characters]
 
 
 def untagged(rendering: Rendering) -> Iterable[tuple[int, int]]:
-    """The stretches that the template wrote."""
+    """Start and end of each part of the rendering that is the template's own text."""
     at = 0
     for start, end, _ in rendering.spans:
         if start > at:
@@ -438,7 +440,7 @@ def untagged(rendering: Rendering) -> Iterable[tuple[int, int]]:
 
 
 def unmarked(text: str) -> Rendering:
-    """Take the generation marks out of a rendering."""
+    """The rendering, with the marks of `{% generation %}` blocks removed from its text."""
     if not isinstance(text, Tracked):
         return Rendering(text)
     kept, spans, opened, generated = [], [], [], []
@@ -516,7 +518,7 @@ BUILT_IN = {"chatml": CHATML, "llama3": LLAMA3, "plain": PLAIN}
 
 
 class ChatTokenizer:
-    """A `tokenizer.json` and the chat template that goes with it."""
+    """A `tokenizer.json` with its chat template."""
 
     def __init__(self, definition: bytes, settings: Mapping[str, Any], chat_template: str, where: str) -> None:
         self.settings, self.template_source, self.where = dict(settings), chat_template, where
@@ -540,10 +542,11 @@ class ChatTokenizer:
     def load(cls, path: Path | str, chat_template: str = "") -> Self:
         """Load a tokenizer folder or a `tokenizer.json`.
 
-        `chat_template` is a built-in one's name, a file, or empty for the tokenizer's own (`chatml` if it has none).
+        `chat_template` is the name of a built-in template, a file, or "" for the tokenizer's own (if it has none,
+        `chatml`).
 
         Raises:
-            ModelError: a file is missing or not what it should be, or the template does not compile.
+            ModelError: a file is missing or cannot be used, or the template does not compile.
         """
         path = Path(path)
         file = path / "tokenizer.json" if path.is_dir() else path
@@ -561,39 +564,39 @@ class ChatTokenizer:
 
     def _load(self, spec: dict[str, Any]) -> None:
         if len(self._added) > PRIVATE:
-            raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} can be kept apart")
+            raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} are supported")
         self._ids = {t["content"]: t["id"] for t in self._added}
         self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
         try:
             self.encoder = Tokenizer.from_str(json.dumps(self._bare(spec)))
-        except Exception as e:  # the library raises nothing narrower
+        except Exception as e:  # the library raises plain Exception
             raise ModelError(f"{self.where}: this tokenizer.json cannot be used; tokenizers says: {e}") from None
         vocabulary = self.encoder.get_vocab(with_added_tokens=False)
         numbers = {token.content: number for number, token in self.encoder.get_added_tokens_decoder().items()}
         self.real_ids = {numbers[spelled]: token for token, spelled in self._spelled.items()}
         self.first_added = min(self.real_ids, default=1 << 31)
-        """Every encoded id from here on is an added token, and none below."""
+        """Encoded ids from this one on are added tokens."""
         largest = max(vocabulary.values(), default=-1)
         if largest >= self.first_added:
-            raise ModelError(f"{self.where}: the model's vocabulary skips ids; its added tokens cannot be kept apart")
+            raise ModelError(f"{self.where}: the vocabulary skips ids; its added tokens cannot be told apart")
         self.vocab_size = max(largest, *self._ids.values(), -1) + 1
         self.spelled_by_model = frozenset(
             t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
         )
-        """Added tokens that the model makes from plain text too; content that spells one cannot be kept apart."""
+        """Added tokens that plain text can encode to, too: a text with one of these ids is refused."""
 
     @cached_property
     def _decoder(self) -> Tokenizer:
-        """The tokenizer as it is; only decoding needs it, and loading takes long."""
+        """The unmodified tokenizer. Only decoding needs it, and loading it is slow."""
         return Tokenizer.from_str(self.definition.decode())
 
     def _bare(self, spec: dict[str, Any]) -> dict[str, Any]:
-        # Padding, truncation and the post-processor's extra tokens are for inference servers; a template says it all.
+        # No padding, truncation or tokens of the post-processor: the template defines the whole text.
         added = [t | {"content": self._spelled[t["id"]]} for t in self._added]
         return spec | {"truncation": None, "padding": None, "post_processor": None, "added_tokens": added}
 
     def spec(self) -> dict[str, Any]:
-        """The `tokenizer.json` that `encoder` was made from, parsed."""
+        """The parsed `tokenizer.json` of `encoder`: with added tokens in reserved spelling."""
         return self._bare(_parsed(self.definition, self.where))
 
     def _id(self, name: str) -> int | None:
@@ -628,7 +631,7 @@ class ChatTokenizer:
         return unmarked(text)
 
     def prompt_after(self, role: str) -> str:
-        """What `add_generation_prompt` adds behind a message of that role, told from a probe; empty if nothing."""
+        """The text that `add_generation_prompt` adds after a message of that role, found by rendering probes."""
         if role not in self._prompts:
             turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
             last = {"role": role, "content": "."}
@@ -642,9 +645,9 @@ class ChatTokenizer:
 
     @cached_property
     def turn_end(self) -> tuple[int, ...]:
-        """The special token that ends an assistant's turn, and `eos_token` where that stands right behind it.
+        """The special token that ends an assistant's turn, and `eos_token` if it directly follows.
 
-        Told from a probe; empty where the template does not let itself be asked.
+        Found by rendering probe messages; empty if the template refuses them.
         """
         turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
         try:
@@ -658,7 +661,7 @@ class ChatTokenizer:
         return tuple(token for _, _, token in found[: 1 + doubled])
 
     def structure(self, rendering: Rendering) -> Structure:
-        """Find the added tokens in the template's own text; tagged text has none."""
+        """Find the added tokens in the template's own text (text without a tag)."""
         tokens: list[tuple[int, int, int]] = []
         for start, end in untagged(rendering):
             for m in self._pattern.finditer(rendering.text, start, end):
@@ -670,21 +673,21 @@ class ChatTokenizer:
         return Structure("".join([*parts, rendering.text[at:]]), tuple(tokens))
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Encode texts whose added tokens are in reserved spelling; map ids through `real_ids` afterwards."""
+        """Encode texts with added tokens in reserved spelling. Ids of added tokens must be mapped by `real_ids`."""
         found: list[Encoding] = self.encoder.encode_batch(texts, add_special_tokens=False)
         return found
 
     def ids(self, encoding: Encoding) -> list[int]:
-        """The ids of an encoding, added tokens under their own numbers."""
+        """The ids of an encoding, with the tokenizer's own ids for added tokens."""
         real = self.real_ids
         return [real.get(i, i) for i in encoding.ids]
 
     def encode_text(self, text: str) -> list[int]:
-        """The ids of plain text, in which nothing is an added token."""
+        """The ids of plain text; no part of it becomes an added token."""
         return self.ids(self.encode([text])[0])
 
     def encode_prompt(self, messages: Sequence[Message], tools: Any = None) -> list[int]:
-        """The ids of a conversation up to where the assistant speaks next.
+        """The ids of a conversation, with the generation prompt for the assistant's next turn.
 
         Raises:
             RenderError: the template refuses these messages or fails on them.
@@ -693,7 +696,7 @@ class ChatTokenizer:
         return self.ids(self.encode([self.structure(rendering).text])[0])
 
     def stop_ids(self) -> list[int]:
-        """What ends a generation: `eos_token` and the special token that ends an assistant's turn, ascending."""
+        """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""
         return sorted({i for i in (*self.turn_end[-1:], self.eos_id) if i is not None})
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
@@ -702,12 +705,12 @@ class ChatTokenizer:
         return text
 
     def token(self, token_id: int) -> str | None:
-        """The vocabulary's own spelling of an id."""
+        """The token of an id, as the vocabulary spells it; None for an unknown id."""
         found: str | None = self._decoder.id_to_token(int(token_id))
         return found
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says about the tokenizer."""
+        """Hashes, vocabulary size and special ids, for manifests."""
         return {
             "sha256": self.sha256,
             "chat_template_sha256": self.template_sha256,
@@ -718,7 +721,7 @@ class ChatTokenizer:
         }
 
     def files(self) -> dict[str, bytes]:
-        """The two files that give the same tokenizer with the same template again."""
+        """The two files from which `load` makes the same tokenizer with the same template, by name."""
         settings = self.settings | {"chat_template": self.template_source}
         config = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
         return {"tokenizer.json": self.definition, "tokenizer_config.json": config.encode()}
@@ -735,7 +738,7 @@ def _parsed(content: bytes, where: str) -> dict[str, Any]:
 
 
 def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:
-    """The template's source."""
+    """The source of the template."""
     if asked in BUILT_IN:
         return BUILT_IN[asked]
     if asked:
@@ -752,5 +755,5 @@ def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:
 
 
 def _text(token: Any) -> str | None:
-    """A special token's text; configs hold it as a string or as an AddedToken object."""
+    """The text of a special token, which configs give as a string or as an AddedToken object."""
     return token.get("content") if isinstance(token, Mapping) else token

@@ -1,17 +1,20 @@
-"""bin2d, version 1: rows of packed tokens in flat little-endian files, readable by any memory map. numpy only.
+"""File formats of packed sets: bin2d, bin, megatron and parquet; their header, their writers, and bin2d's reader.
 
-For a prefix P and N rows of `stride = seq_len + 1` tokens:
+The trainer imports this module: it needs numpy only, and loads pyarrow inside the functions that write Parquet.
+
+**bin2d**, version 1, holds rows of equal length in flat little-endian files that can be memory-mapped. For a prefix P
+and N rows of `stride = seq_len + 1` tokens:
 
     P.ids2d.bin          int32 or uint16, N x stride
-    P.lbl.bin, .lbl.idx  int32 label positions of all rows; uint64 pairs (offset, count), one a row. A position p
+    P.lbl.bin, .lbl.idx  int32 label positions of all rows; uint64 pairs (offset, count), one per row. A position p
                          indexes the targets ids[1:]: the model reads ids[p] and must predict ids[p + 1]
     P.seg.bin, .seg.idx  the same layout for the boundaries of the packed sequences: the first is 0, the last is
-                         where real tokens end
-    P.src.npy            one SOURCE_DTYPE record a sequence
-    P.meta.json          the header; written last, so that its existence means the set is whole
+                         the number of real tokens (padding follows)
+    P.src.npy            one SOURCE_DTYPE record per sequence
+    P.meta.json          the header. It is written last: if it exists, the set is complete
 
 **bin** is bin2d without the stride: `P.ids.bin` holds the real tokens of all rows one after another, `P.ids.idx` the
-uint64 pairs (offset, count) into it, in elements, one pair a row; all other files are bin2d's.
+uint64 pairs (offset, count) into it, in elements, one pair per row. The other files are the same as in bin2d.
 
 **megatron** is the indexed dataset that Megatron-LM reads: `P.bin` holds the tokens of all documents, and `P.idx`
 
@@ -24,11 +27,12 @@ uint64 pairs (offset, count) into it, in elements, one pair a row; all other fil
     int64[S]    first byte of each sequence in P.bin
     int64[D]    first sequence of each document, and S at the end
 
-all little-endian. A packed row is one sequence and one document. It holds ids alone, so it takes plain text only.
+all little-endian. A packed row is one sequence and one document. The format has no labels, so it takes plain text only.
 
-**parquet** has a row for each packed row, in columns of lists of int32: `input_ids`; `labels`, aligned with them, -100
-where nothing is learnt (the model shifts them); `position_ids`, which begin at 0 with each sequence; `seq_lens`, the
-lengths of the row's sequences, and the same under TRL's name for it, `seq_lengths`: its collator looks at no other.
+**parquet** has one table row per packed row, and columns of type list of int32: `input_ids`; `labels`, aligned with the
+ids, -100 where a token is no label (the model shifts them); `position_ids`, which start at 0 in each sequence;
+`seq_lens`, the lengths of the row's sequences; and `seq_lengths`, the same column under the name that TRL's collator
+reads.
 """
 
 import json
@@ -50,8 +54,8 @@ UInt64 = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.integer[Any]]
 
 SOURCE_DTYPE = np.dtype([("row_key", "<u8"), ("start", "<u8"), ("row", "<u8"), ("segment", "<u4"), ("tokens", "<u4")])
-"""Source of a sequence: row key, its first token within the row's tokens, packed row, segment, number of tokens."""
-
+"""Where a sequence comes from and where it is: the row's key, the offset of the sequence's first token in the tokens of
+that row, the packed row, the index of the sequence in the packed row, the number of tokens."""
 
 Format = Literal["bin2d", "bin", "megatron", "parquet"]
 IDS: dict[str, dict[str, str]] = {
@@ -60,11 +64,14 @@ IDS: dict[str, dict[str, str]] = {
     "megatron": {"bin": "bin", "idx": "idx"},
     "parquet": {"parquet": "parquet"},
 }
-"""File suffixes of the ids, by format."""
+"""File suffixes of the ids, by format and by key in the header."""
 MEGATRON_MAGIC = b"MMIDIDX\x00\x00"
 MEGATRON_DTYPES = {"int32": 4, "uint16": 8}
+"""Megatron's codes for the dtype of the tokens."""
 IGNORED = -100
+"""Label of a token that is not learnt; PyTorch's cross entropy ignores it."""
 ROW_GROUP_TOKENS = 1 << 22
+"""Tokens in a row group of the Parquet table, at most."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,13 +80,13 @@ class Header:
 
     task: Literal["pretrain", "sft", "dpo", "r1"]
     seq_len: int
-    """Targets in a row; a row holds one token more."""
+    """Targets in a row; a row holds one more token."""
     pad_id: int
     eos_id: int
     vocab_size: int
     num_samples: int = 0
     labelled: bool = True
-    """False for plain text: every real target counts and there are no label files."""
+    """False for plain text: every real target is a label, and there are no label files."""
     ids_dtype: Literal["int32", "uint16"] = "int32"
     rows_per_unit: int = 1
     """2 for preference sets: rows 2i and 2i + 1 are the chosen and the rejected side of pair i."""
@@ -87,23 +94,23 @@ class Header:
 
     def __post_init__(self) -> None:
         if self.ids_dtype == "uint16" and self.vocab_size > 1 << 16:
-            raise InputError(f"uint16 ids hold a vocabulary of at most 65536, found {self.vocab_size}")
+            raise InputError(f"uint16 ids need a vocabulary of at most 65536 tokens, found {self.vocab_size}")
 
     @property
     def stride(self) -> int:
-        """Tokens in a row; in formats without padding the most that a row holds."""
+        """Tokens in a row, `seq_len + 1`; the maximum in formats without padding."""
         return self.seq_len + 1
 
     @property
     def dtype(self) -> str:
-        """numpy dtype of the ids in the file."""
+        """numpy dtype of the ids in the file, little-endian."""
         return "<u2" if self.ids_dtype == "uint16" else "<i4"
 
     def to_json(self, name: str) -> dict[str, Any]:
-        """The header as the meta file holds it; `name` is the prefix's last part."""
+        """The content of the meta file; `name` is the last part of the prefix."""
         labels = {"bin": f"{name}.lbl.bin", "idx": f"{name}.lbl.idx", "dtype": "int32"}
         segments = {"bin": f"{name}.seg.bin", "idx": f"{name}.seg.idx", "dtype": "int32"}
-        inside = self.format == "parquet"  # its columns hold labels and segments too
+        inside = self.format == "parquet"  # labels and segments are columns of the table
         return {
             "version": 1,
             "format": self.format,
@@ -124,10 +131,10 @@ class Header:
 
     @classmethod
     def from_json(cls, meta: dict[str, Any], where: str, format: Format = "bin2d") -> Self:
-        """Read a meta file's values.
+        """The header in a meta file; `where` names the file in errors.
 
         Raises:
-            InputError: not version 1 of the format, or a value is missing.
+            InputError: it is not version 1 of `format`, or a value is missing.
         """
         found = {k: meta.get(k) for k in ("format", "version", "byteorder")}
         if found != {"format": format, "version": 1, "byteorder": "little"}:
@@ -144,38 +151,40 @@ class Header:
 
 
 class RowWriter(Protocol):
-    """Writes the rows of one set. `ids` is a matrix with padding (`padded`), or the real tokens one after another."""
+    """Writes the rows of one set, block by block."""
 
     header: Header
     padded: bool
+    """True: `ids` is int32 (N, stride), filled up with `pad_id`. False: `ids` is int32 (real tokens of N rows,)."""
 
     def append(
         self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
         sources: npt.NDArray[Any], /,
     ) -> None:  # fmt: skip
-        """Append rows; label positions and segment boundaries are flat, with one count a row."""
+        """Append N rows. `labels` (label positions) and `segments` (boundaries) are flat, with one count per row;
+        `sources` is SOURCE_DTYPE, one record per sequence."""
 
     def close(self) -> Header:
-        """Finish the files, the header last."""
+        """Finish the files, the header last, and return it with the number of rows."""
 
 
 def open_writer(prefix: Path, header: Header) -> RowWriter:
-    """The writer of the header's format.
+    """The writer for the header's format; it creates the files of the set.
 
     Raises:
-        InputError: the format cannot hold such rows.
+        InputError: the format cannot store labels or preference pairs, and the set has them.
     """
-    kept_apart = {"megatron": header.labelled or header.rows_per_unit > 1, "parquet": header.rows_per_unit > 1}
-    if kept_apart.get(header.format):
+    refused = {"megatron": header.labelled or header.rows_per_unit > 1, "parquet": header.rows_per_unit > 1}
+    if refused.get(header.format):
         lost = "the labels of conversations" if header.rows_per_unit == 1 else "which side of a pair a row is"
-        raise InputError(f"pack: format {header.format} does not hold {lost}; use bin2d or bin")
+        raise InputError(f"pack: format {header.format} does not store {lost}; use bin2d or bin")
     made: dict[str, type[RowWriter]] = {"bin2d": Bin2dWriter, "bin": BinWriter, "megatron": MegatronWriter,
                                         "parquet": ParquetWriter}  # fmt: skip
     return made[header.format](prefix, header)  # type: ignore[call-arg]
 
 
 class Sidecars:
-    """Writes the files beside the ids: labels, segments, sources, and the header last."""
+    """Writes the other files of a set, besides the ids: labels, segments, sources, and the header last."""
 
     def __init__(self, prefix: Path, header: Header) -> None:
         self.prefix, self.header = prefix, header
@@ -188,7 +197,7 @@ class Sidecars:
         self._rows = 0
 
     def create(self, suffix: str) -> BinaryIO:
-        """A file of the set, open to be written."""
+        """Create the file `P.suffix`, open for writing."""
         return Path(f"{self.prefix}.{suffix}").open("wb")
 
     def append(
@@ -199,7 +208,7 @@ class Sidecars:
         segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:
-        """Append the labels, segments and sources of some rows."""
+        """Append the labels, segments and sources of N rows; see `RowWriter.append`."""
         if self._segments is not None:
             self._segments.append(segments, segment_counts)
         if self._labels is not None:
@@ -209,7 +218,7 @@ class Sidecars:
         self._rows += len(segment_counts)
 
     def close(self) -> Header:
-        """Finish the files and return the header with the number of rows."""
+        """Finish the files, the header last, and return it with the number of rows."""
         for part in (self._segments, self._labels):
             if part is not None:
                 part.close()
@@ -221,13 +230,13 @@ class Sidecars:
 
 
 class Ragged:
-    """A flat file of values and its uint64 (offset, count) index, in elements."""
+    """Writes a flat file of values and its index of uint64 pairs (offset, count), in elements."""
 
     def __init__(self, values: BinaryIO, index: BinaryIO, dtype: str) -> None:
         self._values, self._index, self._dtype, self._offset = values, index, dtype, 0
 
     def append(self, values: npt.NDArray[Any], counts: Counts) -> None:
-        """Append some rows' values, flat, with one count a row."""
+        """Append the values of N rows, flat, with one count per row."""
         index = np.empty((len(counts), 2), "<u8")
         ends = np.cumsum(counts, dtype=np.uint64)
         index[:, 1] = counts
@@ -244,15 +253,14 @@ class Ragged:
 
 
 def row_lengths(segments: Int32, segment_counts: Counts) -> npt.NDArray[np.int64]:
-    """Real tokens of each row: its last boundary."""
+    """Real tokens of each row, int64 (N,): the last boundary of the row."""
     return np.asarray(segments[np.cumsum(segment_counts) - 1], np.int64)
 
 
 class Bin2dWriter:
-    """Writes one bin2d set, block by block; memory holds one block and the source records."""
+    """Writes a set in format bin2d. Memory holds one block and the source records."""
 
     padded = True
-    """Rows come as a matrix, with padding."""
 
     def __init__(self, prefix: Path, header: Header) -> None:
         self.header = header
@@ -268,7 +276,7 @@ class Bin2dWriter:
         segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:
-        """Append N rows; label positions and segment boundaries are flat, with one count a row."""
+        """Append N rows; see `RowWriter.append`."""
         assert ids_NS.ndim == 2 and ids_NS.shape[1] == self.header.stride, ids_NS.shape
         self._ids.write(np.ascontiguousarray(ids_NS, self.header.dtype).tobytes())
         self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
@@ -301,18 +309,18 @@ class BinWriter:
         self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:  # fmt: skip
-        """Append rows."""
+        """Append N rows; see `RowWriter.append`."""
         self._ids.append(ids, row_lengths(segments, segment_counts))
         self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
-        """Finish the files, the header last."""
+        """Finish the files, the header last, and return it with the number of rows."""
         self._ids.close()
         return self._sidecars.close()
 
 
 class MegatronWriter:
-    """Writes plain text as Megatron's indexed dataset; memory holds twelve bytes a document beside the block."""
+    """Writes plain text as Megatron's indexed dataset. Memory holds a block, lengths and source records."""
 
     padded = False
 
@@ -325,13 +333,13 @@ class MegatronWriter:
         self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:  # fmt: skip
-        """Append rows."""
+        """Append N rows; see `RowWriter.append`."""
         self._ids.write(np.ascontiguousarray(ids, self.header.dtype).tobytes())
         self._lengths.append(row_lengths(segments, segment_counts))
         self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
-        """Write the index; then the files beside it, the header last."""
+        """Write the index, then the other files, the header last; return it with the number of rows."""
         self._ids.close()
         lengths = np.concatenate(self._lengths)
         first_bytes = (np.cumsum(lengths) - lengths) * np.dtype(self.header.dtype).itemsize
@@ -345,7 +353,7 @@ class MegatronWriter:
 
 
 class ParquetWriter:
-    """Writes a set as a Parquet table that Hugging Face `datasets` loads and a causal language model takes."""
+    """Writes a set as a Parquet table that Hugging Face `datasets` loads; its columns are inputs of a causal LM."""
 
     padded = False
     COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
@@ -363,12 +371,12 @@ class ParquetWriter:
         self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:  # fmt: skip
-        """Append rows."""
+        """Append N rows; see `RowWriter.append`."""
         import pyarrow as pa
 
         lengths = row_lengths(segments, segment_counts)
         seq_lens, sequences = np.diff(segments), np.asarray(segment_counts) - 1
-        seq_lens = np.delete(seq_lens, np.cumsum(segment_counts)[:-1] - 1)  # from one row's end to the next one's 0
+        seq_lens = np.delete(seq_lens, np.cumsum(segment_counts)[:-1] - 1)  # the differences between two rows
         starts = np.cumsum(seq_lens) - seq_lens
         targets = np.array(ids, np.int32)
         if labels is not None and label_counts is not None and self.header.labelled:
@@ -388,7 +396,7 @@ class ParquetWriter:
         self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
 
     def close(self) -> Header:
-        """Finish the files, the header last."""
+        """Finish the files, the header last, and return it with the number of rows."""
         self._table.close()
         return self._sidecars.close()
 
@@ -402,26 +410,28 @@ def _lists(values: npt.NDArray[Any], counts: Counts) -> "pa.Array":
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A bin2d set, memory-mapped."""
+    """A memory-mapped bin2d set."""
 
     header: Header
     ids: npt.NDArray[Any]
-    """(num_samples, stride)."""
+    """int32 or uint16 (num_samples, stride)."""
     segments: Int32
+    """Boundaries of the sequences of all rows, flat."""
     segment_index: UInt64
-    """(num_samples, 2): offset and count into `segments`."""
+    """(num_samples, 2): offset and count in `segments`."""
     labels: Int32 | None
+    """Label positions of all rows, flat; None for plain text."""
     label_index: UInt64 | None
-    """(num_samples, 2): offset and count into `labels`; None for plain text."""
+    """(num_samples, 2): offset and count in `labels`; None for plain text."""
     sources: npt.NDArray[Any]
-    """SOURCE_DTYPE records in order of (row, segment)."""
+    """SOURCE_DTYPE records, one per sequence, ordered by (row, segment)."""
 
     @classmethod
     def open(cls, prefix: Path) -> Self:
-        """Map the set of a prefix (`P`, `P.meta.json` or `P.ids2d.bin` name the same set).
+        """Map the set with a prefix P; `P`, `P.meta.json` and `P.ids2d.bin` name the same set.
 
         Raises:
-            InputError: a file is missing or its size does not fit the header.
+            InputError: a file is missing, or its size does not match the header.
         """
         name = prefix.name
         for suffix in (".meta.json", ".ids2d.bin"):
@@ -430,7 +440,7 @@ class Packed:
         try:
             meta = json.loads(meta_path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as e:
-            raise InputError(f"{meta_path}: cannot read the bin2d header ({e}); was it packed to its end?") from None
+            raise InputError(f"{meta_path}: cannot read the bin2d header ({e}); did packing finish?") from None
         header = Header.from_json(meta, str(meta_path))
         rows, folder = header.num_samples, prefix.parent
         segment_index = map_file(folder / meta["segments"]["idx"], "<u8", (rows, 2))
@@ -448,28 +458,28 @@ class Packed:
         )
 
     def labels_of(self, row: int) -> Int32 | None:
-        """Label positions of a row, ascending; None for plain text."""
+        """Label positions of a row, int32, ascending; None for plain text."""
         if self.labels is None or self.label_index is None:
             return None
         offset, count = map(int, self.label_index[row])
         return self.labels[offset : offset + count]
 
     def segments_of(self, row: int) -> Int32:
-        """Boundaries of a row's sequences: the first is 0, the last is where real tokens end."""
+        """Boundaries of a row's sequences, int32: the first is 0, the last is the number of real tokens."""
         offset, count = map(int, self.segment_index[row])
         return self.segments[offset : offset + count]
 
 
 def total(index: UInt64) -> int:
-    """How many values an index of (offset, count) pairs covers."""
+    """Number of values in the flat file that an index of (offset, count) pairs belongs to."""
     return int(index[-1].sum()) if len(index) else 0
 
 
 def map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:
-    """A file as a memory map.
+    """A read-only memory map of a file.
 
     Raises:
-        InputError: it is missing, or not of that size.
+        InputError: the file is missing, or its size is not that of `shape` and `dtype`.
     """
     expected = int(np.prod(shape)) * np.dtype(dtype).itemsize
     found = path.stat().st_size if path.is_file() else None

@@ -1,6 +1,7 @@
-"""Tools that look at packed sets: peek shows a row as text, lint counts faulty labels, unpack restores the rows.
+"""Inspection of packed sets: peek shows a row as text, lint counts wrong labels, unpack restores texts, and `prove`
+compares a packed set with the tokens that were packed.
 
-All of them read a set of any format through `PackedSet`: rows of real tokens over memory-mapped arrays.
+All of them read a set through `PackedSet`, in any format: rows of real tokens over memory-mapped arrays.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,25 +27,29 @@ Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 MAX_PIECE = 8
-"""Tokens of a piece; a character has four bytes at most, so more than this never become one."""
+"""Maximum of tokens in a piece; the bytes of one character (at most four) never need more."""
 BLOCK_ROWS = 4096
-"""Packed rows that lint looks at together."""
+"""Number of packed rows that lint checks at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSet:
-    """The rows of one packed set, over flat (memory-mapped) arrays. An index holds (offset, count), one pair a row."""
+    """The rows of one packed set, over flat arrays (memory-mapped, if the format allows).
+
+    The index arrays have shape (rows, 2): offset and count, in elements.
+    """
 
     name: str
     """The last part of the set's prefix: `train`, `validation`, `train-256`."""
     header: Header
     ids: npt.NDArray[Any]
+    """int32 or uint16."""
     id_index: Int64
-    """Real tokens only; padding is left out."""
+    """The real tokens of each row, without padding."""
     segments: npt.NDArray[np.int32]
     segment_index: Int64
     labels: npt.NDArray[np.int32] | None
-    """Positions of targets, as in bin2d; None for plain text."""
+    """Label positions, as in bin2d; None for plain text."""
     label_index: Int64 | None
     sources: npt.NDArray[Any]
     """SOURCE_DTYPE records in order of (row, segment)."""
@@ -57,7 +62,7 @@ class PackedSet:
         return _part(self.ids, self.id_index, row)
 
     def segments_of(self, row: int) -> npt.NDArray[np.int32]:
-        """Boundaries of a row's sequences: the first is 0, the last is where real tokens end."""
+        """Boundaries of a row's sequences: the first is 0, the last is the number of real tokens."""
         return _part(self.segments, self.segment_index, row)
 
     def labels_of(self, row: int) -> npt.NDArray[np.int32] | None:
@@ -67,7 +72,7 @@ class PackedSet:
         return _part(self.labels, self.label_index, row)
 
     def padding_of(self, row: int) -> int:
-        """Tokens that only fill the row; 0 in formats that hold none."""
+        """Number of padding tokens in a row; 0 in formats without padding."""
         return self.header.stride - int(self.id_index[row, 1]) if self.header.format == "bin2d" else 0
 
 
@@ -77,10 +82,10 @@ def _part(values: npt.NDArray[Any], index: Int64, row: int) -> npt.NDArray[Any]:
 
 
 def headers(manifest: Manifest, where: str) -> Iterator[dict[str, Any]]:
-    """The header of each set that a pack manifest names: training sets by row length, then the validation sets.
+    """The header of each set in a pack manifest: training sets by row length, then validation sets by row length.
 
     Raises:
-        ManifestError: not the manifest of a pack stage.
+        ManifestError: it is not the manifest of a pack stage.
     """
     if manifest.stage != "pack" or "packed" not in manifest.facts:
         raise ManifestError(f"{where}: expected the manifest of a pack stage, found {manifest.stage!r}")
@@ -91,10 +96,10 @@ def headers(manifest: Manifest, where: str) -> Iterator[dict[str, Any]]:
 
 
 def open_rows(folder: Path, header: dict[str, Any]) -> PackedSet:
-    """Open a set by its header in a manifest; `folder` is the manifest's data folder.
+    """Open the set of a header in a manifest; `folder` is the manifest's data folder.
 
     Raises:
-        InputError: a file is missing or its size does not fit the header.
+        InputError: a file is missing, or its size does not match the header.
     """
     prefix = folder / header["prefix"]
     if header["format"] == "bin2d":
@@ -124,7 +129,7 @@ def _bin2d(prefix: Path) -> PackedSet:
 
 
 def _flat(prefix: Path, meta: dict[str, Any], header: Header) -> PackedSet:
-    """bin and megatron: ids one after another, the rest beside them."""
+    """Open a set in format bin or megatron: the ids are flat, the other files are the same as in bin2d."""
     segments, segment_index = _ragged(prefix.parent, meta["segments"], header.num_samples)
     labels, label_index = _ragged(prefix.parent, meta["labels"], header.num_samples) if header.labelled else (None,) * 2
     lengths = np.asarray(segments[segment_index.sum(1) - 1]).astype(np.int64)
@@ -140,7 +145,7 @@ def _ragged(folder: Path, files: dict[str, str], rows: int) -> tuple[npt.NDArray
 
 
 def _parquet(prefix: Path, meta: dict[str, Any], header: Header) -> PackedSet:
-    """Parquet: the table in memory."""
+    """Open a set in format parquet; the table is loaded into memory."""
     file = prefix.parent / meta["ids"]["parquet"]
     try:
         table = pq.read_table(file)
@@ -168,11 +173,11 @@ def _index(counts: npt.NDArray[Any]) -> Int64:
 
 
 def open_all(path: Path) -> tuple[list[PackedSet], ChatTokenizer]:
-    """Every set of a pack manifest, and the tokenizer that travels with them.
+    """Every set in a pack manifest, and the tokenizer stored with them.
 
     Raises:
-        ManifestError: not the manifest of a pack stage.
-        InputError: a file is missing or its size does not fit the header.
+        ManifestError: it is not the manifest of a pack stage, or names no tokenizer.
+        InputError: a file is missing, or its size does not match the header.
         ModelError: the tokenizer cannot be used.
     """
     manifest = load(path)
@@ -186,20 +191,22 @@ def open_all(path: Path) -> tuple[list[PackedSet], ChatTokenizer]:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """The fewest tokens that make whole characters: one token as a rule."""
+    """The fewest tokens that decode to whole characters: usually one token."""
 
     text: str
     ids: tuple[int, ...]
     added: bool
-    """An added token (`<|im_end|>`, `<think>`), not text."""
+    """True for an added token (`<|im_end|>`, `<think>`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelRun:
-    """Consecutive tokens of one sequence that are all targets, or all not."""
+    """Consecutive tokens of one sequence that are all labels, or all no labels."""
 
     segment: int
+    """Index of the sequence in its packed row."""
     learnt: bool
+    """True if the tokens are labels."""
     tokens: int
     pieces: tuple[TextPiece, ...]
 
@@ -214,10 +221,12 @@ class PackedSequence:
     """One sequence of a packed row."""
 
     row_key: int
+    """The key of the dataset's row that it comes from."""
     start: int
-    """Its first token within the tokens of its own row."""
+    """Offset of its first token in the tokens of that row."""
     tokens: int
     labels: int
+    """Number of label tokens."""
     runs: tuple[LabelRun, ...]
 
 
@@ -226,25 +235,26 @@ class PackedRow:
     """A packed row."""
 
     row: int
+    """Index of the row in its set."""
     sequences: tuple[PackedSequence, ...]
     padding: int
 
     @property
     def tokens(self) -> int:
-        """Real tokens."""
+        """Number of real tokens."""
         return sum(s.tokens for s in self.sequences)
 
     @property
     def labels(self) -> int:
-        """Targets that count."""
+        """Number of label tokens."""
         return sum(s.labels for s in self.sequences)
 
 
 def peek(rows: PackedSet, tokenizer: ChatTokenizer, row: int) -> PackedRow:
-    """A packed row's sequences in order.
+    """A packed row, decoded, with its sequences in order.
 
     Raises:
-        IndexError: there is no such row.
+        IndexError: the set has no such row.
     """
     if not 0 <= row < len(rows):
         raise IndexError(f"row {row} of {len(rows)}")
@@ -262,12 +272,12 @@ def peek(rows: PackedSet, tokenizer: ChatTokenizer, row: int) -> PackedRow:
 
 
 def learnt_of(rows: PackedSet, row: int) -> npt.NDArray[np.bool_]:
-    """For each real token of a row whether it is a target that counts."""
+    """Which real tokens of a row are labels, bool (tokens,)."""
     bounds, labels = rows.segments_of(row), rows.labels_of(row)
     learnt = np.full(int(bounds[-1]), labels is None)
     if labels is not None:
         learnt[labels + 1] = True
-    learnt[bounds[:-1]] = False  # the first token of a sequence is given, never a target
+    learnt[bounds[:-1]] = False  # the first token of a sequence is never a target
     return learnt
 
 
@@ -288,9 +298,10 @@ def _runs(
 
 
 def pieces(tokenizer: ChatTokenizer, ids: list[int], edges: frozenset[int] = frozenset()) -> list[TextPiece]:
-    """The ids as pieces of whole characters; none reaches over an edge, even if that tears a character apart.
+    """Decode ids as pieces of whole characters. A piece ends at each of the `edges` (offsets in `ids`), even if this
+    splits a character.
 
-    A piece is what its ids add to the text of the piece before it: some decoders treat a first token differently.
+    A piece is decoded together with the previous piece, because some decoders change the first token of a text.
     """
     known = frozenset(tokenizer.real_ids.values())
     made: list[TextPiece] = []
@@ -313,33 +324,33 @@ def _continued(tokenizer: ChatTokenizer, before: list[int], own: list[int]) -> s
 
 @dataclass(slots=True)
 class LintCounts:
-    """The counts of one source."""
+    """What lint counted in the sequences of one source."""
 
     sequences: int = 0
-    """Runs of tokens that are packed whole: a row of the dataset, a piece of one, or one side of a pair."""
+    """Packed sequences: a row of the dataset, a piece of a row, or one side of a pair."""
     tokens: int = 0
     labels: int = 0
     rows_without_labels: int = 0
-    """Rows of the dataset (sides of a pair) without any label token."""
+    """Rows of the dataset (or sides of a pair) without any label token."""
     stop_not_labelled: int = 0
-    """Labelled stretches that end before their sequence does, and not with a special token."""
+    """Labelled runs that end before the end of their sequence, and not with a special token."""
     labels_on_padding: int = 0
     labels_across_sequences: int = 0
-    """Labels on the first token of a sequence: predicted from another one."""
+    """Labels on the first token of a sequence, which would be predicted from another sequence."""
     doubled_bos: int = 0
     ids_outside_vocabulary: int = 0
     truncated_answers: int = 0
-    """Rows whose last labelled stretch ends where the row's packed tokens end, and not with a special token."""
+    """Rows with a labelled run that is cut off: their packed tokens end inside the run, without a special token."""
     special_in_content: int = 0
-    """Special tokens inside a labelled stretch, not at its end."""
+    """Special tokens inside a labelled run, before its last token."""
 
     @property
     def label_share(self) -> float:
-        """Labels of all real tokens."""
+        """Share of the real tokens that are labels, rounded to four digits."""
         return round(self.labels / self.tokens, 4) if self.tokens else 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Every count, and the share of labels."""
+        """Every count, and `label_share`."""
         return asdict(self) | {"label_share": self.label_share}
 
 
@@ -351,25 +362,25 @@ WRONG = (
     "doubled_bos",
     "ids_outside_vocabulary",
 )
-"""LintCounts that are 0 in a set that is right."""
+"""The fields of `LintCounts` that are 0 in a correct set."""
 
 
 @dataclass(slots=True)
 class _Pieces:
-    """What is collected of all pieces before rows can be judged; one entry per piece."""
+    """All pieces of a set, for the counts that need all pieces of a row. One entry per piece."""
 
     unit: list[npt.NDArray[np.uint64]] = field(default_factory=list)
-    """The row's key."""
+    """Key of the row."""
     side: list[Int64] = field(default_factory=list)
     start: list[Int64] = field(default_factory=list)
     end: list[Int64] = field(default_factory=list)
     labels: list[Int64] = field(default_factory=list)
     open_end: list[Bools] = field(default_factory=list)
-    """The last token is a label and no stop token."""
+    """True if the last token is a label and no special token."""
 
 
 def lint_rows(sets: Sequence[PackedSet], tokenizer: ChatTokenizer) -> dict[int, LintCounts]:
-    """LintCounts by input file, whose index begins a row's key."""
+    """Count problems by input file: index of the file (the high bits of a row key) -> its `LintCounts`."""
     special = np.zeros(max(tokenizer.vocab_size, 1), bool)
     special[[i for i in (*tokenizer.special.values(), tokenizer.eos_id) if i is not None]] = True
     found: dict[int, LintCounts] = {}
@@ -385,7 +396,7 @@ def lint_rows(sets: Sequence[PackedSet], tokenizer: ChatTokenizer) -> dict[int, 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Some packed rows: their tokens one after another, and where their sequences lie among these."""
+    """Some packed rows: their real tokens, flat, and one entry per sequence."""
 
     ids: npt.NDArray[Any]
     learnt: Bools
@@ -393,11 +404,13 @@ class _Block:
     end: Int64
     keys: npt.NDArray[np.uint64]
     offset: Int64
-    """A sequence's first token within the tokens of its own row."""
+    """Offset of a sequence's first token in the tokens of its row."""
     side: Int64
+    """1 for the rejected side of a pair; else 0."""
     on_padding: Int64
-    """Labels on padding, counted at the last sequence of their row."""
+    """Number of labels on padding, counted for the last sequence of their packed row."""
     across: Int64
+    """1 if the first token of a sequence is labelled; else 0."""
 
 
 def _blocks(rows: PackedSet) -> Iterator[_Block]:
@@ -433,7 +446,7 @@ def _block(rows: PackedSet, first: int, last: int, sources: npt.NDArray[Any]) ->
 
 
 def _gathered(values: npt.NDArray[Any], index: Int64) -> tuple[npt.NDArray[Any], Int64]:
-    """The values of some rows one after another, and which of these rows each is of."""
+    """The values of some rows, flat, and for each value the index of its row in `index`."""
     count = index[:, 1]
     which = np.repeat(np.arange(len(index)), count)
     at = np.arange(len(which)) - (np.cumsum(count) - count)[which] + index[which, 0]
@@ -442,11 +455,11 @@ def _gathered(values: npt.NDArray[Any], index: Int64) -> tuple[npt.NDArray[Any],
 
 
 def _lint_block(block: _Block, special: Bools, bos: int | None, found: dict[int, LintCounts]) -> tuple[Int64, Bools]:
-    """Count problems of single sequences; returns each one's labels, and whether it ends inside a labelled stretch."""
+    """Count the problems of each sequence. Returns, by sequence: labels, int64; ends inside a labelled run, bool."""
     ids, learnt, start, end = block.ids.astype(np.int64), block.learnt, block.start, block.end
     known = (ids >= 0) & (ids < len(special))
     is_special = known & special[np.where(known, ids, 0)]
-    stretch_goes_on = learnt & np.append(learnt[1:], False)  # a sequence's first token is never learnt
+    stretch_goes_on = learnt & np.append(learnt[1:], False)  # a sequence's first token is never a label
     ends = np.flatnonzero(learnt & ~stretch_goes_on)
     of_end = np.searchsorted(start, ends, "right") - 1
     at_end = ends == end[of_end] - 1
@@ -493,7 +506,7 @@ def _doubled(ids: Int64, start: Int64, end: Int64, bos: int | None) -> Int64:
 
 
 def _judge_rows(pieces: _Pieces, found: dict[int, LintCounts]) -> None:
-    """LintCounts that need all pieces of a row: whether any is learnt, and whether the last one stops."""
+    """Add the counts that need all pieces of a row: rows without labels, and truncated answers."""
     key, side, start, end, labels, open_end = (
         np.concatenate(getattr(pieces, n)) for n in ("unit", "side", "start", "end", "labels", "open_end")
     )
@@ -519,17 +532,17 @@ def _add(found: dict[int, LintCounts], keys: npt.NDArray[np.uint64], counts: dic
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A run of one row's tokens, where a set holds it."""
+    """A packed sequence of one row of the dataset."""
 
     start: int
-    """Its first token within the row's tokens."""
+    """Offset of its first token in the tokens of the row."""
     ids: Int32
     learnt: Bools
-    """Whether each token is a target; the first one never is."""
+    """True for label tokens; the first token never is one."""
 
 
 class TokenIndex:
-    """Where each row's tokens are in all sets of a pack manifest. Takes 24 bytes per sequence in memory."""
+    """Finds the tokens of each row of the dataset in all sets of a pack manifest. Memory: 32 bytes per sequence."""
 
     def __init__(self, sets: Sequence[PackedSet]) -> None:
         self.sets = sets
@@ -549,7 +562,10 @@ class TokenIndex:
         return len(self.keys)
 
     def rows(self) -> Iterator[tuple[int, int, list[Fragment]]]:
-        """Every row that has tokens: key, side (1 is a pair's rejected one) and pieces in order; by key and side."""
+        """Every row that has packed tokens: key, side (1: the rejected side of a pair), and its sequences in order.
+
+        Sorted by key and side.
+        """
         new = np.append(True, (self.keys[1:] != self.keys[:-1]) | (self.side[1:] != self.side[:-1]))
         edges = np.append(np.flatnonzero(new), len(self.keys)).tolist() if len(self.keys) else [0]
         for a, b in pairwise(edges):
@@ -567,9 +583,9 @@ class TokenIndex:
 def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any]]:
     """Each row as text: `{"row_key", "side", "text", "learnt", "tokens", "missing"}`.
 
-    `learnt` lists the stretches that the model must produce, null for plain text; of plain text the end token that
-    tokenizing added is left out, so that the text is the document's. `missing` counts the tokens that lie before or
-    between the pieces; what was cut off behind the last one cannot be told from the set.
+    `learnt` lists the labelled runs as text; it is None for plain text. In plain text, the bos and eos token around the
+    document are left out, so the text is that of the document. `missing` is the number of tokens before and between the
+    packed sequences of the row; tokens cut off after the last one are not known to the set.
     """
     plain = not any(s.header.labelled for s in index.sets)
     for key, side, pieces in index.rows():
@@ -595,13 +611,14 @@ def _stretches(piece: Fragment) -> Iterator[list[int]]:
 
 @dataclass(slots=True)
 class Comparison:
-    """The result of a comparison of packed sets with the tokens that were packed."""
+    """Counts of a comparison of packed sets with the tokens that were packed."""
 
     rows: int = 0
-    """Rows of the tokenized set."""
+    """Rows of the tokenized dataset."""
     tokens: int = 0
+    """Tokens of these rows."""
     found: int = 0
-    """Their tokens that are packed with the same id and the same label."""
+    """Tokens that are packed with the same id and the same label."""
     dropped_rows: int = 0
     """Rows without any packed token."""
     dropped_tokens: int = 0
@@ -610,10 +627,10 @@ class Comparison:
 
 
 def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tokens: Count) -> Iterator[str]:
-    """Compare the packed tokens with the rows of the tokenized set, in order; yields what differs.
+    """Compare the packed tokens with the rows of the tokenized dataset, in order; yields a line for each difference.
 
-    Every packed token must be its row's, with its label, and packed once; what is missing must be what the ledger says
-    was cut or dropped.
+    Every packed token must have the id and the label that it has in its row, and be packed once. The number of missing
+    tokens must be what the ledger counts as cut or dropped.
     """
     proof, packed = Comparison(), index.rows()
     ahead = next(packed, None)
@@ -630,7 +647,7 @@ def prove(index: TokenIndex, batches: Iterable[pa.RecordBatch], rows: Count, tok
                 proof.dropped_rows += 1
                 proof.dropped_tokens += sum(len(ids) for ids, _ in sides)
     if ahead is not None:
-        yield f"row key {ahead[0]}: is packed, and no row of the tokenized set has it, or not in that place"
+        yield f"row key {ahead[0]}: is packed, but the tokenized set has no row of that key at that place"
     yield from _accounts(proof, rows, tokens)
 
 
@@ -648,7 +665,7 @@ def _accounts(proof: Comparison, rows: Count, tokens: Count) -> Iterator[str]:
 
 
 def _given(batch: pa.RecordBatch) -> Iterator[tuple[int, str, list[tuple[Int32, Bools | None]]]]:
-    """Each row of the tokenized set: key, id, and the ids and labels of its sides."""
+    """Each row of the tokenized dataset: key, id, and the token ids and labels of its sides."""
     names = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")]
     sides = [_columns(batch, *n) for n in names if n[0] in batch.schema.names]
     keys, ids = batch.column("row_key").to_pylist(), batch.column("id").to_pylist()
@@ -668,16 +685,16 @@ def _columns(batch: pa.RecordBatch, ids: str, spans: str) -> Iterator[tuple[Int3
 
 
 def _compare(ids: Int32, learnt: Bools | None, pieces: list[Fragment], proof: Comparison) -> Iterator[str]:
-    """Check a row's pieces against its tokens."""
+    """Compare the packed sequences of one side of a row with its tokens."""
     at = found = 0
     for piece in pieces:
         end = piece.start + len(piece.ids)
         if piece.start < at:
             yield f"tokens {piece.start} to {min(at, end)} are packed twice"
         elif end > len(ids) or not np.array_equal(ids[piece.start : end], piece.ids):
-            yield f"tokens {piece.start} to {end} are packed under other ids"
+            yield f"tokens {piece.start} to {end} are packed with other ids"
         elif not np.array_equal(_targets(learnt, piece), piece.learnt):
-            yield f"tokens {piece.start} to {end} have other labels than they were given"
+            yield f"tokens {piece.start} to {end} are packed with other labels"
         else:
             found += len(piece.ids)
         at = max(at, end)
@@ -689,5 +706,5 @@ def _compare(ids: Int32, learnt: Bools | None, pieces: list[Fragment], proof: Co
 def _targets(learnt: Bools | None, piece: Fragment) -> Bools:
     end = piece.start + len(piece.ids)
     wanted = np.ones(len(piece.ids), bool) if learnt is None else learnt[piece.start : end].copy()
-    wanted[:1] = False  # the first token of a sequence is given, never a target
+    wanted[:1] = False  # the first token of a sequence is never a target
     return wanted

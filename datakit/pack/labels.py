@@ -1,13 +1,13 @@
-"""Which tokens of a conversation the model must produce. Found in the rendering, never by scanning ids for markers.
+"""Finds the tokens of a conversation that the model must produce: in the rendered text, not by markers among the ids.
 
-An assistant turn is labelled from the first character after the role header (what `add_generation_prompt` renders,
-wherever a template puts it) to the end of its end-of-turn token. A template with `{% generation %}` blocks says itself
-where the turn begins. For any other, the header is found by rendering the messages before the turn with
-`add_generation_prompt`, which must be a prefix of the whole rendering; the end is the first special token after the
-turn's last character, which is known by provenance. A row without certain labels is refused.
+An assistant turn is labelled from the first character after its role header (the text that `add_generation_prompt`
+adds) to the end of its end-of-turn token. If a template has `{% generation %}` blocks, they mark the start of the turn.
+Otherwise the messages before the turn are rendered with `add_generation_prompt`; the result must be a prefix of the
+whole rendering, and the turn starts after it. The end of the label is the first special token after the turn's last
+character, whose position is known from the spans of `Tracked` text. A row whose labels are not certain is refused.
 
-Rendering the messages before each of n turns would cost n**2. So this is done for the last turn, and for other turns
-only where the template's text between the turn and the message before it is new.
+Rendering all messages before each of n turns would take O(n**2). So only the last turn is found in this way, and other
+turns only if the template's text between the turn and the previous message has not occurred before.
 """
 
 from bisect import bisect_left, bisect_right
@@ -47,7 +47,7 @@ Spans = list[Chars]
 
 
 class RowError(Exception):
-    """A row that cannot be rendered or labelled: `reason` for the ledger, `detail` for people."""
+    """A row cannot be rendered or labelled: `reason` is counted in the ledger, `detail` says more."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -59,11 +59,11 @@ class Labelled:
     """A rendered row."""
 
     text: str
-    """With the template's added tokens in reserved spelling: ready to encode."""
+    """The rendering with the template's added tokens in reserved spelling, ready to encode."""
     labels: tuple[Chars, ...]
     """Half-open ranges of characters of `text`."""
     structural: int
-    """How many added tokens the template wrote."""
+    """Number of added tokens that the template wrote."""
 
 
 def label(
@@ -74,10 +74,12 @@ def label(
     train_on: Literal["all", "last"] = "all",
     first: int = 0,
 ) -> Labelled:
-    """Render messages and mark the text of the assistant's turns, from turn number `first` on.
+    """Render messages and label the assistant's turns, from message number `first` on.
+
+    `train_on = "last"` labels only the last turn. Messages of weight 0 have no labels.
 
     Raises:
-        RowError: the template fails on the row, leaves out a part of it, or does not show whose text is whose.
+        RowError: the template fails on the row, leaves out a part of it, or does not show where a turn is.
     """
     said = [i for i, m in enumerate(messages) if m["role"] == "assistant" and i >= first]
     wanted = [i for i in (said[-1:] if train_on == "last" else said) if messages[i].get("weight") != 0]
@@ -99,9 +101,9 @@ def label(
 def _rendered(
     tokenizer: ChatTokenizer, messages: Sequence[Message], tools: Any
 ) -> tuple[Rendering, list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rendering, and the messages as the template saw them, tagged and plain.
+    """The rendering, and the messages as the template got them, with tags and without.
 
-    A template that fails on calls whose arguments are objects may want them as JSON (DeepSeek-V3's does).
+    If a template fails on tool calls with arguments as objects, it gets them as JSON (DeepSeek-V3's needs this).
     """
     for as_text in (False, True):
         given = tracked_messages(messages, as_text)
@@ -116,7 +118,7 @@ def _rendered(
 
 
 def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any) -> None:
-    """Every message, its calls and the tools must be somewhere in the rendering."""
+    """Refuse a row if a message, its calls or the tools are not in the rendering."""
     seen = {tag for _, _, tag in whole.spans}
     if UNKNOWN in seen:
         raise RowError("labels_uncertain", "the template builds text in a way whose origin cannot be followed")
@@ -131,7 +133,7 @@ def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict
 
 
 def _missing(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any, i: int) -> None:
-    """Refuse a message that leaves no trace: left out by the template, or rendered in a way that hides its origin."""
+    """Refuse a message without spans: the template leaves it out, or renders it in a way that hides its origin."""
     role, probe = given[i]["role"], given[i] | {"content": "probe"}
     changed = tokenizer.render([*given[:i], probe, *given[i + 1 :]], tracked_tools(tools)).text != whole.text
     if changed:
@@ -151,28 +153,28 @@ class _Turns:
         ends = set(tokenizer.special.values()) | {tokenizer.eos_id}
         self.ends = [found for found in structure.tokens if found[2] in ends]
         self.own: defaultdict[int, list[Chars]] = defaultdict(list)
-        """Where the text of each message stands, in order."""
+        """By message: start and end of its text, in order."""
         for a, b, tag in whole.spans:
             self.own[of(tag)].append((a, b))
         numbers = range(len(messages))
         self.until = [0, *accumulate((max((b for _, b in self.own[k]), default=0) for k in numbers), max)]
-        """Where the text of the messages before number i ends."""
+        """By message i: the end of the text of the messages before it."""
         starts = (min((a for a, _ in self.own[k]), default=len(whole.text)) for k in reversed(numbers))
         self.since = list(accumulate(starts, min))[::-1]
-        """Where the text of message i, and of those behind it, begins."""
+        """By message i: the start of the text of message i and all messages after it."""
         self.answers = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
         self.headers: dict[str, int] = {}
-        """Template text between a turn's message and the one before it -> where in it the turn begins."""
+        """The template's text between the previous message and a turn -> the offset in it at which the turn starts."""
 
     def span(self, i: int) -> Chars:
-        """The characters of turn `i`, from behind its header to the end of its end token."""
+        """The characters of turn `i`, from the end of its header to the end of its end token."""
         own = self.own[i]
         start = self._marked(i, own) if self.whole.generated else self._found(i)
         last = max((b for _, b in own if b > start), default=start)
         if bisect_left(self.ends, (start, 0, 0)) < bisect_left(self.ends, (last, 0, 0)):
             last = self._last_alone(i, start, last)
         end = self._end(i, last)
-        inside = bisect_right(self.whole.spans, start, key=lambda span: span[1])  # the first that ends behind the start
+        inside = bisect_right(self.whole.spans, start, key=lambda span: span[1])  # the first that ends after the start
         while inside < len(self.whole.spans) and self.whole.spans[inside][0] < end:
             if of(self.whole.spans[inside][2]) != i:
                 raise RowError("labels_uncertain", f"turn {i} runs into another message before its end token")
@@ -180,10 +182,10 @@ class _Turns:
         return start, end
 
     def _marked(self, i: int, own: list[Chars]) -> int:
-        """Where the generation block of turn `i` begins: blocks and assistant turns come in the same order."""
+        """The start of the generation block of turn `i`; blocks and assistant turns have the same order."""
         before = bisect_left(self.answers, i)
         blocks = self.whole.generated
-        if len(blocks) != len(self.answers):  # a block more for what ends the conversation, say
+        if len(blocks) != len(self.answers):  # for example, one more block at the end
             blocks = tuple(block for block in blocks if own and block[0] <= own[0][0] < block[1])
             before = 0
         if not blocks:
@@ -193,7 +195,7 @@ class _Turns:
         return self._behind_header(i, blocks[before], own)
 
     def _behind_header(self, i: int, block: Chars, own: list[Chars]) -> int:
-        """Where a block begins to say more than the generation prompt, which some templates put into it."""
+        """The start of a block's text after the generation prompt, which some templates put into the block."""
         prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
         start, first = block[0], min((a for a, _ in own), default=block[1])
         for at in range(max(start - len(prompt), 0) + 1, start + 1) if prompt else ():
@@ -202,15 +204,21 @@ class _Turns:
         return start
 
     def _last_alone(self, i: int, start: int, last: int) -> int:
-        """Where the text of turn `i` ends if nothing follows it: the next header may say its text again, as gpt-oss
-        names a called function in that of the result."""
+        """The end of the text of turn `i`, found by rendering it without the messages after it.
+
+        The next header may repeat a part of the turn: gpt-oss writes the name of the called function into the header of
+        the result.
+        """
         alone = self.tokenizer.render(self.given[: i + 1], self.tools)
         found = max((b for _, b, tag in alone.spans if of(tag) == i and b > start), default=start)
         return found if found < last and alone.text[:found] == self.whole.text[:found] else last
 
     def _end(self, i: int, last: int) -> int:
-        """Where the end token of turn `i`, whose text ends at `last`, ends: the one that ends a plain answer too, or
-        the first special token if that does not occur before the next message (a call that another one ends)."""
+        """The end of the end token of turn `i`, whose text ends at `last`.
+
+        The end token is the one that ends a plain answer, too. If it does not occur before the next message (a call may
+        end with another token), it is the first special token.
+        """
         at = bisect_left(self.ends, (last, 0, 0))
         if at == len(self.ends):
             raise RowError("labels_uncertain", f"no special token ends turn {i}: the model could not learn to stop")
@@ -225,8 +233,8 @@ class _Turns:
         return end
 
     def _found(self, i: int) -> int:
-        """Where turn `i` begins: known from a turn with the same words before it, or by rendering."""
-        if not (self.own[i] and self.own[i - 1]):  # between others, an empty message cannot be told from the next
+        """The start of turn `i`: known from a turn with the same text before it, or found by rendering."""
+        if not (self.own[i] and self.own[i - 1]):  # an empty message has no position
             return self._start(i)
         first, last = self.until[i], self.since[i]
         between = self.whole.text[first:last]
@@ -238,20 +246,20 @@ class _Turns:
         return start
 
     def _start(self, i: int) -> int:
-        """Where turn `i` begins, found by rendering what comes before it."""
+        """The start of turn `i`, found by rendering the messages before it."""
         text = self.whole.text
         asked = self._before(i, True)
         prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
         if prompt and asked.endswith(prompt) and text.startswith(asked):
             return len(asked)
         base = self._before(i, False)
-        if asked != base and text.startswith(asked):  # also where a conversation ends with more than its last turn
+        if asked != base and text.startswith(asked):  # also if a template adds text after the last turn
             return len(asked)
         if not text.startswith(base):
             return self._behind_prompt(i, f"the messages before turn {i} are rendered differently without it")
         if asked == base:
             return self._unasked(i, len(base))
-        # A prompt that says more than the turn does (an empty thought, say): the header is what they share.
+        # The prompt has text that the turn does not have (an empty thought): the header is their common prefix.
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, asked, strict=False)))
         shared = min([shared, *(a for a, _, _ in self.whole.spans if a >= len(base))])
         shared = next((s for s, e, _ in self.structure.tokens if s < shared < e), shared)
@@ -260,10 +268,10 @@ class _Turns:
         return shared
 
     def _behind_prompt(self, i: int, why: str) -> int:
-        """Where turn `i` begins if what comes before is rendered in other words without it (Qwen3's thoughts).
+        """The start of turn `i` if the earlier messages are rendered differently without it (Qwen3's thoughts).
 
-        That is behind the generation prompt, if the template's text between the turn and the message before it has
-        the prompt exactly once.
+        The turn starts after the generation prompt, which must occur exactly once in the template's text between the
+        previous message and the turn.
         """
         prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
         first, last = self.until[i], self.since[i]
@@ -276,8 +284,8 @@ class _Turns:
         return self.tokenizer.render(self.messages[:i], self.tools, add_generation_prompt=prompt).text
 
     def _unasked(self, i: int, base: int) -> int:
-        """The start where `add_generation_prompt` adds nothing: behind a header, if the turn brings one."""
-        probe = [*self.messages[:i], {"role": "assistant", "content": "probe"}]  # a call's marks are no header
+        """The start of turn `i` if `add_generation_prompt` adds nothing: after the turn's header, if it has one."""
+        probe = [*self.messages[:i], {"role": "assistant", "content": "probe"}]  # without calls and their markers
         rendering = self.tokenizer.render([*self.given[:i], tracked_messages(probe)[i]], self.tools)
         own = [a for a, _, tag in rendering.spans if of(tag) == i and a >= base]
         lead = rendering.text[base : min(own, default=base)]
@@ -285,10 +293,10 @@ class _Turns:
 
 
 def plain_ids(tokenizer: ChatTokenizer, text: str, ids: list[int]) -> list[int]:
-    """The ids of a text, checked.
+    """Check the ids of a plain text, and return them.
 
     Raises:
-        RowError: there are none, or the text cannot be kept apart from added tokens.
+        RowError: there are no ids, or the text contains the spelling of an added token.
     """
     if not ids:
         raise RowError("empty", "no text")
@@ -300,7 +308,7 @@ def plain_ids(tokenizer: ChatTokenizer, text: str, ids: list[int]) -> list[int]:
 
 
 def _refuse_reserved(text: str) -> None:
-    """The tokenizer's added tokens are spelled in code points that no text has: a text that has them is refused."""
+    """Refuse a text with the reserved code points that spell added tokens."""
     last = chr(FIRST_PRIVATE + PRIVATE)
     if any(chr(FIRST_PRIVATE) <= follower[:1] < last for follower in text.split(RESERVED)[1:]):
         raise RowError("reserved_code_point", "the text has U+FDD0 before a private-use character")
@@ -315,10 +323,10 @@ def _refuse_spelled(tokenizer: ChatTokenizer, ids: Sequence[int]) -> None:
 def labelled_ids(
     tokenizer: ChatTokenizer, row: Labelled, encoding: Any, min_label_tokens: int
 ) -> tuple[npt.NDArray[np.int32], Spans]:
-    """The ids of a rendered row and its label spans in tokens, from the library's encoding.
+    """The ids of a rendered row, int32, and its label spans in tokens, from an encoding of `tokenizers`.
 
     Raises:
-        RowError: too few labels, or text that cannot be kept apart from added tokens.
+        RowError: there are too few label tokens, or the text contains the spelling of an added token.
     """
     ids = np.array(encoding.ids, np.int32)
     added = _added(tokenizer, row, ids)
@@ -333,10 +341,10 @@ def labelled_bytes(
     ends: npt.NDArray[np.int64],
     min_label_tokens: int,
 ) -> tuple[npt.NDArray[np.int32], Spans]:
-    """The same from ids, which are changed in place, and the byte of the row's text that each of them ends at.
+    """The same as `labelled_ids`, from ids (changed in place) and the byte offset in the text at which each token ends.
 
     Raises:
-        RowError: too few labels, or text that cannot be kept apart from added tokens.
+        RowError: there are too few label tokens, or the text contains the spelling of an added token.
     """
     added = _added(tokenizer, row, ids)
     starts = np.concatenate([[0], ends[:-1]])
@@ -347,13 +355,13 @@ def labelled_bytes(
 
 
 def _bytes_before(text: str, characters: Sequence[int]) -> list[int]:
-    """How many bytes of a text stand before each of ascending characters."""
+    """The byte offset of each of some ascending character offsets."""
     parts = (text[a:b] for a, b in pairwise([0, *characters]))
     return list(accumulate(len(part.encode()) for part in parts))
 
 
 def _added(tokenizer: ChatTokenizer, row: Labelled, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Where added tokens stand: no more and no fewer than the template wrote."""
+    """Positions of the added tokens in `ids`; their number must be the number that the template wrote."""
     added = np.flatnonzero(ids >= tokenizer.first_added)
     if len(added) != row.structural:
         reason = f"the template wrote {row.structural} added tokens, the text encodes to {len(added)}"
@@ -371,7 +379,7 @@ def _settled(
     spans: Spans,
     min_label_tokens: int,
 ) -> tuple[npt.NDArray[np.int32], Spans]:
-    """Added tokens under their own numbers, labels counted."""
+    """Check the number of label tokens, and map added tokens to their own ids."""
     # The first token of a sequence is never a target.
     if sum(b - max(a, 1) for a, b in spans) < max(min_label_tokens, 0):
         raise RowError("no_labels", f"fewer than {min_label_tokens} label tokens in {len(row.labels)} labelled turns")
@@ -380,7 +388,7 @@ def _settled(
 
 
 def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int]:
-    """The tokens whose first character lies in [start, end), which ends with an end token's last character."""
+    """The tokens whose first character is in [start, end); the character before `end` belongs to an end token."""
     found = (encoding.char_to_token(c) for c in range(start, end))  # a tokenizer may skip white space
     first, last = next(t for t in found if t is not None), encoding.char_to_token(end - 1)
     return first + (encoding.token_to_chars(first)[0] < start), last + 1

@@ -1,15 +1,16 @@
 """The pack stage: token rows -> packed rows. Cut sequences to length, fit them into rows, write windows of rows.
 
-Best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer Truncations Improve Language Modeling"):
-longest first, each into the fullest row that still holds it. Where a set has no short sequences to fill gaps with, that
-leaves 4% and more of the space empty, so rows are also filled one by one with pairs that fit exactly (a minimum bin
-slack heuristic after Gupta and Ho 1999, on a histogram of lengths), and the denser of the two results is taken. Where
-both need clearly more rows than a lower bound says, a third way is tried, which learns what lengths are worth.
+`packing = "best_fit"` uses best-fit decreasing (Johnson 1973; for training data: Ding et al. 2024, "Fewer Truncations
+Improve Language Modeling"): the longest sequence first, each into the fullest row that still has space for it. If a set
+has no short sequences that fill gaps, this leaves 4% or more of the space empty. So rows are also filled one by one
+with pairs that fit exactly (a minimum bin slack heuristic after Gupta and Ho 1999, on a histogram of lengths), and the
+denser result is used. If both need clearly more rows than a lower bound, sequential value correction is tried, too (see
+`_kernels_fit`).
 
-A window holds a bounded number of tokens; sequences are fitted into rows within it, so memory does not grow with the
-dataset, and windows are cut by rows of data, so the result does not depend on how batches come.
+Sequences are fitted within a window of a bounded number of tokens, so memory does not grow with the dataset. A window
+ends after the sequence that fills it, so the result does not depend on the size of the input batches.
 
-This file holds a config, which must not load numba: functions import the kernels that they use.
+Functions import the kernels that they use: loading `PackConfig` for `--help` must not load numba.
 """
 
 import json
@@ -40,9 +41,10 @@ Packing = Literal["best_fit", "concat", "pad"]
 
 EMPTY, TOO_LONG, NO_LABELS, TRUNCATED = "empty", "too_long", "no_labels", "truncated"
 CLOSE = 1.005
-"""A result with at most this many times the lower bound of rows is good enough."""
+"""A result with at most this many times the lower bound of rows is accepted."""
 QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
-"""Otherwise: powers that lengths are worth, how often each is tried, and how often the promising ones are."""
+"""Else sequential value correction: start with length ** (1 + quarters / 4), `FIRST_ROUNDS` rounds for each number of
+quarters, then `ROUNDS` rounds for the `PROMISING` best."""
 FOLDER = "kept"
 Task = Literal["pretrain", "sft", "dpo"]
 
@@ -61,90 +63,92 @@ class PackConfig:
         "auto", "sequences longer than a row; auto: split plain text, truncate conversations and preference pairs"
     )
     align_bos: bool = option(
-        False, "every row begins where a sequence does; what is cut off goes, instead of beginning another row"
+        False, "start each row with the start of a sequence; tokens cut off at a row's end are dropped"
     )
     format: Format = option(
         "bin2d", "file format: bin2d (fixed rows), bin (no padding), parquet, megatron (whole documents of plain text)"
     )
-    ids_dtype: Literal["int32", "uint16"] = option("int32", "uint16 halves the bytes where the vocabulary allows")
+    ids_dtype: Literal["int32", "uint16"] = option("int32", "uint16 takes half the bytes; for vocabularies up to 65536")
     validation: float = option(
-        0.0, "share of the rows that go to a validation set; chosen by content, so always the same rows"
+        0.0, "share of the rows that go to a validation set; chosen by content hash, so the same rows in each run"
     )
     max_doc_tokens: int = option(0, "longer sequences are cut to this before packing; 0: no limit")
     drop_long: bool = option(False, "drop sequences above max_doc_tokens instead of cutting them")
-    window_tokens: int = option(16_777_216, "tokens that are fitted together; bounds memory")
+    window_tokens: int = option(16_777_216, "tokens that are fitted into rows together; limits memory")
 
     def __post_init__(self) -> None:
         for length in self.row_lengths or (0,):
             if not 1 <= length < 1 << 24:
                 raise ConfigError(f"seq_len must be at least 1 and below 2**24, found {length}")
         if list(self.row_lengths) != sorted(set(self.row_lengths)):
-            raise ConfigError(f"seq_len: several lengths must ascend, found {list(self.row_lengths)}")
+            raise ConfigError(f"seq_len: several lengths must be in ascending order, found {list(self.row_lengths)}")
         if len(self.row_lengths) > 1 and (self.packing == "concat" or self.format == "megatron"):
-            raise ConfigError("seq_len: several lengths make sense for best_fit and pad, in bin2d, bin or parquet")
+            raise ConfigError("seq_len: several lengths need packing best_fit or pad, and format bin2d, bin or parquet")
         if self.format == "parquet" and self.ids_dtype != "int32":
-            raise ConfigError("format parquet holds int32 ids; it compresses them")
+            raise ConfigError("format parquet needs ids_dtype int32; the file is compressed")
         if self.align_bos and self.overflow == "split":
-            raise ConfigError("align_bos lets no row begin inside a sequence, which overflow = split does")
+            raise ConfigError("align_bos and overflow = split exclude each other: split starts rows inside a sequence")
         if not 0 <= self.validation < 1:
             raise ConfigError(f"validation must be at least 0 and below 1, found {self.validation}")
         if self.max_doc_tokens < 0:
             raise ConfigError(f"max_doc_tokens must be 0 (no limit) or more, found {self.max_doc_tokens}")
         if self.drop_long and not self.max_doc_tokens:
-            raise ConfigError("drop_long drops sequences above max_doc_tokens: set that too")
+            raise ConfigError("drop_long drops sequences above max_doc_tokens: set max_doc_tokens, too")
         if self.window_tokens < 1:
             raise ConfigError(f"window_tokens must be at least 1, found {self.window_tokens}")
 
     @property
     def row_lengths(self) -> tuple[int, ...]:
-        """`seq_len` of each bucket, ascending."""
+        """`seq_len` of each row length, ascending."""
         return self.seq_len if isinstance(self.seq_len, tuple) else (self.seq_len,)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """How sequences that are too long for a row are treated."""
+    """What happens to sequences that are too long for a row."""
 
     stride: int
+    """Tokens in a row; with several row lengths, in the longest."""
     overflow: Literal["split", "truncate", "drop", "stream"]
-    """`stream`: no row limits a sequence; they are cut when they are joined."""
+    """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
     max_doc_tokens: int
     drop_long: bool
     sides: int
-    """2 for preference pairs: both sides are kept, or both are dropped."""
+    """2 for preference pairs, whose sides are kept or dropped together; else 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Runs of tokens within flat arrays; a run is packed whole. One entry a run in all but the first two."""
+    """N sequences over flat arrays of tokens. A sequence is packed in one piece, except with `concat`. All arrays but
+    `ids` and `mask` have shape (N,)."""
 
     ids: Int32
     mask: Mask
-    """1 for tokens that are labels; empty for plain text, where all are."""
+    """uint8, aligned with `ids`: 1 for tokens that are labels. Empty for plain text: all tokens are labels."""
     start: Int64
-    """In `ids`."""
+    """Index of the first token in `ids`."""
     length: Int64
     row_key: npt.NDArray[np.uint64]
     offset: Int64
-    """The run's first token within its row's tokens."""
+    """Offset of the first token in the tokens of its row."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, which: npt.NDArray[np.bool_] | Int64 | slice) -> Self:
-        """Some of the runs, over the same flat arrays."""
+        """Some of the sequences, over the same flat arrays."""
         chosen = {name: getattr(self, name)[which] for name in ("start", "length", "row_key", "offset")}
         return replace(self, **chosen)
 
     def alone(self) -> Self:
-        """The same runs over flat arrays that reach no further than they do."""
+        """The same sequences over the smallest slices of the flat arrays that have all their tokens."""
         first = int(self.start.min()) if len(self) else 0
         last = int((self.start + self.length).max(initial=0))
         return replace(self, ids=self.ids[first:last], mask=self.mask[first:last], start=self.start - first)
 
     @classmethod
     def join(cls, parts: Sequence[Self]) -> Self:
-        """The runs of all parts, in order."""
+        """The sequences of all parts, in order."""
         shifts = np.cumsum([0] + [len(p.ids) for p in parts[:-1]])
         return cls(
             np.concatenate([p.ids for p in parts]),
@@ -156,22 +160,24 @@ class Sequences:
 
 @dataclass(slots=True)
 class CutBatch:
-    """The result of one batch."""
+    """The sequences of one batch, and its dropped rows."""
 
     sequences: Sequences
     reasons: list[str | None]
     """One per row of the batch; None keeps the row."""
     details: list[str | None]
+    """One per row of the batch: the token counts behind the reason."""
     into: int = 0
+    """Tokens of the batch."""
     lost: Counter[str] = field(default_factory=Counter)
-    """Lost tokens by reason, in kept and in dropped rows."""
+    """Dropped tokens by reason, of kept and of dropped rows."""
 
 
 def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
-    """The sequences of a batch's rows, those of a pair next to each other: chosen, rejected.
+    """Cut the rows of a batch into sequences. The two of a preference pair are next to each other: chosen, rejected.
 
-    A row is dropped if one of its sides is empty, too long (`overflow = "drop"`, `drop_long`) or keeps no label
-    token within its limits. If a row is split, its pieces without label tokens are dropped.
+    A row is dropped if one of its sides is empty, is too long (`overflow = "drop"`, `drop_long`), or has no label token
+    left after cutting. If a row is split, its pieces without label tokens are dropped.
     """
     from datakit.pack import _kernels_fit as kernels
 
@@ -207,7 +213,7 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
 def _drop(
     work: CutBatch, bad: npt.NDArray[np.bool_], size: Int64, limits: Limits, reason: str, why: str
 ) -> npt.NDArray[np.bool_]:
-    """Drop the rows of bad sequences, their other sides too; returns which sequences stay."""
+    """Drop the rows that have a bad sequence, with both sides; returns the sequences that stay, bool (sequences,)."""
     rows = bad.reshape(-1, limits.sides).any(axis=1)
     gone = np.repeat(rows, limits.sides)
     for row in np.flatnonzero(rows):
@@ -220,7 +226,7 @@ def _drop(
 
 
 def _pieces(length: Int64, stride: int) -> tuple[Int64, Int64, Int64]:
-    """Sequence, offset and length of each piece of at most `stride` tokens (0: whole)."""
+    """Sequence, offset and length of each piece of at most `stride` tokens. 0: do not split."""
     if not stride:
         return np.arange(len(length)), np.zeros(len(length), np.int64), length
     count = -(-length // stride)
@@ -230,7 +236,7 @@ def _pieces(length: Int64, stride: int) -> tuple[Int64, Int64, Int64]:
 
 
 def _flat(batch: pa.RecordBatch, sides: int, labelled: bool) -> Sequences:
-    """The batch's sequences as they are; for pairs, the sides' ids follow one another in memory, the runs alternate."""
+    """The sequences of a batch before cutting. For pairs, chosen and rejected alternate."""
     columns = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")][:sides]
     keys = batch.column("row_key").to_numpy(zero_copy_only=False).astype(np.uint64)
     parts = [_column(batch.column(ids), batch.column(spans), keys, labelled) for ids, spans in columns]
@@ -249,7 +255,7 @@ def _column(ids: pa.Array, spans: pa.Array, keys: npt.NDArray[np.uint64], labell
 
 
 def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:
-    """1 for each label token; all tokens of a row without spans (plain text among conversations) are labels."""
+    """1 for each label token. All tokens of a row without spans (plain text among conversations) are labels."""
     from datakit.pack import _kernels_fit as kernels
 
     mask = np.zeros(int(length.sum()), np.uint8)
@@ -265,26 +271,28 @@ def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Pieces of sequences and the rows that they go to, sorted by row."""
+    """Pieces of sequences and the rows that they go to, sorted by row. One entry per piece."""
 
     sequence: Int64
     """Index of the sequence that the piece belongs to."""
     offset: Int64
-    """The piece's first token within that sequence."""
+    """Offset of the piece's first token in that sequence."""
     length: Int64
     row: Int64
-    """0-based, without gaps."""
+    """Index of the row: ascending from 0, without gaps."""
 
     @property
     def num_rows(self) -> int:
-        """Rows in use."""
+        """Number of rows."""
         return int(self.row[-1]) + 1 if len(self.row) else 0
 
 
 def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) -> Fit:
-    """Lay sequences out in rows of `stride` tokens; `concat` cuts them, `best_fit` needs lengths <= stride.
+    """Fit sequences of `lengths`, int64, into rows of `stride` tokens. `concat` cuts them; `best_fit` and `pad` need
+    lengths <= stride.
 
-    With `align_bos` a row of `concat` begins where a sequence does: what a row's end cuts off is left out.
+    With `align_bos`, each row of `concat` starts with the start of a sequence; tokens cut off at a row's end are left
+    out.
     """
     from datakit.pack import _kernels_fit as kernels
 
@@ -298,9 +306,9 @@ def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) 
     if min(bins.max(initial=-1) + 1 for bins in tries) > CLOSE * fewest_rows(lengths, stride):
         tries += _by_value(longest_first, lengths, stride)
     bins = min(tries, key=lambda bins: bins.max(initial=-1))
-    # Rows in order of their first sequence, sequences in their own order: near to the order of the data.
+    # Number the rows by their first sequence, and keep the order of sequences in a row: close to the order of the data.
     first_of_bin = np.empty(int(bins.max(initial=-1)) + 1, np.int64)
-    first_of_bin[bins[::-1]] = everything[::-1]  # of equal indices the last assignment stays: the first sequence
+    first_of_bin[bins[::-1]] = everything[::-1]  # the last assignment to an index wins: the first sequence
     rank = np.empty(len(first_of_bin), np.int64)
     rank[np.argsort(first_of_bin, kind="stable")] = np.arange(len(first_of_bin))
     rows = rank[bins]
@@ -317,10 +325,10 @@ def _by_value(longest_first: Int64, lengths: Int64, stride: int) -> list[Int64]:
 
 
 def fewest_rows(lengths: Int64, stride: int) -> int:
-    """Rows of `stride` tokens that whole sequences cannot do without: the bound L2 of Martello and Toth (1990).
+    """A lower bound on the rows of `stride` tokens that uncut sequences need: the bound L2 of Martello and Toth (1990).
 
-    Whatever k: sequences above stride - k stand alone, but for shorter ones than k; those above half a row, one in a
-    row each; and those from k on that do not fit beside the latter need rows of their own.
+    For each k up to stride / 2, sequences shorter than k are ignored. Sequences longer than stride / 2 need a row each.
+    The others need further rows for the tokens that do not fit next to the sequences of (stride / 2, stride - k].
     """
     count = np.bincount(lengths, minlength=stride + 1)
     number, tokens = (np.concatenate([[0], np.cumsum(c)]) for c in (count, count * np.arange(stride + 1)))
@@ -332,7 +340,7 @@ def fewest_rows(lengths: Int64, stride: int) -> int:
 
 
 def _cut(lengths: Int64, stride: int) -> Fit:
-    """The sequences one after another, cut where a row is full."""
+    """Join the sequences, and cut them where a row is full."""
     starts = np.cumsum(lengths) - lengths
     total = int(lengths.sum())
     cuts = np.union1d(starts[lengths > 0], np.arange(0, total, stride))
@@ -341,7 +349,7 @@ def _cut(lengths: Int64, stride: int) -> Fit:
 
 
 def _aligned(lengths: Int64, stride: int) -> Fit:
-    """The sequences one after another, the one that a row's end meets cut short there."""
+    """Join the sequences; the sequence at a row's end is truncated, and the next one starts the next row."""
     ends = np.cumsum(lengths)
     edges, base = [0], 0
     while edges[-1] < len(lengths):
@@ -357,10 +365,10 @@ def _aligned(lengths: Int64, stride: int) -> Fit:
 
 @dataclass(slots=True)
 class Output:
-    """A set that is being written, with its totals."""
+    """A packed set that is being written, with its totals."""
 
     name: str
-    """The last part of its prefix."""
+    """The last part of its prefix: `train`, `validation`, `train-256`."""
     writer: RowWriter
     packed_rows: int = 0
     sequences: int = 0
@@ -369,15 +377,16 @@ class Output:
 
     @property
     def stride(self) -> int:
-        """Tokens that a row holds."""
+        """Tokens in a row."""
         return self.writer.header.stride
 
 
 class Packer:
-    """Gathers sequences into windows and writes each window's rows.
+    """Collects sequences into windows and writes the rows of each window.
 
-    With several outputs, of ascending row lengths, a row is as short as its longest sequence allows; shorter sequences
-    fill the gaps of longer rows first.
+    With several outputs (in order of ascending row length), the longest rows are filled first, and shorter sequences
+    fill their gaps. A row without any sequence longer than the next shorter row length is not written: its sequences go
+    to the shorter rows.
     """
 
     def __init__(
@@ -392,7 +401,7 @@ class Packer:
             self.packing = "pad"
 
     def add(self, sequences: Sequences) -> None:
-        """Add sequences. A window ends with the sequence that fills it."""
+        """Add sequences. A window ends after the sequence that reaches `window_tokens`."""
         while len(sequences):
             ends = self._tokens + np.cumsum(sequences.length)
             count = int(np.searchsorted(ends, self.window_tokens)) + 1
@@ -404,7 +413,8 @@ class Packer:
                 self.flush(final=False)
 
     def flush(self, final: bool) -> None:
-        """Write the window's rows; with `concat`, the tokens of an unfilled last row go to the next window."""
+        """Write the rows of the window. With `concat`, the tokens of a partly filled last row go to the next window,
+        unless this is the `final` one."""
         if not self._waiting:
             return
         window = Sequences.join(self._waiting)
@@ -418,9 +428,9 @@ class Packer:
                 _write(output, window, fitted)
 
     def _fitted(self, window: Sequences) -> Iterator[tuple[Output, Fit]]:
-        """The rows of each output, the longest first."""
+        """The rows of each output, the longest row length first."""
         left = np.arange(len(window))
-        unit = window.length.reshape(-1, self._sides).max(axis=1).repeat(self._sides)  # a pair goes where both fit
+        unit = window.length.reshape(-1, self._sides).max(axis=1).repeat(self._sides)  # a pair goes to one output
         for shorter, output in zip([None, *self.outputs][-2::-1], self.outputs[::-1], strict=True):
             fitted = fit(window.length[left], output.stride, self.packing, self.align_bos)
             cut_off = int(window.length[left].sum() - fitted.length.sum())
@@ -469,7 +479,7 @@ def _write(output: Output, window: Sequences, fitted: Fit) -> None:
 
 
 def _ids(writer: RowWriter, pieces: Sequences, fitted: Fit) -> npt.NDArray[np.int32]:
-    """The rows' ids: a matrix with padding, or one after another."""
+    """The ids of the rows: int32 (rows, stride) with padding, or the real tokens, flat."""
     from datakit.pack import _kernels_fit as kernels
 
     if not writer.padded:
@@ -486,7 +496,7 @@ def _part(fitted: Fit, which: Any) -> Iterator[Any]:
 
 
 def _placed(window: Sequences, fitted: Fit) -> Sequences:
-    """The fitted pieces as sequences of their own, in order of their rows."""
+    """The fitted pieces as sequences, in the order of their rows."""
     whole = window.take(fitted.sequence)
     start, offset = whole.start + fitted.offset, whole.offset + fitted.offset
     return Sequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset)
@@ -499,10 +509,10 @@ class PackResult:
     files: list[str]
     """Relative to the output folder."""
     rows: Count
-    """Rows of the dataset, not of the packed sets."""
+    """Rows of the dataset (not packed rows)."""
     tokens: Count
     sets: dict[str, dict[str, Any]]
-    """Headers with their prefixes: `packed`, and `validation` where there is one; of several row lengths `buckets`."""
+    """Headers with prefixes: `packed`, and `validation` if there is one. Several row lengths make a list `buckets`."""
     facts: dict[str, Any]
     dropped: list[pa.RecordBatch]
     """The dropped rows, with `stage`, `reason` and `detail`."""
@@ -520,11 +530,11 @@ class _Work:
     limits: Limits
     labelled: bool
     packers: dict[str, Packer]
-    """By split: `train`, and `validation` where one is asked for."""
+    """By split: `train`, and `validation` if the config asks for one."""
     lost: Counter[str]
-    """Tokens by reason."""
+    """Dropped tokens by reason."""
     gone: Counter[str] = field(default_factory=Counter)
-    """Rows by reason."""
+    """Dropped rows by reason."""
     dropped: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     tokens: int = 0
@@ -536,7 +546,7 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class Pack(Stage):
-    """Packs the rows of a tokenized set."""
+    """The stage: packs the rows of a tokenized dataset."""
 
     name: ClassVar[str] = "pack"
     Config: ClassVar[type] = PackConfig
@@ -576,10 +586,11 @@ class Pack(Stage):
     def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer_facts: dict[str, Any]) -> PackResult:
         """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
-        `tokenizer_facts` gives `vocab_size`, `pad_id` and `eos_id`. The first batch decides what the set is for.
+        `tokenizer_facts` has `vocab_size`, `pad_id` and `eos_id`. The first batch with rows decides the task: pretrain,
+        sft or dpo.
 
         Raises:
-            InputError: labelled rows follow a first batch of plain text, the format cannot hold the rows, or
+            InputError: labelled rows follow a first batch of plain text, the format cannot store such rows, or
                 `concat` with `align_bos` would cut labels off.
         """
         source = (batch for batch in batches if batch.num_rows)
@@ -597,7 +608,7 @@ class Pack(Stage):
         if config.align_bos and config.packing == "concat" and task != "pretrain":
             raise InputError("pack: concat with align_bos would cut answers off; pack conversations with best_fit")
         headers = [_header(config, length, task, tokenizer) for length in config.row_lengths]
-        packing = "pad" if config.format == "megatron" else config.packing  # Megatron's own loader joins and cuts
+        packing = "pad" if config.format == "megatron" else config.packing  # Megatron's loader joins and cuts
         packers = {}
         for name in ("train", "validation")[: 1 + (config.validation > 0)]:
             outputs = []
@@ -623,7 +634,7 @@ class Pack(Stage):
             work.packers[name].add(sequences)
 
     def _splits(self, batch: pa.RecordBatch, sequences: Sequences) -> Iterator[tuple[str, Sequences]]:
-        """The sequences of each split, by their rows' content."""
+        """The sequences of each split, chosen by the content hash of their rows."""
         if not self.config.validation:
             yield "train", sequences
             return
@@ -634,17 +645,17 @@ class Pack(Stage):
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:
-    """Which rows are held out for validation: those whose content hash, as a fraction of its range, is below the share.
+    """The rows for the validation set, bool (rows,): content hash / 2**64 < share; hashes are strings of 16 hex digits.
 
-    Rows of equal content go to the same set, and a row's set does not depend on the other rows.
+    Rows of equal content go to the same set, and the set of a row does not depend on other rows.
     """
-    limit = f"{int(share * (1 << 64)):016x}"  # hex digits compare as the numbers that they are
+    limit = f"{int(share * (1 << 64)):016x}"  # strings of 16 hex digits have the order of their numbers
     below: npt.NDArray[np.bool_] = pc.less(content_hash, pa.scalar(limit)).to_numpy(zero_copy_only=False)
     return below
 
 
 def _task(first: pa.RecordBatch | None) -> Task:
-    """The training task, from the first batch."""
+    """The training task, from the first batch with rows."""
     if first is not None and "rejected_ids" in first.schema.names:
         return "dpo"
     return "sft" if first is not None and first.column("label_spans").null_count < first.num_rows else "pretrain"
@@ -668,7 +679,7 @@ def _header(config: PackConfig, seq_len: int, task: Task, tokenizer: dict[str, A
 
 def _limits(config: PackConfig, task: Task, stride: int) -> Limits:
     overflow: Literal["split", "truncate", "drop", "stream"]
-    if task == "dpo":  # a pair is one unit: it can be cut or dropped, never split
+    if task == "dpo":  # a pair can be truncated or dropped, but not split
         overflow = "drop" if config.overflow == "drop" else "truncate"
     elif config.packing == "concat" or (config.format == "megatron" and config.overflow == "auto"):
         overflow = "stream"
@@ -710,7 +721,7 @@ def _role(name: str) -> str:
 
 
 def _described(out: Path, outputs: Sequence[Output]) -> dict[str, Any]:
-    """The header of a split, as its manifest holds it."""
+    """The header of a split, for the manifest."""
     headers = []
     for output in outputs:
         meta = json.loads((out / FOLDER / f"{output.name}.meta.json").read_text(encoding="utf-8"))

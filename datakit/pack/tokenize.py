@@ -44,15 +44,15 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 SAMPLE_BYTES = 1 << 20
-"""Text that the identity gate compares at most; `tokenizers` encodes it in about a quarter of a second."""
+"""The identity gate compares at most this much text; `tokenizers` encodes it in about a quarter of a second."""
 READ_BYTES = 32 << 20
-"""Bytes of shards that the sample is chosen from."""
+"""The sample is chosen from shards of about this size, in bytes."""
 SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
-"""Rows that are sampled, and the characters of a longer text that are taken."""
+"""Rows in the sample, and the maximum of characters taken from each text."""
 SMALL_BYTES = 500_000
-"""Input with less text goes to `tokenizers`, which encodes that much while fastokens would still load."""
+"""`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
 LONG_ROW = 100
-"""Tokens of a row on average, from which on `surround` copies row by row."""
+"""With more tokens per row on average, `surround` copies row by row."""
 AWKWARD = (
     *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
     *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
@@ -71,7 +71,7 @@ AWKWARD = (
         "\n \n\t\n  x\r y",
     ),
 )
-"""Strings on which tokenizers disagree most easily; always compared."""
+"""Strings on which tokenizers often differ; the identity gate always compares them."""
 
 Engine = Literal["fastokens", "tokenizers"]
 
@@ -87,7 +87,7 @@ class TokenizeConfig:
     train_on: Literal["all", "last"] = option("all", "which assistant turns are labelled")
     add_bos: bool = option(False, "begin each document with the tokenizer's bos_token")
     add_eos: bool = option(True, "end each document with the tokenizer's eos_token")
-    min_label_tokens: int = option(1, "drop conversations with fewer tokens to learn from")
+    min_label_tokens: int = option(1, "drop conversations with fewer label tokens")
 
     def __post_init__(self) -> None:
         if self.min_label_tokens < 0:
@@ -96,12 +96,12 @@ class TokenizeConfig:
 
 @dataclass(frozen=True, slots=True)
 class EngineChoice:
-    """Which library encodes a run, and why it is not fastokens."""
+    """Which library encodes a run, and the reason if it is not fastokens."""
 
     engine: Engine = "tokenizers"
     reason: str = ""
     rows: int = 0
-    """Texts that were compared."""
+    """Number of texts that were compared."""
 
     def save(self, path: Path) -> None:
         """Write the choice as JSON."""
@@ -109,7 +109,7 @@ class EngineChoice:
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """The choice that `save` wrote; None where there is none."""
+        """The choice that `save` wrote; None if there is no file."""
         return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
@@ -129,12 +129,12 @@ class EncodingCounts:
 
 
 def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
-    """The identity gate: fastokens if it gives the ids of `tokenizers` for a sample and for the awkward strings."""
+    """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample and on the awkward strings."""
     if sample.seen_bytes < SMALL_BYTES:
         return EngineChoice("tokenizers", "there is little text")
     try:
         encoder.load_fastokens()
-    except Exception as e:  # it raises several kinds
+    except Exception as e:  # fastokens raises several types
         return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
     given = [*AWKWARD, *sample.texts()]
     ids, offsets = encoder.encode(given, "fastokens")
@@ -146,7 +146,7 @@ def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
 
 
 class Sample:
-    """Texts of `SAMPLE_ROWS` rows of the whole input: those whose row keys have the smallest hashes."""
+    """A sample of the input's texts: the `SAMPLE_ROWS` rows with the smallest hashes of their row keys (bottom-k)."""
 
     def __init__(self) -> None:
         self.seen_bytes = 0
@@ -156,8 +156,10 @@ class Sample:
     def add(
         self, row_keys: npt.NDArray[np.uint64], size: int, texts_of: Callable[[list[int]], list[list[str]]]
     ) -> None:
-        """Look at a batch of `size` bytes; `texts_of` gives the texts of some of its rows. The cut into batches does
-        not matter."""
+        """Add the rows of a batch of `size` bytes; `texts_of` returns the texts of some of its rows.
+
+        The sample does not depend on the size of the batches.
+        """
         self.seen_bytes += size
         ranks = _hashed(row_keys)
         chosen = np.argsort(ranks)[:SAMPLE_ROWS]
@@ -172,7 +174,7 @@ class Sample:
         self._ranks, self._texts = joined[order], [texts[i] for i in order.tolist()]
 
     def texts(self) -> list[str]:
-        """Passages of `SAMPLE_BYTES` together at most."""
+        """The sampled passages, at most `SAMPLE_BYTES` in total."""
         found, left = [], SAMPLE_BYTES
         for text in chain.from_iterable(self._texts):
             left -= len(text.encode(errors="ignore"))
@@ -191,13 +193,13 @@ def _hashed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _passage(text: str, rank: int) -> str:
-    """At most `PASSAGE_CHARS` characters, from anywhere in the text."""
+    """At most `PASSAGE_CHARS` characters of a text; `rank` chooses where they start."""
     first = rank % max(len(text) - PASSAGE_CHARS + 1, 1)
     return text[first : first + PASSAGE_CHARS]
 
 
 class Encoder:
-    """A tokenizer in both libraries. Any number of threads may encode at once."""
+    """A tokenizer, loaded in both libraries. Safe for use by several threads at once."""
 
     def __init__(self, tokenizer: ChatTokenizer) -> None:
         self.tokenizer = tokenizer
@@ -208,14 +210,14 @@ class Encoder:
         """The tokenizer in fastokens, with the ids of `tokenizer.encoder`.
 
         Raises:
-            ValueError: it does not know a part of this tokenizer.json. It raises other exceptions too.
+            ValueError: fastokens does not support a part of this tokenizer.json. It raises other exceptions, too.
         """
         with self._lock:
             if self._fast is None:
                 import fastokens
 
                 spec = self.tokenizer.spec()
-                # fastokens takes the ids of added tokens from the file, `tokenizers` numbers them behind the vocabulary
+                # fastokens uses the ids of added tokens in the file; `tokenizers` numbers them after the vocabulary
                 numbers = {real: own for own, real in self.tokenizer.real_ids.items()}
                 spec["added_tokens"] = [token | {"id": numbers[token["id"]]} for token in spec["added_tokens"]]
                 made = fastokens.Tokenizer.from_json_str(json.dumps(spec))
@@ -225,7 +227,7 @@ class Encoder:
         return self._fast
 
     def encode(self, texts: list[str], engine: Engine) -> tuple[Int32, Int64]:
-        """Ids of each text, int32, and where each text's ids begin in them, int64 (texts + 1)."""
+        """Encode texts. Returns their ids, int32, flat, and offsets in these, int64 (texts + 1,)."""
         if engine == "fastokens":
             ids, offsets = self.load_fastokens().encode_batch_flat(texts)
             return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
@@ -234,9 +236,11 @@ class Encoder:
         return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
 
     def encode_placed(self, texts: list[str]) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
-        """Ids and offsets from fastokens, the byte of its text at which each id ends, and for which rows that is known.
+        """Encode texts with fastokens, and find where each token ends in its text.
 
-        It is known where a row's tokens spell its text byte for byte; the ends of other rows mean nothing.
+        Returns ids and offsets as `encode` does; ends, int64 (ids,): the byte offset in its text at which each token
+        ends; placed, bool (texts,): True if the tokens of a text, written as bytes, are exactly the bytes of the text.
+        For other texts `ends` has no meaning.
         """
         ids, offsets = self.encode(texts, "fastokens")
         spelled, starts = self._spellings
@@ -257,7 +261,7 @@ class Encoder:
 
     @cached_property
     def _spellings(self) -> tuple[npt.NDArray[np.uint8], Int64]:
-        """The bytes of all tokens one after another, and where each id's begin; an unknown token has none."""
+        """The bytes of all tokens, flat, and offsets, int64 (ids + 1,). A token of unknown spelling has no bytes."""
         spec = self.tokenizer.spec()
         known = dict(_token_bytes(spec))
         added = {token["id"]: token["content"].encode() for token in spec["added_tokens"]}
@@ -268,7 +272,7 @@ class Encoder:
 
 
 def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
-    """Each id of the vocabulary with the bytes of text that it stands for."""
+    """Each id of the vocabulary, with the bytes of text that it stands for."""
     vocab = spec["model"].get("vocab")
     if not isinstance(vocab, dict):
         return
@@ -283,7 +287,8 @@ def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
 
 
 def _byte_alphabet() -> dict[int, int]:
-    """GPT-2's characters for bytes: printable ones stand for themselves, the others follow from U+0100 on."""
+    """GPT-2's characters for bytes (Radford et al. 2019): printable characters stand for themselves, the others are
+    numbered from U+0100."""
     printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = (b for b in range(256) if b not in printable)
     return {0x100 + i: b for i, b in enumerate(others)}
@@ -291,12 +296,12 @@ def _byte_alphabet() -> dict[int, int]:
 
 @lru_cache(maxsize=1)
 def _encoder_of(tokenizer: str, chat_template: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
-    """The encoder, once for all stages of a process: a large tokenizer takes seconds to load."""
+    """The encoder, cached per process: a large tokenizer takes seconds to load."""
     return Encoder(ChatTokenizer.load(Path(tokenizer), chat_template))
 
 
 def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], ...]:
-    """Name, time and size of every file that a tokenizer is loaded from."""
+    """Name, modification time and size of every file that the tokenizer is loaded from."""
     folder = Path(tokenizer) if Path(tokenizer).is_dir() else Path(tokenizer).parent
     files = [*(folder.iterdir() if folder.is_dir() else ()), Path(tokenizer), Path(chat_template)]
     found = ((file, file.stat()) for file in files if file.is_file())
@@ -304,22 +309,20 @@ def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], .
 
 
 def tokenizer_folder(parent: Parent) -> Path:
-    """The folder of the tokenizer that a manifest's result carries.
+    """The folder of the tokenizer in a stage's result.
 
     Raises:
-        UsageError: it carries none.
+        UsageError: the result has no tokenizer.
     """
     files = [s.path for s in parent.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
     if not files:
-        raise UsageError(
-            f"{parent.path}: the result of {parent.manifest.stage} carries no tokenizer; tokenize it first"
-        )
+        raise UsageError(f"{parent.path}: the result of {parent.manifest.stage} has no tokenizer; tokenize it first")
     return (data_dir(parent.path, parent.manifest) / files[0]).parent
 
 
 @dataclass(frozen=True)
 class Tokenize(Stage):
-    """The stage: any row kind in, token rows out."""
+    """The stage: rows of any kind -> token rows."""
 
     name: ClassVar[str] = "tokenize"
     help: ClassVar[str] = "Label spans cover exactly what the assistant says, with its end token."
@@ -329,9 +332,9 @@ class Tokenize(Stage):
 
     config: TokenizeConfig
     kind: str = ""
-    """Kind of the rows, where it is known."""
+    """Kind of the rows; empty if unknown."""
     choice: EngineChoice = EngineChoice()
-    """Which library encodes; `tokenizers`, unless the identity gate found that fastokens gives the same ids."""
+    """Which library encodes: `tokenizers`, unless the identity gate found the same ids from fastokens."""
 
     _loaded: "_Loaded" = field(default_factory=lambda: _Loaded(), repr=False, compare=False)
 
@@ -357,7 +360,7 @@ class Tokenize(Stage):
         return self._loaded.encoder
 
     def use_processes(self) -> bool:
-        """Not for text that fastokens encodes, in threads of its own; templates and `tokenizers` need the lock."""
+        """False if fastokens encodes documents (in its own threads); templates and `tokenizers` keep the GIL."""
         return self.kind != "document" or self.choice.engine != "fastokens"
 
     def output_kind(self, kind: str) -> str:
@@ -365,13 +368,13 @@ class Tokenize(Stage):
         return "tokens"
 
     def check(self) -> None:
-        """Load the tokenizer, where the config names one; else the recipe trains one first."""
+        """Load the tokenizer if the config names one; else the recipe trains one before this stage."""
         if self.config.tokenizer:
             self.resources()
             self.open()
 
     def use_earlier(self, made: Mapping[str, Parent]) -> tuple[Self, tuple[Parent, ...]]:
-        """With the tokenizer that the recipe trained, unless the config names one."""
+        """The stage with the tokenizer that the recipe trained, unless the config names one."""
         if self.config.tokenizer or "tokenizer" not in made:
             return self, ()
         trained = made["tokenizer"]
@@ -379,18 +382,18 @@ class Tokenize(Stage):
         return replace(self, config=config, _loaded=_Loaded()), (trained,)
 
     def resources(self) -> dict[str, Any]:
-        """Tokenizer and template by hash, vocabulary size and special ids, and the settings that travel along."""
+        """The tokenizer's facts: hashes of tokenizer, template and settings, vocabulary size, special ids."""
         settings = self.tokenizer.files()["tokenizer_config.json"]
         return {"tokenizer": self.tokenizer.facts() | {"settings_sha256": hashlib.sha256(settings).hexdigest()}}
 
     def facts(self) -> dict[str, Any]:
-        """What the manifest says about the tokenizer."""
+        """The tokenizer's facts and files, for the manifest."""
         return {
             "tokenizer": self.tokenizer.facts() | {"files": [f"kept/tokenizer/{n}" for n in self.tokenizer.files()]}
         }
 
     def files(self) -> dict[str, bytes]:
-        """The tokenizer's files, which travel with the result."""
+        """The tokenizer's files, stored with the result."""
         return {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
 
     def kept_columns(self, names: list[str]) -> list[str]:
@@ -402,7 +405,7 @@ class Tokenize(Stage):
         return asdict(self._loaded.counted())
 
     def summary(self, counts: dict[str, int]) -> str:
-        """The counters as a line for people."""
+        """The counters as a line of text."""
         fast, library = counts.get("fast_rows", 0), counts.get("library_rows", 0)
         said = f"{fast:,} rows encoded by fastokens, {library:,} by tokenizers"
         return f"{said} ({self._loaded.reason})" if self._loaded.reason else said
@@ -412,7 +415,7 @@ class Tokenize(Stage):
         return replace(self, kind=kind)
 
     def prepare(self, rows: Callable[[int], Iterator[pa.RecordBatch]], folder: Path) -> Self:
-        """The identity gate: choose the library that encodes all rows, once for the run; kept in `folder`."""
+        """Run the identity gate: choose the library that encodes all rows. The choice is stored in `folder`."""
         path = folder / "encoder.json"
         choice = EngineChoice.load(path)
         if choice is None:
@@ -428,7 +431,7 @@ class Tokenize(Stage):
         return replace(self, choice=choice)
 
     def _texts_of(self, batch: pa.RecordBatch, which: list[int]) -> list[list[str]]:
-        """What is encoded of some rows of a batch."""
+        """The texts to encode of some rows of a batch."""
         batch = batch.take(pa.array(which, pa.int64()))
         if "text" in batch.schema.names:
             return [[text] for text in text_list(batch.column("text"))]
@@ -437,8 +440,12 @@ class Tokenize(Stage):
         return [[row.text for side in sides if (row := work.rendered(i, *side(i)))] for i in range(batch.num_rows)]
 
     def open(self) -> None:
-        """Load the tokenizer; refuse one that lacks the tokens it is asked for."""
-        if multiprocessing.parent_process() is not None:  # the processes are the parallelism
+        """Load the tokenizer.
+
+        Raises:
+            ModelError: it cannot be loaded, or lacks the eos_token or bos_token that the config asks for.
+        """
+        if multiprocessing.parent_process() is not None:  # one thread per process
             os.environ["TOKENIZERS_PARALLELISM"] = "false"
             os.environ.setdefault("RAYON_NUM_THREADS", "1")
         if self.config.add_eos and self.tokenizer.eos_id is None:
@@ -463,7 +470,7 @@ class Tokenize(Stage):
         return decision
 
     def _check_template(self) -> None:
-        """Refuse a template under which not even a plain exchange shows what the assistant says."""
+        """Refuse a template whose rendering of one question and answer does not show where the answer is."""
         if self._loaded.template_is_checked:
             return
         turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
@@ -489,11 +496,11 @@ class Tokenize(Stage):
 
 @dataclass(slots=True)
 class _Loaded:
-    """What a stage loads and counts in one process; copies of the stage share it."""
+    """What a stage loads and counts in one process. Copies of the stage share it."""
 
     encoder: Encoder | None = None
     reason: str = ""
-    """Why `tokenizers` encodes all rows."""
+    """Why `tokenizers` encodes all rows; empty if fastokens does."""
     template_is_checked: bool = False
     _counts: EncodingCounts = field(default_factory=EncodingCounts)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -504,7 +511,7 @@ class _Loaded:
             self._counts.add(counts)
 
     def counted(self) -> EncodingCounts:
-        """The counters, which begin again at 0."""
+        """The counters; resets them to 0."""
         with self._lock:
             taken, self._counts = self._counts, EncodingCounts()
         return taken
@@ -513,9 +520,9 @@ class _Loaded:
 def encode_documents(
     encoder: Encoder, engine: Engine, texts: pa.Array, before: Sequence[int], after: Sequence[int]
 ) -> tuple[pa.ListArray, list[str | None], list[str | None]]:
-    """The ids of a string array's documents, and the reason and detail for those that are refused: they have no ids.
+    """Encode the documents of a string array, with the ids `before` and `after` around each.
 
-    `before` and `after` are ids put around each document.
+    Returns list<int32> (rows,), and the reason and the detail for each row; None keeps it. Dropped rows have no ids.
     """
     tokenizer = encoder.tokenizer
     ids, offsets = encoder.encode(text_list(texts), engine)
@@ -535,13 +542,13 @@ def encode_documents(
 
 
 def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64) -> list[int]:
-    """Rows that `plain_ids` may refuse: the empty ones, and those in which a mark of added tokens occurs."""
+    """Rows that `plain_ids` may refuse: those without ids, and those with the reserved spelling of added tokens."""
     found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) == 0)]
     data, begins = string_buffers(texts)
     first, *rest = RESERVED.encode()
     at = begins[0] + np.flatnonzero(data[begins[0] : begins[-1]] == first)
     for i, byte in enumerate(rest, start=1):
-        at = at[data[at + i] == byte]  # a lead byte is never a text's last
+        at = at[data[at + i] == byte]  # a lead byte is never the last byte of a text
     found.append(np.searchsorted(begins, at, side="right") - 1)
     if tokenizer.spelled_by_model:
         spelled = np.flatnonzero(np.isin(ids, list(tokenizer.spelled_by_model)))
@@ -551,7 +558,7 @@ def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: In
 
 
 def surround(ids: Int32, offsets: Int64, before: Sequence[int], after: Sequence[int]) -> tuple[Int32, Int64]:
-    """The ids with some put before and after each row that is not empty."""
+    """Put the ids `before` and `after` around each row that is not empty; returns the new ids and offsets."""
     if not (before or after):
         return ids, offsets
     lengths = np.diff(offsets)
@@ -560,7 +567,7 @@ def surround(ids: Int32, offsets: Int64, before: Sequence[int], after: Sequence[
     made = np.empty(edges[-1], np.int32)
     places = [(edges[:-1] + i, token) for i, token in enumerate(before)]
     places += [(edges[1:] - len(after) + i, token) for i, token in enumerate(after)]
-    if len(ids) > LONG_ROW * len(lengths):  # a copy a row is faster than a mask
+    if len(ids) > LONG_ROW * len(lengths):  # copying row by row is faster than a mask
         first = (edges[:-1] + len(before)).tolist()
         for to, a, b in zip(first, offsets.tolist(), offsets[1:].tolist(), strict=False):
             made[to : to + b - a] = ids[a:b]
@@ -575,14 +582,14 @@ def surround(ids: Int32, offsets: Int64, before: Sequence[int], after: Sequence[
 
 
 def text_list(texts: pa.Array) -> list[str]:
-    """A string array as a list; nulls count as ""."""
+    """A string array as a list; null becomes ""."""
     found: list[str] = (texts.fill_null("") if texts.null_count else texts).to_pylist()
     return found
 
 
 @dataclass(slots=True)
 class _Tokens:
-    """The tokens of one sequence a row, collected row by row; None where the row is dropped."""
+    """Tokens and label spans of a batch, one sequence per row; None for dropped rows."""
 
     ids: list[npt.NDArray[np.int32] | None]
     spans: list[Spans | None]
@@ -601,7 +608,7 @@ class _Tokens:
 
 
 Messages = Callable[[int], tuple[list[dict[str, Any]], int]]
-"""Number of a row -> the messages of one side, and the first of them that may be labelled."""
+"""Index of a row -> the messages of one side, and the index of the first message that may be labelled."""
 
 
 class _Conversations:
@@ -616,7 +623,7 @@ class _Conversations:
         self.counts = EncodingCounts()
 
     def sides(self) -> list[Messages]:
-        """The one side of conversations, or the chosen and the rejected one of preference pairs."""
+        """One entry for conversations; the chosen and the rejected side for preference pairs."""
         if "prompt" not in self.batch.schema.names:
             messages = self.batch.column("messages").to_pylist()
             return [lambda i: (messages[i], 0)]
@@ -627,12 +634,12 @@ class _Conversations:
         ]
 
     def rows(self) -> Decision:
-        """Conversations."""
+        """Tokenize conversations."""
         (side,) = (self._side(messages) for messages in self.sides())
         return _decision(self.reasons, self.details, side.columns("input_ids", "label_spans"), "conversation")
 
     def pairs(self) -> Decision:
-        """Preference pairs: labels on the answers only, both sides kept or neither."""
+        """Tokenize preference pairs: only the answers have labels; both sides are kept or dropped."""
         sides = [self._side(messages) for messages in self.sides()]
         columns: dict[str, pa.Array] = {}
         for side, names in zip(
@@ -656,7 +663,7 @@ class _Conversations:
         return side
 
     def rendered(self, i: int, messages: list[dict[str, Any]], first: int) -> Labelled | None:
-        """A row as text with its labels; None where it is dropped."""
+        """A rendered row with its labels; None if the row is dropped."""
         if self.reasons[i] is not None:
             return None
         try:
@@ -668,7 +675,7 @@ class _Conversations:
             return None
 
     def _encoded(self, rows: Sequence[Labelled]) -> Iterator[tuple[Int32, Spans] | RowError]:
-        """The ids and label spans of each row, or why it is dropped, in order."""
+        """The ids and label spans of each row, or the reason why it is dropped, in order."""
         placed = self._placed(rows)
         rest = [row for row, found in zip(rows, placed, strict=True) if found is None]
         self.counts.add(EncodingCounts(fast_rows=len(rows) - len(rest), library_rows=len(rest)))
@@ -683,7 +690,7 @@ class _Conversations:
                 yield e
 
     def _placed(self, rows: Sequence[Labelled]) -> list[tuple[Int32, Spans] | RowError | None]:
-        """The rows that fastokens encodes; None for those whose tokens have no known place in the text."""
+        """The rows that fastokens encodes; None for those whose tokens have no known offsets in the text."""
         made: list[tuple[Int32, Spans] | RowError | None] = [None] * len(rows)
         if self.engine != "fastokens":
             return made
@@ -708,10 +715,11 @@ def _decision(
 
 @dataclass(frozen=True, slots=True)
 class CheckIds:
-    """Checks ids against a vocabulary and label spans against the ids."""
+    """Checks rows that bring their own ids: ids against the vocabulary, label spans against the ids."""
 
     vocab_size: int
     min_label_tokens: int
+    """Fewer label tokens drop a row that has label spans."""
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Drop rows whose ids or spans are out of range."""

@@ -1,8 +1,8 @@
 """Trains a byte-level BPE tokenizer (Sennrich et al. 2016; on bytes, Radford et al. 2019) with a ChatML template.
 
-Special tokens come first: 0 `<|endoftext|>`, 1 `<|im_start|>`, 2 `<|im_end|>`. `<|im_end|>` is `eos_token`: it ends
-turns and documents alike, so that a model pretrained on text and fine-tuned on conversations has one token to stop at.
-`<|endoftext|>` only pads, so that no padding is ever mistaken for an end.
+The special tokens have the first ids: 0 `<|endoftext|>`, 1 `<|im_start|>`, 2 `<|im_end|>`. `<|im_end|>` is `eos_token`:
+it ends turns and documents, so a model that is pretrained on text and fine-tuned on conversations has one stop token.
+`<|endoftext|>` is used for padding only, so padding is never an end.
 """
 
 import json
@@ -27,11 +27,11 @@ PAD, BOS, EOS = SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerConfig:
-    """What tokenizer to train."""
+    """Settings of the training of a tokenizer."""
 
-    vocab_size: int = option(6400, "tokens, the special ones and the 256 bytes included")
-    min_frequency: int = option(2, "a pair of tokens is merged if it occurs at least this often")
-    max_chars: int = option(200_000_000, "train on at most this many characters, from the beginning; 0: on all")
+    vocab_size: int = option(6400, "number of tokens, with the special tokens and the 256 bytes")
+    min_frequency: int = option(2, "merge a pair of tokens if it occurs at least this often")
+    max_chars: int = option(200_000_000, "train on the first so many characters of the dataset; 0: on all")
 
     def __post_init__(self) -> None:
         least = 256 + len(SPECIAL)
@@ -44,7 +44,9 @@ class TokenizerConfig:
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, bytes]:
-    """The files `tokenizer.json` and `tokenizer_config.json` of a tokenizer trained on texts; same texts, same bytes.
+    """Train a tokenizer on texts; returns the files `tokenizer.json` and `tokenizer_config.json`, by name.
+
+    The same texts give the same bytes.
 
     Raises:
         InputError: there is no text to train on.
@@ -64,7 +66,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, 
     sample = _Limited(texts, config.max_chars)
     tokenizer.train_from_iterator(sample, trainer)
     if not sample.chars:
-        raise InputError("tokenizer: the rows hold no text to train on")
+        raise InputError("tokenizer: the rows have no text to train on")
     settings = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": BOS,
@@ -80,7 +82,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, 
 
 @dataclass(frozen=True)
 class TrainTokenizer(Stage):
-    """Trains a tokenizer on the text of all rows, system prompts included."""
+    """The stage: trains a tokenizer on the text of all rows, with system prompts."""
 
     name: ClassVar[str] = "tokenizer"
     Config: ClassVar[type] = TokenizerConfig
@@ -101,7 +103,7 @@ class TrainTokenizer(Stage):
 
 
 class _Limited:
-    """Texts up to a number of characters; the text that reaches it is the last."""
+    """Texts up to a number of characters; the text that reaches the limit is the last one."""
 
     def __init__(self, texts: Iterable[str], max_chars: int) -> None:
         self._texts, self._max, self.chars = texts, max_chars, 0

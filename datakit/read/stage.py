@@ -124,9 +124,9 @@ class Ingest(Stage):
         return self._plan.kind
 
     def facts(self) -> dict[str, Any]:
-        """The layout of each file, and for documents the field of their text."""
+        """The layout of each file, and for documents the field of their text where it is not `text`."""
         planned = list(zip(self._plan.files, self._plan.layouts, strict=True))
-        fields = {f.name: c.text_field for f, c in planned if c.text_field}
+        fields = {f.name: c.text_field for f, c in planned if c.text_field not in ("", "text")}
         return {"layouts": {f.name: c.layout for f, c in planned}} | ({"text_fields": fields} if fields else {})
 
     def use_processes(self) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 from datakit.cli.main import commands
 from datakit.config import options
-from datakit.engine.registry import FLOW, STAGES, config_class
+from datakit.engine.recipe import FLOW, STAGES, config_class
 from datakit.manifest import load
 from tests.engine.corpus import WORDS, write_corpus, write_project
 

@@ -117,7 +117,7 @@ def test_a_round_trip_is_proved_token_by_token(datakit: Callable, packed: Path) 
     assert len(datakit("unpack", "two").out.splitlines()) == 25
     change_a_token(packed)
     said = datakit("verify", "packed", "--roundtrip")
-    assert said.code == 1 and "token by token" in said.err and "under other ids" in said.err
+    assert said.code == 1 and "token by token" in said.err and "with other ids" in said.err
 
 
 def change_a_token(folder: Path) -> None:

@@ -75,7 +75,7 @@ def test_another_id_is_found(packed_rows):
     ids = np.array(rows.ids)
     ids[3] += 1
     first, second, _ = findings(result, rows, ids=ids)
-    assert first == "row r0: tokens 0 to 8 are packed under other ids"
+    assert first == "row r0: tokens 0 to 8 are packed with other ids"
     assert second.startswith("tokens kept: the ledger says 43, a comparison token by token finds 35")
 
 
@@ -83,7 +83,7 @@ def test_a_label_that_moved_is_found(packed_rows):
     result, rows = packed_rows
     labels = np.array(rows.labels)
     labels[0] -= 1
-    assert findings(result, rows, labels=labels)[0] == "row r0: tokens 0 to 8 have other labels than they were given"
+    assert findings(result, rows, labels=labels)[0] == "row r0: tokens 0 to 8 are packed with other labels"
 
 
 def test_a_piece_that_is_not_there_is_found(packed_rows):
