@@ -34,8 +34,8 @@ CONTRACT = ("datakit.manifest", "datakit.config", "datakit.errors", "datakit.pac
 """What the trainer may import from datakit."""
 DRAWERS = {"utils", "util", "common", "base", "helpers", "helper", "misc", "tools", "shared", "core", "types"}
 GONE = {
-    "native", "cached", "recent", "aside", "place", "levels", "losses", "parameters", "saved", "removed", "parts",
-    "decisions",
+    "native", "cached", "recent", "aside", "place", "levels", "losses", "parameters", "saved", "removed", "rows",
+    "parts", "decisions",
 }  # fmt: skip
 """Names that do not say what a file holds."""
 ONE_IN_EACH_PACKAGE = {"stage", "__init__", "__main__"}
