@@ -265,7 +265,7 @@ class Result:
                 table = table.append_column(name, new)
                 continue
             at, old = table.column_names.index(name), table.column(name)
-            if column != "text" and not pa.types.is_list(old.type):
+            if column != "text" and not (pa.types.is_list(old.type) or pa.types.is_large_list(old.type)):
                 raise ConfigError(f"the column {name!r} is {old.type}; its rewritten messages need a list of structs")
             given = new.cast(old.type) if column == "text" else _like(new, old.type)
             table = table.set_column(at, table.schema.field(at), given)

@@ -226,3 +226,15 @@ def test_importing_datakit_loads_the_standard_library_only_and_offers_all() -> N
 def test_what_is_no_data_is_refused_by_type() -> None:
     with pytest.raises(InputError, match="int cannot be read"):
         datakit.dedup(3)
+
+
+def test_views_of_strings_as_polars_exports_them_are_read() -> None:
+    views = pa.table(
+        {
+            "text": pa.array([PROSE, PROSE, "Snow."], pa.string_view()),
+            "tags": pa.array([["a"], [], None], pa.large_list(pa.string_view())),
+        }
+    )
+    kept = datakit.dedup(Stream(views)).kept
+    assert kept.schema == pa.schema({"text": pa.large_string(), "tags": pa.large_list(pa.large_string())})
+    assert kept["tags"].to_pylist() == [["a"], None]

@@ -147,7 +147,9 @@ def _batches(opened: Any, file: SourceFile, group: int) -> Iterator[pa.RecordBat
 
 
 def table_of(data: Any) -> pa.Table:
-    """A Table, RecordBatch, RecordBatchReader, or any object with `__arrow_c_stream__`, as a table, without a copy.
+    """A Table, RecordBatch, RecordBatchReader, or any object with `__arrow_c_stream__`, as a table.
+
+    Nothing is copied, but views of strings and binaries become large strings and binaries.
 
     Raises:
         InputError: it is none of these, its columns cannot be told apart, or its stream breaks.
@@ -165,7 +167,23 @@ def table_of(data: Any) -> pa.Table:
     except (OSError, pa.ArrowException) as e:
         raise InputError(f"the Arrow stream of {type(data).__name__} cannot be read: {e}") from e
     _check_names(data.schema.names, "the table")
-    return data
+    schema = pa.schema([field.with_type(_without_views(field.type)) for field in data.schema])
+    return data if schema == data.schema else data.cast(schema)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type with large strings and binaries for views, which polars exports and few Arrow functions take."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_without_views(kind.value_type)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
+    return kind
 
 
 def table_head(table: pa.Table, count: int) -> list[Fields]:

@@ -1,6 +1,8 @@
 """Ingest: raw files -> rows, quarantined records, and unique ids."""
 
 import contextlib
+import hashlib
+import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import file_mark, option
-from datakit.data import content_of
 from datakit.errors import ConfigError, InputError
 from datakit.stage import Decision, RawBatch, RawFile, Stage
 
@@ -117,7 +118,7 @@ class Ingest(Stage):
         """The planned files, or the table by the hash of its values."""
         if self.table is not None:
             (file,) = self._plan.files
-            return (RawFile(file.name, "", file.bytes, sha256=content_of(self.table.to_batches())[1]),)
+            return (RawFile(file.name, "", file.bytes, sha256=_table_hash(self.table)),)
         return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files)
 
     def output_kind(self, kind: str) -> str:
@@ -199,6 +200,23 @@ class Ingest(Stage):
 
 def _marks(plan: "Plan") -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local)
+
+
+def _table_hash(table: pa.Table) -> str:
+    """SHA-256 over the table as an Arrow IPC stream of one batch, 64 hex digits."""
+    total = hashlib.sha256()
+
+    class Sink(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            total.update(data)
+            return memoryview(data).nbytes
+
+    with pa.PythonFile(Sink(), "w") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return total.hexdigest()
 
 
 def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
