@@ -21,7 +21,8 @@ from datakit.stage import Decision, RawBatch, RawFile, Stage
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
 
-PROCESSES_FROM_BYTES: Final = 256 << 20
+PROCESSES_FROM_BYTES: Final = 1 << 30
+"""Below, the start of processes and their imports take longer than they save."""
 UNPACKED_RATIO: Final = 5
 """Bytes of text for each byte of a compressed file, roughly."""
 HASHES_AT_ONCE: Final = 1 << 22
