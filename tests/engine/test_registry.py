@@ -1,0 +1,81 @@
+"""A new stage is one file and one line in the registry; its command, flags and recipe section follow."""
+
+import json
+from pathlib import Path
+
+from datakit.engine.recipe import FLOW, STAGES
+from tests.package_copy import copy_package, run
+
+STAGE = '''
+"""Drops rows with few letters."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from datakit.config import option
+from datakit.data import view
+from datakit.stage import Decision, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class ShortConfig:
+    """What is short."""
+
+    min_letters: int = option(5, "drop rows with fewer letters")
+    where: Literal["all", "answer"] = option("all", "the part of a row to look at")
+
+
+@dataclass(frozen=True)
+class Short(Stage):
+    config: ShortConfig = field(default_factory=ShortConfig)
+    name: ClassVar[str] = "short"
+    Config: ClassVar[type] = ShortConfig
+    help: ClassVar[str] = "Letters are what Unicode calls so."
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        letters = pc.count_substring_regex(view(batch, self.config.where), r"\\pL")
+        few = pc.less(letters, self.config.min_letters)
+        return Decision(reasons=pc.if_else(few, pa.scalar("short"), pa.scalar(None, pa.string())))
+'''
+LINE = '    "short": Entry("datakit.filter.short:Short", "Drop rows with few letters.", False),\n'
+
+
+def test_a_stage_is_a_file_and_a_line(tmp_path: Path) -> None:
+    package = copy_package(tmp_path / "copy")
+    (package / "filter/short.py").write_text(STAGE)
+    registry = package / "engine/recipe.py"
+    text = registry.read_text()
+    assert text.count('    "tokenizer": Entry(') == 1
+    registry.write_text(text.replace('    "tokenizer": Entry(', LINE + '    "tokenizer": Entry('))
+    rows = [{"id": f"r{n}", "text": "a" * n} for n in range(1, 10)]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def datakit(*command: str) -> str:
+        done = run(package, "-m", "datakit", *command, cwd=tmp_path)
+        return done.stdout
+
+    assert "Drop rows with few letters." in datakit("--help")
+    shown = datakit("short", "--help")
+    assert all(words in shown for words in ("--min-letters", "--where", "drop rows with fewer letters", "Unicode"))
+
+    found = json.loads(datakit("short", "rows.jsonl", "--min-letters", "7", "--output", "alone", "--json"))
+    assert found["ledger"]["rows"]["dropped"] == {"short": 6}
+
+    recipe = tmp_path / "manifests/d/recipe.toml"
+    recipe.parent.mkdir(parents=True)
+    recipe.write_text('[dataset]\ninputs = ["rows.jsonl"]\nstages = ["ingest", "short"]\n[short]\nmin_letters = 3\n')
+    assert json.loads(datakit("run", "--json"))["ledger"]["rows"]["dropped"] == {"short": 2}
+    changed = datakit("run", "--set", "short.min_letters=4", "--json")
+    assert json.loads(changed)["ledger"]["rows"]["dropped"] == {"short": 3}
+    assert "the ledgers balance" in datakit("verify", "manifests/d/short.json")
+
+
+def test_recipes_have_every_stage_that_makes_rows_or_a_tokenizer() -> None:
+    assert {*STAGES} - {*FLOW} == {"classifier"}
+    assert [name for name in FLOW if STAGES[name].default] == [
+        "ingest", "language", "dedup", "filter", "tokenize", "pack"
+    ]  # fmt: skip
+    assert all(entry.summary.endswith(".") and len(entry.summary) < 80 for entry in STAGES.values())

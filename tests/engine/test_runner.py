@@ -1,0 +1,377 @@
+"""One runner for every kind of stage, tried with small stages that use one hook after another."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from datakit.config import option
+from datakit.data import document, quarantine
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.runner import Run, run_stage
+from datakit.engine.store import OutputLayout
+from datakit.errors import DatakitError, InputError, UsageError
+from datakit.manifest import Count, Manifest, data_dir, load, tables, verify
+from datakit.stage import Decision, Made, Parent, RawBatch, Stage
+
+UNITS = 5
+ROWS = 20
+"""Rows of a unit; every tenth record of the raw input cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No options."""
+
+
+@dataclass(frozen=True)
+class Numbers(Stage):
+    """Makes rows from nothing: the text of row n is n % 30 in words."""
+
+    config: Nothing = field(default_factory=Nothing)
+    name: ClassVar[str] = "ingest"
+    Config: ClassVar[type] = Nothing
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "raw"
+
+    def raw_units(self) -> Iterator[tuple[int, Any]]:
+        yield from enumerate(range(0, UNITS * ROWS, ROWS))
+
+    def read(self, unit: int) -> Iterator[RawBatch]:
+        for start in range(unit, unit + ROWS, 10):
+            keys = list(range(start, start + 9))
+            rows = {"row_key": keys, "id": [f"r{k}" for k in keys], "content_hash": [f"{k % 30:032x}" for k in keys]}
+            rows |= {"source": ["s"] * 9, "text": [f"text {k % 30}" for k in keys]}
+            columns = {f.name: pa.array(rows.get(f.name, [None] * 9), f.type) for f in document()}
+            bad = {"file": "f", "line": start + 10, "byte_offset": 0, "reason": "bad_row", "detail": "x", "raw": b"?"}
+            made = pa.RecordBatch.from_pylist([bad], quarantine())
+            yield RawBatch(pa.RecordBatch.from_pydict(columns, document()), made, {"read": 9, "never": 0})
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        return Decision(reasons=pa.nulls(batch.num_rows, pa.string()))
+
+    def output_kind(self, kind: str) -> str:
+        return "document"
+
+
+@dataclass(frozen=True, slots=True)
+class EvenConfig:
+    """What stays."""
+
+    divisor: int = option(2, "keep rows whose number can be divided by it")
+    buffer_rows: int = option(7, "how many rows are looked at together", result=False)
+
+
+@dataclass(frozen=True)
+class Even(Stage):
+    """Keeps the rows whose number can be divided; counts its calls."""
+
+    config: EvenConfig = field(default_factory=EvenConfig)
+    fails_at: int = -1
+    loses_rows: bool = False
+    calls: ClassVar[list[int]] = []
+    name: ClassVar[str] = "even"
+    Config: ClassVar[type] = EvenConfig
+    note_lines: ClassVar[dict[str, str]] = {"seen": "rows were seen"}
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        numbers = batch.column("row_key").to_pylist()
+        self.calls.append(numbers[0])
+        if self.fails_at in numbers:
+            raise InputError(f"row {self.fails_at} is bad")
+        stays = [n % self.config.divisor == 0 for n in numbers]
+        return Decision(
+            reasons=pa.array([None if s else "odd" for s in stays][: -1 if self.loses_rows else None], pa.string()),
+            detail=pa.array([str(n) for n in numbers]),
+            columns={"number": pa.array(numbers, pa.int64())},
+            drop_columns={"rest": pa.array([n % self.config.divisor for n in numbers], pa.int64())},
+            side_tables={"signals": pa.record_batch({"number": pa.array(numbers, pa.int64())})},
+            notes={"seen": len(numbers), "none": 0},
+            edited=pa.array([n % 4 == 0 for n in numbers]),
+        )
+
+    def kept_columns(self, names: list[str]) -> list[str]:
+        return [n for n in names if n != "extra"]
+
+    def files(self) -> dict[str, bytes]:
+        return {"kept/words/list.txt": b"one\n"}
+
+    def facts(self) -> dict[str, Any]:
+        return {"divisor": self.config.divisor}
+
+    def resources(self) -> dict[str, Any]:
+        return {"words": "1" * 64}
+
+    def measured(self) -> dict[str, int]:
+        return {"batches": 1}
+
+    def summary(self, counts: dict[str, int]) -> str:
+        return f"{counts['batches']} batches were measured"
+
+
+@dataclass(frozen=True)
+class Repeats(Stage):
+    """Drops the rows whose text an earlier row has: map -> reduce -> map."""
+
+    config: Nothing = field(default_factory=Nothing)
+    alarms: tuple[str, ...] = ()
+    dropped: frozenset[int] | None = None
+    decided: ClassVar[list[int]] = []
+    name: ClassVar[str] = "repeats"
+    Config: ClassVar[type] = Nothing
+    compares_rows: ClassVar[bool] = True
+
+    def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select(["row_key", "text"])
+
+    def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
+        seen: set[str] = set()
+        dropped = []
+        for path in sketches:
+            for row in pa.ipc.open_file(path).read_all().to_pylist():
+                if row["text"] in seen:
+                    dropped.append(row["row_key"])
+                seen.add(row["text"])
+        out.write_text(json.dumps(dropped))
+        return {"groups": len(seen)} | ({"alarms": list(self.alarms)} if self.alarms else {})
+
+    def bind(self, out: Path) -> "Repeats":
+        return replace(self, dropped=frozenset(json.loads(out.read_text())))
+
+    def unchanged(self, row_keys: Any) -> bool:
+        assert self.dropped is not None
+        return not self.dropped & set(row_keys.tolist())
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        assert self.dropped is not None
+        keys = batch.column("row_key").to_pylist()
+        self.decided.append(keys[0])
+        return Decision(reasons=pa.array(["repeat" if k in self.dropped else None for k in keys], pa.string()))
+
+
+@dataclass(frozen=True)
+class Joined(Stage):
+    """Writes all texts into one file: a stage that takes all rows at once."""
+
+    config: Nothing = field(default_factory=Nothing)
+    name: ClassVar[str] = "joined"
+    Config: ClassVar[type] = Nothing
+    work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
+
+    def output_kind(self, kind: str) -> str:
+        return "joined"
+
+    def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
+        assert not list(folder.iterdir())
+        batches = [b for b in rows if b.num_rows]
+        (folder / "kept").mkdir()
+        (folder / "kept/texts.txt").write_text("".join(f"{t}\n" for b in batches for t in b.column("text").to_pylist()))
+        into, last = sum(b.num_rows for b in batches), batches[-1].slice(batches[-1].num_rows - 1)
+        for name, value in (("stage", self.name), ("reason", "last"), ("detail", "")):
+            last = last.append_column(name, pa.array([value]))
+        return Made(
+            files=("kept/texts.txt",),
+            rows=Count(into=into, kept=into - 1, dropped={"last": 1}),
+            dropped=[last],
+            facts={"parents": [p.manifest.stage for p in parents]},
+        )
+
+
+class Lines(Progress):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+Go = Callable[..., Path]
+
+
+@pytest.fixture
+def go(tmp_path: Path) -> Go:
+    """Runs a stage in a project; `go.lines` are the lines of the last run."""
+
+    def call(stage: Stage, *parents: Path, root: Path = tmp_path, workers: int = 1, strict: bool = False) -> Path:
+        progress = Lines()
+        call.lines = progress.lines  # type: ignore[attr-defined]
+        layout = OutputLayout(root=root, dataset="d")
+        run = Run(
+            layout=layout, executor=Local(workers, workers if workers > 1 else None), progress=progress, strict=strict
+        )
+        return run_stage(run, stage, [Parent(path, load(path)) for path in parents])
+
+    return call
+
+
+@pytest.fixture
+def numbers(go: Go) -> Path:
+    Even.calls.clear()
+    Repeats.decided.clear()
+    return go(Numbers())
+
+
+def rows(path: Path, role: str) -> list[dict[str, Any]]:
+    manifest = load(path)
+    shards = [data_dir(path, manifest) / s.path for s in tables(manifest, role)]
+    return [row for shard in shards for row in pq.read_table(shard).to_pylist()]
+
+
+def ledger(path: Path) -> Count:
+    return load(path).ledger.rows
+
+
+def test_raw_files_become_rows_and_what_cannot_be_read_is_counted(go: Go, numbers: Path) -> None:
+    assert ledger(numbers) == Count(into=100, kept=90, quarantined=10)
+    assert [r["row_key"] for r in rows(numbers, "kept")] == [n for n in range(100) if n % 10 != 9]
+    assert [r["line"] for r in rows(numbers, "quarantine")] == list(range(10, 101, 10))
+    manifest = load(numbers)
+    assert manifest.kind == "document" and manifest.ledger.notes == {"read": 90}
+    assert any("10 records could not be read" in line for line in go.lines)  # type: ignore[attr-defined]
+    assert len(tables(manifest, "kept")) == UNITS
+
+
+def test_strict_refuses_what_cannot_be_read(go: Go, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="f, line 10, byte 0: bad_row"):
+        go(Numbers(), strict=True)
+    assert not list((tmp_path / "manifests").rglob("*.json"))
+
+
+def test_a_stage_decides_about_each_row(go: Go, numbers: Path) -> None:
+    path = go(Even(), numbers)
+    kept, dropped = rows(path, "kept"), rows(path, "dropped")
+    assert [r["number"] for r in kept] == [n for n in range(100) if n % 10 != 9 and n % 2 == 0]
+    assert {*kept[0]} == {*document().names, "number"} - {"extra"}
+    assert {r["stage"] for r in dropped} == {"even"} and {r["reason"] for r in dropped} == {"odd"}
+    assert all(r["detail"] == str(r["number"]) and r["rest"] == 1 for r in dropped)
+    assert [r["number"] for r in rows(path, "signals")] == [n for n in range(100) if n % 10 != 9]
+    assert ledger(path) == Count(into=90, kept=50, dropped={"odd": 40}, edited=25)
+    manifest = load(path)
+    assert manifest.ledger.notes == {"seen": 90}
+    assert manifest.facts == {"divisor": 2, "resources": {"words": "1" * 64}}
+    assert manifest.config == {"divisor": 2}
+    assert (data_dir(path, manifest) / "kept/words/list.txt").read_bytes() == b"one\n"
+    assert "kept/words/list.txt" in {s.path for s in manifest.shards}
+    assert {"even: 90 rows were seen", "even: 5 batches were measured"} <= {*go.lines}  # type: ignore[attr-defined]
+
+
+def test_a_row_that_a_stage_forgets_is_an_error_of_ours(go: Go, numbers: Path) -> None:
+    with pytest.raises(AssertionError, match="decisions"):
+        go(Even(loses_rows=True), numbers)
+
+
+def test_what_is_there_is_not_made_again(go: Go, numbers: Path) -> None:
+    first = go(Even(), numbers)
+    made = load(first).version
+    Even.calls.clear()
+    assert load(go(Even(EvenConfig(buffer_rows=99)), numbers)).version == made  # a value without effect on the result
+    assert Even.calls == [] and go.lines == [f"even: up to date ({made})"]  # type: ignore[attr-defined]
+    assert load(go(Even(EvenConfig(divisor=3)), numbers)).version != made
+    assert len(Even.calls) == UNITS
+    Even.calls.clear()
+    assert load(go(Even(), numbers)).version == made  # the manifest is another one by now
+    assert len(Even.calls) == UNITS
+    shard = next(data_dir(first, load(first)).glob("kept/*.parquet"))
+    shard.unlink()
+    assert load(go(Even(), numbers)).version == made and shard.is_file()
+
+
+def test_a_run_that_stopped_goes_on_with_the_units_that_are_missing(go: Go, numbers: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="row 62 is bad"):
+        go(Even(fails_at=62), numbers)
+    assert not (tmp_path / "manifests/d/even.json").exists()
+    done = len(Even.calls) - 1
+    path = go(Even(), numbers)
+    assert done > 0 and len(Even.calls) == UNITS + 1
+    assert ledger(path).kept == 50
+
+
+def test_the_reduce_phase_compares_all_rows(go: Go, numbers: Path) -> None:
+    path = go(Repeats(), numbers)
+    assert Counter(r["text"] for r in rows(path, "kept")) == {f"text {n}": 1 for n in range(30) if n % 10 != 9}
+    assert ledger(path) == Count(into=90, kept=27, dropped={"repeat": 63})
+    assert load(path).facts == {"groups": 27}
+
+
+def test_a_shard_without_a_change_is_linked(go: Go, numbers: Path) -> None:
+    path = go(Repeats(), numbers)
+    before, after = ([data_dir(p, load(p)) / s.path for s in tables(load(p), "kept")] for p in (numbers, path))
+    assert Repeats.decided == [20, 40, 60, 80]  # the first shard was not read again
+    assert before[0].samefile(after[0]) and not before[1].samefile(after[1])
+
+
+def test_alarms_are_printed_and_with_strict_nothing_is_written(go: Go, numbers: Path, tmp_path: Path) -> None:
+    with pytest.raises(DatakitError, match="half is gone"):
+        go(Repeats(alarms=("half is gone",)), numbers, strict=True)
+    assert not (tmp_path / "manifests/d/repeats.json").exists()
+    path = go(Repeats(alarms=("half is gone",)), numbers)
+    assert "ALARM repeats: half is gone" in go.lines  # type: ignore[attr-defined]
+    assert load(path).facts["alarms"] == ["half is gone"]
+    with pytest.raises(DatakitError, match="half is gone"):  # what is up to date is no excuse
+        go(Repeats(), numbers, strict=True)
+
+
+def test_a_stage_takes_all_rows_at_once(go: Go, numbers: Path) -> None:
+    even = go(Even(), numbers)
+    path = go(Joined(), even)
+    manifest = load(path)
+    texts = (data_dir(path, manifest) / "kept/texts.txt").read_text().splitlines()
+    assert texts == [r["text"] for r in rows(even, "kept")]
+    assert manifest.kind == "joined" and manifest.facts == {"parents": ["even"]}
+    assert manifest.ledger.rows == Count(into=50, kept=49, dropped={"last": 1})
+    assert [r["id"] for r in rows(path, "dropped")] == ["r98"]
+    assert go(Joined(), even) == path and "up to date" in go.lines[0]  # type: ignore[attr-defined]
+    assert [p["manifest"] for p in manifest.parents] == ["even"]
+
+
+def test_results_are_intact_down_to_the_raw_rows(go: Go, numbers: Path) -> None:
+    path = go(Joined(), go(Repeats(), go(Even(), numbers)))
+    assert len(found := dict(verify(path))) > 20
+    assert {name: problem for name, problem in found.items() if problem} == {}
+    shard = data_dir(numbers, load(numbers)) / tables(load(numbers), "kept")[1].path
+    shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+    assert [name for name, problem in verify(path) if problem] == [str(shard)]
+
+
+@pytest.mark.parametrize("workers", [2, 7])
+def test_the_bytes_do_not_depend_on_the_workers(go: Go, tmp_path: Path, workers: int) -> None:
+    def digests(root: Path, count: int) -> list[tuple[str, str]]:
+        path = go(Numbers(), root=root, workers=count)
+        for stage in (Even(), Repeats(), Joined()):
+            path = go(stage, path, root=root, workers=count)
+        manifests = [load(p) for p in sorted((root / "manifests/d").glob("*.json")) if ".run." not in p.name]
+        return [(m.stage, m.version) for m in manifests if isinstance(m, Manifest)]
+
+    one = digests(tmp_path / "one", 1)
+    assert len(one) == 4
+    assert digests(tmp_path / "more", workers) == one
+
+
+def test_the_folder_of_the_input_is_refused_as_output(go: Go, numbers: Path) -> None:
+    manifest = load(numbers)
+    folder = data_dir(numbers, manifest)
+    layout = OutputLayout(root=folder, dataset="d", output=folder, final="even")
+    with pytest.raises(UsageError, match="is the folder of the input"):
+        run_stage(Run(layout=layout, executor=Local(1), progress=Progress()), Even(), [Parent(numbers, manifest)])
+
+
+def test_a_stage_without_a_hook_says_which_one_is_missing() -> None:
+    stage, batch = Stage(), pa.record_batch({"x": [1]})
+    for call, name in (
+        (lambda: stage.decide(batch), "decide"),
+        (lambda: stage.sketch(batch), "sketch"),
+        (lambda: stage.make(iter(()), Path(), ()), "make"),
+        (lambda: next(stage.raw_units()), "raw_units"),
+    ):
+        with pytest.raises(NotImplementedError, match=rf"Stage\.{name}"):
+            call()
+    assert stage.for_kind("document") is stage and stage.resources() == {} and stage.files() == {}
+    assert stage.output_kind("document") == "document" and not stage.unchanged([]) and not stage.use_processes()
