@@ -3,15 +3,12 @@
 Each room keeps its kernels in `_kernels_<technique>.py` files, which import this module, numba and numpy only. They are
 imported when a stage opens, never for `--help`. Numba's own cache looks at one source file at a time and misses an edit
 in a file that a kernel imports. So a stamp over all kernel sources lies beside the cache; where it differs, our entries
-are deleted before any kernel loads. A damaged entry is compiled again. Where no folder can be written, kernels are
-compiled in memory.
+are deleted before any kernel loads. Where no folder can be written, kernels are compiled in memory.
 """
 
-import contextlib
 import hashlib
 import logging
 import os
-import pickle
 from collections.abc import Callable
 from functools import cache, lru_cache
 from pathlib import Path
@@ -19,8 +16,6 @@ from typing import Any, overload
 
 import numba
 from numba.core import config, event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
-from numba.core.serialize import dumps
 
 Kernel = Callable[..., Any]
 
@@ -43,50 +38,16 @@ def kernel(function: Any = None, **options: Any) -> Any:
     """
     if function is None:
         return lambda f: kernel(f, **options)
-    made = numba.njit(**{"nogil": True} | options)(function)
-    if config.DISABLE_JIT:  # type: ignore[attr-defined]
-        return made
+    options = {"nogil": True} | options
     try:
-        made._cache = _KernelCache(function)  # type: ignore
+        made = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba: "no locator available": neither beside the sources nor in the user's cache
         _log_no_cache()
-        return made
-    _log_first_compile()
-    _check_stamp(made.stats.cache_path)
+        return numba.njit(**options)(function)
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        _log_first_compile()
+        _check_stamp(made.stats.cache_path)
     return made
-
-
-class _Checked(CompileResultCacheImpl):
-    """What a cache entry holds: a compiled function, behind the SHA-256 of its bytes."""
-
-    def reduce(self, compiled: Any) -> tuple[bytes, bytes]:
-        data: bytes = dumps(super().reduce(compiled))  # type: ignore[no-untyped-call]
-        return hashlib.sha256(data).digest(), data
-
-    def rebuild(self, target_context: Any, entry: tuple[bytes, bytes]) -> Any:
-        digest, data = entry
-        if hashlib.sha256(data).digest() != digest:
-            raise ValueError("a damaged cache entry")
-        return super().rebuild(target_context, pickle.loads(data))  # type: ignore[no-untyped-call]
-
-
-class _KernelCache(FunctionCache):
-    """Numba's cache of one function, where an entry that cannot be used is compiled again and not an error."""
-
-    _impl_class = _Checked
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        try:
-            found = super().load_overload(signature, target_context)  # type: ignore[no-untyped-call]
-        except Exception:  # a damaged pickle may raise anything
-            self.flush()  # type: ignore[no-untyped-call]
-            return None
-        # two processes that compile one function for different types may write both entries to one file
-        return found if found is None or tuple(found.signature.args) == tuple(signature) else None
-
-    def save_overload(self, signature: Any, compiled: Any) -> None:
-        with contextlib.suppress(OSError):  # a full disk: the function itself works
-            super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
 
 
 @lru_cache(maxsize=1)
