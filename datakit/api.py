@@ -307,9 +307,8 @@ def _row_numbers(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _numbers_in_ids(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Rows without an id of the user's are called `table:<number from 1>`."""
-    numbers = pc.replace_substring_regex(ids.cast(pa.string()), rf"^{TABLE}:(\d+)$", r"\1").cast(pa.int64())
-    return numbers
+    """The numbers of rows in their ids: a row without an id of its own has `table:<number from 0>`."""
+    return pc.replace_substring_regex(ids.cast(pa.string()), rf"^{TABLE}:(\d+)$", r"\1").cast(pa.int64())
 
 
 def _like(messages: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -131,10 +131,10 @@ def _is_docstring(node: Any) -> bool:
 
 
 def key_of(
-    stage: "Stage", kind: str, parents: tuple[dict[str, Any], ...], config: Any, resources: dict[str, Any]
+    stage: str, kind: str, parents: tuple[dict[str, Any], ...], config: Any, resources: dict[str, Any], code: str
 ) -> str:
-    """What decides "up to date": two runs with one key give the same bytes."""
-    return digest([stage.name, kind, parents, config, resources, code_hash(stage)])
+    """What decides "up to date": two runs with one key give the same bytes. `code` is the stage's `code_hash`."""
+    return digest([stage, kind, parents, config, resources, code])
 
 
 def parent_entry(path: Path, manifest: Manifest, use: str = "") -> dict[str, Any]:

@@ -89,7 +89,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     for line in stage.describe():
         run.progress.line(line)
     job = _begin(run, stage, kind, parents, against)
-    if _up_to_date(job) is not None:
+    if _up_to_date(job):
         return job.manifest
     stage.open()
     with _work(job) as work:
@@ -151,7 +151,7 @@ def _begin(run: Run, stage: Stage, kind: str, parents: Sequence[Parent], against
     entries = [parent_entry(p.path, p.manifest) for p in parents]
     entries += [parent_entry(p.path, p.manifest, AGAINST) for p in against]
     locations = {"parents": {p.manifest.version: relative_path(folder, p.path) for p in (*parents, *against)}}
-    resources, named = stage.resources(), (*entries, *raw)
+    resources, named, code = stage.resources(), (*entries, *raw), code_hash(stage)
     return Job(
         run=run,
         stage=stage,
@@ -160,8 +160,8 @@ def _begin(run: Run, stage: Stage, kind: str, parents: Sequence[Parent], against
         locations=locations | ({"raw": raw_locations} if raw else {}),
         paths=tuple(p.path for p in parents),
         resources=resources,
-        code=code_hash(stage),
-        key=key_of(stage, kind, named, resolved(stage.config), resources),
+        code=code,
+        key=key_of(stage.name, kind, named, resolved(stage.config), resources, code),
     )
 
 
@@ -191,14 +191,14 @@ def _remote_hash(url: str) -> str:
     return total.hexdigest()
 
 
-def _up_to_date(job: Job) -> Manifest | None:
-    """The result of an earlier run with the same key, if it is there and intact."""
+def _up_to_date(job: Job) -> bool:
+    """Whether the result of an earlier run with the same key is there and intact."""
     manifest = current(job.manifest, job.key)
     if manifest is not None:
         Work.sweep(job.data)
         job.run.progress.line(f"{job.stage.name}: up to date ({manifest.version})")
         _fail_on_alarms(job, manifest.ledger, manifest.facts)
-    return manifest
+    return manifest is not None
 
 
 def _fail_on_alarms(job: Job, ledger: Ledger, facts: dict[str, Any]) -> None:
