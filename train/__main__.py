@@ -17,6 +17,7 @@ COMMANDS = {
     "distill": "train a student on the distribution of a teacher",
     "reference": "write the reference's log-probabilities for dpo",
     "generate": "generate text, answer a file of prompts, or chat",
+    "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
     "merge": "merge adapters into their base model, or export averaged weights",
     "plot": "plot loss, learning rate and speed of runs",

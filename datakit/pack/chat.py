@@ -695,6 +695,10 @@ class ChatTokenizer:
         rendering = self.render(tracked_messages(messages), tracked_tools(tools), add_generation_prompt=True)
         return self.ids(self.encode([self.structure(rendering).text])[0])
 
+    def encode_trusted(self, text: str) -> list[int]:
+        """The ids of text that is not a user's: added tokens in it are tokens."""
+        return self.ids(self.encode([self.structure(unmarked(text)).text])[0])
+
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""
         return sorted({i for i in (*self.turn_end[-1:], self.eos_id) if i is not None})
