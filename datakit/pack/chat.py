@@ -686,13 +686,15 @@ class ChatTokenizer:
         """The ids of plain text; no part of it becomes an added token."""
         return self.ids(self.encode([text])[0])
 
-    def encode_prompt(self, messages: Sequence[Message], tools: Any = None) -> list[int]:
+    def encode_prompt(self, messages: Sequence[Message], tools: Any = None, **variables: Any) -> list[int]:
         """The ids of a conversation, with the generation prompt for the assistant's next turn.
 
         Raises:
             RenderError: the template refuses these messages or fails on them.
         """
-        rendering = self.render(tracked_messages(messages), tracked_tools(tools), add_generation_prompt=True)
+        rendering = self.render(
+            tracked_messages(messages), tracked_tools(tools), **variables | {"add_generation_prompt": True}
+        )
         return self.ids(self.encode([self.structure(rendering).text])[0])
 
     def encode_trusted(self, text: str) -> list[int]:

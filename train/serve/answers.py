@@ -5,7 +5,7 @@ Models write tool calls as text, each family in its own form. The form is known 
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -61,6 +61,8 @@ class Parts:
     def __init__(self, form: Form | None, thinking: bool = False) -> None:
         self.form = form
         self._held, self._find = "", self._thought if thinking else self._begin
+        self._spoken = False
+        """Whether a thought has begun, or something stands before white space: it is dropped then."""
 
     def add(self, text: str) -> list[Part]:
         """The parts that the new text completes or continues."""
@@ -79,47 +81,38 @@ class Parts:
                 return
 
     def _begin(self, last: bool) -> Iterator[Part]:
-        """Before the first word: white space, then perhaps a thought."""
-        text = self._held.lstrip()
+        """Before the first word, after a thought or a call: white space, then a thought, a call or content."""
+        text, call = self._held.lstrip(), MARKERS[self.form][0] if self.form else THINK
         if text.startswith(THINK):
-            self._held, self._find = text[len(THINK) :].lstrip("\n"), self._thought
-        elif last or not THINK.startswith(text):
-            calls = self.form == "llama3" and text.startswith(("{", "[{"))  # without a marker of its own
-            self._find = self._calls if calls else self._content
+            self._held, self._find, self._spoken = text[len(THINK) :], self._thought, False
+        elif text.startswith(call) or (self.form == "llama3" and text.startswith("{")):  # Llama may omit the marker
+            self._held, self._find = text, self._calls
+        elif last or not (THINK.startswith(text) or call.startswith(text)):
+            self._held, self._find = text if self._spoken else self._held, self._content
         yield from ()
 
     def _thought(self, last: bool) -> Iterator[Part]:
-        text, marker, after = self._held.partition(END_THINK)
+        """A thought, without the new lines around it."""
+        text, marker, after = (self._held if self._spoken else self._held.lstrip("\n")).partition(END_THINK)
+        said = text.rstrip("\n") if marker else self._sure(text, END_THINK, last).rstrip("\n")
         if marker:
-            self._held, self._find = after.lstrip("\n"), self._after_thought
+            self._held, self._find = after, self._begin
         else:
-            text, self._held = self._sure(text, END_THINK, last)
-        if marker:
-            text = text.rstrip("\n")
-        if text:
-            yield Part("reasoning", text)
-
-    def _after_thought(self, last: bool) -> Iterator[Part]:
-        """New lines between the thought and the content are dropped."""
-        self._held = self._held.lstrip("\n")
-        if self._held or last:
-            calls = self.form == "llama3" and self._held.startswith("{")
-            self._find = self._calls if calls else self._content
-        yield from ()
+            self._held = "" if last else text[len(said) :]
+        self._spoken = self._spoken or bool(said or marker)
+        if said:
+            yield Part("reasoning", said)
 
     def _content(self, last: bool) -> Iterator[Part]:
-        text = self._held
-        if self.form is None:
-            self._held = ""
-        else:
+        text, marker, after = self._held, "", ""
+        if self.form is not None:
             text, marker, after = text.partition(MARKERS[self.form][0])
-            if marker:
-                self._held, self._find = marker + after, self._calls
-                text = text.rstrip() if not text.strip() else text
-            else:
-                text, self._held = self._sure(text, MARKERS[self.form][0], last)
-        if text:
-            yield Part("content", text)
+        said = text if marker or self.form is None else self._sure(text, MARKERS[self.form][0], last)
+        self._held = marker + after if marker else text[len(said) :]
+        if marker:
+            self._find = self._calls
+        if said:
+            yield Part("content", said)
 
     def _calls(self, last: bool) -> Iterator[Part]:
         """A tool call, which is given when it is complete."""
@@ -128,30 +121,22 @@ class Parts:
         text = self._held
         if end and end in text:
             body, _, self._held = text.removeprefix(begin).partition(end)
-            self._held, self._find = self._held.lstrip("\n"), self._between
         elif last:
             body, self._held = text.removeprefix(begin), ""
         else:
             return
         calls = read_calls(body, self.form)
+        self._find, self._spoken = self._content if calls is None else self._begin, True
         if calls is None:
-            yield Part("content", text[: len(text) - len(self._held)] if self._held else text)
+            yield Part("content", text[: len(text) - len(self._held)])
         else:
             for name, arguments in calls:
                 yield Part("call", arguments, name)
 
-    def _between(self, last: bool) -> Iterator[Part]:
-        """After a tool call: white space, then another call or content."""
-        self._held = self._held.lstrip()
-        if self._held or last:
-            self._find = self._content
-        yield from ()
-
     @staticmethod
-    def _sure(text: str, marker: str, last: bool) -> tuple[str, str]:
-        """Text that no marker can include, and the rest."""
-        sure = len(text) - (0 if last else start_of(marker, text))
-        return text[:sure], text[sure:]
+    def _sure(text: str, marker: str, last: bool) -> str:
+        """The text without an end that may be the start of a marker."""
+        return text[: len(text) - (0 if last else start_of(marker, text))]
 
 
 def read_calls(body: str, form: Form) -> list[tuple[str, str]] | None:
@@ -165,8 +150,7 @@ def read_calls(body: str, form: Form) -> list[tuple[str, str]] | None:
         return _tagged(body)
     if form == "mistral" and "[ARGS]" in body:
         named = [piece.partition("[ARGS]") for piece in body.split("[TOOL_CALLS]") if piece.strip()]
-        calls = [(name.strip(), _object(arguments)) for name, _, arguments in named]
-        return [(n, a) for n, a in calls if a is not None] if all(n and a is not None for n, a in calls) else None
+        body = "\n".join(f'{{"name": {json.dumps(name.strip())}, "arguments": {given}}}' for name, _, given in named)
     decoder, found, at = json.JSONDecoder(), list[Any](), 0
     try:
         while at < len(body):
@@ -186,14 +170,6 @@ def _call(value: Any) -> tuple[str, str] | None:
     if isinstance(arguments, str):  # already JSON text
         return value["name"], arguments
     return value["name"], json.dumps(arguments, ensure_ascii=False)
-
-
-def _object(text: str) -> str | None:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else None
 
 
 def _tagged(body: str) -> list[tuple[str, str]] | None:
@@ -216,6 +192,6 @@ def thinks_first(prompt_end: str) -> bool:
     return prompt_end.rfind(THINK) > prompt_end.rfind(END_THINK)
 
 
-def hidden_ids(special: dict[str, int], stop_ids: Sequence[int]) -> frozenset[int]:
+def hidden_ids(special: dict[str, int], stop_ids: Iterable[int]) -> frozenset[int]:
     """The ids that leave no text in an answer."""
     return frozenset(i for text, i in special.items() if text not in KEPT) | frozenset(stop_ids)

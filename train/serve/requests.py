@@ -1,22 +1,26 @@
 """The bodies of requests, as OpenAI's API names them; vLLM's names are understood where OpenAI has none.
 
-A field that nobody here knows is ignored, as clients send many. A known field that would change the answer and is not
+A field that is not known is ignored, because clients send many. A known field that would change the answer and is not
 implemented is refused.
 """
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 MOST_CHOICES = 16
-Seed = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
-Ids = Annotated[list[Annotated[StrictInt, Field(ge=0, lt=2**31)]], Field(min_length=1)]
-Stop = Annotated[list[Annotated[StrictStr, Field(min_length=1, max_length=256)]], Field(max_length=16)]
+Count = Annotated[StrictInt, Field(ge=1, lt=2**31)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Penalty = Annotated[Number, Field(ge=-2, le=2)]
+Top = Annotated[StrictInt, Field(ge=0, le=20)]
+Ids = Annotated[list[Annotated[StrictInt, Field(ge=0, lt=2**31)]], Field(min_length=1)]
+Stops = Annotated[list[Annotated[StrictStr, Field(max_length=256)]], Field(max_length=16)]
+Bias = dict[Annotated[str, Field(pattern="^[0-9]{1,9}$")], Annotated[Number, Field(ge=-100, le=100)]]
+Name = Annotated[StrictStr, Field(pattern="^[a-zA-Z0-9_.-]{1,64}$")]
 
 
 class Body(BaseModel):
-    """What all bodies have."""
+    """The base of all bodies."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
     model: StrictStr = Field("", description="name of the served model; empty: the one that there is")
@@ -30,10 +34,10 @@ class TextPart(BaseModel):
 
 
 class CalledFunction(BaseModel):
-    """The function of a tool call."""
+    """A function's name, and the arguments of a call as JSON text."""
 
     name: StrictStr
-    arguments: StrictStr = Field("{}", description="JSON text")
+    arguments: StrictStr = "{}"
 
 
 class ToolCall(BaseModel):
@@ -44,7 +48,7 @@ class ToolCall(BaseModel):
     function: CalledFunction
 
 
-class Message(BaseModel):
+class ChatMessage(BaseModel):
     """A turn of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -56,18 +60,17 @@ class Message(BaseModel):
 
     def plain(self) -> dict[str, Any]:
         """The message as chat templates read it."""
-        parts = self.content if isinstance(self.content, list) else []
-        content = "\n".join(p.text for p in parts) if parts else self.content or ""
-        given = self.model_dump(exclude_none=True, include={"name", "reasoning_content", "tool_calls", "tool_call_id"})
-        role = "system" if self.role == "developer" else self.role
-        return {"role": role, "content": content} | given
+        content = self.content or ""
+        text = content if isinstance(content, str) else "\n".join(part.text for part in content)
+        given = self.model_dump(exclude_none=True, exclude={"role", "content"})
+        return {"role": "system" if self.role == "developer" else self.role, "content": text} | given
 
 
 class Function(BaseModel):
-    """The description of a function."""
+    """The description of a function; `parameters` is a JSON schema."""
 
     model_config = ConfigDict(extra="allow")
-    name: Annotated[StrictStr, Field(min_length=1, max_length=64, pattern=r"^[a-zA-Z0-9_.-]+$")]
+    name: Name
     description: StrictStr | None = None
     parameters: dict[str, Any] | None = None
 
@@ -79,21 +82,15 @@ class Tool(BaseModel):
     function: Function
 
 
-class NamedFunction(BaseModel):
-    """The name of a function."""
-
-    name: StrictStr
-
-
 class NamedTool(BaseModel):
     """The tool that the model must call."""
 
     type: Literal["function"]
-    function: NamedFunction
+    function: CalledFunction
 
 
 class ResponseFormat(BaseModel):
-    """Only plain text; JSON by schema would need guided generation."""
+    """Only plain text is implemented; JSON by schema needs guided generation."""
 
     type: Literal["text"]
 
@@ -107,38 +104,31 @@ class StreamOptions(BaseModel):
 class Generation(Body):
     """Sampling and length."""
 
-    max_tokens: Annotated[StrictInt, Field(ge=1, lt=2**31)] | None = None
+    max_tokens: Count | None = None
     temperature: Annotated[Number, Field(ge=0, le=10)] | None = None
     top_p: Annotated[Number, Field(gt=0, le=1)] | None = None
     top_k: Annotated[StrictInt, Field(ge=-1, lt=2**31)] | None = Field(None, description="0 or -1: all tokens")
     min_p: Annotated[Number, Field(ge=0, le=1)] | None = None
-    presence_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
-    frequency_penalty: Annotated[Number, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
     repetition_penalty: Annotated[Number, Field(gt=0, le=10)] | None = None
-    logit_bias: (
-        dict[Annotated[str, Field(pattern=r"^[0-9]{1,9}$")], Annotated[Number, Field(ge=-100, le=100)]] | None
-    ) = None
-    seed: Seed | None = Field(None, description="the same seed gives the same answer")
+    logit_bias: Bias | None = None
+    seed: Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)] | None = None
     n: Annotated[StrictInt, Field(ge=1, le=MOST_CHOICES)] | None = Field(None, description="number of answers")
-    stop: Stop | StrictStr | None = None
+    stop: Stops | StrictStr | None = None
     stop_token_ids: Ids | None = None
     ignore_eos: StrictBool = False
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
 
-    @property
-    def stops(self) -> list[str]:
-        """The stop strings."""
-        return [s for s in ([self.stop] if isinstance(self.stop, str) else self.stop or []) if s]
-
 
 class ChatRequest(Generation):
     """`POST /v1/chat/completions`."""
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=10_000)]
-    max_completion_tokens: Annotated[StrictInt, Field(ge=1, lt=2**31)] | None = None
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+    max_completion_tokens: Count | None = None
     logprobs: StrictBool | None = None
-    top_logprobs: Annotated[StrictInt, Field(ge=0, le=20)] | None = None
+    top_logprobs: Top | None = None
     tools: Annotated[list[Tool], Field(max_length=128)] | None = None
     tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: StrictBool | None = None
@@ -147,39 +137,36 @@ class ChatRequest(Generation):
 
 
 class CompletionRequest(Generation):
-    """`POST /v1/completions`."""
+    """`POST /v1/completions`; echo, suffix and best_of are not implemented."""
 
-    prompt: (
-        StrictStr
-        | Ids
-        | Annotated[list[StrictStr], Field(min_length=1, max_length=64)]
-        | Annotated[list[Ids], Field(min_length=1, max_length=64)]
-    )
-    logprobs: Annotated[StrictInt, Field(ge=0, le=20)] | None = None
-    echo: StrictBool | None = None
-    suffix: None = Field(None, description="not implemented")
-    best_of: Annotated[StrictInt, Field(ge=1, le=MOST_CHOICES)] | None = Field(None, description="only equal to n")
-
-    @field_validator("best_of")
-    @classmethod
-    def _as_many_as_n(cls, value: int | None, info: Any) -> int | None:
-        if value is not None and value != (info.data.get("n") or 1):
-            raise ValueError("best_of is only implemented where it equals n")
-        return value
+    prompt: StrictStr | Ids | Annotated[list[StrictStr | Ids], Field(min_length=1, max_length=64)]
+    logprobs: Top | None = None
+    echo: Literal[False] | None = None
+    suffix: None = None
+    best_of: Literal[1] | None = None
 
 
 class TokenizeRequest(Body):
     """`POST /v1/tokenize`, as vLLM has it: the ids of a text, or of a conversation with its template."""
 
     prompt: StrictStr | None = None
-    messages: Annotated[list[Message], Field(min_length=1)] | None = None
+    messages: Annotated[list[ChatMessage], Field(min_length=1)] | None = None
     tools: list[Tool] | None = None
-    add_special_tokens: StrictBool = Field(False, description="put the tokenizer's first token before a text")
+    add_special_tokens: StrictBool = Field(False, description="begin a text with the tokenizer's first token")
     return_token_strs: StrictBool = False
     chat_template_kwargs: dict[str, Any] | None = None
 
 
-class DetokenizeRequest(Body):
-    """`POST /v1/detokenize`, as vLLM has it."""
+class ErrorFields(BaseModel):
+    """What went wrong."""
 
-    tokens: list[Annotated[StrictInt, Field(ge=0, lt=2**31)]]
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorBody(BaseModel):
+    """The body of every error."""
+
+    error: ErrorFields

@@ -5,7 +5,7 @@ import contextlib
 import json
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +19,13 @@ from datakit.errors import ConfigError
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine.device import usable_device
 from train.generate import load
+from train.model.batching import Batcher, Job, QueueFullError, Sampling, Token
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, TextStream
 from train.serve.answers import Form, Part, Parts, form_of, hidden_ids, thinks_first
-from train.serve.batching import Batcher, Job, QueueFullError, Sampling, Token
-from train.serve.requests import ChatRequest, Generation, TokenizeRequest
+from train.serve.requests import ChatMessage, Generation, Tool
+
+SURROGATE = "a text holds half of a surrogate pair, which is no character"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,51 +59,45 @@ class ServeConfig:
 
 
 class ApiError(Exception):
-    """An error in OpenAI's shape."""
+    """An error in OpenAI's shape: HTTP status, message, and the field and the code that programs read."""
 
-    def __init__(self, status: int, message: str, *, param: str | None = None, code: str | None = None) -> None:
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.message, self.param, self.code = status, message, param, code
+        kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
+        kind = "server_error" if status >= 500 else kind
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
+        self.status = status
         self.headers = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status, {})
-
-    @property
-    def body(self) -> dict[str, Any]:
-        """The JSON of the error."""
-        kind = {401: "authentication_error", 429: "rate_limit_error"}.get(self.status, "invalid_request_error")
-        kind = kind if self.status < 500 else "server_error"
-        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
     def response(self) -> Response:
         """The HTTP response; ASCII, since a message may quote anything."""
-        return Response(json.dumps(self.body).encode(), self.status, self.headers, media_type="application/json")
+        return Response(json.dumps(self.body), self.status, self.headers, media_type="application/json")
 
 
 class Metrics:
-    """What Prometheus reads."""
+    """Counters and histograms for Prometheus."""
 
     def __init__(self, batcher: Batcher) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter("requests", "Requests by path and status", ("path", "status"), registry=self.registry)
-        seconds = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-        self.first_token = Histogram(
-            "first_token_seconds", "Time to the first token", buckets=seconds, registry=self.registry
-        )
-        self.whole = Histogram("request_seconds", "Time of a generation", buckets=seconds, registry=self.registry)
-        read: dict[str, tuple[str, Callable[[], float]]] = {
-            "slots_busy": ("Answers under way", lambda: batcher.busy),
-            "requests_waiting": ("Answers that wait for a slot", lambda: len(batcher.waiting)),
-            "prompt_tokens": ("Tokens of prompts", lambda: batcher.prompt_tokens),
-            "prompt_tokens_reused": ("Tokens of prompts taken from another slot", lambda: batcher.reused_tokens),
-            "generated_tokens": ("Generated tokens", lambda: batcher.generated_tokens),
-            "steps": ("Steps of all answers together", lambda: batcher.steps),
-        }
-        for name, (about, value) in read.items():
+        own: dict[str, Any] = {"registry": self.registry}
+        self.requests = Counter("requests", "Requests by path and status", ("path", "status"), **own)
+        own["buckets"] = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+        self.first_token = Histogram("first_token_seconds", "Time to the first token", **own)
+        self.whole = Histogram("request_seconds", "Time of a generation", **own)
+        for name, about, value in (
+            ("slots_busy", "Answers under way", lambda: batcher.busy),
+            ("requests_waiting", "Answers that wait for a slot", lambda: len(batcher.waiting)),
+            ("prompt_tokens", "Tokens of prompts", lambda: batcher.prompt_tokens),
+            ("prompt_tokens_reused", "Tokens of prompts copied from another slot", lambda: batcher.reused_tokens),
+            ("generated_tokens", "Generated tokens", lambda: batcher.generated_tokens),
+            ("steps", "Steps of all answers together", lambda: batcher.steps),
+        ):
             Gauge(name, about, registry=self.registry).set_function(value)
 
 
 @dataclass(eq=False, slots=True)
 class Choice:
-    """One answer of a request, taken apart."""
+    """One answer of a request."""
 
     index: int
     job: Job
@@ -119,24 +115,25 @@ class Delta:
     choice: Choice
     parts: list[Part]
     tokens: list[Token]
-    finish: str | None
 
 
 class Service:
-    """The model with its tokenizer, the batcher, and what all requests share."""
+    """The model with its tokenizer and batcher."""
 
     def __init__(
         self, config: ServeConfig, model: CausalLM, tokenizer: ChatTokenizer, plain: bool, folder: Path
     ) -> None:
         self.config, self.tokenizer, self.plain = config, tokenizer, plain
-        self.name = config.name or folder.resolve().name
-        self.created = int(time.time())
+        self.name, self.created = config.name or folder.resolve().name, int(time.time())
         self.form: Form = form_of(tokenizer.template_source)
-        defaults = _generation_config(folder)
-        eos = defaults.get("eos_token_id", [])
+        found = _generation_config(folder)
+        eos = found.get("eos_token_id", [])
         self.stop_ids = frozenset(tokenizer.stop_ids()) | frozenset([eos] if isinstance(eos, int) else eos)
-        self.hidden = hidden_ids(tokenizer.special, sorted(self.stop_ids))
-        self.defaults = defaults if defaults.get("do_sample", True) else {"temperature": 0.0}
+        self.hidden = hidden_ids(tokenizer.special, self.stop_ids)
+        usual = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+        self.defaults = usual | {name: found[name] for name in usual.keys() & found.keys()}
+        if found.get("do_sample") is False:
+            self.defaults["temperature"] = 0.0
         context = config.context or min(model.config.max_positions, 8192)
         self.batcher = Batcher(model, self._deliver, config.slots, context, config.queue)
         self.metrics = Metrics(self.batcher)
@@ -152,66 +149,58 @@ class Service:
         device = usable_device(config.device)
         if config.threads:
             torch.set_num_threads(config.threads)
-        folder, base = Path(config.checkpoint), None
-        if config.adapter:
-            folder, base = Path(config.adapter), folder
+        folder = Path(config.adapter or config.checkpoint)
+        base = Path(config.checkpoint) if config.adapter else None
         model, tokenizer, state = load(folder, Path(config.tokenizer or config.checkpoint), base)
         dtype = torch.bfloat16 if config.dtype == "bf16" else torch.float32
         return cls(config, model.to(device, dtype), tokenizer, state.get("task") == "pretrain", folder)
 
     def _deliver(self, events: list[tuple[Job, Token]]) -> None:
-        if self.loop is not None and not self.loop.is_closed():
-            with contextlib.suppress(RuntimeError):  # the loop ended in between
-                self.loop.call_soon_threadsafe(_receive, events)
+        """Pass tokens from the generating thread to the loop; they are nobody's once the loop has ended."""
+
+        def receive() -> None:
+            for job, token in events:
+                job.receive(token)
+
+        with contextlib.suppress(RuntimeError):
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(receive)
 
     def check_model(self, name: str) -> None:
         """Refuse a model that is not served."""
-        if name and name != self.name:
-            raise ApiError(
-                404,
-                f"the model {name!r} does not exist; this server has {self.name!r}",
-                param="model",
-                code="model_not_found",
-            )
+        if name not in ("", self.name):
+            message = f"the model {name!r} does not exist; this server has {self.name!r}"
+            raise ApiError(404, message, "model", "model_not_found")
 
-    def prompt_of(self, body: ChatRequest | TokenizeRequest) -> list[int]:
+    def prompt_of(self, messages: Sequence[ChatMessage], tools: Sequence[Tool], variables: dict[str, Any]) -> list[int]:
         """The ids of a conversation.
 
         Raises:
             ApiError: the template refuses it.
         """
         if self.plain:
-            raise ApiError(
-                400,
-                f"{self.name} was trained on plain text and has no chat turns; use /v1/completions",
-                param="messages",
-            )
-        tools = [tool.model_dump(exclude_none=True) for tool in body.tools or ()] or None
-        if isinstance(body, ChatRequest) and body.tool_choice == "none":
-            tools = None
+            message = f"{self.name} was trained on plain text and has no chat turns; use /v1/completions"
+            raise ApiError(400, message, "messages", "plain_text")
+        described = [tool.model_dump(exclude_none=True) for tool in tools] or None
         try:
-            messages = [message.plain() for message in body.messages or ()]
-            return self.tokenizer.encode_prompt(messages, tools)
+            return self.tokenizer.encode_prompt([m.plain() for m in messages], described, **variables)
         except RenderError as e:
-            raise ApiError(400, f"the chat template refuses this conversation: {e}", param="messages") from None
+            raise ApiError(400, f"the chat template refuses this conversation: {e}", "messages") from None
         except UnicodeError:
-            raise ApiError(
-                400, "a text holds half of a surrogate pair, which is no character", param="messages"
-            ) from None
+            raise ApiError(400, SURROGATE, "messages") from None
 
     def encoded(self, text: str) -> list[int]:
-        """The ids of a plain text."""
+        """The ids of a plain text, with the first token that the tokenizer's settings ask for."""
+        bos = self.tokenizer.bos_id if self.tokenizer.settings.get("add_bos_token") else None
         try:
-            return self.tokenizer.encode_text(text)
+            return ([] if bos is None else [bos]) + self.tokenizer.encode_text(text)
         except UnicodeError:
-            raise ApiError(
-                400, "the text holds half of a surrogate pair, which is no character", param="prompt"
-            ) from None
+            raise ApiError(400, SURROGATE, "prompt") from None
 
     def choices(
         self, prompts: Sequence[list[int]], body: Generation, logprobs: int, tools: bool = False, beginning: str = ""
     ) -> list[Choice]:
-        """The answers to generate, `n` for each prompt.
+        """The answers to generate, `n` for each prompt; `beginning` is the text with which each begins.
 
         Raises:
             ApiError: a prompt is empty, too long, or has ids that the model does not have.
@@ -219,63 +208,35 @@ class Service:
         found: list[Choice] = []
         seed = secrets.randbits(62) if body.seed is None else body.seed
         deadline = time.monotonic() + self.config.timeout_s
+        stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
         for prompt in prompts:
-            self._check_prompt(prompt)
-            sampling = self._sampling(body, len(prompt), logprobs)
+            sampling = self._sampling(body, prompt, logprobs)
             thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
             for _ in range(body.n or 1):
                 own = replace(sampling, config=replace(sampling.config, seed=seed + len(found)))
-                choice = Choice(
-                    len(found),
-                    Job(prompt, own, deadline, lambda token: None),
-                    TextStream(self._decode, body.stops),
-                    Parts(self.form if tools else None, thinking),
-                )
-                choice.parts.add(beginning)
-                found.append(choice)
+                parts = Parts(self.form if tools else None, thinking)
+                parts.add(beginning)
+                job = Job(prompt, own, deadline, lambda token: None)
+                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
         return found
 
-    def _check_prompt(self, prompt: Sequence[int]) -> None:
-        most = self.batcher.context - 1
-        if not 0 < len(prompt) <= most:
+    def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
+        context, vocabulary = self.batcher.context, self.batcher.model.config.vocab_size
+        if not 0 < len(prompt) < context:
+            wanted = f"expected 1 to {context - 1}, so that an answer fits into the context of {context}"
             code = "context_length_exceeded" if prompt else None
-            raise ApiError(
-                400,
-                f"the prompt has {len(prompt)} tokens; expected 1 to {most}, so that an answer fits into the context of {most + 1}",
-                param="messages",
-                code=code,
-            )
-        vocabulary = self.batcher.model.config.vocab_size
-        if max(prompt) >= vocabulary:
-            raise ApiError(
-                400, f"the prompt has the token {max(prompt)}; expected ids below {vocabulary}", param="prompt"
-            )
-
-    def _sampling(self, body: Generation, length: int, logprobs: int) -> Sampling:
-        wanted = (
-            getattr(body, "max_completion_tokens", None)
-            or body.max_tokens
-            or self.config.max_tokens
-            or self.batcher.context
-        )
-        limits = [wanted, self.batcher.context - length, self.config.max_tokens or wanted]
-
-        def value(name: str, otherwise: float) -> Any:
-            given = getattr(body, name)
-            return given if given is not None else self.defaults.get(name, otherwise)
-
-        vocabulary = self.batcher.model.config.vocab_size
+            raise ApiError(400, f"the prompt has {len(prompt)} tokens; {wanted}", "messages", code)
         bias = {int(token): amount for token, amount in (body.logit_bias or {}).items()}
-        if unknown := [token for token in bias if token >= vocabulary]:
-            raise ApiError(400, f"logit_bias: expected ids below {vocabulary}, found {unknown[0]}", param="logit_bias")
+        for name, largest in (("prompt", max(prompt)), ("logit_bias", max(bias, default=0))):
+            if largest >= vocabulary:
+                raise ApiError(400, f"{name}: expected token ids below {vocabulary}, found {largest}", name)
+        given = body.model_dump(exclude_none=True)
+        chosen = {name: given.get(name, value) for name, value in self.defaults.items()}
+        most = self.config.max_tokens or context
+        wished = given.get("max_completion_tokens", given.get("max_tokens", most))
         return Sampling(
             config=SampleConfig(
-                max_new_tokens=min(limits),
-                temperature=value("temperature", 1.0),
-                top_k=max(value("top_k", 0), 0),
-                top_p=value("top_p", 1.0),
-                min_p=value("min_p", 0.0),
-                repetition_penalty=value("repetition_penalty", 1.0),
+                **chosen | {"top_k": max(chosen["top_k"], 0)}, max_new_tokens=min(wished, most, context - len(prompt))
             ),
             presence_penalty=body.presence_penalty or 0.0,
             frequency_penalty=body.frequency_penalty or 0.0,
@@ -287,11 +248,11 @@ class Service:
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode([i for i in ids if i not in self.hidden])
 
-    async def run(self, choices: Sequence[Choice], only_call: bool = False) -> AsyncIterator[Delta]:
+    async def run(self, choices: Sequence[Choice], only_call: bool = False) -> AsyncIterator[list[Delta]]:
         """Generate the answers and yield what they gain, until all are complete.
 
-        The first delta is empty: it says that the request is queued.
-        With `only_call`, an answer ends with its first tool call. Whoever stops early frees the slots.
+        The first list is empty: the request is queued. With `only_call`, an answer ends with its first tool call.
+        A caller that stops early frees the slots.
 
         Raises:
             ApiError: the queue is full, the time is over, or generating failed.
@@ -299,72 +260,56 @@ class Service:
         tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
         for choice in choices:
             choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))  # type: ignore[misc]
-        jobs, begun, first = [choice.job for choice in choices], time.monotonic(), True
+        jobs, begun = [choice.job for choice in choices], time.monotonic()
         try:
             self.batcher.submit(jobs)
         except QueueFullError as e:
             raise ApiError(429, f"{e}; try again later", code="queue_full") from None
         try:
-            yield Delta(choices[0], [], [], None)
-            while any(choice.finish is None for choice in choices):
-                arrived = [await tokens.get()]
+            yield []
+            arrived = [await tokens.get()]
+            self.metrics.first_token.observe(time.monotonic() - begun)
+            while True:
                 while not tokens.empty():
                     arrived.append(tokens.get_nowait())
-                if first:
-                    self.metrics.first_token.observe(time.monotonic() - begun)
-                    first = False
-                for choice in choices:
-                    gained = [token for c, token in arrived if c is choice]
-                    if gained and choice.finish is None:
-                        yield self._delta(choice, gained, only_call)
+                gained = [(choice, [token for c, token in arrived if c is choice]) for choice in choices]
+                yield [self._delta(choice, new, only_call) for choice, new in gained if new and not choice.finish]
+                if all(choice.finish for choice in choices):
+                    return
+                arrived = [await tokens.get()]
         finally:
             self.batcher.cancel(jobs)
             self.metrics.whole.observe(time.monotonic() - begun)
 
     def _delta(self, choice: Choice, gained: Sequence[Token], only_call: bool) -> Delta:
-        parts, tokens = [], []
+        delta = Delta(choice, [], [])
         for token in gained:
             if token.finish == "timeout":
                 raise ApiError(504, f"the answer took longer than {self.config.timeout_s:g} s", code="timeout")
-            if token.id is None:
+            if token.id < 0:
                 raise ApiError(500, token.message or "generation ended early", code=token.finish)
-            choice.tokens += 1
-            tokens.append(token)
-            if not (token.finish == "stop" and token.id in choice.job.sampling.stop_ids):
-                parts += choice.parts.add(choice.text.add(token.id))
+            delta.tokens.append(token)
+            text = "" if token.finish == "stop" else choice.text.add(token.id)
+            parts = choice.parts.add(text)
             if choice.text.ended or token.finish:
                 choice.finish = "length" if token.finish == "length" and not choice.text.ended else "stop"
                 parts += choice.parts.add(choice.text.end()) + choice.parts.end()
-            if only_call and (at := next((i for i, p in enumerate(parts) if p.kind == "call"), None)) is not None:
-                parts, choice.finish = parts[: at + 1], "stop"
+            for part in parts:
+                delta.parts.append(part)
+                choice.calls += part.kind == "call"
+                if only_call and choice.calls:
+                    choice.finish = "stop"
+                    break
             if choice.finish:
+                choice.finish = "tool_calls" if choice.finish == "stop" and choice.calls else choice.finish
                 break
-        called = choice.calls + sum(part.kind == "call" for part in parts)
-        if choice.finish == "stop" and called:
-            choice.finish = "tool_calls"
-        return Delta(choice, _joined(parts), tokens, choice.finish)
+        choice.tokens += len(delta.tokens)
+        return delta
 
     def logprob(self, token_id: int, logprob: float) -> dict[str, Any]:
-        """A token with its log-probability, as OpenAI gives it."""
+        """A token with its log-probability, as OpenAI gives it; part of a character has no `bytes`."""
         text = self.tokenizer.decode([token_id])
-        whole = "\ufffd" not in text
-        return {"token": text, "logprob": logprob, "bytes": list(text.encode()) if whole else None}
-
-
-def _receive(events: list[tuple[Job, Token]]) -> None:
-    for job, token in events:
-        job.receive(token)
-
-
-def _joined(parts: Sequence[Part]) -> list[Part]:
-    """Neighbouring pieces of text as one."""
-    found: list[Part] = []
-    for part in parts:
-        if found and part.kind == found[-1].kind != "call":
-            found[-1] = Part(part.kind, found[-1].text + part.text)
-        else:
-            found.append(part)
-    return found
+        return {"token": text, "logprob": logprob, "bytes": None if "\ufffd" in text else list(text.encode())}
 
 
 def _generation_config(folder: Path) -> dict[str, Any]:

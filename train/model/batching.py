@@ -1,4 +1,4 @@
-"""Continuous batching: many answers are generated side by side, one token of each in every step (Orca: Yu et al., 2022).
+"""Continuous batching: many answers are generated together, one token of each in every step (Orca: Yu et al., 2022).
 
 A request waits for a slot of the key/value cache. Its prompt is processed in chunks, one chunk between two steps of the
 answers that are already under way, so a long prompt delays nobody for long. Chunks that another slot has processed
@@ -68,8 +68,8 @@ class Sampling:
 class Token:
     """One generated token, or the end of an answer."""
 
-    id: int | None
-    """None: the answer ended without another token."""
+    id: int
+    """-1: the answer ended without another token."""
     logprob: float = 0.0
     top: tuple[tuple[int, float], ...] = ()
     """The most likely tokens with their log-probabilities, before temperature and penalties."""
@@ -118,6 +118,11 @@ class SlotCache:
         # zeros: on CPU no page takes memory before it is written
         self.kv = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each request's attention is computed alone; on a GPU that would be many small kernels."""
+        return self.kv.device.type == "cpu"
+
     def copy(self, source: Slot, target: Slot, length: int) -> None:
         """Copy the first positions of a slot."""
         self.kv[:, :, target.index, :, :length] = self.kv[:, :, source.index, :, :length]
@@ -132,11 +137,11 @@ class SlotCache:
                 self.kv[layer, side, slot.index, :, begin:end] = new_1TKE[0, :new].transpose(0, 1)
             k, v = self.kv[layer, :, slot.index, :, :end].unsqueeze(1)
             groups = q_1THE.shape[2] // k.shape[1]
-            q_1KQE = q_1THE[:, :new].unflatten(2, (-1, groups)).transpose(1, 2).flatten(2, 3)
+            q_1KQE = _split(q_1THE[:, :new], 2, groups).transpose(1, 2).flatten(2, 3)
             mask_QC = (key_C <= key_C[begin:, None]).repeat_interleave(groups, 0)
             out_1KQE = F.scaled_dot_product_attention(q_1KQE, k, v, attn_mask=mask_QC)
             out_1THE = torch.zeros_like(q_1THE)
-            out_1THE[:, :new] = out_1KQE.unflatten(2, (new, groups)).transpose(1, 2).flatten(2, 3)
+            out_1THE[:, :new] = _split(out_1KQE, 2, groups).transpose(1, 2).flatten(2, 3)
             return out_1THE
 
         return attend
@@ -153,8 +158,8 @@ class SlotCache:
             for side, new_N1KE in enumerate((k_N1KE, v_N1KE)):
                 self.kv[layer, side].transpose(1, 2)[slot_N, at_N] = new_N1KE[:rows, 0]
             out_N1HE = torch.zeros_like(q_N1HE)
-            q_NKRE = q_N1HE[:rows, 0].unflatten(1, (k_N1KE.shape[2], -1))
-            if self.kv.device.type != "cpu":
+            q_NKRE = _split(q_N1HE[:rows, 0], 1, q_N1HE.shape[2] // k_N1KE.shape[2])
+            if not self.one_by_one:
                 k, v = self.kv[layer, :, :, :, :longest][:, slot_N]
                 out = F.scaled_dot_product_attention(q_NKRE, k, v, attn_mask=seen_N11C)
                 out_N1HE[:rows, 0] = out.flatten(1, 2)
@@ -165,6 +170,12 @@ class SlotCache:
             return out_N1HE
 
         return attend
+
+
+def _split(x: Tensor, dim: int, groups: int) -> Tensor:
+    """A dimension as two, the second of `groups`."""
+    found: Tensor = x.unflatten(dim, (-1, groups))  # type: ignore[no-untyped-call]
+    return found
 
 
 class Batcher:
@@ -208,8 +219,7 @@ class Batcher:
             QueueFullError: they do not fit into the queue beside those that wait; none is queued.
         """
         with self._wake:
-            room = len(self._free) + self.queue - len(self.waiting) - (self._in_prompt is not None)
-            if len(jobs) > room and (self.waiting or self.active or self._in_prompt):
+            if len(self.waiting) + len(jobs) > max(len(self._free) + self.queue, 1):
                 raise QueueFullError(f"{len(self.waiting)} requests wait already")
             for job in jobs:
                 job.generator.manual_seed(job.sampling.config.seed % 2**63)
@@ -229,6 +239,11 @@ class Batcher:
             self._closed = True
             self._wake.notify()
         self._thread.join()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread still generates."""
+        return self._thread.is_alive()
 
     @property
     def busy(self) -> int:
@@ -268,7 +283,7 @@ class Batcher:
                 *(self.waiting if self._closed else ()),
             ]
             for job in jobs:
-                self._end(job, Token(None, finish="error", message=message))
+                self._end(job, Token(-1, finish="error", message=message))
             if self._closed:
                 self.waiting.clear()
             for slot in self.slots:
@@ -281,7 +296,7 @@ class Batcher:
             if job.cancelled or now >= job.deadline:
                 if job.slot is None:
                     self.waiting.remove(job)
-                self._end(job, Token(None, finish="cancelled" if job.cancelled else "timeout"))
+                self._end(job, Token(-1, finish="cancelled" if job.cancelled else "timeout"))
 
     def _end(self, job: Job, last: Token) -> None:
         """Tell the end of an answer and free its slot; the caller holds the lock or is the only one to change it."""
@@ -366,7 +381,6 @@ class Batcher:
         likeliest = logits_NV.argmax(-1).tolist()
         for job, best, logits_V in zip(list(jobs), likeliest, logits_NV, strict=True):
             token = Token(best) if job.sampling.greedy else _sampled(job, logits_V)
-            assert token.id is not None
             job.answer.append(token.id)
             self.generated_tokens += 1
             full = len(job.prompt) + len(job.answer) >= self.context
