@@ -40,7 +40,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 path = getattr(scope.get("route"), "path", "other")
                 self.service.metrics.requests.labels(path, str(message["status"])).inc()
-                if scope["path"] in ("/", "/index.html"):
+                if scope["path"] == "/":
                     message["headers"] = [*message["headers"], (b"content-security-policy", POLICY)]
                 message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
             await send(message)

@@ -18,7 +18,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import FileResponse, PlainTextResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -34,7 +34,7 @@ from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Gene
 from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service
 
 PAGE = Path(__file__).with_name("page")
-REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 504)
+REFUSALS = (400, 401, 403, 404, 408, 413, 422, 429, 500, 503, 504)
 
 
 def application(service: Service) -> ASGIApp:
@@ -70,8 +70,9 @@ def application(service: Service) -> ASGIApp:
     add("/v1/tokenize", api.tokenize, methods=["POST"], operation_id="tokenize")
     add("/tokenize", api.tokenize, methods=["POST"], include_in_schema=False)  # where vLLM has it
     add("/health", api.health, methods=["GET"], operation_id="health")
-    add("/metrics", api.metrics, methods=["GET"], operation_id="metrics")
-    app.mount("/", StaticFiles(directory=PAGE, html=True))
+    add("/metrics", api.metrics, methods=["GET"], operation_id="metrics", response_class=PlainTextResponse)
+    add("/", lambda: FileResponse(PAGE / "index.html"), methods=["GET"], include_in_schema=False)
+    app.mount("/page", StaticFiles(directory=PAGE))
     guarded: ASGIApp = Guard(app, service)
     if service.config.allow_origin:
         guarded = CORSMiddleware(guarded, service.config.allow_origin, allow_methods=["*"], allow_headers=["*"])
@@ -105,7 +106,9 @@ class Api:
 
     async def health(self) -> Response:
         """200 while the server can generate, 503 if its thread has died."""
-        return Response(status_code=200 if self.service.batcher.alive else 503)
+        if not self.service.batcher.alive:
+            raise ApiError(503, "the generating thread has died; start the server again")
+        return _json({"status": "ok"})
 
     async def metrics(self) -> Response:
         """Prometheus text."""
@@ -343,6 +346,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
         raise UsageError(f"--host {config.host} lets other machines in: give --api-key or DATAKIT_API_KEY too")
     listening = _listen(config)
     service = Service.of(config)
+    listening.listen(128)  # clients that connect from here on are served
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     print(

@@ -25,8 +25,6 @@ from train.model.sample import SampleConfig, TextStream
 from train.serve.answers import Form, Part, Parts, form_of, hidden_ids, thinks_first
 from train.serve.requests import ChatMessage, Generation, Tool
 
-SURROGATE = "a text holds half of a surrogate pair, which is no character"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServeConfig:
@@ -182,20 +180,18 @@ class Service:
             message = f"{self.name} was trained on plain text and has no chat turns; use /v1/completions"
             raise ApiError(400, message, "messages", "plain_text")
         described = [tool.model_dump(exclude_none=True) for tool in tools] or None
+        turns = [message.plain() for message in messages]
+        _check_text(json.dumps([turns, described, variables], ensure_ascii=False), "messages")
         try:
-            return self.tokenizer.encode_prompt([m.plain() for m in messages], described, **variables)
+            return self.tokenizer.encode_prompt(turns, described, **variables)
         except RenderError as e:
             raise ApiError(400, f"the chat template refuses this conversation: {e}", "messages") from None
-        except UnicodeError:
-            raise ApiError(400, SURROGATE, "messages") from None
 
     def encoded(self, text: str) -> list[int]:
         """The ids of a plain text, with the first token that the tokenizer's settings ask for."""
+        _check_text(text, "prompt")
         bos = self.tokenizer.bos_id if self.tokenizer.settings.get("add_bos_token") else None
-        try:
-            return ([] if bos is None else [bos]) + self.tokenizer.encode_text(text)
-        except UnicodeError:
-            raise ApiError(400, SURROGATE, "prompt") from None
+        return ([] if bos is None else [bos]) + self.tokenizer.encode_text(text)
 
     def choices(
         self, prompts: Sequence[list[int]], body: Generation, logprobs: int, tools: bool = False, beginning: str = ""
@@ -310,6 +306,13 @@ class Service:
         """A token with its log-probability, as OpenAI gives it; part of a character has no `bytes`."""
         text = self.tokenizer.decode([token_id])
         return {"token": text, "logprob": logprob, "bytes": None if "\ufffd" in text else list(text.encode())}
+
+
+def _check_text(text: str, param: str) -> None:
+    try:
+        text.encode()
+    except UnicodeError:
+        raise ApiError(400, "a text holds half of a surrogate pair, which is no character", param) from None
 
 
 def _generation_config(folder: Path) -> dict[str, Any]:
