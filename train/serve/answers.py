@@ -5,7 +5,7 @@ Models write tool calls as text, each family in its own form. The form is known 
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -190,8 +190,3 @@ def _tagged(body: str) -> list[tuple[str, str]] | None:
 def thinks_first(prompt_end: str) -> bool:
     """Whether a prompt that ends like this leaves a thought open."""
     return prompt_end.rfind(THINK) > prompt_end.rfind(END_THINK)
-
-
-def hidden_ids(special: dict[str, int], stop_ids: Iterable[int]) -> frozenset[int]:
-    """The ids that leave no text in an answer."""
-    return frozenset(i for text, i in special.items() if text not in KEPT) | frozenset(stop_ids)

@@ -40,9 +40,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 path = getattr(scope.get("route"), "path", "other")
                 self.service.metrics.requests.labels(path, str(message["status"])).inc()
-                if scope["path"] == "/":
-                    message["headers"] = [*message["headers"], (b"content-security-policy", POLICY)]
-                message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
+                rules = [(b"x-content-type-options", b"nosniff"), (b"content-security-policy", POLICY)]
+                message["headers"] = [*message["headers"], *rules]
             await send(message)
 
         try:
@@ -70,9 +69,8 @@ class Guard:
             return
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self.key):
-            raise ApiError(
-                401, "the key is missing or wrong; send it as `Authorization: Bearer KEY`", code="invalid_api_key"
-            )
+            message = "the key is missing or wrong; send it as `Authorization: Bearer KEY`"
+            raise ApiError(401, message, code="invalid_api_key")
 
     async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
         """The whole body; None if the client goes away before its end."""

@@ -76,17 +76,10 @@ class Function(BaseModel):
 
 
 class Tool(BaseModel):
-    """A tool that the model may call."""
+    """A tool that the model may call, or in `tool_choice` must call."""
 
     type: Literal["function"]
     function: Function
-
-
-class NamedTool(BaseModel):
-    """The tool that the model must call."""
-
-    type: Literal["function"]
-    function: CalledFunction
 
 
 class ResponseFormat(BaseModel):
@@ -130,7 +123,7 @@ class ChatRequest(Generation):
     logprobs: StrictBool | None = None
     top_logprobs: Top | None = None
     tools: Annotated[list[Tool], Field(max_length=128)] | None = None
-    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
+    tool_choice: Literal["none", "auto", "required"] | Tool | None = None
     parallel_tool_calls: StrictBool | None = None
     response_format: ResponseFormat | None = None
     chat_template_kwargs: dict[str, Any] | None = None
@@ -152,21 +145,11 @@ class TokenizeRequest(Body):
     prompt: StrictStr | None = None
     messages: Annotated[list[ChatMessage], Field(min_length=1)] | None = None
     tools: list[Tool] | None = None
-    add_special_tokens: StrictBool = Field(False, description="begin a text with the tokenizer's first token")
     return_token_strs: StrictBool = False
     chat_template_kwargs: dict[str, Any] | None = None
 
 
-class ErrorFields(BaseModel):
-    """What went wrong."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str | None
-
-
 class ErrorBody(BaseModel):
-    """The body of every error."""
+    """The body of every error: `message`, `type`, `param` and `code`."""
 
-    error: ErrorFields
+    error: dict[str, str | None]

@@ -30,7 +30,7 @@ from datakit.errors import UsageError
 from train.engine import flags
 from train.serve.answers import Part, forced
 from train.serve.guard import LOOPBACK, Guard, PatientProtocol
-from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, NamedTool, TokenizeRequest
+from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, TokenizeRequest, Tool
 from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service
 
 PAGE = Path(__file__).with_name("page")
@@ -47,20 +47,12 @@ def application(service: Service) -> ASGIApp:
         await asyncio.to_thread(service.batcher.close)
 
     refusals: dict[int | str, dict[str, Any]] = {code: {"model": ErrorBody} for code in REFUSALS}
-    app = FastAPI(
-        title="datakit",
-        version=datakit.__version__,
-        lifespan=lifespan,
-        docs_url=None,
-        redoc_url=None,
-        responses=refusals,
-    )
-    app.add_exception_handler(ApiError, lambda request, e: e.response())  # type: ignore[attr-defined]
+    no_pages: dict[str, Any] = {"docs_url": None, "redoc_url": None}  # they load scripts from elsewhere
+    app = FastAPI(title="datakit", version=datakit.__version__, lifespan=lifespan, responses=refusals, **no_pages)
+    app.add_exception_handler(ApiError, lambda request, e: e.response())
     app.add_exception_handler(RequestValidationError, lambda request, e: _unfit(e).response())
     app.add_exception_handler(HTTPException, lambda request, e: _http_error(request, e).response())
-    app.add_exception_handler(
-        Exception, lambda request, e: ApiError(500, f"{type(e).__name__}: see the log").response()
-    )
+    app.add_exception_handler(Exception, lambda request, e: ApiError(500, f"{type(e).__name__}: see log").response())
     api = Api(service)
     add = app.add_api_route
     add("/v1/models", api.models, methods=["GET"], operation_id="models")
@@ -86,16 +78,14 @@ def _unfit(e: Exception) -> ApiError:
     at = ".".join(str(part) for part in first["loc"] if part != "body")
     if first["type"] == "json_invalid":
         return ApiError(400, f"the body is no JSON: {first['ctx']['error']}")
-    expected = "expected a JSON object with content-type application/json" if not at else first["msg"]
-    return ApiError(400, f"{at}: {expected}" if at else expected, param=at or None)
+    message = f"{at}: {first['msg']}" if at else "expected a JSON object with content-type application/json"
+    return ApiError(400, message, param=at or None)
 
 
 def _http_error(request: Request, e: Exception) -> ApiError:
     assert isinstance(e, HTTPException)
-    message = f"{request.method} {request.url.path}: {e.detail}"
-    error = ApiError(e.status_code, message, code="not_found" if e.status_code == 404 else None)
-    error.headers = dict(e.headers or {})
-    return error
+    code = "not_found" if e.status_code == 404 else None
+    return ApiError(e.status_code, f"{request.method} {request.url.path}: {e.detail}", code=code)
 
 
 class Api:
@@ -149,7 +139,7 @@ class Api:
             raise ApiError(400, "top_logprobs needs logprobs = true", "top_logprobs")
         asked = body.tool_choice
         tools = [] if asked == "none" else body.tools or []
-        named = asked.function.name if isinstance(asked, NamedTool) else None
+        named = asked.function.name if isinstance(asked, Tool) else None
         must = named is not None or asked == "required"
         if must and not any(named in (None, tool.function.name) for tool in tools):
             raise ApiError(400, f"tool_choice: found no tool {named or ''} among the tools", "tool_choice")
@@ -185,9 +175,10 @@ class Api:
         deltas = await _unless_gone(request, _collect(steps))
         if deltas is None:
             return Response(status_code=499)
+        own = [[delta for delta in deltas if delta.choice is choice] for choice in choices]
         found = [
-            {"index": c.index, **shape.whole(c, [d for d in deltas if d.choice is c]), "finish_reason": c.finish}
-            for c in choices
+            {"index": c.index, **shape.whole(c, o), "finish_reason": c.finish}
+            for c, o in zip(choices, own, strict=True)
         ]
         return _json(head | {"choices": found, "usage": _usage(choices)})
 
@@ -348,23 +339,15 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     service = Service.of(config)
     listening.listen(128)  # clients that connect from here on are served
     host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    print(
-        f"{service.name}: chat on http://{shown}:{port}/ or give http://{shown}:{port}/v1 to any OpenAI client",
-        flush=True,
-    )
-    server = uvicorn.Server(
-        uvicorn.Config(
-            application(service),
-            http=PatientProtocol,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            limit_concurrency=config.max_clients,
-            timeout_keep_alive=15,
-            timeout_graceful_shutdown=5,
-        )
-    )
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
+    print(f"{service.name}: chat on {url} or give {url}v1 to any OpenAI client", flush=True)
+    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    limits: dict[str, Any] = {
+        "limit_concurrency": config.max_clients,
+        "timeout_keep_alive": 15,
+        "timeout_graceful_shutdown": 5,
+    }
+    server = uvicorn.Server(uvicorn.Config(application(service), http=PatientProtocol, **quiet, **limits))
     server.run(sockets=[listening])
     return 0
 
@@ -381,9 +364,8 @@ def _listen(config: ServeConfig) -> socket.socket:
     try:
         listening.bind((config.host, config.port))
     except OSError as e:
-        raise UsageError(
-            f"cannot listen on {config.host}:{config.port} ({e.strerror}); give another --port or --host"
-        ) from None
+        message = f"cannot listen on {config.host}:{config.port} ({e.strerror}); give another --port or --host"
+        raise UsageError(message) from None
     return listening
 
 

@@ -22,7 +22,7 @@ from train.generate import load
 from train.model.batching import Batcher, Job, QueueFullError, Sampling, Token
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, TextStream
-from train.serve.answers import Form, Part, Parts, form_of, hidden_ids, thinks_first
+from train.serve.answers import KEPT, Form, Part, Parts, form_of, thinks_first
 from train.serve.requests import ChatMessage, Generation, Tool
 
 
@@ -127,8 +127,8 @@ class Service:
         found = _generation_config(folder)
         eos = found.get("eos_token_id", [])
         self.stop_ids = frozenset(tokenizer.stop_ids()) | frozenset([eos] if isinstance(eos, int) else eos)
-        self.hidden = hidden_ids(tokenizer.special, self.stop_ids)
-        usual = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+        self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
+        usual: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
         self.defaults = usual | {name: found[name] for name in usual.keys() & found.keys()}
         if found.get("do_sample") is False:
             self.defaults["temperature"] = 0.0
@@ -223,17 +223,16 @@ class Service:
             code = "context_length_exceeded" if prompt else None
             raise ApiError(400, f"the prompt has {len(prompt)} tokens; {wanted}", "messages", code)
         bias = {int(token): amount for token, amount in (body.logit_bias or {}).items()}
-        for name, largest in (("prompt", max(prompt)), ("logit_bias", max(bias, default=0))):
-            if largest >= vocabulary:
-                raise ApiError(400, f"{name}: expected token ids below {vocabulary}, found {largest}", name)
-        given = body.model_dump(exclude_none=True)
-        chosen = {name: given.get(name, value) for name, value in self.defaults.items()}
+        if (largest := max(*prompt, *bias, 0)) >= vocabulary:
+            message = f"prompt and logit_bias: expected token ids below {vocabulary}, found {largest}"
+            raise ApiError(400, message, "logit_bias" if largest in bias else "prompt")
+        given: dict[str, Any] = body.model_dump(exclude_none=True)
+        chosen: dict[str, Any] = {name: given.get(name, value) for name, value in self.defaults.items()}
         most = self.config.max_tokens or context
         wished = given.get("max_completion_tokens", given.get("max_tokens", most))
+        chosen |= {"top_k": max(chosen["top_k"], 0), "max_new_tokens": min(wished, most, context - len(prompt))}
         return Sampling(
-            config=SampleConfig(
-                **chosen | {"top_k": max(chosen["top_k"], 0)}, max_new_tokens=min(wished, most, context - len(prompt))
-            ),
+            config=SampleConfig(**chosen),
             presence_penalty=body.presence_penalty or 0.0,
             frequency_penalty=body.frequency_penalty or 0.0,
             logit_bias=bias,
