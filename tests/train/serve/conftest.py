@@ -37,6 +37,8 @@ ANSWERS = {
     "weather": "".join(f"<tool_call>\n{call}\n</tool_call>\n" for call in CALLS),
 }
 """What the model says to each user message."""
+SONG = "la " * 40
+"""What it begins to say to "sing"; it has not learnt to end."""
 
 
 @pytest.fixture(scope="session")
@@ -49,14 +51,14 @@ def model_folder(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Pat
     torch.manual_seed(0)
     c = ModelConfig(
         vocab_size=tokenizer.vocab_size, hidden_size=96, num_layers=2, num_heads=4, num_kv_heads=2, head_dim=24,
-        intermediate_size=192, max_positions=512,
+        intermediate_size=192, max_positions=2048,
     )  # fmt: skip
     model = CausalLM(c)
     model.init_weights(torch.Generator().manual_seed(0))
     rows, targets = [], []
-    for said, answer in ANSWERS.items():
+    for said, answer in (ANSWERS | {"sing": SONG}).items():
         prompt = tokenizer.encode_prompt([{"role": "user", "content": said}], [TOOL] if said == "weather" else None)
-        reply = [*tokenizer.encode_text(answer), *tokenizer.turn_end]
+        reply = [*tokenizer.encode_text(answer), *(() if answer == SONG else tokenizer.turn_end)]
         rows.append([*prompt, *reply])
         targets.append([-100] * len(prompt) + reply)
     width = max(map(len, rows))

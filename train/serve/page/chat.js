@@ -64,6 +64,10 @@ function showChats() {
   }));
 }
 
+function redraw() {
+  if (!running && !document.querySelector(".turn textarea")) showTurns();
+}
+
 function showTurns() {
   const turns = chat.turns.map((turn, index) => turnNode(turn, index));
   $("log").replaceChildren(...(turns.length ? turns : [emptyNote()]));
@@ -401,7 +405,7 @@ $("close-sidebar").addEventListener("click", () => showSidebar(false));
 $("show-tokens").addEventListener("change", () => {
   settings.showTokens = $("show-tokens").checked;
   applySettings();
-  if (!running) showTurns();
+  redraw();
 });
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !$("settings").open) running?.abort();
@@ -418,7 +422,7 @@ $("settings").addEventListener("close", () => {
   for (const name of Object.keys(DEFAULTS)) if (fields[name]) settings[name] = fields[name].value;
   applySettings();
   showChats();
-  if (!running) showTurns();
+  redraw();
   findModel();
 });
 
