@@ -353,7 +353,7 @@ def test_the_api_is_as_it_describes_itself(server: Server) -> None:
         operation = result.ok()
 
         @settings(
-            max_examples=8,
+            max_examples=3,
             deadline=None,
             phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
