@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from datakit import __version__
 from datakit.config import resolved, sha256_file
-from datakit.data import read_shard
+from datakit.data import read_rows, read_shard, with_row_keys
 from datakit.engine.lineage import (
     FileHashes,
     code_hash,
@@ -337,7 +337,7 @@ def _total(counts: Sequence[Count]) -> Count:
 
 def _all_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache) -> Iterator[pa.RecordBatch]:
     for shard in shards:
-        yield from cache.read(folder / shard.path)
+        yield from cache.read(folder, shard)
 
 
 def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -354,20 +354,30 @@ def _read_raw(job: Job, work: Work) -> list[Result]:
     return work.phase(
         "read",
         partial(read_unit, stage, work.folder, run.strict, run.cache),
-        stage.raw_units(),
+        enumerate(_raw_units(stage)),
         title=stage.name,
         processes=stage.use_processes(),
     )
 
 
-def read_unit(stage: Stage, folder: Path, strict: bool, cache: ShardCache, index: int, unit: Any) -> Result:
+def _raw_units(stage: Stage) -> Iterator[tuple[int, Any]]:
+    """(the place of its first file, unit) of all raw files."""
+    for group in stage.raw_groups():
+        for unit in stage.raw_units(group):
+            yield group.first_file, unit
+
+
+def read_unit(
+    stage: Stage, folder: Path, strict: bool, cache: ShardCache, index: int, placed: tuple[int, Any]
+) -> Result:
     """Read one part of the raw files into staged shards, and sketch its rows.
 
     Raises:
         InputError: with `strict`, at the first record that cannot be read.
     """
     count, size, notes = Count(), 0, Counter[str]()
-    with UnitWriter(folder / "staged", index, cache) as out, _SketchWriter(folder, index) as sketches:
+    first_file, unit = placed
+    with UnitWriter(folder / "staged", index, cache, first_file) as out, _SketchWriter(folder, index) as sketches:
         for batch in stage.read(unit):
             if strict and batch.quarantined.num_rows:
                 raise InputError(_quarantine_message(batch.quarantined.slice(0, 1).to_pylist()[0]))
@@ -440,19 +450,19 @@ def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard]) -> list
     return work.phase(
         "sketch",
         partial(sketch_unit, stage, folder, work.folder, run.cache),
-        enumerate(shard.path for shard in shards),
+        enumerate(shards),
         title=f"{stage.name}: sketch",
         units=len(shards),
         processes=stage.use_processes(),
     )
 
 
-def sketch_unit(stage: Stage, folder: Path, work: Path, cache: ShardCache, index: int, path: str) -> Result:
+def sketch_unit(stage: Stage, folder: Path, work: Path, cache: ShardCache, index: int, shard: Shard) -> Result:
     """Sketch the rows of one shard into an Arrow IPC file."""
     stage.open()
     rows = size = 0
     with _SketchWriter(work, index) as sketches:
-        for batch in cache.read(folder / path):
+        for batch in cache.read(folder, shard):
             sketches.write(stage.sketch(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
         return {"rows": rows, "bytes": size, "files": sketches.close()}
@@ -518,15 +528,15 @@ def split_unit(
     stage.open()
     linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
     source = folder / unit.kept.path
-    if stage.compares_rows and _unchanged(stage, source, unit.kept):
+    if stage.compares_rows and _unchanged(stage, folder, unit.kept):
         shard = replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
         link_or_copy(source, data / shard.path)
         cache.rename(source, data / shard.path)
         return _split_result([shard, *linked], Count(into=shard.rows, kept=shard.rows), None, {}, shard.bytes, {})
-    sidecar = SidecarReader(saved / f"part-{index:05d}.parquet") if saved else None
+    sidecar = SidecarReader(saved / f"part-{index:05d}.parquet", unit.kept.first_file) if saved else None
     count, tokens, size, notes = Count(), None, 0, Counter[str]()
-    with UnitWriter(data, index, cache) as out:
-        for batch in cache.read(source):
+    with UnitWriter(data, index, cache, unit.kept.first_file or 0) as out:
+        for batch in cache.read(folder, unit.kept):
             known = sidecar.take(batch.num_rows) if sidecar else None
             decision = stage.decide(batch) if known is None else stage.decide_again(batch, known)
             kept, dropped = split(batch, decision, stage.name)
@@ -566,13 +576,14 @@ def _split_result(
     }
 
 
-def _unchanged(stage: Stage, file: Path, shard: Shard) -> bool:
+def _unchanged(stage: Stage, folder: Path, shard: Shard) -> bool:
     """Whether no row of a shard is dropped or changed. Then it is linked, after its checksum was compared.
 
     Raises:
         InputError: the shard differs from its manifest.
     """
-    keys = [batch.column("row_key").to_numpy() for batch in read_shard(file, ["row_key"])]
+    file = folder / shard.path
+    keys = [batch.column("row_key").to_numpy() for batch in read_rows(folder, shard, ["row_key"])]
     if not stage.unchanged(np.concatenate(keys)):
         return False
     if stage.work_unit != "raw" and sha256_file(file) != shard.sha256:  # a staged shard was written by this run
@@ -589,8 +600,8 @@ def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
 class SidecarReader:
     """The saved rows beside one shard, in the order of the rows they were made from."""
 
-    def __init__(self, path: Path) -> None:
-        self._batches: Iterator[pa.RecordBatch] = read_shard(path)
+    def __init__(self, path: Path, first_file: int | None) -> None:
+        self._batches = (with_row_keys(batch, first_file) for batch in read_shard(path))
         self._rest: pa.Table | None = None
 
     def take(self, rows: int) -> pa.RecordBatch | None:
@@ -672,17 +683,17 @@ def duplicate_of_dropped(parents: Sequence[Path], data: Path, made: Sequence[Sha
 
     `duplicate_of_dropped` counts rows, `cut_for_dropped` pieces that were cut out of texts.
     """
-    dropped = [data / s.path for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
-    ids = [b.column("id") for file in dropped for b in read_shard(file, ["id"])]
+    dropped = [s for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
+    ids = [batch.column("id") for shard in dropped for batch in read_rows(data, shard, ["id"])]
     if not ids:
         return {}
     gone, counts = pa.chunked_array(ids), {"duplicate_of_dropped": 0, "cut_for_dropped": 0}
     for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
         for shard in tables(manifest, "dropped") if manifest.stage.startswith("dedup") else ():
-            for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
+            for batch in read_rows(data_dir(path, manifest), shard, _survivor_columns(manifest)):
                 counts["duplicate_of_dropped"] += pc.sum(pc.is_in(_survivors_here(batch), gone)).as_py() or 0
         for shard in tables(manifest, "cuts"):
-            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
+            for batch in read_rows(data_dir(path, manifest), shard, ["duplicate_of"]):
                 counts["cut_for_dropped"] += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
     return {name: count for name, count in counts.items() if count}
 

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option, sha256_file
-from datakit.data import read_shard, view
+from datakit.data import read_rows, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
 from datakit.manifest import Count, data_dir, load, tables
@@ -378,7 +378,7 @@ class ExampleRows:
         if self.parent:
             folder = data_dir(self.parent.path, self.parent.manifest)
             for shard in tables(self.parent.manifest, "kept"):
-                yield from read_shard(folder / shard.path)
+                yield from read_rows(folder, shard)
         if self.plan:
             for unit in units(self.plan):
                 yield from (batch.rows for batch in read_unit(unit, self.plan))
