@@ -184,6 +184,10 @@ class Stage:
         """
         return self
 
+    def prepared(self) -> str:
+        """What `prepare` found that may shape rows, as text: rows of earlier runs are taken where it is equal."""
+        return ""
+
     def use_processes(self) -> bool:
         """Whether units run in processes. Default: as `holds_gil` says."""
         return self.holds_gil
@@ -267,6 +271,13 @@ class Stage:
         """Whether the rows with these keys (uint64, ascending) all stay as they are; their shard is then linked, not
         written again. Asked of stages with `compares_rows` only. Default: no."""
         return False
+
+    def decided_about(self, row_keys: Any) -> pa.RecordBatch | None:
+        """All that the comparison says about the rows with these keys (uint64, ascending), one row each, without keys.
+
+        Where it equals what was decided earlier about the same rows, they are not written again. Default: not known.
+        """
+        return None
 
     @property
     def saves_index(self) -> bool:

@@ -199,6 +199,10 @@ class CompareStage(Stage):
         columns = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in found.columns]
         return pa.record_batch(columns, names=DECISIONS.names)
 
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys."""
+        return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
+
 
 def _overlap(keys: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> bool:
     return len(keys) > 0 and len(wanted) > 0 and bool(keys[0] <= wanted.max() and keys[-1] >= wanted.min())
@@ -400,6 +404,11 @@ class Dedup(CompareStage):
         return (
             not self.config.save_signatures and pc.all(pc.is_null(self.look_up(pa.array(row_keys))["reason"])).as_py()
         )
+
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
+        found = super().decided_about(row_keys)
+        return found if found is None or self.earlier else found.drop_columns(["duplicate_in"])
 
     @property
     def saves_index(self) -> bool:

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ from datakit.engine.lineage import (
 )
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
+from datakit.engine.reuse import EarlierUnits, MadeUnits, decisions_hash
 from datakit.engine.store import (
     OutputLayout,
     Result,
@@ -58,7 +60,7 @@ from datakit.engine.store import (
 )
 from datakit.errors import DatakitError, InputError, UsageError
 from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, ancestors, data_dir, save, tables, write_whole
-from datakit.stage import Parent, RawFile, Stage, split
+from datakit.stage import Parent, RawFile, RawGroup, Stage, split
 
 CACHE_BYTES = 128 << 20
 
@@ -126,6 +128,15 @@ class Job:
         """Where the shards go."""
         return self.run.layout.data(self.stage.name, self.key)
 
+    @property
+    def grows(self) -> bool:
+        """Whether later runs may take units of this one, and this one those of earlier runs: in a project."""
+        return self.run.layout.output is None
+
+    def earlier(self, stage: Stage) -> EarlierUnits:
+        """The units of earlier runs that serve again; `stage` is prepared."""
+        return EarlierUnits.of(stage, self.kind, self.resources, self.code, self.data if self.grows else None)
+
 
 @dataclass(slots=True)
 class _Result:
@@ -137,6 +148,7 @@ class _Result:
     notes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, int] = field(default_factory=dict)
+    units: MadeUnits = field(default_factory=MadeUnits)
 
 
 # From a stage to its key, and from its result to the manifest.
@@ -261,7 +273,10 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
         "data": relative_path(job.manifest.parent, job.data),
     }
     measured = {"measured": result.measured} if result.measured else {}
-    save(job.manifest, manifest, run | measured | job.locations)
+    units = {"units": counts} if (counts := result.units.counts()) else {}
+    save(job.manifest, manifest, run | measured | units | job.locations)
+    if job.grows:
+        result.units.keep(job.data)
     work.finish()
     return job.manifest
 
@@ -286,7 +301,8 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
             run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
             saved = found[1] / wants["role"]
     if stage.work_unit == "raw":
-        folder, read = work.folder / "staged", _read_raw(job, work)
+        earlier = job.earlier(stage)
+        folder, read = work.folder / "staged", _read_raw(job, work, earlier)
         inputs = [(unit["index"], _Input(*(Shard(**s) for s in unit["shards"]))) for unit in read if unit["shards"]]
         counts, sketched = [Count.from_json(unit["count"]) for unit in read], read
     else:
@@ -294,14 +310,15 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         shards = tables(parents[0].manifest, "kept")
         inputs = [(index, _Input(shard)) for index, shard in enumerate(shards)]
         stage = stage.prepare(partial(_spread_rows, folder, shards, run.cache), work.folder)
-        counts, sketched = [], _sketch(job, work, folder, shards) if stage.compares_rows else []
+        earlier = job.earlier(stage)
+        counts, sketched = [], _sketch(job, work, folder, shards, earlier) if stage.compares_rows else []
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, sketched)
         facts |= reduced
     index = _index(work, stage, sketched) if stage.saves_index else []
     results = work.phase(
         "split",
-        partial(split_unit, stage, folder, job.data, saved, run.cache),
+        partial(split_unit, stage, folder, job.data, saved, run.cache, earlier),
         inputs,
         title=f"{stage.name}: place" if stage.work_unit == "raw" else stage.name,
         units=len(inputs),
@@ -317,6 +334,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         notes=dict(notes),
         facts=facts,
         measured=dict(sum((Counter(r["measured"]) for r in results), Counter[str]())),
+        units=MadeUnits(sketched, [], results) if stage.work_unit == "raw" else MadeUnits([], sketched, results),
     )
 
 
@@ -346,37 +364,59 @@ def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_b
     return _all_rows(folder, shards[step // 2 :: step], cache)
 
 
-def _read_raw(job: Job, work: Work) -> list[Result]:
+def _read_raw(job: Job, work: Work, earlier: EarlierUnits) -> list[Result]:
     """Read the raw files into staged shards, with a sketch of each unit's rows where rows are compared."""
     run, stage = job.run, job.stage
     sketches = work.folder / "sketches"
     sketches.mkdir(exist_ok=True)
     return work.phase(
         "read",
-        partial(read_unit, stage, work.folder, run.strict, run.cache),
-        enumerate(_raw_units(stage)),
+        partial(read_unit, stage, work.folder, run.strict, run.cache, earlier),
+        enumerate(_raw_parts(job, earlier)),
         title=stage.name,
         processes=stage.use_processes(),
     )
 
 
-def _raw_units(stage: Stage) -> Iterator[tuple[int, Any]]:
-    """(the place of its first file, unit) of all raw files."""
-    for group in stage.raw_groups():
-        for unit in stage.raw_units(group):
-            yield group.first_file, unit
+@dataclass(frozen=True, slots=True)
+class _RawPart:
+    """The input of one read unit: a part of a group of raw files, or the same part as an earlier run read it."""
+
+    group: RawGroup
+    key: str
+    """Of the group's units; empty where its files are not known by name."""
+    number: int
+    unit: Any = None
+    found: tuple[Path, Any] | None = None
+
+
+def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[_RawPart]:
+    """The parts of all groups of raw files, in order. Files that an earlier run read are not opened."""
+    hashes = {parent["raw"]: parent["sha256"] for parent in job.parents if "raw" in parent}
+    for group in job.stage.raw_groups():
+        key = earlier.key("read", [[name, hashes[name]] for name in group.files], group.reading) if group.files else ""
+        folder, known = (key and earlier.find("read", key)) or (None, [])
+        if folder is None or (job.run.strict and any(unit["count"]["quarantined"] for unit in known)):
+            for number, unit in enumerate(job.stage.raw_units(group)):
+                yield _RawPart(group, key, number, unit)
+        else:
+            for number, record in enumerate(known):
+                yield _RawPart(group, key, number, found=(folder, record))
 
 
 def read_unit(
-    stage: Stage, folder: Path, strict: bool, cache: ShardCache, index: int, placed: tuple[int, Any]
+    stage: Stage, folder: Path, strict: bool, cache: ShardCache, earlier: EarlierUnits, index: int, part: _RawPart
 ) -> Result:
-    """Read one part of the raw files into staged shards, and sketch its rows.
+    """Read one part of the raw files into staged shards, and sketch its rows; or take both from an earlier run.
 
     Raises:
         InputError: with `strict`, at the first record that cannot be read.
     """
+    first_file = part.group.first_file
+    if part.found and (taken := earlier.take_read(part.found, folder, index, first_file)):
+        return taken | {"key": part.key}
+    unit = next(islice(stage.raw_units(part.group), part.number, None)) if part.found else part.unit
     count, size, notes = Count(), 0, Counter[str]()
-    first_file, unit = placed
     with UnitWriter(folder / "staged", index, cache, first_file) as out, _SketchWriter(folder, index) as sketches:
         for batch in stage.read(unit):
             if strict and batch.quarantined.num_rows:
@@ -393,6 +433,8 @@ def read_unit(
         files = [[f".work/staged/{s.path}", s.bytes] for s in shards] + sketches.close()
     return {
         "index": index,
+        "key": part.key,
+        "first_file": first_file,
         "files": files,
         "shards": [asdict(s) for s in shards],
         "rows": count.into,
@@ -442,14 +484,14 @@ class _SketchWriter:
             self._file.close()
 
 
-def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard]) -> list[Result]:
+def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard], earlier: EarlierUnits) -> list[Result]:
     run, stage = job.run, job.stage
     (work.folder / "sketches").mkdir(exist_ok=True)
     if line := stage.forecast([folder / shard.path for shard in shards]):
         run.progress.line(f"{stage.name}: {line}")
     return work.phase(
         "sketch",
-        partial(sketch_unit, stage, folder, work.folder, run.cache),
+        partial(sketch_unit, stage, folder, work.folder, run.cache, earlier),
         enumerate(shards),
         title=f"{stage.name}: sketch",
         units=len(shards),
@@ -457,15 +499,20 @@ def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard]) -> list
     )
 
 
-def sketch_unit(stage: Stage, folder: Path, work: Path, cache: ShardCache, index: int, shard: Shard) -> Result:
-    """Sketch the rows of one shard into an Arrow IPC file."""
+def sketch_unit(
+    stage: Stage, folder: Path, work: Path, cache: ShardCache, earlier: EarlierUnits, index: int, shard: Shard
+) -> Result:
+    """Sketch the rows of one shard into an Arrow IPC file, or take the sketches of an earlier run."""
+    key, first_file = earlier.key("sketch", shard.sha256), shard.first_file or 0
+    if taken := earlier.take_sketch(key, work, index, first_file):
+        return taken | {"key": key}
     stage.open()
     rows = size = 0
     with _SketchWriter(work, index) as sketches:
         for batch in cache.read(folder, shard):
             sketches.write(stage.sketch(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
-        return {"rows": rows, "bytes": size, "files": sketches.close()}
+        return {"key": key, "first_file": first_file, "rows": rows, "bytes": size, "files": sketches.close()}
 
 
 def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> tuple[Stage, dict[str, Any]]:
@@ -519,20 +566,33 @@ def index_unit(stage: Stage, data: Path, index: int, sketches: Sequence[Any]) ->
 
 
 def split_unit(
-    stage: Stage, folder: Path, data: Path, saved: Path | None, cache: ShardCache, index: int, unit: _Input
+    stage: Stage,
+    folder: Path,
+    data: Path,
+    saved: Path | None,
+    cache: ShardCache,
+    earlier: EarlierUnits,
+    index: int,
+    unit: _Input,
 ) -> Result:
     """Decide about the rows of one shard and write kept rows, dropped rows and side tables.
 
-    `saved` is the folder with the tables that an earlier run of the stage saved.
+    Rows that all stay as they are, or about which an earlier run decided the same, are linked. `saved` is the folder
+    with the tables that an earlier run of the stage saved.
     """
+    parts, comparable = [unit.kept.sha256, unit.quarantined and unit.quarantined.sha256], True
+    if stage.compares_rows:
+        keys = _row_keys(folder, unit.kept)
+        if stage.unchanged(keys):
+            return _link_all(stage, folder, data, cache, index, unit)
+        decided = stage.decided_about(keys)
+        comparable = decided is not None
+        parts += [decisions_hash(decided)] if decided is not None else []
+    key = earlier.key("split", *parts) if comparable else ""
+    if key and (taken := earlier.take_split(key, data, index, unit.kept.first_file or 0)):
+        return taken | {"key": key}
     stage.open()
     linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
-    source = folder / unit.kept.path
-    if stage.compares_rows and _unchanged(stage, folder, unit.kept):
-        shard = replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
-        link_or_copy(source, data / shard.path)
-        cache.rename(source, data / shard.path)
-        return _split_result([shard, *linked], Count(into=shard.rows, kept=shard.rows), None, {}, shard.bytes, {})
     sidecar = SidecarReader(saved / f"part-{index:05d}.parquet", unit.kept.first_file) if saved else None
     count, tokens, size, notes = Count(), None, 0, Counter[str]()
     with UnitWriter(data, index, cache, unit.kept.first_file or 0) as out:
@@ -553,7 +613,7 @@ def split_unit(
                 reasons = {"row_dropped": lost} if lost else {}
                 tokens = (tokens or Count()).plus(Count(into=made + lost, kept=made, dropped=reasons))
         shards = out.close()
-    return _split_result([*shards, *linked], count, tokens, notes, size, stage.measured())
+    return _split_result([*shards, *linked], count, tokens, notes, size, stage.measured()) | {"key": key}
 
 
 def _split_result(
@@ -576,19 +636,25 @@ def _split_result(
     }
 
 
-def _unchanged(stage: Stage, folder: Path, shard: Shard) -> bool:
-    """Whether no row of a shard is dropped or changed. Then it is linked, after its checksum was compared.
+def _row_keys(folder: Path, shard: Shard) -> Any:
+    """uint64 (rows,): the keys of the rows of a shard."""
+    return np.concatenate([b.column("row_key").to_numpy() for b in read_rows(folder, shard, ["row_key"])])
+
+
+def _link_all(stage: Stage, folder: Path, data: Path, cache: ShardCache, index: int, unit: _Input) -> Result:
+    """Keep all rows of a shard as they are: link it, after its checksum was compared.
 
     Raises:
         InputError: the shard differs from its manifest.
     """
-    file = folder / shard.path
-    keys = [batch.column("row_key").to_numpy() for batch in read_rows(folder, shard, ["row_key"])]
-    if not stage.unchanged(np.concatenate(keys)):
-        return False
+    file, shard = folder / unit.kept.path, replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
     if stage.work_unit != "raw" and sha256_file(file) != shard.sha256:  # a staged shard was written by this run
         raise InputError(f"{file}: the shard changed after it was written (see `datakit verify`). Run its stage again")
-    return True
+    linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
+    link_or_copy(file, data / shard.path)
+    cache.rename(file, data / shard.path)
+    count = Count(into=shard.rows, kept=shard.rows)
+    return _split_result([shard, *linked], count, None, {}, shard.bytes, {}) | {"linked": True}
 
 
 def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:

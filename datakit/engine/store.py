@@ -347,7 +347,8 @@ class Work:
         records.mkdir(exist_ok=True)
         for index, result in self._executor.map(partial(_perform, work, records), to_do(), processes=processes):
             results[index] = result
-            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=False)
+            again = result.get("linked", False)  # the files of an earlier run were linked
+            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=again)
         return [results[i] for i in sorted(results)]
 
     def _done(self, name: str, index: int) -> Result | None:

@@ -194,11 +194,18 @@ class Ingest(Stage):
         """Whether no row with these keys gets a new id."""
         return not np.isin(row_keys, self._renamed().column("row_key")).any()
 
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
+        """The new ids of the rows with these keys; null where the id stays."""
+        return pa.record_batch({"id": self._new_ids(pa.array(row_keys))})
+
+    def _new_ids(self, row_keys: pa.Array) -> pa.Array:
+        renamed = self._renamed()
+        at = pc.index_in(row_keys, renamed.column("row_key").combine_chunks())
+        return renamed.column("id").combine_chunks().take(at)
+
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Keep every row, some with a new id."""
-        renamed = self._renamed()
-        at = pc.index_in(batch.column("row_key"), renamed.column("row_key").combine_chunks())
-        new = renamed.column("id").combine_chunks().take(at)
+        new = self._new_ids(batch.column("row_key"))
         return Decision(
             reasons=pa.nulls(batch.num_rows, pa.string()),
             columns={"id": pc.coalesce(new, batch.column("id"))},
