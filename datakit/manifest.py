@@ -39,6 +39,9 @@ class Shard:
     sha256: str
     content_sha256: str | None = None
     """Over the values alone, so that another Parquet version gives the same; None for files that are not tables."""
+    first_file: int | None = None
+    """The place, in the sorted list of input files, of the file that the rows come from (of several: of the first one);
+    None where the rows have no `row_key`."""
 
     def __post_init__(self) -> None:
         parts = PurePosixPath(self.path).parts
@@ -49,6 +52,13 @@ class Shard:
     def role(self) -> str:
         """One of `ROLES`."""
         return PurePosixPath(self.path).parts[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as a manifest file holds it, without `first_file` where it is None."""
+        plain = asdict(self)
+        if self.first_file is None:
+            del plain["first_file"]
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +157,7 @@ class Manifest:
 
     def _body(self) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self))) | {"ledger": self.ledger.to_json()}
+        plain["shards"] = [s.to_json() for s in self.shards]
         return {"format": FORMAT, "format_version": FORMAT_VERSION} | plain
 
     def to_bytes(self) -> bytes:

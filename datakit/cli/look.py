@@ -113,7 +113,7 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
 
 def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
     """The first `rows` rows of each role, shortened."""
-    from datakit.data import read_shard
+    from datakit.data import read_rows
     from datakit.report.texts import body, shorten
 
     for role in ("kept", "dropped", "quarantine"):
@@ -121,7 +121,7 @@ def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
         for shard in manifest.of_role(role):
             if left == 0 or not shard.path.endswith(".parquet"):
                 continue
-            for batch in read_shard(folder / shard.path):
+            for batch in read_rows(folder, shard):
                 for row in batch.slice(0, left).to_pylist():
                     line = f", line {row['line']}" if row.get("line") is not None else ""
                     why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
@@ -321,12 +321,12 @@ def tune(
 def _signals(path: Path, manifest: Manifest, folder: Path) -> "pa.Table":
     import pyarrow as pa
 
-    from datakit.data import read_shard
+    from datakit.data import read_rows
 
     shards = manifest.of_role("signals")
     if not shards:
         raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
-    return pa.Table.from_batches([b for s in shards for b in read_shard(folder / s.path)])
+    return pa.Table.from_batches([b for s in shards for b in read_rows(folder, s)])
 
 
 def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...]) -> "list[RuleSet]":
@@ -364,14 +364,14 @@ def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from datakit.data import read_shard
+    from datakit.data import read_rows
     from datakit.report.texts import body, shorten
 
     wanted, found = pa.array(sorted(ids), pa.string()), dict[str, str]()
     for shard in (*manifest.of_role("kept"), *manifest.of_role("dropped")):
         if len(found) == len(ids):
             break
-        for batch in read_shard(folder / shard.path):
+        for batch in read_rows(folder, shard):
             rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
             found |= {row["id"]: shorten(body(row), 160) for row in rows}
     return found

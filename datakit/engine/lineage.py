@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # The code of a stage.
 
 PACKAGE = Path(__file__).parents[1]
-ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "datakit.stage")
+ROW_CODE = ("datakit.engine.runner", "datakit.engine.reuse", "datakit.engine.store", "datakit.data", "datakit.stage")
 """The modules that cut, read or write the rows of every stage. What these import counts only if a stage imports it."""
 
 
@@ -282,4 +282,4 @@ def _is_data_folder(folder: Path) -> bool:
     if folder.is_symlink() or not folder.is_dir() or folder.parent.name not in STAGES:
         return False
     keyed = re.fullmatch("[0-9a-f]{16}", folder.name) is not None
-    return keyed and {e.name for e in folder.iterdir()} <= {*ROLES, ".work", ".done"}
+    return keyed and {e.name for e in folder.iterdir()} <= {*ROLES, ".work", ".done", ".units"}
