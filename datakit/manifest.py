@@ -252,6 +252,12 @@ def load_run(path: Path) -> dict[str, Any]:
     return run if isinstance(run, dict) else {}
 
 
+def purged_on(path: Path, manifest: Manifest) -> str:
+    """The day on which `datakit gc --purge` removed the shards of a manifest; empty where they should be there."""
+    day: str = load_run(path).get("purged", "")
+    return day if day and not data_dir(path, manifest).exists() else ""
+
+
 def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
     """Write the run file, the copies in `history/`, and last the manifest itself; the caller holds the data folder."""
     for name in (f".{path.stem}.json", f".{path.stem}.run.json", f".{path.stem}-*.json"):
@@ -371,7 +377,9 @@ def _verify(path: Path, inspect: Inspect | None, seen: set[Path]) -> Iterator[tu
     if copy != path and copy.is_file():
         yield str(copy), None if copy.read_bytes() == path.read_bytes() else f"differs from {path}"
     folder = data_dir(path, manifest)
-    for shard in manifest.shards:
+    if purged := purged_on(path, manifest):
+        yield f"{path}: its {len(manifest.shards)} shards were purged on {purged}", None
+    for shard in () if purged else manifest.shards:
         yield str(folder / shard.path), "; ".join(_shard_problems(folder / shard.path, shard, inspect)) or None
     for parent in manifest.parents:
         if "raw" in parent:

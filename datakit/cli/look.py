@@ -15,7 +15,7 @@ from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load
+from datakit.manifest import Manifest, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
         lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
         raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
     if not as_json:
+        click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
 
 
@@ -107,6 +108,9 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         )
     for shard in found.shards:
         click.echo(f"  {shard.path:<32} {shard.rows:>12,} rows {shard.bytes:>16,} bytes")
+    if purged := purged_on(manifest, found):
+        click.echo(f"  its shards were purged on {purged}: no row can be shown")
+        return
     for line in _first_rows(found, data_dir(manifest, found), rows):
         click.echo(line)
 
