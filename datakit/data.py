@@ -1,7 +1,9 @@
 """Rows: the Arrow schema of each kind, reading a shard, and the text of a row that stages look at.
 
 Every kind begins with the columns of `COMMON`, in that order. `row_key` is the total order that every tie is broken by:
-the input file's place in the sorted list and the record's place in that file, in one unsigned 64-bit number.
+the input file's place in the sorted list and the record's place in that file, in one unsigned 64-bit number. A shard
+stores the record's place only, as `record`; the file's place stands in the shard's entry in the manifest, and `row_key`
+is composed when rows are read. So a shard stays as it is when files are added or removed before its own.
 """
 
 import hashlib
@@ -18,15 +20,21 @@ import pyarrow.parquet as pq
 
 from datakit.config import canonical
 from datakit.errors import InputError
+from datakit.manifest import Shard
 
 RECORD_BITS: Final = 40
 """Bits of `row_key` that number the records of one file; the file's index stands above them."""
+
+KEY: Final = pa.field("row_key", pa.uint64(), nullable=False)
+RECORD: Final = pa.field("record", pa.uint64(), nullable=False)
+"""The column of a shard that `row_key` is made from: the record's place in its file. In a shard of several files, the
+bits above `RECORD_BITS` number these files."""
 
 KINDS: Final = {"text": "document", "sft": "conversation", "preference": "preference"}
 """What the command line calls a kind -> what the schemas, manifests and recipes' results call it."""
 
 COMMON: Final[tuple[pa.Field, ...]] = (
-    pa.field("row_key", pa.uint64(), nullable=False),
+    KEY,
     pa.field("id", pa.string(), nullable=False),
     pa.field("content_hash", pa.string(), nullable=False),
     pa.field("source", pa.string(), nullable=False),
@@ -115,8 +123,41 @@ def quarantine() -> pa.Schema:
     )
 
 
+def read_rows(folder: Path, shard: Shard, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard in a data folder, with `row_key`, one batch a row group; `columns` chooses some.
+
+    Raises:
+        InputError: missing, or not a Parquet file.
+    """
+    stored = columns and [
+        RECORD.name if name == KEY.name and shard.first_file is not None else name for name in columns
+    ]
+    for batch in read_shard(folder / shard.path, stored):
+        yield with_row_keys(batch, shard.first_file)
+
+
+def with_row_keys(batch: pa.RecordBatch, first_file: int | None) -> pa.RecordBatch:
+    """A batch of a shard with `row_key` in the place of `record`; as it is where the shard has no `record`."""
+    if first_file is None:
+        return batch
+    at = batch.schema.get_field_index(RECORD.name)
+    if at < 0:
+        return batch
+    keys = batch.column(at).to_numpy() + np.uint64(row_key(first_file, 0))
+    return batch.set_column(at, KEY, pa.array(keys))
+
+
+def as_stored(batch: pa.RecordBatch, first_file: int) -> pa.RecordBatch:
+    """A batch as a shard stores it, with `record` in the place of `row_key`; as it is where it has no `row_key`."""
+    at = batch.schema.get_field_index(KEY.name)
+    if at < 0:
+        return batch
+    records = batch.column(at).to_numpy() - np.uint64(row_key(first_file, 0))
+    return batch.set_column(at, RECORD, pa.array(records))
+
+
 def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard, one batch a row group.
+    """The columns of a Parquet file as it stores them, one batch a row group. `read_rows` has `row_key`, too.
 
     Raises:
         InputError: missing, or not a Parquet file.
