@@ -124,7 +124,7 @@ def _matches(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
     """A line for each evaluation item that the row matches: the item, its file, how much of it, and the passage."""
     found = []
     for shard in tables(manifest, "matches"):
-        for batch in read_shard(data_dir(path, manifest) / shard.path):
+        for batch in read_rows(data_dir(path, manifest), shard):
             found += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
     found.sort(key=lambda match: -match["overlap"])
     for match in found[:MOST_MATCHES]:
