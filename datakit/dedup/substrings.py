@@ -77,7 +77,7 @@ class SubstringsConfig(CuttingConfig):
 # Texts as tokens.
 
 
-class Tokens(NamedTuple):
+class TokenRows(NamedTuple):
     """Tokens (uint64 hashes, or ids) of several rows: those of row i are `[row_starts[i], row_starts[i + 1])`."""
 
     values: npt.NDArray[np.uint64]
@@ -85,7 +85,7 @@ class Tokens(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The bytes of a string array's buffer where tokens begin and end; int64 each, numbered as in `Tokens`."""
+    """The bytes of a string array's buffer where tokens begin and end; int64 each, numbered as in `TokenRows`."""
 
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
@@ -141,12 +141,12 @@ def _tokenizer(path: str) -> Any:
     return loaded
 
 
-def id_tokens(texts: pa.Array, tokenizer: str) -> Tokens:
+def id_tokens(texts: pa.Array, tokenizer: str) -> TokenRows:
     """The ids of texts, without special tokens."""
     found = _tokenizer(tokenizer).encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
     ids = [np.array(one.ids, np.uint64) for one in found]
     starts = np.concatenate(([0], np.cumsum([len(one) for one in ids], dtype=np.int64)))
-    return Tokens(np.concatenate([np.empty(0, np.uint64), *ids]), starts)
+    return TokenRows(np.concatenate([np.empty(0, np.uint64), *ids]), starts)
 
 
 def words_within(texts: pa.Array, tokenizer: str, runs: "Runs", words: Bounds) -> "Runs":
@@ -336,10 +336,10 @@ class DedupSubstrings(CuttingStage):
             }
         )
 
-    def _tokens(self, texts: pa.Array) -> Tokens:
+    def _tokens(self, texts: pa.Array) -> TokenRows:
         if self.config.tokenizer:
             return id_tokens(texts, self.config.tokenizer)
-        return Tokens(*hash_words_in(*string_buffers(texts)))
+        return TokenRows(*hash_words_in(*string_buffers(texts)))
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write what is cut and dropped to `out`; returns counts and alarms."""
