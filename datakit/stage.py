@@ -275,6 +275,10 @@ class Stage:
         """Files that travel with the result, by path below the data folder (a tokenizer). Default: none."""
         return {}
 
+    def ledger(self) -> dict[str, int]:
+        """Counts for the ledger that do not depend on rows (evaluation items that were read). Default: none."""
+        return {}
+
     def facts(self) -> dict[str, Any]:
         """What the manifest says besides, as JSON. Default: nothing."""
         return {}

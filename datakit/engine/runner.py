@@ -237,9 +237,12 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     """Write the manifest; the stage is complete when this returns."""
     stage, notes = job.stage, Counter(result.notes)
     notes.update(duplicate_of_dropped(job.paths, job.data, result.shards))
+    notes.update(stage.ledger())
     ledger = Ledger(result.rows, result.tokens, {name: count for name, count in sorted(notes.items()) if count})
     assert not list(ledger.problems()), list(ledger.problems())
     facts = result.facts | stage.facts()
+    for alarm in facts.get("alarms", []) if not stage.compares_rows else []:  # others are printed before the split
+        job.run.progress.line(f"ALARM {stage.name}: {alarm}")
     for name, count in ledger.notes.items():
         if name in stage.note_lines:
             job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
