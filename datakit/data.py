@@ -7,12 +7,13 @@ is composed when rows are read. So a shard stays as it is when files are added o
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -424,6 +425,108 @@ def _joined(parts: Sequence[pa.Array]) -> pa.Array:
         # not with null_handling="skip": Arrow then loses elements that are null in every part
         joined = pc.binary_join_element_wise(joined, separator, text, pa.scalar(""))
     return joined
+
+
+# Every text of a row, whatever its field.
+
+JSON_FIELDS: Final = ("tool_calls", "tools", "extra")
+"""Fields that hold JSON as a string."""
+
+_NOT_TEXT: Final = ("row_key", "id", "content_hash", "source", "lang", "role", "tool_call_id")
+"""Fields that name a row, a role or a file."""
+
+TextEdit = Callable[[pa.Array, npt.NDArray[np.int64], str], pa.Array]
+"""(string[M], int64[M]: the row of each text, the field's name) -> string[M]."""
+
+
+def whole_rows(batch: pa.RecordBatch) -> pa.Array:
+    """All text of each row as one (string array, never null), its parts joined by a blank line.
+
+    Documents, all turns with system prompts and tool results, reasoning, tool-call arguments, tool schemas, `extra` and
+    the user's own columns. Of JSON only its strings count, without escapes, also where a string is JSON itself.
+    """
+    parts: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
+
+    def collect(texts: pa.Array, rows: npt.NDArray[np.int64], name: str) -> pa.Array:
+        if name in JSON_FIELDS:
+            leaves = ["\n".join(json_strings(t)) if t else "" for t in texts.to_pylist()]
+            parts.append((pa.array(leaves, pa.string()), rows))
+        else:
+            parts.append((texts.cast(pa.string()), rows))
+        return texts
+
+    edit_whole_rows(batch, collect)
+    if all(len(texts) == batch.num_rows for texts, _ in parts):
+        return _joined([texts for texts, _ in parts] or [pa.array([""] * batch.num_rows, pa.string())])
+    texts, rows = pa.concat_arrays([t for t, _ in parts]), np.concatenate([r for _, r in parts])
+    filled = pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0)
+    texts, rows = texts.filter(filled), rows[filled.to_numpy(zero_copy_only=False)]
+    order = np.argsort(rows, kind="stable")
+    offsets = np.searchsorted(rows[order], np.arange(batch.num_rows + 1)).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(order))), SEPARATOR)
+
+
+def edit_whole_rows(batch: pa.RecordBatch, edit: TextEdit) -> dict[str, pa.Array]:
+    """The columns that `edit` changes, by name; it gets every array of texts of the rows, those inside lists too."""
+    made = {}
+    for name in batch.schema.names:
+        if name not in _NOT_TEXT:
+            column = batch.column(name)
+            new = _edited(column, np.arange(batch.num_rows), name, edit)
+            if new is not column:
+                made[name] = new
+    return made
+
+
+def _edited(array: pa.Array, rows: npt.NDArray[np.int64], name: str, edit: TextEdit) -> pa.Array:
+    """The array with its texts edited; the same object where nothing changed."""
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return edit(array, rows, name)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        values = array.flatten()
+        made = _edited(values, np.repeat(rows, lengths), name, edit)
+        if made is values:
+            return array
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+        nulls = {"mask": pc.is_null(array)} if array.null_count else {}
+        return pa.ListArray.from_arrays(offsets, made, type=pa.list_(kind.value_field), **nulls).cast(kind)
+    if pa.types.is_struct(kind):
+        children = [pc.struct_field(array, [i]) for i in range(kind.num_fields)]
+        new = [
+            c if f.name in _NOT_TEXT else _edited(c, rows, f.name, edit) for f, c in zip(kind, children, strict=True)
+        ]
+        if all(a is b for a, b in zip(new, children, strict=True)):
+            return array
+        return pa.StructArray.from_arrays(new, fields=list(kind), mask=pc.is_null(array))
+    return array
+
+
+def json_strings(text: str) -> Iterator[str]:
+    """The strings of a JSON text that are values, without escapes; the text itself where it is not JSON.
+
+    Strings that are JSON objects or lists themselves (the arguments of tool calls) are taken apart too.
+    """
+    if text.lstrip()[:1] not in ("{", "["):
+        yield text
+        return
+    try:
+        waiting = [orjson.loads(text)]
+    except orjson.JSONDecodeError:
+        yield text
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if value.lstrip()[:1] in ("{", "["):
+                yield from json_strings(value)
+            else:
+                yield value
+        elif isinstance(value, dict):
+            waiting += reversed(value.values())
+        elif isinstance(value, list):
+            waiting += reversed(value)
 
 
 # The strings that `content_hash` is made from, where a row is more than one text.

@@ -21,6 +21,7 @@ from datakit.stage import Decision, RawBatch, RawFile, RawGroup, Stage
 
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
+    from datakit.read.removal import RemovalList
 
 PROCESSES_FROM_BYTES: Final = 1 << 30
 """Below, the start of processes and their imports take longer than they save."""
@@ -28,7 +29,10 @@ UNPACKED_RATIO: Final = 5
 """Bytes of text for each byte of a compressed file, roughly."""
 HASHES_AT_ONCE: Final = 1 << 22
 
-_RENAMED: Final = pa.schema([pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string())])
+_DECISIONS: Final = pa.schema(
+    [pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string()), pa.field("removed", pa.bool_())]
+)
+"""What is decided about some rows: a new id, and whether the row is removed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,7 +98,9 @@ class Ingest(Stage):
     marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """By local path: size, times and inode when the files were planned."""
     decisions: Path | None = None
-    """The file of new ids, in the stage that `bind` returns."""
+    """The file of new ids and removed rows, in the stage that `bind` returns."""
+    removals: "RemovalList | None" = None
+    """Rows that are dropped as `removed`."""
 
     name: ClassVar[str] = "ingest"
     help: ClassVar[str] = "Inputs are files, folders, globs or URLs. Records that cannot be read are counted too."
@@ -197,15 +203,29 @@ class Ingest(Stage):
 
         return read_unit(unit, self._plan)
 
+    def leave_out(self, removed: Path) -> Self:
+        """The stage without the rows on the list of removed rows.
+
+        Raises:
+            IntegrityError: the list is damaged.
+        """
+        from datakit.read.removal import RemovalList
+
+        return replace(self, removals=RemovalList.load(removed)) if removed.is_file() else self
+
+    def resources(self) -> dict[str, Any]:
+        """The hash of the list of removed rows, where there are any."""
+        return {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
+
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """`row_key`, `id` and a 64-bit hash of the id."""
+        """`row_key`, `id`, a 64-bit hash of the id, and the `content_hash`."""
         from datakit.text.words import hash_values
 
-        ids = batch.column("id")
-        return pa.record_batch({"row_key": batch.column("row_key"), "id": ids, "id_hash": hash_values(ids)})
+        columns = {name: batch.column(name) for name in ("row_key", "id", "content_hash")}
+        return pa.record_batch(columns | {"id_hash": hash_values(batch.column("id"))})
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write new ids for all rows but the first of each id, by `row_key`.
+        """Write new ids for all rows but the first of each id, and which rows are removed, by `row_key`.
 
         Raises:
             InputError: a file changed while it was read.
@@ -213,10 +233,12 @@ class Ingest(Stage):
         changed = [path for path, mark in self.marks if tuple(file_mark(Path(path))) != mark]
         if changed:
             raise InputError(f"{changed[0]}: it changed while it was read; run the same command again")
-        renamed = pa.table(_new_ids(sketches), schema=_RENAMED)
+        decisions = _new_ids(sketches)
+        if self.removals and self.removals.rows:
+            decisions = _with_removed(decisions, sketches, self.removals)
         temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, _RENAMED) as writer:
-            writer.write_table(renamed)
+        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, _DECISIONS) as writer:
+            writer.write_table(pa.table(decisions, schema=_DECISIONS))
         temporary.rename(out)
         return {}
 
@@ -225,28 +247,32 @@ class Ingest(Stage):
         return replace(self, decisions=out)
 
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
-        """Whether no row with these keys gets a new id."""
-        return not np.isin(row_keys, self._renamed().column("row_key")).any()
+        """Whether no row with these keys gets a new id or is removed."""
+        return not np.isin(row_keys, self._decisions().column("row_key")).any()
 
     def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
-        """The new ids of the rows with these keys; null where the id stays."""
-        return pa.record_batch({"id": self._new_ids(pa.array(row_keys))})
+        """The new ids of the rows with these keys, null where the id stays; and whether they are removed."""
+        return self._about(pa.array(row_keys)).drop_columns(["row_key"])
 
-    def _new_ids(self, row_keys: pa.Array) -> pa.Array:
-        renamed = self._renamed()
-        at = pc.index_in(row_keys, renamed.column("row_key").combine_chunks())
-        return renamed.column("id").combine_chunks().take(at)
+    def _about(self, row_keys: pa.Array) -> pa.RecordBatch:
+        decisions = self._decisions()
+        found = decisions.take(pc.index_in(row_keys, decisions.column("row_key").combine_chunks()))
+        return pa.record_batch([column.combine_chunks() for column in found.columns], _DECISIONS.names)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Keep every row, some with a new id."""
-        new = self._new_ids(batch.column("row_key"))
+        """Keep every row, some with a new id; drop those on the list of removed rows, without their id and text."""
+        found = self._about(batch.column("row_key"))
+        new, removed = found.column("id"), pc.fill_null(found.column("removed"), False)
+        columns = {"id": pc.coalesce(new, batch.column("id"))}
+        if self.removals and pc.any(removed).as_py():
+            columns |= self.removals.blank(batch, removed, columns["id"])
         return Decision(
-            reasons=pa.nulls(batch.num_rows, pa.string()),
-            columns={"id": pc.coalesce(new, batch.column("id"))},
+            reasons=pc.if_else(removed, pa.scalar("removed"), pa.scalar(None, pa.string())),
+            columns=columns,
             notes={"id_clashes": len(new) - new.null_count},
         )
 
-    def _renamed(self) -> pa.Table:
+    def _decisions(self) -> pa.Table:
         assert self.decisions is not None, "call bind first"
         with pa.memory_map(str(self.decisions)) as file:
             return pa.ipc.open_file(file).read_all()
@@ -273,6 +299,20 @@ def _table_hash(table: pa.Table) -> str:
     return total.hexdigest()
 
 
+def _with_removed(
+    decisions: dict[str, list[Any]], sketches: Sequence[Path], removals: "RemovalList"
+) -> dict[str, list[Any]]:
+    """The decisions with the rows whose content is on the list of removed rows, by `row_key`."""
+    ids = dict(zip(decisions["row_key"], decisions["id"], strict=True))
+    gone = set[int]()
+    for path in sketches:
+        with pa.memory_map(str(path)) as file:
+            rows = pa.ipc.open_file(file).read_all()
+            gone.update(rows.filter(pa.array(removals.holds(rows["content_hash"])))["row_key"].to_pylist())
+    keys = sorted(ids.keys() | gone)
+    return {"row_key": keys, "id": [ids.get(key) for key in keys], "removed": [key in gone for key in keys]}
+
+
 def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
     """`row_key` and new `id` of all rows but the first of each id: `id#2`, `id#3`, ..., whichever is free."""
     with contextlib.ExitStack() as stack:
@@ -282,7 +322,7 @@ def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
         ]
         hashes = [table.column("id_hash").to_numpy() for table in tables]
         repeated = repeated_hashes(hashes)
-        renamed: dict[str, list[Any]] = {"row_key": [], "id": []}
+        renamed: dict[str, list[Any]] = {"row_key": [], "id": [], "removed": []}
         if len(repeated) == 0:
             return renamed
         # Free ids are looked up in all hashes at once: only inputs with clashes hold them in memory.
@@ -294,6 +334,7 @@ def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
                     seen[name] = 1
                     continue
                 renamed["row_key"].append(key)
+                renamed["removed"].append(False)
                 renamed["id"].append(_free_id(name, seen, taken, made))
         return renamed
 

@@ -16,6 +16,9 @@ from datakit.report.texts import body, differences, shorten, side_by_side, visib
 MOST_CUTS = 20
 """Cut pieces of a row that are shown; the others are counted."""
 
+MOST_MATCHES = 5
+"""Evaluation items that a row matches and that are shown, the largest share first; the others are counted."""
+
 _MOST_CHARACTERS = 10_000_000
 """Longer texts (both together) are not compared by shingles: that takes some hundred bytes a word."""
 
@@ -55,6 +58,7 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
         if found.role == "kept":
             lines += _cuts(path, manifest, row_id)
+        lines += _matches(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
         elif found.role == "dropped" and manifest.stage == "dedup_ngrams":
@@ -114,6 +118,23 @@ def _cuts(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
         yield f"          cut at byte {piece['start']}{kept}: {visible(shorten(piece['text'].strip(), 100))}"
     if len(pieces) > MOST_CUTS:
         yield f"          and {len(pieces) - MOST_CUTS} more pieces"
+
+
+def _matches(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
+    """A line for each evaluation item that the row matches: the item, its file, how much of it, and the passage."""
+    found = []
+    for shard in tables(manifest, "matches"):
+        for batch in read_rows(data_dir(path, manifest), shard):
+            found += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
+    found.sort(key=lambda match: -match["overlap"])
+    for match in found[:MOST_MATCHES]:
+        file, _, record = match["item"].rpartition(":")
+        yield (
+            f"          holds {match['overlap']:.0%} of the {match['part']} of item {record} of {visible(file)}: "
+            f"{visible(shorten(match['passage'], 200))}"
+        )
+    if len(found) > MOST_MATCHES:
+        yield f"          and parts of {len(found) - MOST_MATCHES} more items"
 
 
 def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], columns: int) -> Iterator[str]:

@@ -84,7 +84,7 @@ def test_flags_take_underscores_and_dashes(datakit: Callable, project: Path) -> 
 BAD_FILES = {
     "language": ("--model", "expected a fastText model"),
     "classify": ("--model", "expected a fastText model"),
-    "filter": ("--eval", "cannot be read as JSON lines or a JSON array of evaluation items"),
+    "filter": ("--eval", "no evaluation item in it is long enough to search"),
     "tokenize": ("--tokenizer", "expected JSON"),
 }
 
@@ -110,7 +110,7 @@ def test_eval_items_are_dropped_and_told(datakit: Callable, project: Path) -> No
     (project / "eval.jsonl").write_text(json.dumps({"question": item, "answer": "6"}) + "\n")
     done = datakit("filter", "rows.jsonl", "--eval", "eval.jsonl", "--rules", "contamination", "--output", "out")
     assert done.code == 0, done.err
-    assert load(project / "out/manifest.json").ledger.rows.dropped == {"contamination.max_prompt_overlap_ratio": 1}
+    assert load(project / "out/manifest.json").ledger.rows.dropped == {"contamination.max_match_ratio": 1}
 
 
 def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, project: Path) -> None:
