@@ -101,8 +101,7 @@ class Dataset:
         if not shards:
             return pa.RecordBatchReader.from_batches(pa.schema([]), iter(()))
         wanted = list(columns) if columns is not None else None
-        files = (self.folder / shard.path for shard in shards)
-        batches = (batch for file in files for batch in read_shard(file, wanted))
+        batches = (batch for shard in shards for batch in read_shard(self.folder, shard, wanted))
         first = next(batches)
         return pa.RecordBatchReader.from_batches(first.schema, _cast(first, batches))
 

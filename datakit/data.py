@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from datakit.config import canonical
-from datakit.errors import InputError
+from datakit.errors import IntegrityError
+from datakit.manifest import Shard, damaged
 
 RECORD_BITS: Final = 40
 """Bits of `row_key` that number the records of one file; the file's index stands above them."""
@@ -114,25 +115,33 @@ def quarantine() -> pa.Schema:
     )
 
 
-def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard, one batch a row group.
+def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard of a data folder, one batch a row group.
+
+    The file is read into memory once, and its SHA-256 is compared before any of it is used: values, page headers and
+    the footer, which the page checksums of Parquet leave out.
 
     Raises:
-        InputError: missing, or not a Parquet file.
+        IntegrityError: it is missing, or its bytes are not those that were written.
     """
+    path = folder / shard.path
     try:
-        file = pq.ParquetFile(path, memory_map=True)
-    except (OSError, pa.ArrowInvalid) as e:
-        raise InputError(f"{path}: cannot read the shard ({e}); `datakit verify` names what is damaged") from None
-    with file:
+        data = path.read_bytes()
+    except OSError as e:
+        raise IntegrityError(damaged(path, f"cannot be read: {e.strerror or e}")) from None
+    if len(data) != shard.bytes:
+        raise IntegrityError(damaged(path, f"expected {shard.bytes} bytes, found {len(data)}"))
+    if (found := hashlib.sha256(data).hexdigest()) != shard.sha256:
+        raise IntegrityError(damaged(path, f"expected sha256 {shard.sha256}, found {found}"))
+    return _batches(data, columns)
+
+
+def _batches(data: bytes, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
         if file.num_row_groups == 0:
             yield _empty(file.schema_arrow, columns)
         for group in range(file.num_row_groups):
-            try:
-                rows = file.read_row_group(group, columns=columns)
-            except (OSError, pa.ArrowException) as e:
-                raise InputError(f"{path}: row group {group} is damaged ({e}); `datakit verify` tells more") from None
-            yield from rows.combine_chunks().to_batches()
+            yield from file.read_row_group(group, columns=columns).combine_chunks().to_batches()
 
 
 def _empty(schema: pa.Schema, columns: list[str] | None) -> pa.RecordBatch:

@@ -121,7 +121,7 @@ def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
         for shard in manifest.of_role(role):
             if left == 0 or not shard.path.endswith(".parquet"):
                 continue
-            for batch in read_shard(folder / shard.path):
+            for batch in read_shard(folder, shard):
                 for row in batch.slice(0, left).to_pylist():
                     line = f", line {row['line']}" if row.get("line") is not None else ""
                     why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
@@ -326,7 +326,7 @@ def _signals(path: Path, manifest: Manifest, folder: Path) -> "pa.Table":
     shards = manifest.of_role("signals")
     if not shards:
         raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
-    return pa.Table.from_batches([b for s in shards for b in read_shard(folder / s.path)])
+    return pa.Table.from_batches([b for s in shards for b in read_shard(folder, s)])
 
 
 def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...]) -> "list[RuleSet]":
@@ -371,7 +371,7 @@ def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
     for shard in (*manifest.of_role("kept"), *manifest.of_role("dropped")):
         if len(found) == len(ids):
             break
-        for batch in read_shard(folder / shard.path):
+        for batch in read_shard(folder, shard):
             rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
             found |= {row["id"]: shorten(body(row), 160) for row in rows}
     return found

@@ -34,6 +34,7 @@ from datakit.config import resolved, sha256_file
 from datakit.data import read_shard
 from datakit.engine.lineage import (
     FileHashes,
+    changed_shards,
     code_hash,
     current,
     earlier_tables,
@@ -51,13 +52,25 @@ from datakit.engine.store import (
     UnitWriter,
     Work,
     check_intact,
-    crc32,
     entry,
     finish_file,
     link_or_copy,
 )
-from datakit.errors import DatakitError, InputError, UsageError
-from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, ancestors, data_dir, save, tables, write_whole
+from datakit.errors import DatakitError, InputError, IntegrityError, ManifestError, UsageError
+from datakit.manifest import (
+    AGAINST,
+    Count,
+    Ledger,
+    Manifest,
+    Shard,
+    ancestors,
+    data_dir,
+    load,
+    make_folder,
+    save,
+    tables,
+    write_whole,
+)
 from datakit.stage import Parent, RawFile, Stage, split
 
 CACHE_BYTES = 128 << 20
@@ -92,9 +105,16 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     if _up_to_date(job):
         return job.manifest
     stage.open()
-    with _work(job) as work:
-        run_units = make_files if stage.work_unit == "all" else _map_rows
-        return _close(job, work, run_units(job, work, parents))
+    try:
+        with _work(job) as work:
+            run_units = make_files if stage.work_unit == "all" else _map_rows
+            return _close(job, work, run_units(job, work, parents))
+    except IntegrityError:
+        hashes = FileHashes()
+        for parent in (*parents, *against):  # the next run looks at all of them, and makes what is damaged again
+            hashes.forget(data_dir(parent.path, parent.manifest))
+        hashes.save()
+        raise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,11 +214,30 @@ def _remote_hash(url: str) -> str:
 def _up_to_date(job: Job) -> bool:
     """Whether the result of an earlier run with the same key is there and intact."""
     manifest = current(job.manifest, job.key)
+    if manifest is None and job.manifest.is_file():
+        for line in _damage(job):
+            job.run.progress.line(line)
     if manifest is not None:
         Work.sweep(job.data)
         job.run.progress.line(f"{job.stage.name}: up to date ({manifest.version})")
         _fail_on_alarms(job, manifest.ledger, manifest.facts)
     return manifest is not None
+
+
+def _damage(job: Job) -> Iterator[str]:
+    """Why a result with the same key must be made again."""
+    try:
+        manifest = load(job.manifest)
+    except IntegrityError as e:
+        yield f"{job.stage.name}: {e} It is made again"
+        return
+    except ManifestError:
+        return
+    changed = changed_shards(job.manifest, manifest) if manifest.key == job.key else []
+    for file in changed[:5]:
+        yield f"{job.stage.name}: {file} is missing or was changed after it was written: it is made again"
+    if len(changed) > 5:
+        yield f"{job.stage.name}: and {len(changed) - 5} more files"
 
 
 def _fail_on_alarms(job: Job, ledger: Ledger, facts: dict[str, Any]) -> None:
@@ -261,6 +300,9 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
         "data": relative_path(job.manifest.parent, job.data),
     }
     measured = {"measured": result.measured} if result.measured else {}
+    hashes = FileHashes()
+    hashes.remember(job.data, manifest.shards)
+    hashes.save()
     save(job.manifest, manifest, run | measured | job.locations)
     work.finish()
     return job.manifest
@@ -284,7 +326,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         facts["saved"] = wants = wants | {"code": module_hashes(stage)}
         if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, wants):
             run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
-            saved = found[1] / wants["role"]
+            saved = _Saved(found[1], {s.path: s for s in tables(found[0], wants["role"])}, wants["role"])
     if stage.work_unit == "raw":
         folder, read = work.folder / "staged", _read_raw(job, work)
         inputs = [(unit["index"], _Input(*(Shard(**s) for s in unit["shards"]))) for unit in read if unit["shards"]]
@@ -337,7 +379,7 @@ def _total(counts: Sequence[Count]) -> Count:
 
 def _all_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache) -> Iterator[pa.RecordBatch]:
     for shard in shards:
-        yield from cache.read(folder / shard.path)
+        yield from cache.read(folder, shard)
 
 
 def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -380,7 +422,7 @@ def read_unit(stage: Stage, folder: Path, strict: bool, cache: ShardCache, index
             size += batch.rows.nbytes
             notes.update(batch.notes)
         shards = out.close()
-        files = [[f".work/staged/{s.path}", s.bytes] for s in shards] + sketches.close()
+        files = [[f".work/staged/{s.path}", s.bytes, s.sha256] for s in shards] + sketches.close()
     return {
         "index": index,
         "files": files,
@@ -415,12 +457,12 @@ class _SketchWriter:
         self._writer.write_batch(sketch)
 
     def close(self) -> list[list[Any]]:
-        """Finish the file; returns its entry for the unit's record: [path, bytes, CRC-32]."""
+        """Finish the file; returns its entry for the unit's record: [path, bytes, SHA-256]."""
         if self._writer is None:
             return []
         self._writer.close()
         self._file.close()
-        written = [self._temporary.stat().st_size, crc32(self._temporary)]
+        written = [self._temporary.stat().st_size, sha256_file(self._temporary)]
         self._temporary.rename(self._target)  # not flushed: the checksum tells whether it reached the disk
         return [[f".work/sketches/{self._target.name}", *written]]
 
@@ -440,19 +482,19 @@ def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard]) -> list
     return work.phase(
         "sketch",
         partial(sketch_unit, stage, folder, work.folder, run.cache),
-        enumerate(shard.path for shard in shards),
+        enumerate(shards),
         title=f"{stage.name}: sketch",
         units=len(shards),
         processes=stage.use_processes(),
     )
 
 
-def sketch_unit(stage: Stage, folder: Path, work: Path, cache: ShardCache, index: int, path: str) -> Result:
+def sketch_unit(stage: Stage, folder: Path, work: Path, cache: ShardCache, index: int, shard: Shard) -> Result:
     """Sketch the rows of one shard into an Arrow IPC file."""
     stage.open()
     rows = size = 0
     with _SketchWriter(work, index) as sketches:
-        for batch in cache.read(folder / path):
+        for batch in cache.read(folder, shard):
             sketches.write(stage.sketch(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
         return {"rows": rows, "bytes": size, "files": sketches.close()}
@@ -467,7 +509,7 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
         with ThreadPoolExecutor(run.executor.workers) as pool:
             list(pool.map(partial(check_intact, work.data), entries))
         facts = stage.reduce([work.data / path for path, *_ in entries], out, workers=run.executor.workers)
-        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, crc32(out)]]}
+        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, sha256_file(out)]]}
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
     check_intact(work.data, *result["files"])
@@ -494,7 +536,7 @@ def index_unit(stage: Stage, data: Path, index: int, sketches: Sequence[Any]) ->
     """Write the index of the kept rows of one shard, from the file of their sketches."""
     check_intact(data, sketches)
     path, rows = f"index/part-{index:05d}.arrow", 0
-    (data / "index").mkdir(exist_ok=True)
+    make_folder(data / "index")
     temporary = data / "index" / f".{index:05d}.{os.getpid()}.tmp"
     with pa.memory_map(str(data / sketches[0])) as source, pa.OSFile(str(temporary), "wb") as file:
         reader = pa.ipc.open_file(source)
@@ -505,28 +547,25 @@ def index_unit(stage: Stage, data: Path, index: int, sketches: Sequence[Any]) ->
                 writer.write_batch(batch)
                 rows += batch.num_rows
     shard = finish_file(temporary, data / path, path, rows, None)
-    return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes]]}
+    return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes, shard.sha256]]}
 
 
 def split_unit(
-    stage: Stage, folder: Path, data: Path, saved: Path | None, cache: ShardCache, index: int, unit: _Input
+    stage: Stage, folder: Path, data: Path, saved: "_Saved | None", cache: ShardCache, index: int, unit: _Input
 ) -> Result:
-    """Decide about the rows of one shard and write kept rows, dropped rows and side tables.
-
-    `saved` is the folder with the tables that an earlier run of the stage saved.
-    """
+    """Decide about the rows of one shard and write kept rows, dropped rows and side tables."""
     stage.open()
     linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
     source = folder / unit.kept.path
-    if stage.compares_rows and _unchanged(stage, source, unit.kept):
+    if stage.compares_rows and _unchanged(stage, folder, unit.kept):
         shard = replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
         link_or_copy(source, data / shard.path)
         cache.rename(source, data / shard.path)
         return _split_result([shard, *linked], Count(into=shard.rows, kept=shard.rows), None, {}, shard.bytes, {})
-    sidecar = SidecarReader(saved / f"part-{index:05d}.parquet") if saved else None
+    sidecar = saved.reader(index) if saved else None
     count, tokens, size, notes = Count(), None, 0, Counter[str]()
     with UnitWriter(data, index, cache) as out:
-        for batch in cache.read(source):
+        for batch in cache.read(folder, unit.kept):
             known = sidecar.take(batch.num_rows) if sidecar else None
             decision = stage.decide(batch) if known is None else stage.decide_again(batch, known)
             kept, dropped = split(batch, decision, stage.name)
@@ -555,7 +594,7 @@ def _split_result(
     measured: dict[str, int],
 ) -> Result:
     return {
-        "files": [[s.path, s.bytes] for s in shards],
+        "files": [[s.path, s.bytes, s.sha256] for s in shards],
         "shards": [asdict(s) for s in shards],
         "rows": count.into,
         "bytes": size,
@@ -566,18 +605,10 @@ def _split_result(
     }
 
 
-def _unchanged(stage: Stage, file: Path, shard: Shard) -> bool:
-    """Whether no row of a shard is dropped or changed. Then it is linked, after its checksum was compared.
-
-    Raises:
-        InputError: the shard differs from its manifest.
-    """
-    keys = [batch.column("row_key").to_numpy() for batch in read_shard(file, ["row_key"])]
-    if not stage.unchanged(np.concatenate(keys)):
-        return False
-    if stage.work_unit != "raw" and sha256_file(file) != shard.sha256:  # a staged shard was written by this run
-        raise InputError(f"{file}: the shard changed after it was written (see `datakit verify`). Run its stage again")
-    return True
+def _unchanged(stage: Stage, folder: Path, shard: Shard) -> bool:
+    """Whether no row of a shard is dropped or changed. Then its file is linked."""
+    keys = [batch.column("row_key").to_numpy() for batch in read_shard(folder, shard, ["row_key"])]
+    return stage.unchanged(np.concatenate(keys))
 
 
 def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
@@ -586,11 +617,29 @@ def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
     return shard
 
 
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """The tables that an earlier run of a stage saved."""
+
+    folder: Path
+    shards: dict[str, Shard]
+    """By path."""
+    role: str
+
+    def reader(self, index: int) -> "SidecarReader | None":
+        """The rows saved beside shard number `index`; None where they are damaged, since they can be measured again."""
+        shard = self.shards.get(f"{self.role}/part-{index:05d}.parquet")
+        try:
+            return SidecarReader(read_shard(self.folder, shard)) if shard else None
+        except IntegrityError:
+            return None
+
+
 class SidecarReader:
     """The saved rows beside one shard, in the order of the rows they were made from."""
 
-    def __init__(self, path: Path) -> None:
-        self._batches: Iterator[pa.RecordBatch] = read_shard(path)
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
         self._rest: pa.Table | None = None
 
     def take(self, rows: int) -> pa.RecordBatch | None:
@@ -639,14 +688,14 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         made = stage.make(rows(), folder, parents)
         shards = []
         for path in made.files:
-            (job.data / path).parent.mkdir(parents=True, exist_ok=True)
+            make_folder((job.data / path).parent)
             shards.append(finish_file(folder / path, job.data / path, path, 0, None))
         with UnitWriter(job.data, 0) as out:
             for batch in made.dropped:
                 out.write("dropped", batch)
             shards += out.close()
         return {
-            "files": [[s.path, s.bytes] for s in shards],
+            "files": [[s.path, s.bytes, s.sha256] for s in shards],
             "shards": [asdict(s) for s in shards],
             "rows": made.rows.into,
             "bytes": sum(s.bytes for s in shards),
@@ -672,17 +721,17 @@ def duplicate_of_dropped(parents: Sequence[Path], data: Path, made: Sequence[Sha
 
     `duplicate_of_dropped` counts rows, `cut_for_dropped` pieces that were cut out of texts.
     """
-    dropped = [data / s.path for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
-    ids = [b.column("id") for file in dropped for b in read_shard(file, ["id"])]
+    dropped = [s for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
+    ids = [b.column("id") for shard in dropped for b in read_shard(data, shard, ["id"])]
     if not ids:
         return {}
     gone, counts = pa.chunked_array(ids), {"duplicate_of_dropped": 0, "cut_for_dropped": 0}
     for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
         for shard in tables(manifest, "dropped") if manifest.stage.startswith("dedup") else ():
-            for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
+            for batch in read_shard(data_dir(path, manifest), shard, _survivor_columns(manifest)):
                 counts["duplicate_of_dropped"] += pc.sum(pc.is_in(_survivors_here(batch), gone)).as_py() or 0
         for shard in tables(manifest, "cuts"):
-            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
+            for batch in read_shard(data_dir(path, manifest), shard, ["duplicate_of"]):
                 counts["cut_for_dropped"] += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
     return {name: count for name, count in counts.items() if count}
 

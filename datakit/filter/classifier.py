@@ -378,7 +378,7 @@ class ExampleRows:
         if self.parent:
             folder = data_dir(self.parent.path, self.parent.manifest)
             for shard in tables(self.parent.manifest, "kept"):
-                yield from read_shard(folder / shard.path)
+                yield from read_shard(folder, shard)
         if self.plan:
             for unit in units(self.plan):
                 yield from (batch.rows for batch in read_unit(unit, self.plan))

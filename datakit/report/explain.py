@@ -75,12 +75,12 @@ def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
     folder = data_dir(path, manifest)
     for role in ("kept", "dropped"):
         for shard in tables(manifest, role):
-            for batch in read_shard(folder / shard.path):
+            for batch in read_shard(folder, shard):
                 at = pc.index(batch.column("id"), pa.scalar(row_id)).as_py()
                 if at >= 0:
                     return FoundRow(path, manifest, role, batch.slice(at, 1))
     for shard in tables(manifest, "quarantine"):
-        for batch in read_shard(folder / shard.path):
+        for batch in read_shard(folder, shard):
             for at, row in enumerate(batch.to_pylist()):
                 if row_id == f"{row['file']}:{row['line'] - 1}":  # the id that it would have got
                     return FoundRow(path, manifest, "quarantined", batch.slice(at, 1))
@@ -107,7 +107,7 @@ def _cuts(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
     """A line for each piece that the stage cut out of the row: its place, and the row that still has it."""
     pieces = []
     for shard in tables(manifest, "cuts"):
-        for batch in read_shard(data_dir(path, manifest) / shard.path):
+        for batch in read_shard(data_dir(path, manifest), shard):
             pieces += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
     for piece in pieces[:MOST_CUTS]:
         kept = f", stays in {visible(piece['duplicate_of'])}" if piece["duplicate_of"] else ""

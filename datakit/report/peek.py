@@ -62,7 +62,7 @@ class Origins:
         if self.path is None or self.manifest is None:
             return
         for shard in tables(self.manifest, "kept"):
-            yield from read_shard(data_dir(self.path, self.manifest) / shard.path, columns)
+            yield from read_shard(data_dir(self.path, self.manifest), shard, columns)
 
     def names(self, keys: set[int]) -> Names:
         """Id and source of the rows with these keys, as far as they are known."""
