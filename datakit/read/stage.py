@@ -55,6 +55,10 @@ class IngestConfig:
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what happens with files of another kind than the one asked for"
     )
+    max_record_mb: int = option(256, "MiB of the longest record; a longer one is quarantined")
+    max_expansion: int = option(
+        300, "times its size that a compressed file may grow to (and 64 MiB always); what follows is quarantined"
+    )
     shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
 
     def __post_init__(self) -> None:
@@ -71,6 +75,10 @@ class IngestConfig:
                 raise ConfigError("layout and map exclude each other: the mapping says which fields are read")
         if self.shard_mb < 1:
             raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
+        if not 1 <= self.max_record_mb <= 1024:  # the offsets of an Arrow string array end at 2 GiB
+            raise ConfigError(f"max_record_mb is {self.max_record_mb}; it should be between 1 and 1024")
+        if self.max_expansion < 1:
+            raise ConfigError(f"max_expansion is {self.max_expansion}; it should be at least 1")
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,12 @@ class Ingest(Stage):
         if self.table is not None:
             (file,) = self._plan.files
             return (RawFile(file.name, "", file.bytes, sha256=_table_hash(self.table)),)
-        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files)
+        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files if f.format != "dangling")
+
+    def resources(self) -> dict[str, Any]:
+        """The links to nothing among the files, and where they lead."""
+        links = {f.name: os.readlink(f.path) for f in self._plan.files if f.format == "dangling"}
+        return {"dangling_links": links} if links else {}
 
     def output_kind(self, kind: str) -> str:
         """The kind that all files have in common."""
@@ -214,7 +227,7 @@ class Ingest(Stage):
 
 
 def _marks(plan: "Plan") -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local)
+    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local and f.format != "dangling")
 
 
 def _table_hash(table: pa.Table) -> str:
