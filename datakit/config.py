@@ -202,6 +202,13 @@ def resolved(config: Any) -> dict[str, Any]:
     return plain
 
 
+def shares(config: Any, *names: str) -> None:
+    """Raise ConfigError where a value of a config lies outside [0, 1]; for `__post_init__`."""
+    for name in names:
+        if not 0.0 <= getattr(config, name) <= 1.0:
+            raise ConfigError(f"{name} is a share and lies in [0, 1], found {getattr(config, name)}")
+
+
 def canonical(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no spaces, UTF-8; equal values give equal bytes.
 
