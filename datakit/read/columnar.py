@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
+from datakit.read.columns import types_of
 from datakit.read.files import EXPANSION_FROM, BrokenStreamError, Remaining, Segment, SourceFile, filesystem
 from datakit.read.layouts.record import Fields, MisfitError
 from datakit.read.row_builder import Cells, Position, RowBuilder
@@ -203,6 +204,14 @@ def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
 def _as_binary(kind: pa.DataType) -> pa.DataType:
     """The type with binary for text."""
     return _replaced(kind, {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()})
+
+
+def types(file: SourceFile) -> dict[str, pa.DataType | None]:
+    """The type of each column of a file as a column of a dataset; None for those that stay in `extra`."""
+    opened = _open(file)
+    if file.format == "parquet":
+        return types_of(opened.schema_arrow)
+    return types_of(opened.schema if file.format == "arrow" else opened.reader.schema)
 
 
 # Tables in memory.
