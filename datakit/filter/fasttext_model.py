@@ -27,7 +27,7 @@ from datakit.data import string_buffers
 from datakit.errors import ModelError, UsageError
 from datakit.filter import _kernels_fasttext as kernels
 from datakit.filter._kernels_fasttext import Arrays
-from datakit.manifest import data_dir
+from datakit.manifest import check_shards, data_dir
 from datakit.manifest import load as load_manifest
 
 # Where models are.
@@ -95,10 +95,8 @@ def _of_manifest(path: Path) -> Path:
     manifest = load_manifest(path)
     if manifest.stage != "classifier":
         raise ModelError(f"{path}: expected the manifest of a classifier, found that of the stage {manifest.stage}")
-    file = data_dir(path, manifest) / manifest.shards[0].path
-    if not file.is_file():
-        raise ModelError(f"{path}: its model {file} is missing; train it again")
-    return file
+    check_shards(data_dir(path, manifest), manifest.shards[:1])
+    return data_dir(path, manifest) / manifest.shards[0].path
 
 
 def _installed(known: KnownModel) -> Path | None:
