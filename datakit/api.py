@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import options
-from datakit.data import RECORD_BITS, of_kind, read_shard
+from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.progress import Progress, for_terminal
@@ -34,6 +34,9 @@ from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent,
 
 TABLE = "table"
 """The name of the dataset and of the source of rows that come from memory."""
+
+_REPLACED = ("cluster_size", "duplicates")
+"""Columns of an earlier dedup, which a later one replaces."""
 
 _DROP_COLUMNS = ("stage", "reason", "detail", "duplicate_of", "similarity", "duplicate_in")
 
@@ -101,8 +104,7 @@ class Dataset:
         if not shards:
             return pa.RecordBatchReader.from_batches(pa.schema([]), iter(()))
         wanted = list(columns) if columns is not None else None
-        files = (self.folder / shard.path for shard in shards)
-        batches = (batch for file in files for batch in read_shard(file, wanted))
+        batches = (batch for shard in shards for batch in read_rows(self.folder, shard, wanted))
         first = next(batches)
         return pa.RecordBatchReader.from_batches(first.schema, _cast(first, batches))
 
@@ -243,10 +245,13 @@ class Result:
         return rows
 
     def _with_added(self, table: pa.Table, rows: pa.Table) -> pa.Table:
-        base = set(of_kind(self._chain[0].manifest.kind).names)
+        first = self._chain[0].manifest
+        base = set(of_kind(first.kind).names) | set(first.facts.get("columns", ()))
         if self.manifest.stage == "language":
             base -= {"lang", "lang_score"}
         for name in [n for n in rows.column_names if n not in base]:
+            if name in _REPLACED and name in table.column_names:
+                table = table.drop_columns([name])
             if name in table.column_names:
                 raise ConfigError(
                     f"{self.manifest.stage} adds the column {name!r}, which the input has already: rename it there"

@@ -10,12 +10,15 @@ Three kinds of work go through one runner (`engine.runner`):
 A stage is a frozen dataclass, small and picklable. What is heavy is loaded by `open`, in each worker.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,6 +60,18 @@ class RawFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RawGroup:
+    """Raw files that are read into shards of their own: one file, or neighbours where there are many small ones."""
+
+    first_file: int
+    """The place of its first file in the sorted list of all."""
+    files: tuple[str, ...]
+    """The names of its files, as in `Stage.sources`."""
+    reading: Any
+    """How the files are read, as JSON: all that shapes their rows besides their bytes, the config and the code."""
+
+
+@dataclass(frozen=True, slots=True)
 class RawBatch:
     """Rows that were read, and the records that could not become rows."""
 
@@ -84,6 +99,60 @@ class Made:
     dropped: Iterable[pa.RecordBatch] = ()
     """Dropped rows, with `stage`, `reason` and `detail`."""
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+MAX_ALARMS = 10
+"""Alarms of one kind that are listed, the worst first; the others are counted."""
+
+
+def worst_first(sentences: Iterable[str], more: str) -> Iterator[str]:
+    """The first `MAX_ALARMS` sentences, and how many more there are."""
+    found = list(sentences)
+    yield from found[:MAX_ALARMS]
+    if len(found) > MAX_ALARMS:
+        yield f"{len(found) - MAX_ALARMS} more {more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Amounts (`what`: rows or words) by source: in total, and lost."""
+
+    what: str
+    whole: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+
+    def add(self, source: pa.Array, whole: npt.NDArray[Any], lost: npt.NDArray[Any]) -> None:
+        """Count the amounts of some rows; rows without a source count as the source ""."""
+        columns = {"source": pc.fill_null(source, ""), "whole": whole.astype(np.int64), "lost": lost.astype(np.int64)}
+        sums = pa.table(columns).group_by("source").aggregate([("whole", "sum"), ("lost", "sum")])
+        for row in sums.to_pylist():
+            self.whole[row["source"]] += row["whole_sum"]
+            self.lost[row["source"]] += row["lost_sum"]
+
+    def alarms(
+        self, max_loss: float, least: int, check: str, survivors: Sequence[tuple[str, int]] = (), each: str = "rows"
+    ) -> list[str]:
+        """Sentences about the whole, then about each source, if at least `least` rows or words lose more than a share.
+
+        The first one also names the rows that most others were dropped for, (id, how many `each`), and what to `check`.
+        """
+        lost, whole = self.lost.total(), self.whole.total()
+        parts = [(f"{lost} of all {whole} {self.what} are lost", lost, whole)]
+        if len(self.whole) > 1:
+            parts += sorted(
+                ((f"the source {name!r} loses {self.lost[name]} of its {n} {self.what}", self.lost[name], n)
+                 for name, n in self.whole.items()), key=lambda part: (-round(part[1] / max(part[2], 1), 3), part[0])
+            )  # fmt: skip
+        found = [
+            f"{sentence} ({n / of:.1%}; max_loss is {max_loss:.1%})"
+            for sentence, n, of in parts
+            if of >= max(least, 1) and round(n / of, 3) > max_loss
+        ]
+        if found:
+            named = ", ".join(f"{name!r} {count}" for name, count in survivors)
+            found[0] += f". Most {each} are lost for: {named}" if named else ""
+            found[0] += f". {check}"
+        return list(worst_first(found, "sources lose more than that"))
 
 
 class Stage:
@@ -141,6 +210,10 @@ class Stage:
         """The stage with its raw inputs (files, folders, globs, a table in memory); for `work_unit = "raw"`."""
         raise NotImplementedError(f"{type(self).__name__}.read_from")
 
+    def leave_out(self, removed: Path) -> Self:
+        """The stage without the rows on a dataset's list of removed rows; for `work_unit = "raw"`. Default: itself."""
+        return self
+
     def describe(self) -> tuple[str, ...]:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()
@@ -172,9 +245,21 @@ class Stage:
         """
         return self
 
+    def prepared(self) -> str:
+        """What `prepare` found that may shape rows, as text: rows of earlier runs are taken where it is equal."""
+        return ""
+
     def use_processes(self) -> bool:
         """Whether units run in processes. Default: as `holds_gil` says."""
         return self.holds_gil
+
+    @property
+    def max_loss(self) -> float:
+        """The share of rows, of all or of a source, whose loss raises an alarm. Default: half of them.
+
+        Stages with `compares_rows` raise their own alarms, in `reduce`.
+        """
+        return 0.5
 
     # What the result has besides rows.
 
@@ -190,14 +275,22 @@ class Stage:
         """Files that travel with the result, by path below the data folder (a tokenizer). Default: none."""
         return {}
 
+    def ledger(self) -> dict[str, int]:
+        """Counts for the ledger that do not depend on rows (evaluation items that were read). Default: none."""
+        return {}
+
     def facts(self) -> dict[str, Any]:
         """What the manifest says besides, as JSON. Default: nothing."""
         return {}
 
     # Raw files: for `work_unit = "raw"`.
 
-    def raw_units(self) -> Iterator[tuple[int, Any]]:
-        """The numbered parts of the raw files, cut by their bytes and the configuration alone."""
+    def raw_groups(self) -> Sequence[RawGroup]:
+        """All raw files in groups, in order. A group's rows depend on its own files alone."""
+        raise NotImplementedError(f"{type(self).__name__}.raw_groups")
+
+    def raw_units(self, group: RawGroup) -> Iterator[Any]:
+        """The parts of a group's files, in order, cut by their bytes and the configuration alone."""
         raise NotImplementedError(f"{type(self).__name__}.raw_units")
 
     def read(self, unit: Any) -> Iterator[RawBatch]:
@@ -251,6 +344,13 @@ class Stage:
         """Whether the rows with these keys (uint64, ascending) all stay as they are; their shard is then linked, not
         written again. Asked of stages with `compares_rows` only. Default: no."""
         return False
+
+    def decided_about(self, row_keys: Any) -> pa.RecordBatch | None:
+        """All that the comparison says about the rows with these keys (uint64, ascending), one row each, without keys.
+
+        Where it equals what was decided earlier about the same rows, they are not written again. Default: not known.
+        """
+        return None
 
     @property
     def saves_index(self) -> bool:

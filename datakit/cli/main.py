@@ -10,6 +10,7 @@ import click
 from datakit import __version__
 from datakit.engine.recipe import FLOW, STAGES
 from datakit.errors import DatakitError
+from datakit.terminal import guarded_output, printable
 
 OTHER_COMMANDS = {
     "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
@@ -25,6 +26,7 @@ OTHER_COMMANDS = {
     "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),
     "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
     "index": ("datakit.cli.keep:index", "Remove rows from the index that --against compares with."),
+    "remove": ("datakit.cli.keep:remove_rows", "Remove rows for good, at a person's request for example."),
     "gc": ("datakit.cli.keep:gc", "Remove data folders that no manifest names."),
     "models": ("datakit.cli.keep:models", "Fetch models into the user's cache."),
     "compile": ("datakit.cli.keep:compile_", "Compile the kernels now, not in the first run."),
@@ -81,7 +83,9 @@ def main(args: list[str] | None = None) -> None:
     log.setLevel(logging.WARNING if "--json" in (sys.argv if args is None else args) else logging.INFO)
     log.addHandler(notices)
     try:
-        sys.exit(_exit_code(args))
+        with guarded_output():
+            code = _exit_code(args)
+        sys.exit(code)
     finally:
         log.removeHandler(notices)
 
@@ -123,4 +127,4 @@ class _Notices(logging.Handler):
 
 
 def _say(text: str) -> None:
-    print(f"datakit: {text}", file=sys.stderr, flush=True)
+    print(f"datakit: {printable(text)}", file=sys.stderr, flush=True)

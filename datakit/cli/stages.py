@@ -23,12 +23,15 @@ from datakit.engine.recipe import (
 )
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
-from datakit.manifest import Count, Manifest, data_dir, load
+from datakit.manifest import Count, Manifest, ancestors, data_dir, load
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 
 
 # Flags.
+
+READING = ("map", "roles", "split", "limit")
+"""The fields of ingest that are flags of every command that may read raw files."""
 
 
 def shared_flags() -> list[click.Parameter]:
@@ -63,6 +66,8 @@ def config_flags(stage: str, only: tuple[str, ...] = ()) -> Iterator[click.Optio
             text = f"{o.help} [{f'{stage}; ' if only else ''}default: {_shown(o.default)}]"
             if o.type is bool:
                 yield click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=text)
+            elif get_origin(o.type) is dict:
+                yield click.Option([flag, name], type=FieldType(o), multiple=True, help=text)
             else:
                 yield click.Option([flag, name], type=FieldType(o), help=text)
 
@@ -76,6 +81,8 @@ class FieldType(click.ParamType[Any]):
             self.name = "|".join(map(str, option.choices))
         elif get_origin(option.type) is tuple:
             self.name = "a,b,..."
+        elif get_origin(option.type) is dict:
+            self.name = "KEY=VALUE"
         elif isinstance(option.type, type):
             self.name = option.type.__name__
         else:
@@ -89,7 +96,7 @@ class FieldType(click.ParamType[Any]):
 
 def _shown(value: Any) -> str:
     text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return "none" if value is None or not text else text
+    return "none" if value is None or not text or value == {} else text
 
 
 # Commands.
@@ -115,7 +122,11 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
 
 @click.command(
     context_settings=CONTEXT,
-    params=[*shared_flags(), click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run.")],
+    params=[
+        *shared_flags(),
+        *config_flags("ingest", READING),
+        click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run."),
+    ],
 )
 def run(until: str | None, **flags: Any) -> None:
     """Run every stage of a dataset in its recipe's order; skip what is up to date."""
@@ -130,6 +141,8 @@ def stage_command(stage: str) -> click.Command:
         do(stage, inputs, **flags)
 
     flags = [*shared_flags(), *config_flags(stage)]
+    if stage != "ingest":
+        flags += config_flags("ingest", READING)
     if kind.directly_after:
         flags += config_flags(kind.directly_after, kind.input_flags)
     return click.Command(
@@ -170,7 +183,9 @@ def do(
     flags: dict[str, dict[str, Any]] = {"ingest": {"kind": kind}} if kind else {}
     for parameter, value in values.items():
         owner, *field = parameter.split("__")
-        if len(field) == 1 and value is not None:
+        if isinstance(value, tuple) and value and isinstance(value[0], dict):
+            value = {key: inner for part in value for key, inner in part.items()}
+        if len(field) == 1 and value not in (None, ()):
             flags.setdefault(owner, {})[field[0]] = value
         elif len(field) > 1 and value:
             sets = (*sets, f"{owner}.{'.'.join(field)}={','.join(value)}")
@@ -194,7 +209,8 @@ def _print_summary(path: Path, as_json: bool) -> None:
     manifest = load(path)
     data = data_dir(path, manifest)
     if not as_json:
-        click.echo("\n".join([*ledger_lines(manifest), f"manifest: {path}", f"data:     {data}"]))
+        chain = list(_chain_lines(path)) if manifest.stage == "pack" else []
+        click.echo("\n".join([*chain, *ledger_lines(manifest), f"manifest: {path}", f"data:     {data}"]))
         return
     summary = {
         "manifest": str(path),
@@ -215,8 +231,30 @@ def ledger_lines(manifest: Manifest) -> list[str]:
         if count is not None:
             lines += _count_lines(unit, count)
     lines += [f"  note      {n:>14,}  {name}" for name, n in manifest.ledger.notes.items()]
+    if packing := manifest.facts.get("packing"):
+        lines += list(_packing_lines(packing, str(manifest.config["packing"])))
     lines += [f"  ALARM     {alarm}" for alarm in manifest.facts.get("alarms", [])]
     return lines
+
+
+def _packing_lines(packing: dict[str, Any], name: str) -> Iterator[str]:
+    """How full the rows are, and how full another way to fill them would make them."""
+    others = [(k.removeprefix("density_"), v) for k, v in packing.items() if k.startswith("density_")]
+    beside = "".join(f"; {other} would be {density:.1%}" for other, density in others)
+    yield f"  density   {packing['density']:>14.1%}  {name}{beside}"
+    if "repeated_tokens" in packing:
+        yield f"  repeated  {packing['repeated_tokens']:>14,}  tokens of prompts, in more than one piece of their row"
+
+
+def _chain_lines(path: Path) -> Iterator[str]:
+    """What the stages before a result read, kept and dropped, one a line."""
+    for _, manifest in ancestors(path)[:0:-1]:
+        rows = manifest.ledger.rows
+        lost = [f"{n:,} {reason}" for reason, n in sorted(rows.dropped.items(), key=lambda item: -item[1])]
+        lost += [f"{rows.quarantined:,} quarantined"] if rows.quarantined else []
+        beside = f" ({', '.join(lost)})" if lost else ""
+        if rows.into:
+            yield f"  {manifest.stage:<10}{rows.into:>14,}  rows in, {rows.kept:,} kept{beside}"
 
 
 def _count_lines(unit: str, count: Count) -> list[str]:

@@ -21,12 +21,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import digest, resolved, sha256_file
+from datakit.config import digest, resolved
 from datakit.data import MESSAGES, read_shard
 from datakit.dedup.minhash import Sketches, sketch
 from datakit.dedup.stage import DedupConfig
 from datakit.errors import ConfigError, InputError, IntegrityError, UsageError
-from datakit.manifest import AGAINST, Shard, ancestors, data_dir, find_parent, load, lock, tables, write_whole
+from datakit.manifest import (
+    AGAINST,
+    Shard,
+    ancestors,
+    check_shards,
+    data_dir,
+    find_parent,
+    load,
+    lock,
+    tables,
+    write_whole,
+)
 from datakit.stage import Parent
 from datakit.text.words import UNICODE_VERSION
 
@@ -41,9 +52,8 @@ _PROBES = (
 """Texts that show whether two versions of our code find the same words and shingles."""
 
 _MAY_DIFFER = {
-    *("max_cluster_rows", "max_source_loss", "min_alarm_rows"),  # alarms
-    *("save_signatures", "save_index"),  # what else is written
-    *("max_num_perm", "false_negative_weight"),  # how the bands were chosen; the bands themselves are compared
+    *("max_cluster_rows", "max_loss", "min_alarm_rows"),  # alarms
+    *("save_signatures", "save_duplicates", "save_index"),  # what else is written
 }
 """Settings that decide about no row."""
 
@@ -108,21 +118,7 @@ class EarlierRun:
             IntegrityError: a file is missing, truncated or changed.
         """
         with ThreadPoolExecutor(workers) as pool:
-            for shard, problem in zip(self.shards, pool.map(self._problem, self.shards), strict=True):
-                if problem:
-                    raise IntegrityError(
-                        f"{self.folder / shard.path}: {problem}; the index of {self.name} is damaged. Restore the "
-                        "file, or run that dedup again with save_index"
-                    )
-
-    def _problem(self, shard: Shard) -> str:
-        file = self.folder / shard.path
-        if not file.is_file():
-            return "missing"
-        if file.stat().st_size != shard.bytes:
-            return f"expected {shard.bytes} bytes, found {file.stat().st_size}"
-        found = sha256_file(file)
-        return "" if found == shard.sha256 else f"expected sha256 {shard.sha256}, found {found}"
+            list(pool.map(lambda shard: check_shards(self.folder, [shard]), self.shards))
 
     def ids(self) -> Iterator[pa.Array]:
         """The ids in the index, batch by batch."""
@@ -181,7 +177,8 @@ def _check_settings(run: Parent, config: DedupConfig, kind: str) -> None:
         raise InputError(f"{path}: that dedup saved no index; run it again with --save-index")
     ours = {"kind": kind, "unicode": UNICODE_VERSION} | resolved(config)
     theirs = {"kind": manifest.kind, "unicode": manifest.facts["resources"]["unicode"]} | manifest.config
-    for name in sorted((ours.keys() | theirs.keys()) - _MAY_DIFFER):
+    derived = ("num_bands", "rows_per_band")  # from the threshold, where they are not given
+    for name in sorted((ours.keys() | theirs.keys()) - _MAY_DIFFER, key=lambda name: (name in derived, name)):
         if ours.get(name) != theirs.get(name):
             raise ConfigError(
                 f"against {path}: it was made with {name} {theirs.get(name)!r}, and this run has {ours.get(name)!r}. "
@@ -314,5 +311,5 @@ def dropped_ids(path: Path, later: Path) -> Iterator[str]:
             f"{later}: expected the manifest of a stage that came after the dedup {dedup.version} of {path}"
         )
     for shard in tables(lineage[0][1], "dropped"):
-        for batch in read_shard(data_dir(later, lineage[0][1]) / shard.path, ["id"]):
+        for batch in read_shard(data_dir(later, lineage[0][1]), shard, ["id"]):
             yield from batch.column("id").to_pylist()

@@ -36,10 +36,14 @@ from datakit.config import option
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.dedup.repeats import (
+    CHECK_CUTS,
+    MIN_ALARM_WORDS,
+    Cut,
     CuttingConfig,
     CuttingStage,
     Unit,
     Units,
+    cut_decided,
     decisions_about,
     find_units,
     list_column,
@@ -47,8 +51,9 @@ from datakit.dedup.repeats import (
     list_values,
     words_of,
 )
-from datakit.dedup.stage import Losses, at_least, exact_ratio, source_column, text_bytes, write_decisions
+from datakit.dedup.stage import at_least, exact_ratio, source_column, text_bytes, write_decisions
 from datakit.errors import ConfigError, UsageError
+from datakit.stage import Losses
 
 BLOCK_BITS = 512
 """Bits of a block, a cache line; the kernels have the same number."""
@@ -223,6 +228,10 @@ class DedupNgrams(CuttingStage):
         """Line or paragraph."""
         return self.config.part
 
+    def cut(self, texts: pa.Array, changed: pa.RecordBatch) -> Cut:
+        """Cut lines or paragraphs."""
+        return cut_decided(texts, self.unit, changed)
+
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind, with what `remove = "auto"` means for them in its config.
 
@@ -288,7 +297,7 @@ class DedupNgrams(CuttingStage):
                 "false_positive_rate_measured": round(made.measured_rate(), 9),
                 "probes": PROBES,
             },
-            "alarms": losses.alarms(self.config.max_source_loss),
+            "alarms": losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS),
         }
 
     def _decide_all(

@@ -1,12 +1,15 @@
 """What is read and how: the plan (format and layout of each file), its work units, and the rows of a unit."""
 
 import gc
+import hashlib
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
@@ -15,10 +18,14 @@ import pyarrow as pa
 from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
 from datakit.read import columnar, csv, json, text
+from datakit.read.columns import inferred, types_of, unified
 from datakit.read.files import (
     BOM,
+    DANGLING,
     BrokenStreamError,
     Cutter,
+    FileLimits,
+    Remaining,
     Segment,
     Skipped,
     SourceFile,
@@ -29,15 +36,31 @@ from datakit.read.files import (
     open_binary,
     suffixes_of,
 )
-from datakit.read.layouts.recognise import LAYOUTS, FileLayout, choose
-from datakit.read.layouts.record import Fields, MisfitError
+from datakit.read.layouts.conversations import TURN_FIELDS, turn_field_of
+from datakit.read.layouts.mapping import (
+    fields_with_samples,
+    kind_of,
+    nearest,
+    reading_of,
+    roles_flag,
+    unknown_speakers,
+)
+from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose
+from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
+from datakit.read.layouts.turns import Reading
 from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.stage import IngestConfig
+from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.text import FIELD
 from datakit.stage import RawBatch
 
+COUNT_BYTES: Final = 1 << 20
+"""Bytes that are read at once where records are only counted."""
 HEAD_BYTES: Final = 4 << 20
 """How much of a file is read to recognise it; more only if its first record is longer."""
+SINGLE_FILES: Final = 64
+"""Up to twice as many small files have a shard each."""
+BESIDE: Final = 8
+"""Names of fields in the plan's line about a file."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -55,6 +78,10 @@ class Plan:
     layouts: tuple[FileLayout, ...]
     kind: str
     segment_source: str
+    columns: pa.Schema
+    """The fields of documents that are columns of their own, by name."""
+    limits: tuple[int, ...]
+    """How many records of each file are read, the first ones; empty: all."""
     config: IngestConfig
     skipped: tuple[Skipped, ...]
     """Files and folders in the given folders that are not read, and why."""
@@ -70,7 +97,11 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
         LayoutError: records that fit no layout, or files of different kinds.
     """
     found, skipped = find(inputs)
-    return _plan([_inspect(*file) for file in found], skipped, config)
+    found, unread, splits = _of_split(found, inputs, config.split)
+    limits = FileLimits(config.max_record_mb << 20, config.max_expansion)
+    made = _plan([_inspect(*file, limits) for file in found], skipped + unread, config)
+    made = _limited(made) if config.limit else made
+    return replace(made, summary=(*made.summary, splits)) if splits else made
 
 
 def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Plan:
@@ -80,24 +111,72 @@ def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Pl
         LayoutError: the columns fit no layout.
     """
     file = SourceFile(name, name, "table", "", table.nbytes)
-    return _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config)
+    made = _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config, types_of(table.schema))
+    return _limited(made, table) if config.limit else made
 
 
-def _plan(inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig) -> Plan:
+def _plan(
+    inspected: list[tuple[SourceFile, list[Fields]]],
+    skipped: list[Skipped],
+    config: IngestConfig,
+    types: Mapping[str, pa.DataType | None] | None = None,
+) -> Plan:
     files = [file for file, _ in inspected]
-    layouts = [_layout(file, head, config) for file, head in inspected]
+    layouts = [_with_fields_beside(_layout(file, head, config), head, config) for file, head in inspected]
     kind = _kind(files, layouts, config)
     layouts = [c if c.kind in (kind, "") else FileLayout("", "", other_kind=c.kind) for c in layouts]
-    made = Plan(tuple(files), tuple(layouts), kind, _segment_source(kind, config), config, tuple(skipped), ())
+    columns = pa.schema([])
+    if kind == "document" and config.columns == "typed":
+        found = zip(inspected, layouts, strict=True)
+        columns = unified(_types(file, head, layout, types) for (file, head), layout in found if layout.layout)
+    made = Plan(
+        tuple(files), tuple(layouts), kind, _segment_source(kind, config), columns, (), config, tuple(skipped), ()
+    )
     return replace(made, summary=tuple(_summary(made)))
 
 
-def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]:
+def _limited(plan: Plan, table: pa.Table | None = None) -> Plan:
+    """The plan for the first records of all files, as many as the configuration says."""
+    left, limits = plan.config.limit, list[int]()
+    for index, file in enumerate(plan.files):
+        limits.append(left)
+        cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
+        seen = 0
+        for segment in cut(file, index, lambda: COUNT_BYTES) if left else ():
+            seen = segment.first_record + _records_in(segment, file, plan)
+            if seen >= left:
+                break
+        left = max(left - seen, 0)
+    return replace(plan, limits=tuple(limits), summary=(*plan.summary, f"only the first {plan.config.limit} records"))
+
+
+def _records_in(segment: Segment, file: SourceFile, plan: Plan) -> int:
+    builder = RowBuilder("document")
+    builder.begin_file(0, "", FileLayout("", ""))
+    count = 0
+    for _ in _records(segment, file, plan, builder):
+        if builder.full:
+            count += int(builder.take().quarantined.num_rows)
+    return count + int(builder.take().quarantined.num_rows)
+
+
+def _types(
+    file: SourceFile, head: list[Fields], layout: FileLayout, types: Mapping[str, pa.DataType | None] | None
+) -> dict[str, pa.DataType | None]:
+    """The types of the fields of a file that its layout does not read."""
+    if types is None:
+        types = columnar.types(file) if file.format in ("parquet", "arrow", "arrow_stream") else inferred(head)
+    return {name: kind for name, kind in types.items() if name in layout.beside}
+
+
+def _inspect(path: str, name: str, size: int, limits: FileLimits) -> tuple[SourceFile, list[Fields]]:
     """A file with its format and compression, and its first records (plain text: none)."""
+    if size == DANGLING:
+        return SourceFile(path, name, "dangling", "", 0), []
     with open_binary(path) as opened:
         magic = opened.read(8)
-    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size)
-    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") else "")
+    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size, limits=limits)
+    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") and magic else "")
     if not columns:
         return _inspect_stream(file, _head(file))
     if file.compression:
@@ -121,6 +200,8 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
             "iconv -f UTF-16 -t UTF-8 FILE > NEW"
         )
     head = head.removeprefix(BOM)
+    if file.format != "text" and not head.strip() and len(head) < json.FIRST_BYTES:  # as good as blank lines
+        return replace(file, format="jsonl"), []
     if file.format == "csv":
         header, delimiter = csv.header_of(head, file.name)
         return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
@@ -144,7 +225,7 @@ def _head(file: SourceFile) -> bytes:
             if len(head) >= wanted:
                 if wanted < HEAD_BYTES and json.begins_with_records(bytes(head[: json.FIRST_BYTES])):
                     break
-                if wanted >= HEAD_BYTES and _holds_a_record(head):
+                if wanted >= HEAD_BYTES and (_holds_a_record(head) or len(head) > file.limits.record_bytes):
                     break
                 wanted *= 2
     return bytes(head)
@@ -166,22 +247,74 @@ def _looks_binary(head: bytes) -> bool:
 
 
 def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileLayout:
+    reading = reading_of(config.map, config.roles)
+    if kind := kind_of(config.map):
+        _check_speakers(file, head, reading, config.map.get("messages", ""))
+        return FileLayout(MAPPED.name, kind, records=len(head))
     if file.format == "text":
         return FileLayout("document", "document", FIELD)
     if not head and config.layout == "auto":
         return FileLayout("", "")
-    kind = KINDS.get(config.kind, "auto")
-    found = choose(head, kind, config.layout, config.text_field)
+    if reading.turn_fields:
+        head = [_with_our_turns(fields, reading) for fields in head]
+    found = choose(head, KINDS.get(config.kind, "auto"), config.layout, config.text_field)
     if found is None:
-        fields = Counter(name for f in head for name in f)
-        seen = ", ".join(name for name, _ in fields.most_common(12))
-        known = "; ".join(f"{x.name} ({x.about})" for x in LAYOUTS)
         wanted = f" with text in {config.text_field!r}" if config.text_field else ""
+        raise LayoutError(f"{file.path}: the fields of its records fit no known layout{wanted}. {_advice(file, head)}")
+    if found.layout == "loose_messages":
         raise LayoutError(
-            f"{file.path}: the fields of its records ({seen}) fit no known layout{wanted}. Known are: {known}. "
-            "Name the field that holds the text with --text-field, or force a layout with --layout"
+            f"{file.path}: each record is one message of a tree (message_id, parent_id), and conversations are made of "
+            "whole trees: read the file of trees (OpenAssistant: ..._ready.trees.jsonl.gz). "
+            "To read every message as a document: --map text=text"
         )
+    if found.layout in ("messages", "sharegpt", "minimind", "turns"):
+        field = next((n for n in TURN_FIELDS if any(type(f.get(n)) is list for f in head)), turn_field_of(head[0]))
+        _check_speakers(file, head, replace(reading, turn_fields=()), field)
     return found
+
+
+def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestConfig) -> FileLayout:
+    if layout.kind.startswith("tokens") or not layout.layout:
+        return layout
+    builder = RowBuilder(layout.kind, "", config.map.get("id") or config.id_field, reading_of(config.map, config.roles))
+    builder.begin_file(0, "", layout)
+    beside = dict[str, None]()
+    for fields in head:
+        with suppress(MisfitError, InexactNumbersError):
+            beside |= dict.fromkeys(builder.unused(fields))
+    return replace(layout, beside=tuple(beside))
+
+
+def _with_our_turns(fields: Fields, reading: Reading) -> Fields:
+    """A record whose turns have the names that the user's mapping gives their fields."""
+    names = {given: name for name, given in reading.turn_fields}
+    return {
+        k: [{names.get(n, n): x for n, x in t.items()} if type(t) is dict else t for t in v] if type(v) is list else v
+        for k, v in fields.items()
+    }
+
+
+def _check_speakers(file: SourceFile, head: list[Fields], reading: Reading, field: str) -> None:
+    """Refuse a file most of whose turns have a speaker without a role, before any work.
+
+    Raises:
+        LayoutError: there are such; with the flag that names their roles.
+    """
+    if strange := unknown_speakers(head, field, reading):
+        raise LayoutError(
+            f"{file.path}: the turns in {field!r} have speakers of unknown roles: {', '.join(strange[:8])}. Name their "
+            f"roles, for example: datakit ingest {file.path} {roles_flag(strange[:8])}"
+        )
+
+
+def _advice(file: SourceFile, head: list[Fields]) -> str:
+    """What was found in records of no known layout, and how to go on."""
+    command = nearest(head, file.path)
+    said = [f"Its fields, each with a value:\n{fields_with_samples(head)}"]
+    if command:
+        said.append(f"Map its fields to ours; the nearest mapping is perhaps\n  {command}")
+    known = ", ".join(x.name for x in LAYOUTS)
+    return "\n".join([*said, f"Known layouts are {known}. See docs/inputs.md for their fields, and for mapping"])
 
 
 def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConfig) -> str:
@@ -240,12 +373,85 @@ def _summary(plan: Plan) -> list[str]:
         field = f" ({choice.text_field})" if choice.layout == "document" and choice.text_field != FIELD else ""
         other = f"{choice.other_kind} rows, all quarantined" if choice.other_kind else "no readable record at its start"
         packed = f", {file.compression}" if file.compression else ""
-        said.append(f"{file.name}: {choice.layout or other}{field}, {file.format.replace('_', ' ')}{packed}")
+        beside = ", ".join(choice.beside[:BESIDE]) + (", ..." if len(choice.beside) > BESIDE else "")
+        said.append(
+            f"{file.name}: {choice.layout or other}{field}, {file.format.replace('_', ' ')}{packed}"
+            + (f"; kept beside: {beside}" if beside else "")
+        )
     for why in sorted({s.why for s in plan.skipped}):
         names = [PurePath(s.path).name for s in plan.skipped if s.why == why]
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         said.append(f"not read ({why}): {', '.join(names[:5])}{more}")
     return said
+
+
+# Splits: what the names of files say.
+
+_NUMBERED = re.compile(r"^(?P<split>\w[\w.]*?)-\d{5}-of-\d{5}")
+"""How Hub data sets name the files of a split: `train-00000-of-00014.parquet`."""
+_SPLITS: Final = {
+    "train": "train", "training": "train", "test": "test", "testing": "test", "eval": "test", "evaluation": "test",
+    "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation",
+}  # fmt: skip
+"""A word in a file's name -> its split, as the `datasets` library has it."""
+
+
+def split_of(name: str) -> str:
+    """The split that a file's name, or the folder that it is in, says it belongs to; "" if they say nothing."""
+    path = PurePath(name)
+    if numbered := _NUMBERED.match(path.name):
+        return numbered["split"]
+    words = [w for w in re.split(r"[^a-z0-9]+", path.name.lower()) if w in _SPLITS]
+    folders = [part.lower() for part in reversed(path.parts[:-1]) if part.lower() in _SPLITS]
+    return _SPLITS[words[0]] if words else _SPLITS[folders[0]] if folders else ""
+
+
+def _below(path: str, inputs: Sequence[str]) -> str:
+    """The part of a path below the folder or glob that names it; of a file that is named itself, its name."""
+    for given in map(str, inputs):
+        whole = given if "://" in given else os.path.abspath(os.path.expanduser(given))
+        if path == whole:
+            return PurePath(path).name
+        base = re.split(r"[*?\[]", whole)[0]
+        if path.startswith(base):
+            return path[(len(base) if base == whole else base.rfind("/") + 1) :].lstrip("/")
+    return PurePath(path).name
+
+
+def _of_split(
+    found: list[tuple[str, str, int]], inputs: Sequence[str], wanted: str
+) -> tuple[list[tuple[str, str, int]], list[Skipped], str]:
+    """(the files of the wanted splits, those of other splits, a line for people).
+
+    Raises:
+        InputError: a folder or a glob has several splits, or there is no such split.
+    """
+    splits = {path: split_of(_below(path, inputs)) for path, _, _ in found}
+    listed = ", ".join(f"{s} ({n} file{'s'[: n != 1]})" for s, n in sorted(Counter(splits.values()).items()) if s)
+    named = {s for s in splits.values() if s}
+    given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
+    if not wanted:
+        files = {given if "://" in given else os.path.abspath(os.path.expanduser(given)) for given in map(str, inputs)}
+        several = {splits[path]: path for path in splits if splits[path] and path not in files}
+        # folders of texts may have pages with names like these
+        sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
+        if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
+            raise InputError(
+                f"{given}: several splits are there: {listed}. Name what is read, as --split train "
+                "(several with commas), or --split all"
+            )
+        return found, [], f"files of several splits were named, and all are read: {listed}" if len(named) > 1 else ""
+    asked = {s.strip() for s in wanted.split(",") if s.strip()}
+    if "all" in asked:
+        return found, [], ""
+    if missing := asked - named:
+        raise InputError(
+            f"{given}: there is no split {', '.join(sorted(missing))}; there is "
+            f"{listed or 'no file whose name or folder says a split'}"
+        )
+    taken = [file for file in found if splits[file[0]] in asked]
+    left = [Skipped(path, f"split {splits[path] or 'unknown'}") for path, _, _ in found if splits[path] not in asked]
+    return taken, left, ""
 
 
 # Units: cut by the data alone.
@@ -255,7 +461,6 @@ def _summary(plan: Plan) -> list[str]:
 class Unit:
     """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
 
-    index: int
     segments: tuple[Segment, ...]
 
     @property
@@ -264,29 +469,69 @@ class Unit:
         return sum(s.bytes for s in self.segments)
 
 
+def groups(plan: Plan) -> list[range]:
+    """The places of the files that are read into the same shards: one file, or neighbours where many are small.
+
+    A file of `shard_mb` or more stands alone. Small files stand alone too, up to twice `SINGLE_FILES` of them; of more,
+    about 2, 4, 8, ... neighbours form a group, so that 10,000 documents make about 100 shards, not 10,000. A group
+    begins where the hash of a file name says so. Hence a file that is added, removed or changed concerns its own group
+    only, unless the number of small files passes a power of two.
+    """
+    size = plan.config.shard_mb << 20
+    weights = [f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files]
+    small = sum(weight < size for weight in weights)
+    mask = (1 << max(0, (small // SINGLE_FILES).bit_length() - 1)) - 1
+    begins, filled = list[int](), 0
+    for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):
+        alone = weight >= size or (place > 0 and weights[place - 1] >= size)
+        if place == 0 or alone or filled >= size or not _name_hash(file.name) & mask:
+            begins.append(place)
+            filled = 0
+        filled += weight
+    return [range(a, b) for a, b in pairwise([*begins, len(plan.files)])]
+
+
+def _name_hash(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
 def units(plan: Plan, table: pa.Table | None = None) -> Iterator[Unit]:
-    """The work units of a plan in order; they depend on the data and the configuration only.
+    """The work units of all groups of files in order (see `units_of`)."""
+    for group in groups(plan):
+        yield from units_of(plan, group, table)
+
+
+def units_of(plan: Plan, group: range, table: pa.Table | None = None) -> Iterator[Unit]:
+    """The work units of a group of files, in order; they depend on these files and the configuration only.
 
     A unit ends with the first record at which it has `shard_mb` or more. Uncompressed files are read once to find the
     ends and numbers of records; compressed ones are decompressed, and the units hold their bytes. `table` is the table
     of `plan_table`; the units hold its rows.
     """
     size = plan.config.shard_mb << 20
-    segments, filled, number = list[Segment](), 0, 0
+    segments, filled = list[Segment](), 0
 
     def remaining() -> int:
         return size - filled
 
-    for index, file in enumerate(plan.files):
+    for index in group:
+        file, last = plan.files[index], plan.limits[index] if plan.limits else None
         cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
-        for segment in cut(file, index, remaining):
+        for segment in cut(file, index, remaining) if last != 0 else ():
+            if last is not None and segment.first_record >= last:
+                break
             segments.append(segment)
             filled += segment.bytes
             if filled >= size:
-                yield Unit(number, tuple(segments))
-                segments, filled, number = [], 0, number + 1
+                yield Unit(tuple(segments))
+                segments, filled = [], 0
     if segments:
-        yield Unit(number, tuple(segments))
+        yield Unit(tuple(segments))
+
+
+def _cut_dangling(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+    found = f"a link to {os.readlink(file.path)}, which does not exist"
+    yield Segment(index, 0, 0, 0, 0, b"", failure=("dangling_link", found))
 
 
 def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
@@ -297,6 +542,7 @@ def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
         "json_objects": json.cut_objects,
         "csv": csv.cut,
         "text": partial(text.cut, split=config.text_split),
+        "dangling": _cut_dangling,
     }
     return cutters.get(file.format, columnar.cut)
 
@@ -310,15 +556,22 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     Raises:
         InputError: a file changed or vanished since it was planned.
     """
-    builder = RowBuilder(plan.kind, plan.segment_source, plan.config.id_field)
+    config = plan.config
+    reading = reading_of(config.map, config.roles, config.tree_paths == "every")
+    id_field = config.map.get("id") or config.id_field
+    builder = RowBuilder(plan.kind, plan.segment_source, id_field, reading, plan.columns)
     for segment in unit.segments:
         file = plan.files[segment.file]
-        builder.begin_file(segment.file, file.name, plan.layouts[segment.file])
+        builder.begin_file(segment.file, file.name, plan.layouts[segment.file], file.limits)
+        builder.last = plan.limits[segment.file] if plan.limits else None
         steps = _records(segment, file, plan, builder)
         while _next_step(steps):
             if builder.full:
                 yield builder.take()
-        if segment.failure:
+        if segment.failure and segment.failure[0] == "too_long":  # the record before it is whole
+            start = Position(segment.first_record, segment.first_line, segment.start)
+            builder.quarantine(start, MisfitError(*segment.failure), b"")
+        elif segment.failure:
             end = Position(segment.first_record, segment.first_line, segment.stop)
             builder.end_early(end, MisfitError(*segment.failure))
     if not builder.empty:
