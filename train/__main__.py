@@ -19,6 +19,7 @@ COMMANDS = {
     "generate": "generate text, answer a file of prompts, or chat",
     "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
+    "export": "write a model for other programs, such as Ollama",
     "merge": "merge adapters into their base model, or export averaged weights",
     "plot": "plot loss, learning rate and speed of runs",
     "selfcheck": "check that all optimizations give the same result on this machine",

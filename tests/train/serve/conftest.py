@@ -25,7 +25,8 @@ pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 
 TEMPLATE = (
     "{% if tools %}<|im_start|>system\n{{ tools | tojson }} <tool_call></tool_call><|im_end|>\n{% endif %}"
-    "{% for m in messages %}{% if m.role == 'tool' and not m.content %}{{ raise_exception('an empty result') }}{% endif %}"
+    "{% for m in messages %}"
+    "{% if m.role == 'tool' and not m.content %}{{ raise_exception('an empty result') }}{% endif %}"
     "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )

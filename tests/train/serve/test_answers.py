@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.serve.answers import Form, Parts, form_of, forced, read_calls
+from train.serve.answers import Form, Parts, forced, form_of, read_calls
 
 
 def parts_of(text: str, form: Form | None, size: int, thinking: bool = False) -> list[tuple[str, str, str]]:
@@ -25,26 +25,31 @@ CALL = ("call", '{"city": "Paris"}', "weather")
 SAID = ("content", "Let me look. ", "")
 
 
+JSON = '{"name": "weather", "arguments": {"city": "Paris"}}'
+LLAMA = JSON.replace("arguments", "parameters")
+TAGGED = "<function=weather>\n<parameter=city>\nParis\n</parameter>\n</function>"
+
+
 @pytest.mark.parametrize("size", [1, 3, 1000])
 @pytest.mark.parametrize(
     ("text", "form", "expected"),
     [
-        ('Let me look. <tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>', "hermes", [SAID, CALL]),
-        ('<tool_call>{"name": "weather", "arguments": {"city": "Paris"}}</tool_call>\n' * 2, "hermes", [CALL, CALL]),
-        ('[TOOL_CALLS][{"name": "weather", "arguments": {"city": "Paris"}}]', "mistral", [CALL]),
-        ('[TOOL_CALLS]weather[ARGS]{"city": "Paris"}[TOOL_CALLS]weather[ARGS]{"city": "Paris"}', "mistral", [CALL, CALL]),
-        ('<|python_tag|>{"name": "weather", "parameters": {"city": "Paris"}}', "llama3", [CALL]),
-        ('{"name": "weather", "parameters": {"city": "Paris"}}; {"name": "weather", "parameters": {"city": "Paris"}}', "llama3", [CALL, CALL]),
-        ("<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>", "hermes", [CALL]),
+        (f"Let me look. <tool_call>\n{JSON}\n</tool_call>", "hermes", [SAID, CALL]),
+        (f"<tool_call>{JSON}</tool_call>\n" * 2, "hermes", [CALL, CALL]),
+        (f"[TOOL_CALLS][{JSON}]", "mistral", [CALL]),
+        ('[TOOL_CALLS]weather[ARGS]{"city": "Paris"}' * 2, "mistral", [CALL, CALL]),
+        (f"<|python_tag|>{LLAMA}", "llama3", [CALL]),
+        (f"{LLAMA}; {LLAMA}", "llama3", [CALL, CALL]),
+        (f"<tool_call>\n{TAGGED}\n</tool_call>", "hermes", [CALL]),
         ("<think>\nhm\n</think>\n\nYes.", None, [("reasoning", "hm", ""), ("content", "Yes.", "")]),
         ("  plain", "hermes", [("content", "  plain", "")]),
         ("a <think> b", None, [("content", "a <think> b", "")]),
-        ("<tool_call>{not json}</tool_call> rest", "hermes", [("content", "<tool_call>{not json}</tool_call> rest", "")]),
+        ("<tool_call>{not json}</tool_call> x", "hermes", [("content", "<tool_call>{not json}</tool_call> x", "")]),
         ('<tool_call>{"name": "w', "hermes", [("content", '<tool_call>{"name": "w', "")]),
         ('{"name": 1}', "llama3", [("content", '{"name": 1}', "")]),
         ("1 < 2 <tool", "hermes", [("content", "1 < 2 <tool", "")]),
     ],
-)  # fmt: skip
+)
 def test_an_answer_is_taken_apart(text: str, form: Form | None, expected: list, size: int) -> None:
     assert parts_of(text, form, size) == expected
 

@@ -203,7 +203,8 @@ def test_the_keyboard_is_enough_and_everything_has_a_name(page: Any) -> None:
     settings(page, temperature="0")
     ask(page, "hello")
     page.keyboard.press("Tab")
-    names = page.evaluate("""() => [...document.querySelectorAll('button, input, textarea, select, a')].filter(n => n.offsetParent)
+    names = page.evaluate("""() =>
+        [...document.querySelectorAll('button, input, textarea, select, a')].filter(n => n.offsetParent)
         .map(n => n.getAttribute('aria-label') || n.textContent.trim() || n.labels?.[0]?.textContent.trim() || '')""")
     assert all(names), names
     assert page.evaluate("document.activeElement !== document.body")

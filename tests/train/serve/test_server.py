@@ -253,7 +253,10 @@ def wait_until_idle(server: Server, seconds: float = 20) -> None:
 def test_a_client_that_is_killed_frees_its_place(server: Server, stream: bool) -> None:
     before = server.metric("generated_tokens")
     body = {"messages": HELLO, "max_tokens": 1800, "ignore_eos": True, "n": 4, "stream": stream}
-    url, code = f"{server.url}/v1/chat/completions", "import sys, json, httpx2; httpx2.post(sys.argv[1], json=json.loads(sys.argv[2]))"
+    url, code = (
+        f"{server.url}/v1/chat/completions",
+        "import sys, json, httpx2; httpx2.post(sys.argv[1], json=json.loads(sys.argv[2]))",
+    )
     process = subprocess.Popen([sys.executable, "-c", code, url, json.dumps(body)])
     end = time.monotonic() + 60
     while not server.metric("slots_busy"):
@@ -343,8 +346,8 @@ def test_ten_thousand_requests_leave_nothing_behind(server: Server) -> None:
 def test_the_api_is_as_it_describes_itself(server: Server) -> None:
     schemathesis = pytest.importorskip("schemathesis")
     from hypothesis import HealthCheck, Phase, given, settings
-
     from schemathesis.specs.openapi.checks import positive_data_acceptance as accepted
+
     # a template may refuse a conversation that fits the description
     schema = schemathesis.openapi.from_url(f"{server.url}/openapi.json")
     checked = []
