@@ -60,7 +60,7 @@ async def answers(url: str, model: str, asked: list[str], clients: int, new: int
             nonlocal tokens
             body = {
                 "model": model, "messages": [{"role": "user", "content": text}], "max_tokens": new, "temperature": 0,
-                "stream": True, "ignore_eos": True, "stream_options": {"include_usage": True},
+                "stream": True, "stream_options": {"include_usage": True},
             }  # fmt: skip
             async with gate:
                 begun, first, pieces, used = time.perf_counter(), 0.0, 0, 0

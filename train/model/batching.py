@@ -1,6 +1,6 @@
 """Continuous batching: many answers are generated together, one token of each in every step (Orca: Yu et al., 2022).
 
-A request waits for a slot of the key/value cache. Its prompt is processed in chunks, one chunk between two steps of the
+A request waits for a slot of the key/value cache. Its prompt is processed in chunks, a few between two steps of the
 answers that are already under way, so a long prompt delays nobody for long. Chunks that another slot has processed
 for the same beginning of a prompt are copied, not computed again.
 
@@ -32,6 +32,8 @@ from train.model.sample import SampleConfig, filtered
 CHUNK = 64
 TILE = 16
 """Positions of a prompt, and answers, that share a matrix product; below 16 a CPU gains little."""
+CHUNKS_PER_STEP = 4
+"""Chunks of prompts between two steps: more bring first tokens sooner, and let answers under way wait longer."""
 
 Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
 log = logging.getLogger(__name__)
@@ -260,7 +262,8 @@ class Batcher:
                         break
                     self._drop_ended()
                 try:
-                    self._prompt_chunk()
+                    for _ in range(CHUNKS_PER_STEP):
+                        self._prompt_chunk()
                     if self.active:
                         self._step()
                 except Exception as e:  # a server goes on; the requests under way are told
