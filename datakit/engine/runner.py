@@ -37,6 +37,7 @@ from datakit.engine.lineage import (
     FileHashes,
     code_hash,
     current,
+    differences,
     earlier_tables,
     key_of,
     module_hashes,
@@ -97,6 +98,16 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     with _work(job) as work:
         run_units = make_files if stage.work_unit == "all" else _map_rows
         return _close(job, work, run_units(job, work, parents))
+
+
+def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
+    """Why a run of a stage would not end with the result that is there; empty if it would. Nothing is run."""
+    kind = parents[0].manifest.kind if parents else ""
+    stage = stage.for_kind(kind)
+    job = _begin(run, stage, kind, parents, against)
+    if current(job.manifest, job.key) is not None:
+        return ""
+    return differences(job.manifest, job.parents, resolved(stage.config), job.resources, job.code)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
