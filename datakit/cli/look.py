@@ -106,6 +106,43 @@ def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, datas
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
 
 
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="Only this dataset.")
+@json_flag("the states")
+def status(dataset: str | None, as_json: bool) -> None:
+    """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
+    from datakit.report.history import state_lines, states
+
+    found = states(Path.cwd(), dataset)
+    if not found:
+        raise UsageError(f"manifests/ holds no dataset{f' {dataset!r}' if dataset else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(line for one in found for line in state_lines(one)))
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="The dataset's name.")
+@click.option("--stage", help="Only this stage.")
+@json_flag("the versions")
+def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
+    """Show the versions of each stage of a dataset, the oldest first: when each was made, and what changed.
+
+    A * marks the current version.
+    """
+    from datakit.report.history import version_lines, versions
+
+    name = dataset or only_dataset(Path.cwd())
+    found = versions(Path.cwd(), name, stage)
+    if not found:
+        raise UsageError(f"manifests/{name}/history holds no version{f' of {stage}' if stage else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(version_lines(found)))
+
+
 def _stale_line(manifest: Path) -> Iterator[str]:
     """A line where a result is not what a run would make now."""
     from datakit.engine.plan import why_stale_result
