@@ -2,11 +2,13 @@
 
 The trainer imports this module, too: it needs jinja2 and tokenizers only.
 
-Added tokens (`<|im_start|>`, `<think>`) are recognised only in the template's own text. In the text of messages they
-are plain text. For this, the tokenizer is loaded with each added token spelled as a pair of reserved code points, and
-the rendering is rewritten so that only the template's own tokens have this spelling. The whole text is then encoded in
-one call, with normalisation and merges across the borders of messages. So the ids equal those of the unmodified
-tokenizer whenever no message spells an added token.
+Special tokens (`<|im_start|>`: added tokens marked `special`, and those that the settings name, such as `eos_token`) are
+recognised only in the template's own text. In the text of messages they are plain text. For this, the tokenizer is
+loaded with each special token spelled as a pair of reserved code points, and the rendering is rewritten so that only the
+template's own tokens have this spelling. All other added tokens (`<think>`, Gemma's newlines) are recognised wherever
+they occur, as the model's own tokenizer does. The whole text is then encoded in one call, with normalisation and merges
+across the borders of messages. So the ids equal those of the unmodified tokenizer whenever no message spells a special
+token.
 
 To tell the two apart, the text of messages enters the template as `Tracked`: a `str` with spans (start, end, tag) that
 say where its characters come from. Each string operation of a template passes the spans on: a user's `<|im_end|>` stays
@@ -38,8 +40,8 @@ from tokenizers import Encoding, Tokenizer
 from datakit.errors import ModelError
 
 RESERVED = "\ufdd0"
-"""A Unicode noncharacter; with a private-use character after it, it spells an added token."""
-FIRST_PRIVATE, PRIVATE = 0xE000, 6400
+"""A Unicode noncharacter; with a private-use character after it, it spells a special token."""
+FIRST_PRIVATE, PRIVATE = 0xF0000, 65534
 
 FIELDS = ("content", "reasoning_content", "tool_calls", "name", "tool_call_id", "role")
 CONTENT, REASONING, TOOL_CALLS = 0, 1, 2
@@ -415,14 +417,14 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The added tokens that the template wrote, and the text with exactly these in reserved spelling."""
+    """The special tokens that the template wrote, and the text with exactly these in reserved spelling."""
 
     text: str
     tokens: tuple[tuple[int, int, int], ...]
     """Start and end in the rendering, and id."""
 
     def place(self, characters: Sequence[int]) -> list[int]:
-        """Positions in `text` of characters of the rendering that are not inside an added token."""
+        """Positions in `text` of characters of the rendering that are not inside a special token."""
         ends = [end for _, end, _ in self.tokens]
         shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.tokens)]
         return [at + shifts[bisect_right(ends, at)] for at in characters]
@@ -526,13 +528,13 @@ class ChatTokenizer:
         self.sha256 = hashlib.sha256(definition).hexdigest()
         self.template_sha256 = hashlib.sha256(chat_template.encode()).hexdigest()
         spec = _parsed(definition, where)
-        self._added: list[dict[str, Any]] = spec.get("added_tokens") or []
+        self._added = _added_tokens(spec, settings)
+        self._spelled = {t["content"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._special())}
         self._prompts: dict[str, str] = {}
         self._load(spec)
-        self.special = {t["content"]: t["id"] for t in self._added if t.get("special")}
         self.tokens = {k: _text(settings.get(k)) for k in ("bos_token", "eos_token", "pad_token", "unk_token")}
         self.bos_id, self.eos_id, self.pad_id = (self._id(f"{k}_token") for k in ("bos", "eos", "pad"))
-        self._pattern = re.compile("|".join(sorted(map(re.escape, self._ids), key=len, reverse=True)) or r"(?!)")
+        self._pattern = re.compile("|".join(sorted(map(re.escape, self.special), key=len, reverse=True)) or r"(?!)")
         try:
             self._template: Template = Sandbox().from_string(chat_template)
         except TemplateError as e:
@@ -562,42 +564,62 @@ class ChatTokenizer:
             settings["chat_template"] = own.read_text(encoding="utf-8")
         return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(file))
 
+    def _special(self) -> list[dict[str, Any]]:
+        return [t for t in self._added if t["special"]]
+
     def _load(self, spec: dict[str, Any]) -> None:
-        if len(self._added) > PRIVATE:
-            raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} are supported")
-        self._ids = {t["content"]: t["id"] for t in self._added}
-        self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
+        unknown = (spec.get("model") or {}).get("unk_token")  # before `_bare` respells it
+        if len(self._spelled) > PRIVATE:
+            raise ModelError(f"{self.where}: {len(self._spelled)} special tokens; at most {PRIVATE} are supported")
         try:
             self.encoder = Tokenizer.from_str(json.dumps(self._bare(spec)))
         except Exception as e:  # the library raises plain Exception
             raise ModelError(f"{self.where}: this tokenizer.json cannot be used; tokenizers says: {e}") from None
-        vocabulary = self.encoder.get_vocab(with_added_tokens=False)
-        numbers = {token.content: number for number, token in self.encoder.get_added_tokens_decoder().items()}
-        self.real_ids = {numbers[spelled]: token for token, spelled in self._spelled.items()}
-        self.first_added = min(self.real_ids, default=1 << 31)
-        """Encoded ids from this one on are added tokens."""
-        largest = max(vocabulary.values(), default=-1)
-        if largest >= self.first_added:
-            raise ModelError(f"{self.where}: the vocabulary skips ids; its added tokens cannot be told apart")
-        self.vocab_size = max(largest, *self._ids.values(), -1) + 1
-        self.spelled_by_model = frozenset(
-            t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
-        )
-        """Added tokens that plain text can encode to, too: a text with one of these ids is refused."""
+        contents = [t["content"] for t in self._added]
+        self._ids: dict[str, int] = {c: self.encoder.token_to_id(self._spelled.get(c, c)) for c in contents}
+        """Added tokens and their ids: those that the library gives, which differ from the file's if it skips ids."""
+        self.special = {content: self._ids[content] for content in self._spelled}
+        self.structural_ids = frozenset(self.special.values()) - {self.special.get(unknown or "")}
+        """Ids that plain text never encodes to: those of special tokens, without the one for unknown text."""
+        self.vocab_size = max(self.encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @cached_property
     def _decoder(self) -> Tokenizer:
         """The unmodified tokenizer. Only decoding needs it, and loading it is slow."""
-        return Tokenizer.from_str(self.definition.decode())
+        return Tokenizer.from_str(json.dumps(_parsed(self.definition, self.where) | {"added_tokens": self._added}))
+
+    @property
+    def added_ids(self) -> frozenset[int]:
+        """The ids of all added tokens, special or not."""
+        return frozenset(self._ids.values())
 
     def _bare(self, spec: dict[str, Any]) -> dict[str, Any]:
-        # No padding, truncation or tokens of the post-processor: the template defines the whole text.
-        added = [t | {"content": self._spelled[t["id"]]} for t in self._added]
-        return spec | {"truncation": None, "padding": None, "post_processor": None, "added_tokens": added}
+        """The definition of `encoder`, made from a parsed `tokenizer.json`, whose vocabulary is changed in place.
+
+        Special tokens have reserved spelling, also in the vocabulary: they keep their ids, and plain text cannot reach
+        them. No padding, truncation or tokens of the post-processor: the template defines the whole text.
+        """
+        model = spec.get("model") or {}
+        vocab, merges, unknown = model.get("vocab"), model.get("merges"), model.get("unk_token")
+        if isinstance(vocab, dict):
+            moved = self._spelled.keys() & vocab.keys()
+            for content in moved:
+                vocab[self._spelled[content]] = vocab.pop(content)
+            if moved and merges:
+                pairs = (m.split(" ", 1) if isinstance(m, str) else m for m in merges)
+                merges = [(a, b) for a, b in pairs if not (a in moved or b in moved or a + b in moved)]
+        elif vocab:  # Unigram: a list of (token, score)
+            vocab = [[self._spelled.get(token, token), score] for token, score in vocab]
+        changed = {"vocab": vocab, "merges": merges, "unk_token": self._spelled.get(unknown or "", unknown)}
+        added = [t | {"content": self._spelled.get(t["content"], t["content"])} for t in self._added]
+        bare = {"truncation": None, "padding": None, "post_processor": None, "added_tokens": added}
+        return spec | bare | {"model": model | {k: v for k, v in changed.items() if k in model}}
 
     def spec(self) -> dict[str, Any]:
-        """The parsed `tokenizer.json` of `encoder`: with added tokens in reserved spelling."""
-        return self._bare(_parsed(self.definition, self.where))
+        """The definition of `encoder`: special tokens in reserved spelling, added tokens with their ids."""
+        spec = self._bare(_parsed(self.definition, self.where))
+        spec["added_tokens"] = [t | {"id": self.encoder.token_to_id(t["content"])} for t in spec["added_tokens"]]
+        return spec
 
     def _id(self, name: str) -> int | None:
         text = self.tokens[name]
@@ -655,36 +677,31 @@ class ChatTokenizer:
         except RenderError:
             return ()
         said, asked = (next((b for _, b, tag in rendering.spans if of(tag) == i), 0) for i in (1, 2))
-        special = {*self.special.values(), self.eos_id}
-        found = [t for t in self.structure(rendering).tokens if said <= t[0] < asked and t[2] in special]
+        found = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
         doubled = len(found) > 1 and found[1][0] == found[0][1] and found[1][2] == self.eos_id
         return tuple(token for _, _, token in found[: 1 + doubled])
 
     def structure(self, rendering: Rendering) -> Structure:
-        """Find the added tokens in the template's own text (text without a tag)."""
+        """Find the special tokens in the template's own text (text without a tag)."""
         tokens: list[tuple[int, int, int]] = []
         for start, end in untagged(rendering):
             for m in self._pattern.finditer(rendering.text, start, end):
-                tokens.append((m.start(), m.end(), self._ids[m.group()]))
+                tokens.append((m.start(), m.end(), self.special[m.group()]))
         parts, at = [], 0
-        for start, end, token in tokens:
-            parts += [rendering.text[at:start], self._spelled[token]]
+        for start, end, _ in tokens:
+            parts += [rendering.text[at:start], self._spelled[rendering.text[start:end]]]
             at = end
         return Structure("".join([*parts, rendering.text[at:]]), tuple(tokens))
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Encode texts with added tokens in reserved spelling. Ids of added tokens must be mapped by `real_ids`."""
+        """Encode texts with special tokens in reserved spelling."""
         found: list[Encoding] = self.encoder.encode_batch(texts, add_special_tokens=False)
         return found
 
-    def ids(self, encoding: Encoding) -> list[int]:
-        """The ids of an encoding, with the tokenizer's own ids for added tokens."""
-        real = self.real_ids
-        return [real.get(i, i) for i in encoding.ids]
-
     def encode_text(self, text: str) -> list[int]:
-        """The ids of plain text; no part of it becomes an added token."""
-        return self.ids(self.encode([text])[0])
+        """The ids of plain text; no part of it becomes a special token."""
+        ids: list[int] = self.encode([text])[0].ids
+        return ids
 
     def encode_prompt(self, messages: Sequence[Message], tools: Any = None) -> list[int]:
         """The ids of a conversation, with the generation prompt for the assistant's next turn.
@@ -693,7 +710,7 @@ class ChatTokenizer:
             RenderError: the template refuses these messages or fails on them.
         """
         rendering = self.render(tracked_messages(messages), tracked_tools(tools), add_generation_prompt=True)
-        return self.ids(self.encode([self.structure(rendering).text])[0])
+        return self.encode_text(self.structure(rendering).text)
 
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""
@@ -735,6 +752,33 @@ def _parsed(content: bytes, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelError(f"{where}: expected a JSON object, found {type(value).__name__}")
     return value
+
+
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+"""An added token that is given by its text alone, as transformers reads it."""
+NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+def _added_tokens(spec: dict[str, Any], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The added tokens, as transformers loads them: those of tokenizer.json, then those that only the settings have.
+
+    A token that the settings name (`eos_token`) is special, also where it is not marked so.
+    """
+    found = {t["content"]: FLAGS | {"special": False} | t for t in spec.get("added_tokens") or []}
+    decoder = settings.get("added_tokens_decoder") or {}
+    for _, token in sorted(decoder.items(), key=lambda item: int(item[0])):
+        found[token["content"]] = FLAGS | {"id": 0, "special": False} | found.get(token["content"], {}) | token
+    more = (settings.get(k) or [] for k in ("additional_special_tokens", "extra_special_tokens"))
+    for token in (t for group in more for t in (group.values() if isinstance(group, Mapping) else group)):
+        if (content := _text(token)) and content not in found:
+            found[content] = {"id": 0, "content": content} | FLAGS
+    vocab = (spec.get("model") or {}).get("vocab")
+    for name in (_text(settings.get(k)) for k in NAMED):
+        if name in found:
+            found[name] = found[name] | {"special": True}
+        elif name and isinstance(vocab, dict) and name in vocab:
+            found[name] = {"id": 0, "content": name} | FLAGS
+    return list(found.values())
 
 
 def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:

@@ -303,7 +303,7 @@ def pieces(tokenizer: ChatTokenizer, ids: list[int], edges: frozenset[int] = fro
 
     A piece is decoded together with the previous piece, because some decoders change the first token of a text.
     """
-    known = frozenset(tokenizer.real_ids.values())
+    known = tokenizer.added_ids
     made: list[TextPiece] = []
     before: list[int] = []
     own: list[int] = []

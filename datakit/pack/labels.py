@@ -59,11 +59,11 @@ class Labelled:
     """A rendered row."""
 
     text: str
-    """The rendering with the template's added tokens in reserved spelling, ready to encode."""
+    """The rendering with the template's special tokens in reserved spelling, ready to encode."""
     labels: tuple[Chars, ...]
     """Half-open ranges of characters of `text`."""
     structural: int
-    """Number of added tokens that the template wrote."""
+    """Number of special tokens that the template wrote, without those that stand for unknown text."""
 
 
 def label(
@@ -94,8 +94,9 @@ def label(
         raise RowError("template_error", str(e)) from None
     except UnicodeEncodeError as e:
         raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
+    structural = sum(token in tokenizer.structural_ids for _, _, token in structure.tokens)
     placed = structure.place([edge for span in spans for edge in span])
-    return Labelled(structure.text, tuple(zip(placed[::2], placed[1::2], strict=True)), len(structure.tokens))
+    return Labelled(structure.text, tuple(zip(placed[::2], placed[1::2], strict=True)), structural)
 
 
 def _rendered(
@@ -150,8 +151,7 @@ class _Turns:
     ) -> None:  # fmt: skip
         self.tokenizer, self.whole, self.given, self.messages, self.tools = tokenizer, whole, given, messages, tools
         self.structure = structure
-        ends = set(tokenizer.special.values()) | {tokenizer.eos_id}
-        self.ends = [found for found in structure.tokens if found[2] in ends]
+        self.ends = structure.tokens
         self.own: defaultdict[int, list[Chars]] = defaultdict(list)
         """By message: start and end of its text, in order."""
         for a, b, tag in whole.spans:
@@ -292,18 +292,16 @@ class _Turns:
         return base + len(lead) if lead.strip() and self.whole.text.startswith(lead, base) else base
 
 
-def plain_ids(tokenizer: ChatTokenizer, text: str, ids: list[int]) -> list[int]:
+def plain_ids(text: str, ids: list[int]) -> list[int]:
     """Check the ids of a plain text, and return them.
 
     Raises:
-        RowError: there are no ids, or the text contains the spelling of an added token.
+        RowError: there are no ids, or the text contains the reserved spelling of a special token.
     """
     if not ids:
         raise RowError("empty", "no text")
     if RESERVED in text:
         _refuse_reserved(text)
-    if tokenizer.spelled_by_model:
-        _refuse_spelled(tokenizer, ids)
     return ids
 
 
@@ -314,24 +312,18 @@ def _refuse_reserved(text: str) -> None:
         raise RowError("reserved_code_point", "the text has U+FDD0 before a private-use character")
 
 
-def _refuse_spelled(tokenizer: ChatTokenizer, ids: Sequence[int]) -> None:
-    found = tokenizer.spelled_by_model.intersection(ids)
-    if found:
-        raise RowError("special_token_in_content", f"the model reads {tokenizer.token(min(found))!r} out of plain text")
-
-
 def labelled_ids(
     tokenizer: ChatTokenizer, row: Labelled, encoding: Any, min_label_tokens: int
 ) -> tuple[npt.NDArray[np.int32], Spans]:
     """The ids of a rendered row, int32, and its label spans in tokens, from an encoding of `tokenizers`.
 
     Raises:
-        RowError: there are too few label tokens, or the text contains the spelling of an added token.
+        RowError: there are too few label tokens, or the text contains the reserved spelling of a special token.
     """
     ids = np.array(encoding.ids, np.int32)
-    added = _added(tokenizer, row, ids)
     spans = [_token_span(encoding, *span) for span in row.labels]
-    return _settled(tokenizer, row, ids, added, spans, min_label_tokens)
+    _check(tokenizer, row, ids, spans, min_label_tokens)
+    return ids, spans
 
 
 def labelled_bytes(
@@ -341,17 +333,17 @@ def labelled_bytes(
     ends: npt.NDArray[np.int64],
     min_label_tokens: int,
 ) -> tuple[npt.NDArray[np.int32], Spans]:
-    """The same as `labelled_ids`, from ids (changed in place) and the byte offset in the text at which each token ends.
+    """The same as `labelled_ids`, from ids and the byte offset in the text at which each token ends.
 
     Raises:
-        RowError: there are too few label tokens, or the text contains the spelling of an added token.
+        RowError: there are too few label tokens, or the text contains the reserved spelling of a special token.
     """
-    added = _added(tokenizer, row, ids)
     starts = np.concatenate([[0], ends[:-1]])
     edges = _bytes_before(row.text, [c for span in row.labels for c in span])
     found: list[int] = np.searchsorted(starts, edges).tolist()
     spans = list(zip(found[::2], found[1::2], strict=True))
-    return _settled(tokenizer, row, ids, added, spans, min_label_tokens)
+    _check(tokenizer, row, ids, spans, min_label_tokens)
+    return ids, spans
 
 
 def _bytes_before(text: str, characters: Sequence[int]) -> list[int]:
@@ -360,31 +352,17 @@ def _bytes_before(text: str, characters: Sequence[int]) -> list[int]:
     return list(accumulate(len(part.encode()) for part in parts))
 
 
-def _added(tokenizer: ChatTokenizer, row: Labelled, ids: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Positions of the added tokens in `ids`; their number must be the number that the template wrote."""
-    added = np.flatnonzero(ids >= tokenizer.first_added)
-    if len(added) != row.structural:
-        reason = f"the template wrote {row.structural} added tokens, the text encodes to {len(added)}"
+def _check(
+    tokenizer: ChatTokenizer, row: Labelled, ids: npt.NDArray[np.int32], spans: Spans, min_label_tokens: int
+) -> None:
+    """Refuse a row whose special tokens are not those that the template wrote, or with too few label tokens."""
+    found = sum(i in tokenizer.structural_ids for i in ids.tolist())
+    if found != row.structural:
+        reason = f"the template wrote {row.structural} special tokens, the text encodes to {found}"
         raise RowError("reserved_code_point", reason)
-    if tokenizer.spelled_by_model:
-        _refuse_spelled(tokenizer, ids.tolist())
-    return added
-
-
-def _settled(
-    tokenizer: ChatTokenizer,
-    row: Labelled,
-    ids: npt.NDArray[np.int32],
-    added: npt.NDArray[np.int64],
-    spans: Spans,
-    min_label_tokens: int,
-) -> tuple[npt.NDArray[np.int32], Spans]:
-    """Check the number of label tokens, and map added tokens to their own ids."""
     # The first token of a sequence is never a target.
     if sum(b - max(a, 1) for a, b in spans) < max(min_label_tokens, 0):
         raise RowError("no_labels", f"fewer than {min_label_tokens} label tokens in {len(row.labels)} labelled turns")
-    ids[added] = [tokenizer.real_ids[i] for i in ids[added].tolist()]
-    return ids, spans
 
 
 def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int]:

@@ -36,7 +36,7 @@ from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import data_dir, write_whole
-from datakit.pack.chat import RESERVED, ChatTokenizer
+from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.stage import Decision, Parent, Stage
 
@@ -217,9 +217,7 @@ class Encoder:
                 import fastokens
 
                 spec = self.tokenizer.spec()
-                # fastokens uses the ids of added tokens in the file; `tokenizers` numbers them after the vocabulary
-                numbers = {real: own for own, real in self.tokenizer.real_ids.items()}
-                spec["added_tokens"] = [token | {"id": numbers[token["id"]]} for token in spec["added_tokens"]]
+                _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
                 made = fastokens.Tokenizer.from_json_str(json.dumps(spec))
                 made.no_truncation()
                 made.no_padding()
@@ -264,11 +262,18 @@ class Encoder:
         """The bytes of all tokens, flat, and offsets, int64 (ids + 1,). A token of unknown spelling has no bytes."""
         spec = self.tokenizer.spec()
         known = dict(_token_bytes(spec))
-        added = {token["id"]: token["content"].encode() for token in spec["added_tokens"]}
-        known |= {own: added[real] for own, real in self.tokenizer.real_ids.items()}
-        numbers = self.tokenizer.encoder.get_vocab(with_added_tokens=True).values()
-        tokens = [known.get(i, b"") for i in range(max(numbers, default=-1) + 1)]
+        for token in spec["added_tokens"]:
+            if token["special"] or _on_bytes(spec) or token["id"] not in known:
+                known[token["id"]] = token["content"].encode()
+        tokens = [known.get(i, b"") for i in range(self.tokenizer.vocab_size)]
         return np.frombuffer(b"".join(tokens), np.uint8), np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+
+
+def _fill_holes(vocab: Any, added: int) -> None:
+    """Give the ids that a vocabulary skips (GPT-4o's does) to tokens that no text reaches: fastokens needs every id."""
+    if isinstance(vocab, dict) and max(vocab.values(), default=0) < len(vocab) + PRIVATE - added:
+        missing = sorted(set(range(max(vocab.values(), default=0))) - set(vocab.values()))
+        vocab |= {RESERVED + chr(FIRST_PRIVATE + added + i): number for i, number in enumerate(missing)}
 
 
 def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
@@ -276,7 +281,7 @@ def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
     vocab = spec["model"].get("vocab")
     if not isinstance(vocab, dict):
         return
-    if '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")]):
+    if _on_bytes(spec):
         table = _byte_alphabet()
         for token, number in vocab.items():
             yield number, token.translate(table).encode("latin-1", errors="ignore")
@@ -284,6 +289,10 @@ def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
         for token, number in vocab.items():
             is_byte = len(token) == 6 and token.startswith("<0x")
             yield number, bytes.fromhex(token[3:5]) if is_byte else token.replace("▁", " ").encode()
+
+
+def _on_bytes(spec: dict[str, Any]) -> bool:
+    return '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")])
 
 
 def _byte_alphabet() -> dict[int, int]:
@@ -529,9 +538,9 @@ def encode_documents(
     reasons: list[str | None] = [None] * len(texts)
     details: list[str | None] = [None] * len(texts)
     alive = np.ones(len(texts), np.bool_)
-    for row in _suspects(tokenizer, texts, ids, offsets):
+    for row in _suspects(texts, offsets):
         try:
-            plain_ids(tokenizer, texts[row].as_py() or "", ids[offsets[row] : offsets[row + 1]].tolist())
+            plain_ids(texts[row].as_py() or "", ids[offsets[row] : offsets[row + 1]].tolist())
         except RowError as e:
             reasons[row], details[row], alive[row] = e.reason, e.detail, False
     if not alive.all():
@@ -541,8 +550,8 @@ def encode_documents(
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids, pa.int32())), reasons, details
 
 
-def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64) -> list[int]:
-    """Rows that `plain_ids` may refuse: those without ids, and those with the reserved spelling of added tokens."""
+def _suspects(texts: pa.Array, offsets: Int64) -> list[int]:
+    """Rows that `plain_ids` may refuse: those without ids, and those with the reserved spelling of special tokens."""
     found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) == 0)]
     data, begins = string_buffers(texts)
     first, *rest = RESERVED.encode()
@@ -550,9 +559,6 @@ def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: In
     for i, byte in enumerate(rest, start=1):
         at = at[data[at + i] == byte]  # a lead byte is never the last byte of a text
     found.append(np.searchsorted(begins, at, side="right") - 1)
-    if tokenizer.spelled_by_model:
-        spelled = np.flatnonzero(np.isin(ids, list(tokenizer.spelled_by_model)))
-        found.append(np.searchsorted(offsets, spelled, side="right") - 1)
     rows: list[int] = np.unique(np.concatenate(found)).tolist()
     return rows
 
