@@ -2,13 +2,13 @@
 
 The trainer imports this module, too: it needs jinja2 and tokenizers only.
 
-Special tokens (`<|im_start|>`: added tokens marked `special`, and those that the settings name, such as `eos_token`) are
-recognised only in the template's own text. In the text of messages they are plain text. For this, the tokenizer is
-loaded with each special token spelled as a pair of reserved code points, and the rendering is rewritten so that only the
-template's own tokens have this spelling. All other added tokens (`<think>`, Gemma's newlines) are recognised wherever
-they occur, as the model's own tokenizer does. The whole text is then encoded in one call, with normalisation and merges
-across the borders of messages. So the ids equal those of the unmodified tokenizer whenever no message spells a special
-token.
+Special tokens (`<|im_start|>`: added tokens marked `special`, and those that the settings name, such as `eos_token`)
+are recognised only in the template's own text. In the text of messages they are plain text. For this, the tokenizer is
+loaded with each special token spelled as a pair of reserved code points, and the rendering is rewritten so that only
+the template's own tokens have this spelling. All other added tokens (`<think>`, Gemma's newlines) are recognised
+wherever they occur, as the model's own tokenizer does. The whole text is then encoded in one call, with normalisation
+and merges across the borders of messages. So the ids equal those of the unmodified tokenizer whenever no message spells
+a special token.
 
 To tell the two apart, the text of messages enters the template as `Tracked`: a `str` with spans (start, end, tag) that
 say where its characters come from. Each string operation of a template passes the spans on: a user's `<|im_end|>` stays
@@ -23,10 +23,11 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
 from jinja2 import Template, TemplateError, nodes
@@ -223,12 +224,14 @@ def tags(*values: Any) -> set[int]:
 def opaque(text: str, *origins: Any) -> str:
     """A text made from `origins` by an operation that does not pass spans on.
 
-    If the origins have one tag, the whole text gets it; if they have several, the text gets `UNKNOWN`.
+    If the origins have one tag, the whole text gets it; several fields of one message count as its first field. If they
+    have tags of several messages, the text gets `UNKNOWN`.
     """
     found = tags(*origins)
     if not found or not text:
         return text
-    return Tracked(text, [(0, len(text), found.pop() if len(found) == 1 else UNKNOWN)])
+    one = min(found) if len({of(tag) for tag in found}) == 1 and UNKNOWN not in found else UNKNOWN
+    return Tracked(text, [(0, len(text), one)])
 
 
 MARK = -2
@@ -321,8 +324,7 @@ def _string(value: Any) -> str:
 def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, separators: Any = None,
             sort_keys: bool = False) -> str:  # fmt: skip
     text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-    found = tags(value)
-    return Tracked(text, [(0, len(text), found.pop() if len(found) == 1 else UNKNOWN)]) if found else text
+    return opaque(text, value)
 
 
 def _raise(message: str) -> None:
@@ -338,17 +340,75 @@ class RenderError(ModelError):
     """A template fails on some messages, or refuses them; the text says why."""
 
 
-def _fields(message: Message, as_text: bool) -> dict[str, Any]:
-    """A message as a template gets it: only the fields that are set, calls as objects, "" for missing content."""
+THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
+"""Names of a message's thought: data sets and templates use all three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How a template reads messages."""
+
+    thought_keys: tuple[str, ...] = THOUGHT_KEYS[:1]
+    """The fields in which it looks for a thought."""
+    splits_thoughts: bool = True
+    """It renders a thought in content (`<think>`) as it renders one in a field; otherwise it is moved there."""
+    parts: bool = False
+    """Content is a list of typed parts, as in templates for images."""
+    arguments_as_text: bool = False
+    """The arguments of tool calls are JSON text, as in OpenAI's API; otherwise objects."""
+
+    def content(self, text: str) -> Any:
+        """The content of a message."""
+        return [{"type": "text", "text": text}] if self.parts else text
+
+
+def _inside(content: str) -> tuple[int, int, int, int] | None:
+    """A thought in content: where `<think>` begins, the thought's first and last character and the end of `</think>`.
+
+    Some data sets leave `<think>` out, because the prompt has it: the thought then begins with the content.
+    """
+    close = content.find("</think>")
+    if close < 0:
+        return None
+    tag = content.find("<think>", 0, close)
+    thought = content[tag + len("<think>") if tag >= 0 else 0 : close]
+    start = close - len(thought.lstrip())
+    return max(tag, 0), start, start + len(thought.strip()), close + len("</think>")
+
+
+def thought_of(message: Message) -> str:
+    """The thought of an assistant's message, from its own field or from `<think>` in its content; "" if it has none."""
+    given = next((str(message[k]) for k in THOUGHT_KEYS if message.get(k)), "")
+    content = message.get("content") or ""
+    inside = _inside(content) if message["role"] == "assistant" else None
+    return given.strip() or (content[inside[1] : inside[2]] if inside else "")
+
+
+def answer_of(message: Message) -> str:
+    """The content of a message without a thought."""
+    content: str = message.get("content") or ""
+    inside = _inside(content) if message["role"] == "assistant" else None
+    return content[: inside[0]] + content[inside[3] :].lstrip() if inside else content
+
+
+def _fields(message: Message, reads: Reads) -> dict[str, Any]:
+    """A message as a template gets it: only the fields that are set, calls as objects, "" for missing content.
+
+    The thought stands under the first of `THOUGHT_KEYS`.
+    """
     seen: dict[str, Any] = {"role": message["role"] or "", "content": message.get("content") or ""}
-    for name in ("reasoning_content", "name", "tool_call_id"):
+    for name in ("name", "tool_call_id"):
         if message.get(name) is not None:
             seen[name] = message[name]
+    thought = next((message[k] for k in THOUGHT_KEYS if message.get(k) is not None), None)
+    if thought is None and not reads.splits_thoughts and seen["content"].lstrip().startswith("<think>"):
+        thought, seen["content"] = thought_of(message) or None, answer_of(message)
+    if thought is not None:
+        seen[THOUGHT_KEYS[0]] = thought
     calls = message.get("tool_calls")
     if calls:
-        seen["tool_calls"] = [
-            _call(c, as_text) for c in (_json(calls, "tool_calls") if isinstance(calls, str) else calls)
-        ]
+        calls = _json(calls, "tool_calls") if isinstance(calls, str) else calls
+        seen["tool_calls"] = [_call(c, reads.arguments_as_text) for c in calls]
     return seen
 
 
@@ -375,22 +435,35 @@ def _json(text: str, where: str) -> Any:
         raise RenderError(f"{where} is not JSON: {e}") from None
 
 
-def plain_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
-    """Messages as a template gets them; the arguments of calls are objects, or JSON with `as_text`."""
-    return [_fields(m, as_text) for m in messages]
+def _shown(fields: dict[str, Any], reads: Reads) -> dict[str, Any]:
+    """The fields under the names, and with the content, that the template reads."""
+    thought = fields.pop(THOUGHT_KEYS[0], None)
+    more = {} if thought is None else dict.fromkeys(reads.thought_keys, thought)
+    return fields | {"content": reads.content(fields["content"])} | more
 
 
-def tracked_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
+def plain_messages(messages: Sequence[Message], reads: Reads = Reads()) -> list[dict[str, Any]]:
+    """Messages as a template gets them."""
+    return [_shown(_fields(m, reads), reads) for m in messages]
+
+
+def tracked_messages(messages: Sequence[Message], reads: Reads = Reads()) -> list[dict[str, Any]]:
     """The same messages, with each string tagged by message and field.
 
     A role that is a plain word gets no tag: templates build markers from it (`<|` + role + `|>`).
     """
     seen = []
-    for i, message in enumerate(plain_messages(messages, as_text)):
-        tagged = {k: track(v, 1 + i * WIDTH + FIELDS.index(k)) for k, v in message.items()}
+    for i, message in enumerate(messages):
+        base = 1 + i * WIDTH
+        tagged = {k: track(v, base + FIELDS.index(k)) for k, v in _fields(message, reads).items()}
         if message["role"].isidentifier():
             tagged["role"] = message["role"]
-        seen.append(tagged)
+        content = str(tagged["content"])
+        if message["role"] == "assistant" and (inside := _inside(content)):
+            _, a, b, _ = inside
+            edges = ((0, a, base + CONTENT), (a, b, base + REASONING), (b, len(content), base + CONTENT))
+            tagged["content"] = Tracked(content, [span for span in edges if span[0] < span[1]])
+        seen.append(_shown(tagged, reads))
     return seen
 
 
@@ -522,8 +595,13 @@ BUILT_IN = {"chatml": CHATML, "llama3": LLAMA3, "plain": PLAIN}
 class ChatTokenizer:
     """A `tokenizer.json` with its chat template."""
 
-    def __init__(self, definition: bytes, settings: Mapping[str, Any], chat_template: str, where: str) -> None:
+    def __init__(
+        self, definition: bytes, settings: Mapping[str, Any], chat_template: str, where: str,
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self.settings, self.template_source, self.where = dict(settings), chat_template, where
+        self.variables = dict(settings.get("chat_template_kwargs") or {}) | dict(variables)
+        """What every rendering gets besides the messages; stored with the tokenizer, so that generation has it, too."""
         self.definition = definition
         self.sha256 = hashlib.sha256(definition).hexdigest()
         self.template_sha256 = hashlib.sha256(chat_template.encode()).hexdigest()
@@ -539,13 +617,34 @@ class ChatTokenizer:
             self._template: Template = Sandbox().from_string(chat_template)
         except TemplateError as e:
             raise ModelError(f"{where}: the chat template does not compile: {e}") from None
+        self.reads = self._probed()
+
+    def _probed(self) -> Reads:
+        """How the template reads messages, found by rendering probes."""
+        keys = tuple(k for k in THOUGHT_KEYS if re.search(rf"(\.|['\"]){k}\b", self.template_source))
+        reads = Reads(keys or THOUGHT_KEYS[:1])
+        question: list[Message] = [{"role": "user", "content": "?"}]
+        if not self._try(question, reads).spans and self._try(question, replace(reads, parts=True)).spans:
+            reads = replace(reads, parts=True)
+        apart = self._try([*question, {"role": "assistant", "content": "!", "reasoning_content": "hm"}], reads)
+        inside = self._try([*question, {"role": "assistant", "content": "<think>\nhm\n</think>\n\n!"}], reads)
+        thinks = any((tag - 1) % WIDTH == REASONING for _, _, tag in apart.spans)
+        return replace(reads, splits_thoughts=not thinks or apart.text == inside.text)
+
+    def _try(self, messages: Sequence[Message], reads: Reads) -> Rendering:
+        try:
+            return self.render(tracked_messages(messages, reads))
+        except RenderError:
+            return Rendering("")
 
     @classmethod
-    def load(cls, path: Path | str, chat_template: str = "") -> Self:
+    def load(
+        cls, path: Path | str, chat_template: str = "", variables: Mapping[str, Any] = MappingProxyType({})
+    ) -> Self:
         """Load a tokenizer folder or a `tokenizer.json`.
 
         `chat_template` is the name of a built-in template, a file, or "" for the tokenizer's own (if it has none,
-        `chatml`).
+        `chatml`). `variables` are the template's, for example `enable_thinking`.
 
         Raises:
             ModelError: a file is missing or cannot be used, or the template does not compile.
@@ -562,7 +661,7 @@ class ChatTokenizer:
         own = file.with_name("chat_template.jinja")
         if own.is_file():
             settings["chat_template"] = own.read_text(encoding="utf-8")
-        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(file))
+        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(file), variables)
 
     def _special(self) -> list[dict[str, Any]]:
         return [t for t in self._added if t["special"]]
@@ -575,10 +674,11 @@ class ChatTokenizer:
             self.encoder = Tokenizer.from_str(json.dumps(self._bare(spec)))
         except Exception as e:  # the library raises plain Exception
             raise ModelError(f"{self.where}: this tokenizer.json cannot be used; tokenizers says: {e}") from None
+        numbers = {token.content: number for number, token in self.encoder.get_added_tokens_decoder().items()}
         contents = [t["content"] for t in self._added]
-        self._ids: dict[str, int] = {c: self.encoder.token_to_id(self._spelled.get(c, c)) for c in contents}
+        self.added: dict[str, int] = {c: numbers[self._spelled.get(c, c)] for c in contents}
         """Added tokens and their ids: those that the library gives, which differ from the file's if it skips ids."""
-        self.special = {content: self._ids[content] for content in self._spelled}
+        self.special = {content: self.added[content] for content in self._spelled}
         self.structural_ids = frozenset(self.special.values()) - {self.special.get(unknown or "")}
         """Ids that plain text never encodes to: those of special tokens, without the one for unknown text."""
         self.vocab_size = max(self.encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
@@ -591,7 +691,7 @@ class ChatTokenizer:
     @property
     def added_ids(self) -> frozenset[int]:
         """The ids of all added tokens, special or not."""
-        return frozenset(self._ids.values())
+        return frozenset(self.added.values())
 
     def _bare(self, spec: dict[str, Any]) -> dict[str, Any]:
         """The definition of `encoder`, made from a parsed `tokenizer.json`, whose vocabulary is changed in place.
@@ -623,7 +723,7 @@ class ChatTokenizer:
 
     def _id(self, name: str) -> int | None:
         text = self.tokens[name]
-        found = None if text is None else self._ids.get(text, self.encoder.token_to_id(text))
+        found = None if text is None else self.added.get(text, self.encoder.token_to_id(text))
         if text is not None and found is None:
             raise ModelError(f"{self.where}: {name} is {text!r}, which is not in the vocabulary")
         return found
@@ -631,14 +731,19 @@ class ChatTokenizer:
     def render(
         self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
     ) -> Rendering:
-        """Render messages; strings in them may be `Tracked`.
+        """Render messages as `plain_messages` or `tracked_messages` makes them.
+
+        `variables` are the template's, over those of the tokenizer; `today` (a date as 2025-07-31) is what
+        `strftime_now` formats.
 
         Raises:
             RenderError: the template refuses these messages or fails on them.
         """
         given: dict[str, Any] = {k: v for k, v in self.tokens.items() if v is not None}
-        given |= {"messages": messages, "tools": tools, "documents": None} | variables
+        given |= {"messages": messages, "tools": tools, "documents": None} | self.variables | variables
         try:
+            if "today" in given:
+                given["strftime_now"] = datetime.date.fromisoformat(given["today"]).strftime
             text = self._template.render(given, add_generation_prompt=add_generation_prompt)
         except (
             TemplateError,
@@ -652,18 +757,53 @@ class ChatTokenizer:
             raise RenderError(f"{type(e).__name__}: {e}") from None
         return unmarked(text)
 
-    def prompt_after(self, role: str) -> str:
+    def rendered(
+        self, messages: Sequence[Message], tools: Any = None, **variables: Any
+    ) -> tuple[Rendering, list[dict[str, Any]], Reads]:
+        """Render messages of a data set; returns also the tracked messages, and how the template read them.
+
+        If a template fails on tool calls with arguments as objects, it gets them as JSON (DeepSeek-V3's needs this).
+
+        Raises:
+            RenderError: the template refuses these messages or fails on them.
+        """
+        reads, tracked = self.reads, tracked_messages(messages, self.reads)
+        try:
+            return self.render(tracked, tracked_tools(tools), **variables), tracked, reads
+        except RenderError:
+            if not any(m.get("tool_calls") for m in messages):
+                raise
+        reads = replace(reads, arguments_as_text=True)
+        tracked = tracked_messages(messages, reads)
+        return self.render(tracked, tracked_tools(tools), **variables), tracked, reads
+
+    def prompt_after(self, role: str, **variables: Any) -> str:
         """The text that `add_generation_prompt` adds after a message of that role, found by rendering probes."""
-        if role not in self._prompts:
+        key = json.dumps([role, variables], sort_keys=True)
+        if key not in self._prompts:
             turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
             last = {"role": role, "content": "."}
             probe = {"user": turns[:1], "assistant": turns, "system": [last]}.get(role, [*turns, last])
+            shown = plain_messages(probe, self.reads)
             try:
-                base, asked = (self.render(probe, add_generation_prompt=asking).text for asking in (False, True))
+                base, asked = (self.render(shown, None, asking, **variables).text for asking in (False, True))
             except RenderError:
                 base = asked = ""
-            self._prompts[role] = asked[len(base) :] if asked.startswith(base) else ""
-        return self._prompts[role]
+            ends = next((c for c in self.special if base.endswith(c) and not asked.startswith(base)), "")
+            base = base.removesuffix(ends)  # Phi-3 ends a conversation with a token that no turn has
+            self._prompts[key] = asked[len(base) :] if asked.startswith(base) else ""
+        return self._prompts[key]
+
+    @cached_property
+    def _probe(self) -> tuple[Rendering, int, int] | None:
+        """A question, an answer and a question; the end of the answer's text and the start of the text after it."""
+        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
+        try:
+            rendering = self.render(tracked_messages(turns, self.reads))
+        except RenderError:
+            return None
+        said, asked = (next((b for _, b, tag in rendering.spans if of(tag) == i), 0) for i in (1, 2))
+        return rendering, said, asked - 1
 
     @cached_property
     def turn_end(self) -> tuple[int, ...]:
@@ -671,15 +811,46 @@ class ChatTokenizer:
 
         Found by rendering probe messages; empty if the template refuses them.
         """
-        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
-        try:
-            rendering = self.render(tracked_messages(turns))
-        except RenderError:
+        if self._probe is None:
             return ()
-        said, asked = (next((b for _, b, tag in rendering.spans if of(tag) == i), 0) for i in (1, 2))
+        rendering, said, asked = self._probe
         found = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
         doubled = len(found) > 1 and found[1][0] == found[0][1] and found[1][2] == self.eos_id
         return tuple(token for _, _, token in found[: 1 + doubled])
+
+    @cached_property
+    def ends_with_question(self) -> bool:
+        """Whether only the header of the next question ends an answer, directly after its text (GLM-4.5)."""
+        if self._probe is None:
+            return False
+        rendering, said, asked = self._probe
+        tokens = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
+        return len(tokens) == 1 and tokens[0][0] == said
+
+    @cached_property
+    def question_header(self) -> str:
+        """The template's text between the end of an answer and the next question; "" if they cannot be told apart."""
+        if self._probe is None:
+            return ""
+        rendering, said, asked = self._probe
+        ends = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
+        between = rendering.text[said:asked]
+        if len(ends) > 1:  # else the only special token is the question's own
+            between = rendering.text[ends[len(self.turn_end) - 1][1] : asked]
+        return between.lstrip()
+
+    @cached_property
+    def answer_header(self) -> str:
+        """The text before an answer, as far as the generation prompt has it; "" if the template shows neither."""
+        if self._probe is None:
+            return ""
+        rendering, said, _ = self._probe
+        asked = next((b for _, b, tag in rendering.spans if of(tag) == 0), 0)
+        between = rendering.text[asked : said - 1]
+        prompt = self.prompt_after("user")
+        found = (between[at:] for at in range(len(between)) if prompt)
+        return next((prompt if rest.startswith(prompt) else rest for rest in found if rest.startswith(prompt)
+                     or prompt.startswith(rest)), "")  # fmt: skip
 
     def structure(self, rendering: Rendering) -> Structure:
         """Find the special tokens in the template's own text (text without a tag)."""
@@ -709,7 +880,7 @@ class ChatTokenizer:
         Raises:
             RenderError: the template refuses these messages or fails on them.
         """
-        rendering = self.render(tracked_messages(messages), tracked_tools(tools), add_generation_prompt=True)
+        rendering, _, _ = self.rendered(messages, tools, add_generation_prompt=True)
         return self.encode_text(self.structure(rendering).text)
 
     def stop_ids(self) -> list[int]:
@@ -740,6 +911,8 @@ class ChatTokenizer:
     def files(self) -> dict[str, bytes]:
         """The two files from which `load` makes the same tokenizer with the same template, by name."""
         settings = self.settings | {"chat_template": self.template_source}
+        if self.variables:
+            settings["chat_template_kwargs"] = self.variables
         config = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
         return {"tokenizer.json": self.definition, "tokenizer_config.json": config.encode()}
 

@@ -12,9 +12,11 @@ turns only if the template's text between the turn and the previous message has 
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, pairwise, takewhile
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -35,9 +37,11 @@ from datakit.pack.chat import (
     RenderError,
     Rendering,
     Structure,
+    answer_of,
     of,
     plain_messages,
     plain_tools,
+    thought_of,
     tracked_messages,
     tracked_tools,
 )
@@ -64,6 +68,14 @@ class Labelled:
     """Half-open ranges of characters of `text`."""
     structural: int
     """Number of special tokens that the template wrote, without those that stand for unknown text."""
+    thoughts_not_rendered: int = 0
+    """Thoughts of the assistant that the template leaves out."""
+    thoughts_stripped: int = 0
+    """Those of them that it leaves out of earlier turns alone, as it is made to."""
+    ended: bool = True
+    """False if no special token ends the last turn."""
+    turn_starts: tuple[int, ...] = ()
+    """Characters of `text` at which a question begins, with its header; before the first is the system prompt."""
 
 
 def label(
@@ -73,10 +85,11 @@ def label(
     *,
     train_on: Literal["all", "last"] = "all",
     first: int = 0,
+    variables: Mapping[str, Any] = MappingProxyType({}),
 ) -> Labelled:
     """Render messages and label the assistant's turns, from message number `first` on.
 
-    `train_on = "last"` labels only the last turn. Messages of weight 0 have no labels.
+    `train_on = "last"` labels only the last turn. Messages of weight 0 have no labels. `variables` are the template's.
 
     Raises:
         RowError: the template fails on the row, leaves out a part of it, or does not show where a turn is.
@@ -84,41 +97,49 @@ def label(
     said = [i for i, m in enumerate(messages) if m["role"] == "assistant" and i >= first]
     wanted = [i for i in (said[-1:] if train_on == "last" else said) if messages[i].get("weight") != 0]
     try:
-        whole, given, plain = _rendered(tokenizer, messages, tools)
-        _check_complete(tokenizer, whole, given, tools)
+        whole, given, reads = tokenizer.rendered(messages, tools, **variables)
+        _check_complete(tokenizer, whole, given, messages, tools, variables)
         structure = tokenizer.structure(whole)
-        turns = _Turns(tokenizer, whole, structure, given, plain, plain_tools(tools))
-        spans = [turns.span(i) for i in reversed(wanted)][::-1]
+        turns = _Turns(
+            tokenizer, whole, structure, given, plain_messages(messages, reads), plain_tools(tools), variables
+        )
+        spans = [span for i in reversed(wanted) for span in reversed(turns.spans(i))][::-1]
         structure.text.encode()
     except RenderError as e:
         raise RowError("template_error", str(e)) from None
     except UnicodeEncodeError as e:
         raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
     structural = sum(token in tokenizer.structural_ids for _, _, token in structure.tokens)
-    placed = structure.place([edge for span in spans for edge in span])
-    return Labelled(structure.text, tuple(zip(placed[::2], placed[1::2], strict=True)), structural)
+    starts = turns.starts()
+    placed = structure.place([*starts, *(edge for span in spans for edge in span)])
+    starts, placed = placed[: len(starts)], placed[len(starts) :]
+    missing, stripped = _thoughts(whole, messages)
+    return Labelled(
+        structure.text,
+        tuple(zip(placed[::2], placed[1::2], strict=True)),
+        structural,
+        missing,
+        stripped,
+        turns.ended,
+        tuple(starts),
+    )
 
 
-def _rendered(
-    tokenizer: ChatTokenizer, messages: Sequence[Message], tools: Any
-) -> tuple[Rendering, list[dict[str, Any]], list[dict[str, Any]]]:
-    """The rendering, and the messages as the template got them, with tags and without.
-
-    If a template fails on tool calls with arguments as objects, it gets them as JSON (DeepSeek-V3's needs this).
-    """
-    for as_text in (False, True):
-        given = tracked_messages(messages, as_text)
-        try:
-            whole = tokenizer.render(given, tracked_tools(tools))
-        except RenderError:
-            if as_text or not any("tool_calls" in m for m in given):
-                raise
-        else:
-            break
-    return whole, given, plain_messages(messages, as_text)
+def _thoughts(whole: Rendering, messages: Sequence[Message]) -> tuple[int, int]:
+    """The thoughts that are not in the rendering; those of earlier turns, if that of a later one is there, apart."""
+    thinking = [i for i, m in enumerate(messages) if m["role"] == "assistant" and thought_of(m)]
+    if not thinking:
+        return 0, 0
+    seen = {of(tag) for _, _, tag in whole.spans if (tag - 1) % WIDTH == REASONING}
+    last = max((i for i in thinking if i in seen), default=-1)
+    stripped = sum(i not in seen and i < last for i in thinking)
+    return sum(i not in seen for i in thinking) - stripped, stripped
 
 
-def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any) -> None:
+def _check_complete(
+    tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], messages: Sequence[Message], tools: Any,
+    variables: Mapping[str, Any],
+) -> None:  # fmt: skip
     """Refuse a row if a message, its calls or the tools are not in the rendering."""
     seen = {tag for _, _, tag in whole.spans}
     if UNKNOWN in seen:
@@ -127,17 +148,17 @@ def _check_complete(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict
         raise RowError("template_drops_tools", "the row has tools, and the template renders none of them")
     for i, message in enumerate(given):
         base = 1 + i * WIDTH
-        if message["content"].strip() and not seen & {base + CONTENT, base + REASONING}:
-            _missing(tokenizer, whole, given, tools, i)
+        if base + CONTENT not in seen and answer_of(messages[i]).strip():
+            probe = message | {"content": tokenizer.reads.content("probe")}
+            changed = tokenizer.render([*given[:i], probe, *given[i + 1 :]], tracked_tools(tools), **variables)
+            _missing(message["role"], i, changed.text != whole.text)
         if "tool_calls" in message and base + TOOL_CALLS not in seen:
             raise RowError("template_drops_tools", f"message {i} calls tools, and the template leaves the calls out")
 
 
-def _missing(tokenizer: ChatTokenizer, whole: Rendering, given: list[dict[str, Any]], tools: Any, i: int) -> None:
+def _missing(role: str, i: int, matters: bool) -> None:
     """Refuse a message without spans: the template leaves it out, or renders it in a way that hides its origin."""
-    role, probe = given[i]["role"], given[i] | {"content": "probe"}
-    changed = tokenizer.render([*given[:i], probe, *given[i + 1 :]], tracked_tools(tools)).text != whole.text
-    if changed:
+    if matters:
         raise RowError("labels_uncertain", f"message {i} ({role}) is rendered, but its text cannot be told apart")
     raise RowError("template_drops_message", f"message {i} ({role}) is not in the rendering")
 
@@ -147,10 +168,12 @@ class _Turns:
 
     def __init__(
         self, tokenizer: ChatTokenizer, whole: Rendering, structure: Structure, given: list[dict[str, Any]],
-        messages: list[dict[str, Any]], tools: Any,
+        messages: list[dict[str, Any]], tools: Any, variables: Mapping[str, Any],
     ) -> None:  # fmt: skip
         self.tokenizer, self.whole, self.given, self.messages, self.tools = tokenizer, whole, given, messages, tools
-        self.structure = structure
+        self.variables = variables
+        self.ended = True
+        """False if no special token ends the last turn."""
         self.ends = structure.tokens
         self.own: defaultdict[int, list[Chars]] = defaultdict(list)
         """By message: start and end of its text, in order."""
@@ -160,44 +183,93 @@ class _Turns:
         self.until = [0, *accumulate((max((b for _, b in self.own[k]), default=0) for k in numbers), max)]
         """By message i: the end of the text of the messages before it."""
         starts = (min((a for a, _ in self.own[k]), default=len(whole.text)) for k in reversed(numbers))
-        self.since = list(accumulate(starts, min))[::-1]
+        self.since = [*list(accumulate(starts, min))[::-1], len(whole.text)]
         """By message i: the start of the text of message i and all messages after it."""
         self.answers = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
         self.headers: dict[str, int] = {}
         """The template's text between the previous message and a turn -> the offset in it at which the turn starts."""
 
-    def span(self, i: int) -> Chars:
-        """The characters of turn `i`, from the end of its header to the end of its end token."""
+    def starts(self) -> list[int]:
+        """The characters at which questions begin, with their headers; none if the first question shows no header."""
+        header, found = self.tokenizer.question_header, []
+        for i, message in enumerate(self.messages):
+            if message["role"] == "user" and (not i or self.messages[i - 1]["role"] != "user"):
+                own = min((a for a, _ in self.own[i]), default=0)
+                at = own - len(header)
+                if header and at >= self.until[i] and self.whole.text.startswith(header, at):
+                    found.append(at)
+                elif not found:
+                    return []
+        return found
+
+    def spans(self, i: int) -> list[Chars]:
+        """The characters of turn `i`, from the end of its header to the end of its end token.
+
+        With `{% generation %}` blocks these may be several ranges: a tool's result stands between two.
+        """
         own = self.own[i]
-        start = self._marked(i, own) if self.whole.generated else self._found(i)
+        if not self.whole.generated:
+            start = self._found(i)
+            return [(start, self._bounded(i, start, own, None))]
+        *before, (a, b) = self._blocks(i)
+        start = self._behind_header(i, (a, b), own) if not before else a
+        if before:
+            before[0] = (self._behind_header(i, before[0], own), before[0][1])
+        end = self._bounded(i, start, own, b)
+        return [*before, (start, min(end, b) if before else end)]
+
+    def _bounded(self, i: int, start: int, own: list[Chars], block: int | None) -> int:
+        """The end of turn `i`, whose last range starts at `start`; `block` is the end of its generation block."""
         last = max((b for _, b in own if b > start), default=start)
         if bisect_left(self.ends, (start, 0, 0)) < bisect_left(self.ends, (last, 0, 0)):
             last = self._last_alone(i, start, last)
-        end = self._end(i, last)
-        inside = bisect_right(self.whole.spans, start, key=lambda span: span[1])  # the first that ends after the start
-        while inside < len(self.whole.spans) and self.whole.spans[inside][0] < end:
-            if of(self.whole.spans[inside][2]) != i:
-                raise RowError("labels_uncertain", f"turn {i} runs into another message before its end token")
-            inside += 1
-        return start, end
+        try:
+            end = self._end(i, last)
+            inside = bisect_right(self.whole.spans, start, key=lambda span: span[1])  # the first that ends after start
+            while inside < len(self.whole.spans) and self.whole.spans[inside][0] < end:
+                if of(self.whole.spans[inside][2]) != i:
+                    raise RowError("labels_uncertain", f"turn {i} runs into another message before its end token")
+                inside += 1
+        except RowError:
+            if block is None:
+                raise
+            return block
+        return end
 
-    def _marked(self, i: int, own: list[Chars]) -> int:
-        """The start of the generation block of turn `i`; blocks and assistant turns have the same order."""
-        before = bisect_left(self.answers, i)
-        blocks = self.whole.generated
-        if len(blocks) != len(self.answers):  # for example, one more block at the end
-            blocks = tuple(block for block in blocks if own and block[0] <= own[0][0] < block[1])
-            before = 0
-        if not blocks:
+    def _blocks(self, i: int) -> list[Chars]:
+        """The generation blocks of turn `i`, joined where one begins at the end of the other."""
+        found = [block for block, owner in self._owners if owner == i]
+        if not found:
             raise RowError("labels_uncertain", f"the template marks no generation block for turn {i}")
-        if any(a < blocks[before][0] or b > blocks[before][1] for a, b in own):
+        joined = found[:1]
+        for a, b in found[1:]:
+            joined[-1:] = [(joined[-1][0], b)] if a == joined[-1][1] else [joined[-1], (a, b)]
+        outside = [t for a, b, t in self.whole.spans if of(t) == i and not any(a >= s and b <= e for s, e in joined)]
+        # A tool's result may repeat the name of the call (gpt-oss); answers and thoughts must be inside.
+        if any((t - 1) % WIDTH != TOOL_CALLS for t in outside) and len(joined) == 1:
             raise RowError("labels_uncertain", f"turn {i} is partly outside its generation block")
-        return self._behind_header(i, blocks[before], own)
+        return joined
+
+    @cached_property
+    def _owners(self) -> list[tuple[Chars, int]]:
+        """The generation blocks that have text, each with its turn; -1 for one that belongs to none.
+
+        A block without a message's text belongs to the turn of the block that it touches, or to an empty answer.
+        """
+        found: list[tuple[Chars, int]] = []
+        for a, b in self.whole.generated:
+            inside = [k for k in self.answers for s, e in self.own[k] if s < b and e > a]
+            empty = [k for k in self.answers if not self.own[k] and self.until[k] <= a and b <= self.since[k + 1]]
+            touched = found[-1][1] if found and found[-1][0][1] == a else -1
+            owner = inside[0] if inside else touched if touched >= 0 or len(empty) != 1 else empty[0]
+            if a < b:
+                found.append(((a, b), owner))
+        return found
 
     def _behind_header(self, i: int, block: Chars, own: list[Chars]) -> int:
         """The start of a block's text after the generation prompt, which some templates put into the block."""
-        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
-        start, first = block[0], min((a for a, _ in own), default=block[1])
+        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"], **self.variables) if i else ""
+        start, first = block[0], min((a for a, _ in own if a >= block[0]), default=block[1])
         for at in range(max(start - len(prompt), 0) + 1, start + 1) if prompt else ():
             if start < at + len(prompt) <= first and self.whole.text.startswith(prompt, at):
                 return at + len(prompt)
@@ -209,7 +281,7 @@ class _Turns:
         The next header may repeat a part of the turn: gpt-oss writes the name of the called function into the header of
         the result.
         """
-        alone = self.tokenizer.render(self.given[: i + 1], self.tools)
+        alone = self.tokenizer.render(self.given[: i + 1], self.tools, **self.variables)
         found = max((b for _, b, tag in alone.spans if of(tag) == i and b > start), default=start)
         return found if found < last and alone.text[:found] == self.whole.text[:found] else last
 
@@ -221,12 +293,18 @@ class _Turns:
         """
         at = bisect_left(self.ends, (last, 0, 0))
         if at == len(self.ends):
-            raise RowError("labels_uncertain", f"no special token ends turn {i}: the model could not learn to stop")
+            if not self.tokenizer.ends_with_question or i != self.answers[-1]:
+                raise RowError("labels_uncertain", f"no special token ends turn {i}: the model could not learn to stop")
+            self.ended = False  # GLM-4.5 ends an answer with the header of the next question
+            return max(last, len(self.whole.text.rstrip()))
         until = self.since[i + 1] if i + 1 < len(self.messages) else len(self.whole.text)
         near = takewhile(lambda k: self.ends[k][0] < until, range(at, len(self.ends)))
         usual = self.tokenizer.turn_end
         at = next((k for k in near if self.ends[k][2] in usual[:1]), at)
-        _, end, token = self.ends[at]
+        begin, end, token = self.ends[at]
+        header = self.tokenizer.answer_header.lstrip()
+        if header and begin < until and self.whole.text.startswith(header, begin):
+            return last  # the next message is an answer, too, and the token begins its header
         for start, behind, following in self.ends[at + 1 : at + 2]:
             if (token, following) == usual and start == end:
                 return behind
@@ -246,10 +324,30 @@ class _Turns:
         return start
 
     def _start(self, i: int) -> int:
+        """The start of turn `i`: after the messages before it, or else after the header of answers."""
+        if not i:
+            return self._after_header(i, "a conversation that begins with an answer shows no header of answers")
+        try:
+            return self._after_messages(i)
+        except RenderError as e:  # the template refuses the messages without the turn
+            return self._after_header(i, f"the messages before turn {i} cannot be rendered without it: {e}")
+        except RowError as e:
+            return self._after_header(i, e.detail)
+
+    def _after_header(self, i: int, why: str) -> int:
+        """The start of turn `i` after the header of answers, which must occur once between its neighbours' texts."""
+        header = self.tokenizer.answer_header
+        first, last = self.until[i], self.since[i]
+        between = self.whole.text[first:last]
+        if not header.strip() or between.count(header) != 1:
+            raise RowError("labels_uncertain", why)
+        return first + between.index(header) + len(header)
+
+    def _after_messages(self, i: int) -> int:
         """The start of turn `i`, found by rendering the messages before it."""
         text = self.whole.text
         asked = self._before(i, True)
-        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
+        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"], **self.variables) if i else ""
         if prompt and asked.endswith(prompt) and text.startswith(asked):
             return len(asked)
         base = self._before(i, False)
@@ -262,10 +360,20 @@ class _Turns:
         # The prompt has text that the turn does not have (an empty thought): the header is their common prefix.
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, asked, strict=False)))
         shared = min([shared, *(a for a, _, _ in self.whole.spans if a >= len(base))])
-        shared = next((s for s, e, _ in self.structure.tokens if s < shared < e), shared)
+        shared = next((s for s, e, _ in self.ends if s < shared < e), shared)
+        shared = self._whole_tokens(shared)
         if shared <= len(base):
             return self._behind_prompt(i, f"turn {i} does not begin as add_generation_prompt says it does")
         return shared
+
+    def _whole_tokens(self, at: int) -> int:
+        """`at`, or the start of the added token that is not special (`<think>`) and has `at` inside."""
+        longest = max(map(len, self.tokenizer.added), default=0)
+        for start in range(max(at - longest + 1, 0), at):
+            for end in range(at + 1, start + longest + 1):
+                if self.whole.text[start:end] in self.tokenizer.added:
+                    return start
+        return at
 
     def _behind_prompt(self, i: int, why: str) -> int:
         """The start of turn `i` if the earlier messages are rendered differently without it (Qwen3's thoughts).
@@ -273,7 +381,7 @@ class _Turns:
         The turn starts after the generation prompt, which must occur exactly once in the template's text between the
         previous message and the turn.
         """
-        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"]) if i else ""
+        prompt = self.tokenizer.prompt_after(self.messages[i - 1]["role"], **self.variables) if i else ""
         first, last = self.until[i], self.since[i]
         between = self.whole.text[first:last]
         if not prompt or between.count(prompt) != 1:
@@ -281,12 +389,16 @@ class _Turns:
         return first + between.index(prompt) + len(prompt)
 
     def _before(self, i: int, prompt: bool) -> str:
-        return self.tokenizer.render(self.messages[:i], self.tools, add_generation_prompt=prompt).text
+        return self.tokenizer.render(self.messages[:i], self.tools, prompt, **self.variables).text
 
     def _unasked(self, i: int, base: int) -> int:
         """The start of turn `i` if `add_generation_prompt` adds nothing: after the turn's header, if it has one."""
-        probe = [*self.messages[:i], {"role": "assistant", "content": "probe"}]  # without calls and their markers
-        rendering = self.tokenizer.render([*self.given[:i], tracked_messages(probe)[i]], self.tools)
+        probe = [
+            *([{"role": "user"}] * i),
+            {"role": "assistant", "content": "probe"},
+        ]  # without calls and their markers
+        shown = [*self.given[:i], tracked_messages(probe, self.tokenizer.reads)[i]]
+        rendering = self.tokenizer.render(shown, self.tools, **self.variables)
         own = [a for a, _, tag in rendering.spans if of(tag) == i and a >= base]
         lead = rendering.text[base : min(own, default=base)]
         return base + len(lead) if lead.strip() and self.whole.text.startswith(lead, base) else base

@@ -533,7 +533,6 @@ def encode_documents(
 
     Returns list<int32> (rows,), and the reason and the detail for each row; None keeps it. Dropped rows have no ids.
     """
-    tokenizer = encoder.tokenizer
     ids, offsets = encoder.encode(text_list(texts), engine)
     reasons: list[str | None] = [None] * len(texts)
     details: list[str | None] = [None] * len(texts)

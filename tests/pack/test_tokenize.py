@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, normalizers
 from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError
 from datakit.pack import tokenize
-from datakit.pack.chat import ChatTokenizer
+from datakit.pack.chat import FIRST_PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.tokenize import (
     AWKWARD,
     Encoder,
@@ -89,9 +89,9 @@ def test_rows_without_anything_are_dropped_with_the_reason(stage, documents, con
 
 
 def test_reserved_code_points_are_refused_and_not_mistaken(stage, documents, conversations):
-    _, dropped = kept_and_dropped(stage, documents(["a\ufdd0\ue001b"]))
+    _, dropped = kept_and_dropped(stage, documents([f"a{RESERVED}{chr(FIRST_PRIVATE + 1)}b"]))
     assert dropped.column("reason").to_pylist() == ["reserved_code_point"]
-    _, dropped = kept_and_dropped(stage, conversations([[ASK | {"content": "\ufdd0\ue001"}, SAY]]))
+    _, dropped = kept_and_dropped(stage, conversations([[ASK | {"content": RESERVED + chr(FIRST_PRIVATE + 1)}, SAY]]))
     assert dropped.column("reason").to_pylist() == ["reserved_code_point"]
 
 
@@ -393,7 +393,7 @@ def test_threads_share_an_encoder(encoder):
 def test_added_tokens_are_found_before_normal_forms(trained_spec, tmp_path):
     """NFC composes `>` and U+0338; an added token is found before that can happen."""
     encoder = encoder_of(VARIANTS["qwen2"](trained_spec), tmp_path)
-    end = encoder.tokenizer._spelled[2]
+    end = encoder.tokenizer._spelled["<|im_end|>"]
     texts = [f"{end}\u0338", f"e\u0301{end}e\u0301", "e\u0301>\u0338", "\u037e<\u2000|im_end|>", "\u1fef e\u0301\u0323"]
     assert rows_of(encoder, texts) == expected(encoder, texts)
 
