@@ -9,25 +9,22 @@ finalizer once, then each permutation takes the least `a * h + b` modulo 2**32. 
 `datasketch.MinHash(num_perm, seed, hashfunc=identity, scheme="affine32")` fed the same 32-bit hashes is equal.
 """
 
-import math
 import struct
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup import _kernels_minhash as kernels
 from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range, open_rows
-from datakit.dedup.stage import DedupConfig, source_column
+from datakit.dedup.stage import DedupConfig, policy_rank, source_column
 from datakit.text.words import binary_digest, compose, hash_values, hash_words_in, normalize, stated_digest
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
@@ -137,11 +134,6 @@ def band_hashes(values: npt.NDArray[np.uint32], num_bands: int, rows_per_band: i
     return bands
 
 
-def candidate_probability(similarity: float, num_bands: int, rows_per_band: int) -> float:
-    """P(two rows of this Jaccard similarity share a band) = 1 - (1 - s^r)^b, rounded to 1e-3."""
-    return round(1.0 - (1.0 - similarity**rows_per_band) ** num_bands, 3)
-
-
 # The sketch of a row.
 
 
@@ -170,7 +162,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
             "source": source_column(batch),
             "lang": source_column(batch, "lang"),
             "digest": digests,
-            "rank": _rank(batch, texts, config),
+            "rank": policy_rank(batch, config.policy, lambda: pc.utf8_length(whole_text(texts))),
             **{f"band{n}": pa.array(band) for n, band in enumerate(every_band)},
             "shingles": pa.LargeListArray.from_arrays(
                 pa.array(starts), pa.array(sets.hashes), type=SHINGLES, mask=pa.array(lengths == 0)
@@ -184,25 +176,6 @@ def _digests(batch: pa.RecordBatch, texts: Sequence[pa.Array]) -> pa.Array:
     if {"text", "content_hash"} <= set(batch.schema.names) and batch.column("content_hash").null_count == 0:
         return stated_digest(batch.column("content_hash"))
     return binary_digest(whole_text(texts))
-
-
-def _rank(batch: pa.RecordBatch, texts: Sequence[pa.Array], config: DedupConfig) -> pa.Array:
-    """float64 for each row; among duplicates the highest stays, and null counts as lowest."""
-    if config.policy == "longest":
-        return pc.utf8_length(whole_text(texts)).cast(pa.float64())
-    if config.score_column in batch.schema.names:
-        return batch.column(config.score_column).cast(pa.float64())
-    if not config.score_column or "extra" not in batch.schema.names:
-        return pa.nulls(len(batch), pa.float64())
-    return pa.array([_number(extra, config.score_column) for extra in batch.column("extra").to_pylist()], pa.float64())
-
-
-def _number(extra: str | None, name: str) -> float | None:
-    """The user's own field, which ingest keeps in `extra`."""
-    value: Any = orjson.loads(extra).get(name) if extra else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
 
 
 def saved_signatures(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:
@@ -237,11 +210,6 @@ class Sketches(SketchRows):
     row_key: npt.NDArray[np.uint64]
     address: npt.NDArray[np.uint64]
     length: npt.NDArray[np.int64]
-
-    def ranks(self) -> npt.NDArray[np.float64]:
-        """float64 (rows,), NaN where there is none."""
-        ranks = [b.column("rank").to_numpy(zero_copy_only=False) for b in self.batches]
-        return np.concatenate([np.empty(0, np.float64), *ranks])
 
 
 def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:

@@ -1,5 +1,6 @@
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -15,10 +16,10 @@ from datakit.config import resolved
 from datakit.data import MESSAGES
 from datakit.dedup.exact import Memory
 from datakit.dedup.minhash import row_shingles, signatures
-from datakit.dedup.stage import MAX_ALARMS, Dedup, DedupConfig
+from datakit.dedup.stage import Dedup, DedupConfig, chosen_bands
 from datakit.errors import ConfigError
 from datakit.report.pairs import compare, compare_fields
-from datakit.stage import split
+from datakit.stage import MAX_ALARMS, split
 from tests.dedup.conftest import documents
 
 RunDedup = Callable[..., Any]
@@ -294,6 +295,7 @@ def test_components_follow_chains_and_say_how_little_is_left(run_dedup: RunDedup
 def test_facts_hold_the_curve_and_are_json(run_dedup: RunDedup) -> None:
     facts = run_dedup(["a b c d e f"]).facts
     assert facts["lsh"]["candidate_probability"]["0.80"] == 0.924
+    assert facts["lsh"]["expected_recall"] == {"0.75": 0.772}
     assert list(facts["lsh"]["candidate_probability"]) == [f"{s / 20:.2f}" for s in range(21)]
     assert orjson.loads(orjson.dumps(facts)) == facts
     assert facts["alarms"] == []
@@ -322,7 +324,7 @@ def test_decisions_fit_a_split(run_dedup: RunDedup, tmp_path: Any) -> None:
         {"threshold": 1.1},
         {"threshold": 0.7501},
         {"shingle_words": 0},
-        {"num_bands": 0},
+        {"rows_per_band": -1},
         {"seed": -1},
         {"policy": "best"},
         {"policy": "highest:"},
@@ -338,6 +340,62 @@ def test_defaults_are_the_fields_standard() -> None:
     config = DedupConfig()
     assert (config.num_perm, config.num_bands, config.rows_per_band, config.shingle_words) == (112, 14, 8, 5)
     assert "num_perm" not in resolved(config), "derived from the bands"
+
+
+@pytest.mark.parametrize(
+    ("given", "bands"),
+    [
+        ({}, (14, 8)),
+        ({"threshold": 0.75}, (14, 8)),
+        ({"num_bands": 20}, (20, 8)),
+        ({"threshold": 0.5}, (47, 4)),
+        ({"threshold": 0.9}, (15, 16)),
+        ({"threshold": 0.5, "num_bands": 23}, (23, 3)),
+        ({"threshold": 0.5, "rows_per_band": 2}, (11, 2)),
+        ({"threshold": 0.01}, (299, 1)),
+        ({"threshold": 1.0, "rows_per_band": 5}, (1, 5)),
+        ({"threshold": 0.6, "num_bands": 3, "rows_per_band": 2}, (3, 2)),
+    ],
+)
+def test_bands_follow_the_threshold(given: dict[str, Any], bands: tuple[int, int]) -> None:
+    config = DedupConfig(**given)
+    assert (config.num_bands, config.rows_per_band) == bands
+    assert replace(config) == config
+
+
+@pytest.mark.parametrize("thousandths", [*range(10, 750, 37), *range(755, 1001, 49)])
+def test_chosen_bands_find_what_they_promise_with_few_values(thousandths: int) -> None:
+    threshold = thousandths / 1000
+    bands, rows = chosen_bands(threshold)
+    assert 1 - (1 - threshold**rows) ** bands >= 0.95 - 1e-9
+    assert rows == 1 or bands * rows <= 256
+    assert bands == 1 or 1 - (1 - threshold**rows) ** (bands - 1) < 0.95, "one band less is too few"
+    assert DedupConfig(threshold=threshold).expected_recall().startswith(f"{bands} bands of {rows} MinHash values: ")
+
+
+def test_bands_that_cannot_serve_the_threshold_are_warned_of() -> None:
+    (line,) = Dedup(DedupConfig(threshold=0.5, num_bands=14, rows_per_band=8)).describe()
+    assert "WARNING: 14 bands of 8 MinHash values find too few pairs for the threshold 0.5" in line
+    assert "expected recall 0.053 at similarity 0.5, 0.111 at similarity 0.55" in line and "(47 and 4 are" in line
+    (line,) = Dedup(DedupConfig()).describe()
+    assert line == (
+        "dedup: 14 bands of 8 MinHash values: expected recall 0.772 at similarity 0.75, 0.924 at similarity 0.8, "
+        "0.988 at similarity 0.85"
+    )
+
+
+def test_kept_rows_know_what_they_stand_for(run_dedup: RunDedup, tmp_path: Any) -> None:
+    texts = [numbered(n) for n in (3, 4, 3, 5, 3, 5)]
+    facts = run_dedup(texts, cut=4, save_duplicates=True).facts
+    assert facts["cluster_sizes"] == {"1": 1, "2": 1, "3": 1}
+    stage = Dedup(DedupConfig(save_duplicates=True)).bind(tmp_path / "decisions.arrow")
+    kept, dropped = split(documents(texts), stage.decide(documents(texts)), "dedup")
+    assert kept.select(["id", "cluster_size", "duplicates"]).to_pylist() == [
+        {"id": "0", "cluster_size": 3, "duplicates": ["2", "4"]},
+        {"id": "1", "cluster_size": 1, "duplicates": None},
+        {"id": "3", "cluster_size": 2, "duplicates": ["5"]},
+    ]
+    assert dropped.column("cluster_size").null_count == 3
 
 
 def test_explain_shows_what_differs() -> None:
@@ -363,12 +421,16 @@ def test_sources_and_languages_that_are_lost_are_told(run_dedup: RunDedup) -> No
     texts = [numbered(n % 40) for n in range(120)]
     batch = sourced(texts, ["a"] * 40 + ["b"] * 80, ["en"] * 40 + ["de"] * 60 + ["fr"] * 19 + [None])
     outcome = run_dedup(batch, cut=50)
-    assert outcome.facts["alarms"] == [
-        "the source 'b' loses 80 of its 80 rows (100.0%; max_source_loss is 75.0%); `datakit pairs` shows for which "
-        "rows",
-        "the language 'de' vanishes: each of its 60 rows is dropped as the duplicate of a row in another language",
-    ]
-    assert run_dedup(batch, max_source_loss=1.0, min_alarm_rows=61).facts["alarms"] == []
+    whole, source, language = outcome.facts["alarms"]
+    assert whole.startswith(
+        "80 of all 120 rows are lost (66.7%; max_loss is 30.0%). Most rows are lost for: '0' 2, '1' 2"
+    )
+    assert "'9' 2. Check with `datakit pairs`" in whole, "ten survivors, and what to do"
+    assert source == "the source 'b' loses 80 of its 80 rows (100.0%; max_loss is 30.0%)"
+    assert language == (
+        "the language 'de' vanishes: each of its 60 rows is dropped as the duplicate of a row in another language"
+    )
+    assert run_dedup(batch, max_loss=1.0, min_alarm_rows=61).facts["alarms"] == []
 
 
 def test_the_worst_of_many_are_told_and_the_others_counted(run_dedup: RunDedup) -> None:
@@ -381,7 +443,7 @@ def test_the_worst_of_many_are_told_and_the_others_counted(run_dedup: RunDedup) 
 
 @pytest.mark.parametrize(
     "values",
-    [{"max_source_loss": 1.1}, {"min_alarm_rows": 0}, {"max_num_perm": 1}, {"max_num_perm": 128, "num_bands": 3}],
+    [{"max_loss": 1.1}, {"min_alarm_rows": 0}, {"num_bands": -1}],
 )
 def test_senseless_alarms_and_bands_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(values))):
