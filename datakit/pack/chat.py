@@ -352,6 +352,8 @@ class Reads:
     """The fields in which it looks for a thought."""
     splits_thoughts: bool = True
     """It renders a thought in content (`<think>`) as it renders one in a field; otherwise it is moved there."""
+    shows: tuple[bool, bool] = (True, True)
+    """It renders the thought of the last turn: one in a field, one in content."""
     parts: bool = False
     """Content is a list of typed parts, as in templates for images."""
     arguments_as_text: bool = False
@@ -628,8 +630,9 @@ class ChatTokenizer:
             reads = replace(reads, parts=True)
         apart = self._try([*question, {"role": "assistant", "content": "!", "reasoning_content": "hm"}], reads)
         inside = self._try([*question, {"role": "assistant", "content": "<think>\nhm\n</think>\n\n!"}], reads)
-        thinks = any((tag - 1) % WIDTH == REASONING for _, _, tag in apart.spans)
-        return replace(reads, splits_thoughts=not thinks or apart.text == inside.text)
+        shows, shows_inside = (any((t - 1) % WIDTH == REASONING for *_, t in r.spans) for r in (apart, inside))
+        splits = not shows or apart.text == inside.text
+        return replace(reads, splits_thoughts=splits, shows=(shows, shows_inside if splits else shows))
 
     def _try(self, messages: Sequence[Message], reads: Reads) -> Rendering:
         try:
@@ -826,18 +829,6 @@ class ChatTokenizer:
         rendering, said, asked = self._probe
         tokens = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
         return len(tokens) == 1 and tokens[0][0] == said
-
-    @cached_property
-    def question_header(self) -> str:
-        """The template's text between the end of an answer and the next question; "" if they cannot be told apart."""
-        if self._probe is None:
-            return ""
-        rendering, said, asked = self._probe
-        ends = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
-        between = rendering.text[said:asked]
-        if len(ends) > 1:  # else the only special token is the question's own
-            between = rendering.text[ends[len(self.turn_end) - 1][1] : asked]
-        return between.lstrip()
 
     @cached_property
     def answer_header(self) -> str:

@@ -28,12 +28,14 @@ from datakit.pack.chat import (
     PRIVATE,
     REASONING,
     RESERVED,
+    THOUGHT_KEYS,
     TOOL_CALLS,
     TOOLS,
     UNKNOWN,
     WIDTH,
     ChatTokenizer,
     Message,
+    Reads,
     RenderError,
     Rendering,
     Structure,
@@ -74,8 +76,6 @@ class Labelled:
     """Those of them that it leaves out of earlier turns alone, as it is made to."""
     ended: bool = True
     """False if no special token ends the last turn."""
-    turn_starts: tuple[int, ...] = ()
-    """Characters of `text` at which a question begins, with its header; before the first is the system prompt."""
 
 
 def label(
@@ -110,10 +110,8 @@ def label(
     except UnicodeEncodeError as e:
         raise RowError("lone_surrogate", f"the JSON of a tool or a call escapes half a character: {e}") from None
     structural = sum(token in tokenizer.structural_ids for _, _, token in structure.tokens)
-    starts = turns.starts()
-    placed = structure.place([*starts, *(edge for span in spans for edge in span)])
-    starts, placed = placed[: len(starts)], placed[len(starts) :]
-    missing, stripped = _thoughts(whole, messages)
+    placed = structure.place([edge for span in spans for edge in span])
+    missing, stripped = _thoughts(reads, whole, messages)
     return Labelled(
         structure.text,
         tuple(zip(placed[::2], placed[1::2], strict=True)),
@@ -121,19 +119,23 @@ def label(
         missing,
         stripped,
         turns.ended,
-        tuple(starts),
     )
 
 
-def _thoughts(whole: Rendering, messages: Sequence[Message]) -> tuple[int, int]:
-    """The thoughts that are not in the rendering; those of earlier turns, if that of a later one is there, apart."""
-    thinking = [i for i, m in enumerate(messages) if m["role"] == "assistant" and thought_of(m)]
-    if not thinking:
+def _thoughts(reads: Reads, whole: Rendering, messages: Sequence[Message]) -> tuple[int, int]:
+    """The thoughts that are not in the rendering: those that the template never shows, and those that it strips.
+
+    It strips a thought of an earlier turn if it would show it in the last.
+    """
+    missing = [i for i, m in enumerate(messages) if m["role"] == "assistant" and thought_of(m)]
+    if not missing:
         return 0, 0
     seen = {of(tag) for _, _, tag in whole.spans if (tag - 1) % WIDTH == REASONING}
-    last = max((i for i in thinking if i in seen), default=-1)
-    stripped = sum(i not in seen and i < last for i in thinking)
-    return sum(i not in seen for i in thinking) - stripped, stripped
+    last = max(i for i, m in enumerate(messages) if m["role"] == "assistant")
+    missing = [i for i in missing if i not in seen]
+    in_field = (any(messages[i].get(k) for k in THOUGHT_KEYS) for i in missing)
+    stripped = sum(i < last and reads.shows[not field] for i, field in zip(missing, in_field, strict=True))
+    return len(missing) - stripped, stripped
 
 
 def _check_complete(
@@ -188,19 +190,6 @@ class _Turns:
         self.answers = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
         self.headers: dict[str, int] = {}
         """The template's text between the previous message and a turn -> the offset in it at which the turn starts."""
-
-    def starts(self) -> list[int]:
-        """The characters at which questions begin, with their headers; none if the first question shows no header."""
-        header, found = self.tokenizer.question_header, []
-        for i, message in enumerate(self.messages):
-            if message["role"] == "user" and (not i or self.messages[i - 1]["role"] != "user"):
-                own = min((a for a, _ in self.own[i]), default=0)
-                at = own - len(header)
-                if header and at >= self.until[i] and self.whole.text.startswith(header, at):
-                    found.append(at)
-                elif not found:
-                    return []
-        return found
 
     def spans(self, i: int) -> list[Chars]:
         """The characters of turn `i`, from the end of its header to the end of its end token.
