@@ -58,23 +58,47 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
 @click.command(context_settings=CONTEXT)
 @click.option("--dataset", help="Only this dataset.")
 @click.option("--history", is_flag=True, help="Remove old versions too; keep what the newest manifests are made from.")
+@click.option(
+    "--purge", is_flag=True, help="Remove the shards of old versions; their manifests stay, and are marked as purged."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def gc(dataset: str | None, history: bool, dry_run: bool) -> None:
+def gc(dataset: str | None, history: bool, purge: bool, dry_run: bool) -> None:
     """Remove data folders that no manifest names, also those of interrupted runs."""
     from datakit.engine.lineage import forget_history, remove_folder, unused_folders
 
     if dataset:
         check_name(dataset)
+    if history and purge:
+        raise UsageError("--history removes the manifests of old versions, --purge keeps them: give one of the two")
 
     root = Path.cwd()
     gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
-    total = 0
+    total = _purge(root, dataset, dry_run) if purge else 0
     for folder in unused_folders(root, dataset, ignore=gone):
         size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
         done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
         total += 0 if done == "in use:" else size
         click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
     click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
+
+
+def _purge(root: Path, dataset: str | None, dry_run: bool) -> int:
+    """Remove the shards of old versions; returns the bytes that are free now."""
+    from datakit.engine.lineage import old_versions, purge
+
+    total = 0
+    for old in old_versions(root, dataset):
+        name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
+        if old.needed_by is not None:
+            click.echo(f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first")
+        elif not old.folder.is_dir():
+            continue  # it went with another version of the same key
+        elif dry_run or purge(old):
+            click.echo(f"{'would purge' if dry_run else 'purged'} {name} ({old.bytes:,} bytes)")
+            total += old.bytes
+        else:
+            click.echo(f"in use: {name}")
+    return total
 
 
 @click.group(context_settings=CONTEXT)

@@ -15,7 +15,7 @@ from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load
+from datakit.manifest import Manifest, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
         lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
         raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
     if not as_json:
+        click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
 
 
@@ -107,13 +108,16 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         )
     for shard in found.shards:
         click.echo(f"  {shard.path:<32} {shard.rows:>12,} rows {shard.bytes:>16,} bytes")
+    if purged := purged_on(manifest, found):
+        click.echo(f"  its shards were purged on {purged}: no row can be shown")
+        return
     for line in _first_rows(found, data_dir(manifest, found), rows):
         click.echo(line)
 
 
 def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
     """The first `rows` rows of each role, shortened."""
-    from datakit.data import read_shard
+    from datakit.data import read_rows
     from datakit.report.texts import body, shorten
 
     for role in ("kept", "dropped", "quarantine"):
@@ -121,7 +125,7 @@ def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
         for shard in manifest.of_role(role):
             if left == 0 or not shard.path.endswith(".parquet"):
                 continue
-            for batch in read_shard(folder / shard.path):
+            for batch in read_rows(folder, shard):
                 for row in batch.slice(0, left).to_pylist():
                     line = f", line {row['line']}" if row.get("line") is not None else ""
                     why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
@@ -321,12 +325,12 @@ def tune(
 def _signals(path: Path, manifest: Manifest, folder: Path) -> "pa.Table":
     import pyarrow as pa
 
-    from datakit.data import read_shard
+    from datakit.data import read_rows
 
     shards = manifest.of_role("signals")
     if not shards:
         raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
-    return pa.Table.from_batches([b for s in shards for b in read_shard(folder / s.path)])
+    return pa.Table.from_batches([b for s in shards for b in read_rows(folder, s)])
 
 
 def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...]) -> "list[RuleSet]":
@@ -364,14 +368,14 @@ def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from datakit.data import read_shard
+    from datakit.data import read_rows
     from datakit.report.texts import body, shorten
 
     wanted, found = pa.array(sorted(ids), pa.string()), dict[str, str]()
     for shard in (*manifest.of_role("kept"), *manifest.of_role("dropped")):
         if len(found) == len(ids):
             break
-        for batch in read_shard(folder / shard.path):
+        for batch in read_rows(folder, shard):
             rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
             found |= {row["id"]: shorten(body(row), 160) for row in rows}
     return found

@@ -207,6 +207,10 @@ class CompareStage(Stage):
         columns = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in found.columns]
         return pa.record_batch(columns, names=DECISIONS.names)
 
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys."""
+        return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
+
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
         """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
         found = self.look_up(pa.array(row_keys))
@@ -446,6 +450,11 @@ class Dedup(CompareStage):
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
         """No: kept rows get the size of their cluster."""
         return False
+
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
+        found = super().decided_about(row_keys)
+        return found if found is None or self.earlier else found.drop_columns(["duplicate_in"])
 
     @property
     def saves_index(self) -> bool:

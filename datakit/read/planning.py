@@ -1,6 +1,7 @@
 """What is read and how: the plan (format and layout of each file), its work units, and the rows of a unit."""
 
 import gc
+import hashlib
 import os
 import re
 from collections import Counter
@@ -8,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
@@ -43,12 +45,14 @@ from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
 from datakit.read.layouts.turns import Reading
 from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.stage import IngestConfig
+from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.text import FIELD
 from datakit.stage import RawBatch
 
 HEAD_BYTES: Final = 4 << 20
 """How much of a file is read to recognise it; more only if its first record is longer."""
+SINGLE_FILES: Final = 64
+"""Up to twice as many small files have a shard each."""
 BESIDE: Final = 8
 """Names of fields in the plan's line about a file."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
@@ -395,7 +399,6 @@ def _of_split(
 class Unit:
     """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
 
-    index: int
     segments: tuple[Segment, ...]
 
     @property
@@ -404,29 +407,62 @@ class Unit:
         return sum(s.bytes for s in self.segments)
 
 
+def groups(plan: Plan) -> list[range]:
+    """The places of the files that are read into the same shards: one file, or neighbours where many are small.
+
+    A file of `shard_mb` or more stands alone. Small files stand alone too, up to twice `SINGLE_FILES` of them; of more,
+    about 2, 4, 8, ... neighbours form a group, so that 10,000 documents make about 100 shards, not 10,000. A group
+    begins where the hash of a file name says so. Hence a file that is added, removed or changed concerns its own group
+    only, unless the number of small files passes a power of two.
+    """
+    size = plan.config.shard_mb << 20
+    weights = [f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files]
+    small = sum(weight < size for weight in weights)
+    mask = (1 << max(0, (small // SINGLE_FILES).bit_length() - 1)) - 1
+    begins, filled = list[int](), 0
+    for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):
+        alone = weight >= size or (place > 0 and weights[place - 1] >= size)
+        if place == 0 or alone or filled >= size or not _name_hash(file.name) & mask:
+            begins.append(place)
+            filled = 0
+        filled += weight
+    return [range(a, b) for a, b in pairwise([*begins, len(plan.files)])]
+
+
+def _name_hash(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
 def units(plan: Plan, table: pa.Table | None = None) -> Iterator[Unit]:
-    """The work units of a plan in order; they depend on the data and the configuration only.
+    """The work units of all groups of files in order (see `units_of`)."""
+    for group in groups(plan):
+        yield from units_of(plan, group, table)
+
+
+def units_of(plan: Plan, group: range, table: pa.Table | None = None) -> Iterator[Unit]:
+    """The work units of a group of files, in order; they depend on these files and the configuration only.
 
     A unit ends with the first record at which it has `shard_mb` or more. Uncompressed files are read once to find the
     ends and numbers of records; compressed ones are decompressed, and the units hold their bytes. `table` is the table
     of `plan_table`; the units hold its rows.
     """
     size = plan.config.shard_mb << 20
-    segments, filled, number = list[Segment](), 0, 0
+    segments, filled = list[Segment](), 0
 
     def remaining() -> int:
         return size - filled
 
-    for index, file in enumerate(plan.files):
+    for index in group:
+        file = plan.files[index]
         cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
         for segment in cut(file, index, remaining):
             segments.append(segment)
             filled += segment.bytes
             if filled >= size:
-                yield Unit(number, tuple(segments))
-                segments, filled, number = [], 0, number + 1
+                yield Unit(tuple(segments))
+                segments, filled = [], 0
     if segments:
-        yield Unit(number, tuple(segments))
+        yield Unit(tuple(segments))
 
 
 def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:

@@ -5,7 +5,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
-from datakit.stage import Decision, RawBatch, RawFile, Stage
+from datakit.stage import Decision, RawBatch, RawFile, RawGroup, Stage
 
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
@@ -153,11 +153,24 @@ class Ingest(Stage):
         size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in self._plan.files)
         return size > PROCESSES_FROM_BYTES
 
-    def raw_units(self) -> Iterator[tuple[int, Any]]:
-        """The work units of the plan, cut by the files' bytes and the configuration alone."""
-        from datakit.read.planning import units
+    def raw_groups(self) -> Sequence[RawGroup]:
+        """The groups of files that share shards, each with the formats and layouts of its files."""
+        from datakit.read.planning import groups
 
-        return ((unit.index, unit) for unit in units(self._plan, self.table))
+        plan, found = self._plan, []
+        for group in groups(plan):
+            files = [plan.files[place] for place in group]
+            formats = [[f.format, f.compression, f.header, f.delimiter] for f in files]
+            reading = [plan.kind, plan.segment_source, formats, [asdict(plan.layouts[place]) for place in group]]
+            found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
+        return found
+
+    def raw_units(self, group: RawGroup) -> Iterator[Any]:
+        """The work units of a group, cut by its files' bytes and the configuration alone."""
+        from datakit.read.planning import units_of
+
+        first = group.first_file
+        return units_of(self._plan, range(first, first + len(group.files)), self.table)
 
     def read(self, unit: Any) -> Iterator[RawBatch]:
         """The rows of a unit and the records that could not become rows."""
@@ -196,11 +209,18 @@ class Ingest(Stage):
         """Whether no row with these keys gets a new id."""
         return not np.isin(row_keys, self._renamed().column("row_key")).any()
 
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
+        """The new ids of the rows with these keys; null where the id stays."""
+        return pa.record_batch({"id": self._new_ids(pa.array(row_keys))})
+
+    def _new_ids(self, row_keys: pa.Array) -> pa.Array:
+        renamed = self._renamed()
+        at = pc.index_in(row_keys, renamed.column("row_key").combine_chunks())
+        return renamed.column("id").combine_chunks().take(at)
+
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Keep every row, some with a new id."""
-        renamed = self._renamed()
-        at = pc.index_in(batch.column("row_key"), renamed.column("row_key").combine_chunks())
-        new = renamed.column("id").combine_chunks().take(at)
+        new = self._new_ids(batch.column("row_key"))
         return Decision(
             reasons=pa.nulls(batch.num_rows, pa.string()),
             columns={"id": pc.coalesce(new, batch.column("id"))},
