@@ -16,11 +16,14 @@ ten characters of the user. If the origin of a result is not known, its text get
 refused.
 """
 
+import ctypes
 import datetime
 import functools
 import hashlib
 import json
 import re
+import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -591,6 +594,50 @@ PLAIN = """\
 {%- if add_generation_prompt -%}{{ 'Assistant: ' }}{%- endif -%}
 """
 
+
+class TooSlowError(Exception):
+    """A chat template takes too long; raised in the thread that renders."""
+
+
+class Watch:
+    """Interrupts a template that renders one row for more than a second (of CPU time, where the system tells it).
+
+    A row may take another second for each million characters.
+    """
+
+    def __init__(self) -> None:
+        self._thread, self._row, self._done = threading.get_ident(), (0.0,), threading.Event()
+        self._watcher = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._row = (0.0,)
+        self._done.set()
+        self._watcher.join()
+
+    def begin(self, characters: int) -> None:
+        """A row is about to be rendered; 0 characters: no row is."""
+        self._row = (ROW_SECONDS * (1 + characters / 1e6) if characters else 0.0,)
+
+    def _look(self) -> None:
+        seen, since = self._row, 0.0
+        clock = time.pthread_getcpuclockid(self._thread) if hasattr(time, "pthread_getcpuclockid") else None
+        while not self._done.wait(ROW_SECONDS / 4):
+            now = time.monotonic() if clock is None else time.clock_gettime(clock)
+            if self._row is not seen:
+                seen, since = self._row, now
+            elif seen[0] and now - since > seen[0]:
+                thread, error = ctypes.c_ulong(self._thread), ctypes.py_object(TooSlowError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+                return
+
+
+ROW_SECONDS = 1.0
+"""A template that needs more than this for a row is stopped."""
+
 BUILT_IN = {"chatml": CHATML, "llama3": LLAMA3, "plain": PLAIN}
 
 
@@ -619,7 +666,12 @@ class ChatTokenizer:
             self._template: Template = Sandbox().from_string(chat_template)
         except TemplateError as e:
             raise ModelError(f"{where}: the chat template does not compile: {e}") from None
-        self.reads = self._probed()
+        try:
+            with Watch() as watch:
+                watch.begin(1)
+                self.reads = self._probed()
+        except TooSlowError:
+            raise ModelError(f"{where}: the chat template takes too long for a question and an answer") from None
 
     def _probed(self) -> Reads:
         """How the template reads messages, found by rendering probes."""

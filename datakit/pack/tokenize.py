@@ -20,14 +20,12 @@ have seen them; only that answer is labelled. A conversation of n turns then has
 sequences of a row stand one after the other in its `input_ids`; `sequence_starts` says where each begins.
 """
 
-import ctypes
 import datetime
 import hashlib
 import json
 import multiprocessing
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -46,7 +44,7 @@ from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, data_dir, write_whole
-from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
+from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer, TooSlowError, Watch
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.stage import Decision, Parent, Stage
 
@@ -61,8 +59,6 @@ SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
 """Rows in the sample, and the maximum of characters taken from each text."""
 SMALL_BYTES = 500_000
 """`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
-ROW_SECONDS = 1.0
-"""A template that needs more than this for a row ends the run."""
 MAX_NOT_RENDERED = 0.01
 """With thoughts left out of a larger share of the rows, the run raises an alarm."""
 LONG_ROW = 100
@@ -137,46 +133,6 @@ def _json_or_text(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-class TooSlowError(Exception):
-    """A chat template takes too long; raised in the thread that renders."""
-
-
-class Watch:
-    """Interrupts a template that renders one row for more than a second (of CPU time, where the system tells it).
-
-    A row may take another second for each million characters.
-    """
-
-    def __init__(self) -> None:
-        self._thread, self._row, self._done = threading.get_ident(), (0.0,), threading.Event()
-        self._watcher = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._watcher.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._row = (0.0,)
-        self._done.set()
-        self._watcher.join()
-
-    def begin(self, characters: int) -> None:
-        """A row is about to be rendered; 0 characters: no row is."""
-        self._row = (ROW_SECONDS * (1 + characters / 1e6) if characters else 0.0,)
-
-    def _look(self) -> None:
-        seen, since = self._row, 0.0
-        clock = time.pthread_getcpuclockid(self._thread) if hasattr(time, "pthread_getcpuclockid") else None
-        while not self._done.wait(ROW_SECONDS / 4):
-            now = time.monotonic() if clock is None else time.clock_gettime(clock)
-            if self._row is not seen:
-                seen, since = self._row, now
-            elif seen[0] and now - since > seen[0]:
-                thread, error = ctypes.c_ulong(self._thread), ctypes.py_object(TooSlowError)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
-                return
 
 
 @dataclass(frozen=True, slots=True)
@@ -843,9 +799,7 @@ class _Conversations:
             return []
         except TooSlowError:
             row = self.batch.column("id")[i]
-            raise ModelError(
-                f"{self.tokenizer.where}: the chat template takes more than {ROW_SECONDS:g} s for the row {row}"
-            ) from None
+            raise ModelError(f"{self.tokenizer.where}: the chat template takes too long for the row {row}") from None
         finally:
             watch.begin(0)
         self.notes[NOT_RENDERED] += any(row.thoughts_not_rendered for row in made)
