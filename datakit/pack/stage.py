@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError
-from datakit.manifest import Count, data_dir
+from datakit.manifest import Count, check_shards, data_dir
 from datakit.pack.format import SOURCE_DTYPE, Format, Header, RowWriter, open_writer
 from datakit.pack.long_rows import LONG_ANSWER, LONG_PROMPT, TRUNCATED, LongAnswer, Piece, TurnMarks, split_turns
 from datakit.stage import Decision, Made, Parent, Stage, split, with_column
@@ -696,6 +696,7 @@ class Pack(Stage):
         for shard in source.manifest.of_role("kept"):
             path = PurePosixPath(shard.path)
             if path.parent.name == "tokenizer":
+                check_shards(data_dir(source.path, source.manifest), [shard])
                 target = f"{FOLDER}/tokenizer/{path.name}"
                 (folder / target).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(data_dir(source.path, source.manifest) / shard.path, folder / target)

@@ -43,7 +43,7 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import Ledger, data_dir, write_whole
+from datakit.manifest import Ledger, check_shards, data_dir, write_whole
 from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer, TooSlowError, Watch
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.stage import Decision, Parent, Stage
@@ -363,11 +363,14 @@ def tokenizer_folder(parent: Parent) -> Path:
 
     Raises:
         UsageError: the result has no tokenizer.
+        IntegrityError: its files were changed.
     """
     files = [s.path for s in parent.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
     if not files:
         raise UsageError(f"{parent.path}: the result of {parent.manifest.stage} has no tokenizer; tokenize it first")
-    return (data_dir(parent.path, parent.manifest) / files[0]).parent
+    folder = data_dir(parent.path, parent.manifest)
+    check_shards(folder, [s for s in parent.manifest.of_role("kept") if "/tokenizer/" in s.path])
+    return (folder / files[0]).parent
 
 
 @dataclass(frozen=True)
