@@ -234,6 +234,10 @@ class ContentHash:
             self._add(f"{path}[]", array.flatten())
         elif pa.types.is_string(kind) or pa.types.is_binary(kind):
             self._add_bytes(path, array if array.null_count == 0 else pc.fill_null(array, pa.scalar("").cast(kind)))
+        elif pa.types.is_temporal(kind):
+            self._add(path, array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()))
+        elif pa.types.is_decimal(kind):
+            self._add_bytes(path, pc.fill_null(array.cast(pa.string()), ""))
         elif not pa.types.is_null(kind):
             filled = array if array.null_count == 0 else pc.fill_null(array, pa.scalar(0).cast(kind))
             self._feed(path, np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)))

@@ -28,6 +28,10 @@ AGAINST = "against"
 """`use` of a parent manifest whose rows did not come in, but were compared with."""
 
 
+COMPARED_WITH = (AGAINST, "removed")
+"""`resources` of a stage that concern the comparison of rows alone, not the rows by themselves."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shard:
     """One file that a stage wrote."""

@@ -210,6 +210,10 @@ class Stage:
         """The stage with its raw inputs (files, folders, globs, a table in memory); for `work_unit = "raw"`."""
         raise NotImplementedError(f"{type(self).__name__}.read_from")
 
+    def leave_out(self, removed: Path) -> Self:
+        """The stage without the rows on a dataset's list of removed rows; for `work_unit = "raw"`. Default: itself."""
+        return self
+
     def describe(self) -> tuple[str, ...]:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()

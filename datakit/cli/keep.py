@@ -12,6 +12,18 @@ from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
 
 
+def ids_in(file: IO[str]) -> list[str]:
+    """The ids in a file, one on each line.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = [name for line in file if (name := line.rstrip("\r\n"))]
+    if not found:
+        raise UsageError(f"{file.name}: holds no ids; expected one on each line")
+    return found
+
+
 @click.group(context_settings=CONTEXT)
 def index() -> None:
     """The index that `datakit dedup --save-index` writes for `datakit dedup --against`."""
@@ -34,14 +46,11 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
     from datakit.dedup.index import dropped_ids
     from datakit.dedup.index import remove as remove_rows
 
-    wanted = [line.rstrip("\r\n") for line in ids or ()]
-    wanted = [name for name in wanted if name]
+    wanted = ids_in(ids) if ids is not None else []
     if ids is None and dropped_by is None:
         raise UsageError(
             "which rows? Give a file with an id on each line, or --dropped-by the manifest of a later stage"
         )
-    if ids is not None and not wanted:
-        raise UsageError(f"{ids.name}: holds no ids; expected one on each line")
     if dropped_by is not None:
         wanted += dropped_ids(manifest, dropped_by)
     removed, unknown = remove_rows(manifest, wanted)
@@ -53,6 +62,31 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
             f"{len(unknown):,} ids are not in it ({', '.join(map(repr, unknown[:3]))}{', ...' * (len(unknown) > 3)}): "
             "they are unknown, were dropped by that run, or belong to a dataset that it was run against"
         )
+
+
+@click.command("remove", context_settings=CONTEXT)
+@click.argument("ids", type=click.File(encoding="utf-8"))
+@click.option("--dataset", required=True, help="The dataset's name.")
+@click.option("--why", required=True, help="The reason; it is kept beside the list and shapes no result.")
+def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
+    """Remove rows from a dataset for good: from the next run on, ingest drops them as `removed`, without their text.
+
+    IDS is a file with an id on each line, - for standard input. The list in manifests/DATASET/removed.jsonl holds
+    salted hashes of the ids and of the contents; the content decides, so that equal rows under other ids go too. Near
+    duplicates stay. Your raw files do not change.
+    """
+    from datakit.read.removal import remove
+
+    found = remove(Path.cwd(), check_name(dataset), ids_in(ids), why)
+    click.echo(
+        f"{found.added:,} ids are new on the list, {found.before:,} were on it; {found.rows:,} rows have their content"
+    )
+    if found.unknown:
+        click.echo(f"{len(found.unknown):,} ids are in no row: {', '.join(map(repr, found.unknown[:3]))}")
+    click.echo(
+        f"next: `datakit run --dataset {dataset}` drops the rows in every stage, `datakit gc --purge` removes the "
+        "versions that still hold them, and `datakit verify --absent IDS` proves that none is left"
+    )
 
 
 @click.command(context_settings=CONTEXT)

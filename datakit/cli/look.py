@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from datakit.cli.keep import ids_in
 from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
@@ -67,11 +68,25 @@ def _columns(given: int | None) -> int:
 
 
 @click.command(context_settings=CONTEXT)
-@manifest_argument
+@click.argument("manifest", type=click.Path(path_type=Path), callback=_manifest_file, required=False)
 @click.option("--roundtrip", is_flag=True, help="For a packed set: also compare every token and label with its source.")
+@click.option(
+    "--absent", type=click.File(encoding="utf-8"), metavar="IDS",
+    help="Instead: prove that no file below data/ holds the rows with these ids, one on each line of IDS.",
+)  # fmt: skip
+@click.option("--dataset", help="With --absent: look at this dataset only.")
 @json_flag("a summary")
-def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
-    """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs."""
+def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, dataset: str | None, as_json: bool) -> None:
+    """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs.
+
+    With --absent, look into every shard, index and sketch of every version instead, by id, and for rows on the list of
+    removed rows by content too. A packed file passes if the tokenized rows that it was made from are there and pass.
+    """
+    if absent is not None:
+        _verify_absent(absent, dataset, as_json)
+        return
+    if manifest is None:
+        raise UsageError("name a manifest to verify, or give --absent IDS")
     from datakit.engine.store import inspect
 
     checked = list(verify_manifest(manifest, inspect))
@@ -88,6 +103,26 @@ def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
     if not as_json:
         click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
+
+
+def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
+    from datakit.read.removal import absent
+
+    wanted = ids_in(ids)
+    checked = list(absent(Path.cwd(), wanted, dataset))
+    problems = [(name, problem) for name, problem in checked if problem]
+    if as_json:
+        click.echo(json.dumps({"checked": len(checked), "problems": problems}, ensure_ascii=False, indent=1))
+    if problems:
+        lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
+        raise IntegrityError(
+            f"{len(problems)} of {len(checked)} files may hold the rows. After `datakit remove`, run the dataset, then "
+            f"`datakit gc --purge`:\n{lines}"
+        )
+    if not checked:
+        raise UsageError("data/ holds no files to look at")
+    if not as_json:
+        click.echo(f"none of {len(wanted):,} ids is in any of {len(checked):,} files; raw files were not looked at")
 
 
 @click.command(context_settings=CONTEXT)
@@ -163,7 +198,7 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: in
 
 @click.command(context_settings=CONTEXT)
 @manifest_argument
-@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_lines, dedup_spans or dedup_ngrams.")
+@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_lines, dedup_spans, ...")
 @click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
 @columns_option
 @json_flag("the counts and the pairs")

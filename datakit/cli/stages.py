@@ -30,7 +30,7 @@ CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_w
 
 # Flags.
 
-READING = ("map", "roles", "split")
+READING = ("map", "roles", "split", "limit")
 """The fields of ingest that are flags of every command that may read raw files."""
 
 

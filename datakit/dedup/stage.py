@@ -169,6 +169,7 @@ DECISIONS = pa.schema(
         pa.field("similarity", pa.float64()),
         pa.field("duplicate_in", pa.string()),  # the version of the earlier run that kept that row; null: this run
         pa.field("cut", pa.list_(pa.int32())),  # numbers of the units that are cut out of a row that stays
+        pa.field("cut_end", pa.list_(pa.int32())),  # for runs of units: where each ends
         pa.field("kept_in", pa.list_(pa.string())),  # for each of them the id of a row that still has it, if known
         pa.field("cluster_size", pa.int64()),  # of a row that stays: how many rows it stands for; null: itself
         pa.field("duplicates", pa.list_(pa.string())),  # and the ids of the others, where they are asked for
@@ -263,7 +264,9 @@ def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Arr
     if policy == "longest":
         return lengths().cast(pa.float64())
     if column in batch.schema.names:
-        return batch.column(column).cast(pa.float64())
+        kind = batch.schema.field(column).type
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        return batch.column(column).cast(pa.float64()) if numeric else pa.nulls(len(batch), pa.float64())
     if not column or "extra" not in batch.schema.names:
         return pa.nulls(len(batch), pa.float64())
     return pa.array([_number(extra, column) for extra in batch.column("extra").to_pylist()], pa.float64())

@@ -29,6 +29,7 @@ _VALUES: dict[str, dict[str, Any]] = {
     "dedup": {"save_index": True},
     "dedup_lines": {"min_words_left": 0},
     "dedup_spans": {"min_words_left": 0},
+    "dedup_substrings": {"min_words_left": 0},
     "dedup_ngrams": {"min_words_left": 0, "remove": "parts"},
     "tokenizer": {"vocab_size": 300},
     "pack": {"seq_len": 64},
@@ -53,7 +54,10 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
         steps: list[tuple[str, Callable[[], Iterator[Any]], tuple[str, ...], dict[str, Any]]] = [
             ("language", _documents, ("language",), {}),
             ("dedup", _documents, ("dedup_urls", "dedup"), {}),
-            *((name, _documents, (name,), {}) for name in ("dedup_lines", "dedup_spans", "dedup_ngrams")),
+            *(
+                (name, _documents, (name,), {})
+                for name in ("dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams")
+            ),
             ("filters", _documents, ("filter",), {"filter": rules}),
             ("contamination", _documents, ("filter",), {"filter": search}),
             ("contamination by overlap", _documents, ("filter",), {"filter": overlap}),

@@ -24,7 +24,7 @@ import pyarrow as pa
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import KEY, ContentHash, row_key
 from datakit.engine.store import Result, corrupted, crc32, link_or_copy
-from datakit.manifest import AGAINST, Shard, write_whole
+from datakit.manifest import COMPARED_WITH, Shard, write_whole
 from datakit.stage import Stage
 
 FOLDER = ".units"
@@ -52,7 +52,7 @@ class EarlierUnits:
         """The units that a stage may take; `data` is the folder of its result, None where nothing is kept beside it."""
         if data is None:
             return cls()
-        own = {name: value for name, value in resources.items() if name != AGAINST}  # concerns the comparison alone
+        own = {name: value for name, value in resources.items() if name not in COMPARED_WITH}
         base = digest([stage.name, kind, resolved(stage.config), own, code, stage.prepared(), pa.__version__])
         return cls(base, tuple(folder for folder in _with_units(data.parent) if folder != data))
 
@@ -224,7 +224,11 @@ class MadeUnits:
             if sketch != {}:
                 records["sketch"][unit["key"]] = _record(unit) | {"sketch": sketch}
         final = {s["sha256"]: s["path"] for unit in self.split for s in unit["shards"]}
-        for unit in self.read:
+        with_rows = [unit for unit in self.read if unit["shards"]]
+        for unit, placed in zip(with_rows, self.split if with_rows else (), strict=True):
+            if placed["count"]["dropped"]:  # its staged shard and its sketches hold rows that were removed
+                records["read"].setdefault(unit["key"], []).append(None)
+                continue
             sketch, shards = sketch_of(unit), []
             for shard in unit["shards"]:
                 at = final.get(shard["sha256"])

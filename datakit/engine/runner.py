@@ -314,14 +314,14 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         earlier = job.earlier(stage)
         folder, read = work.folder / "staged", _read_raw(job, work, earlier)
         inputs = [(unit["index"], _Input(*(Shard(**s) for s in unit["shards"]))) for unit in read if unit["shards"]]
-        counts, sketched = [Count.from_json(unit["count"]) for unit in read], read
+        sketched = read
     else:
         folder = data_dir(parents[0].path, parents[0].manifest)
         shards = tables(parents[0].manifest, "kept")
         inputs = [(index, _Input(shard)) for index, shard in enumerate(shards)]
         stage = stage.prepare(partial(_spread_rows, folder, shards, run.cache), work.folder)
         earlier = job.earlier(stage)
-        counts, sketched = [], _sketch(job, work, folder, shards, earlier) if stage.compares_rows else []
+        sketched = _sketch(job, work, folder, shards, earlier) if stage.compares_rows else []
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, sketched)
         facts |= reduced
@@ -334,7 +334,10 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         units=len(inputs),
         processes=stage.work_unit != "raw" and stage.use_processes(),
     )
-    counts = counts or [Count.from_json(r["count"]) for r in results]
+    rows = _total([Count.from_json(r["count"]) for r in results])
+    if stage.work_unit == "raw":
+        bad = _total([Count.from_json(unit["count"]) for unit in sketched]).quarantined
+        rows = replace(rows, into=rows.into + bad, quarantined=bad)
     tokens = [Count.from_json(r["tokens"]) for r in results if r["tokens"] is not None]
     if alarms := _loss_alarms(stage, results):
         facts["alarms"] = alarms
@@ -342,7 +345,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
             run.progress.line(f"ALARM {stage.name}: {alarm}")
     notes = sum((Counter(r["notes"]) for r in (*results, *(sketched if stage.work_unit == "raw" else ()))), Counter())
     return _Result(
-        rows=_total(counts),
+        rows=rows,
         shards=[Shard(**s) for r in results for s in r["shards"]] + index,
         tokens=_total(tokens) if tokens else None,
         notes=dict(notes),

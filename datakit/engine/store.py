@@ -428,6 +428,11 @@ class OutputLayout:
             return self.root / "data" / self.dataset / stage / key[:16]
         return self.manifest(stage).parent
 
+    @property
+    def removed(self) -> Path:
+        """The list of rows that are never to come into the dataset again."""
+        return self.root / "manifests" / self.dataset / "removed.jsonl"
+
     def check(self) -> None:
         """Refuse an output folder that holds something else.
 

@@ -16,7 +16,7 @@ from datakit.manifest import AGAINST, Manifest, Shard, ancestors, data_dir, load
 from datakit.report.texts import body, differences, side_by_side, visible
 from datakit.text.words import normalize, split_words
 
-LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams")
+LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
 COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity"]
 FIELDS = ("prompt", "chosen", "rejected")
