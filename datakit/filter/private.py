@@ -308,8 +308,9 @@ _NUMBERS: Final = ("iban", "national_id", "card", "phone")
 _SIGNS: Final = {"password": 32 | 4, "key": 2 | 32, "email": 4, "ip": 8 | 16} | dict.fromkeys(_NUMBERS, 1)
 """By type: the signs of `_kernels_private` that a line with such a value has."""
 _WORDS: Final = (
-    "pass", "pwd", "pw=", "pw:", "senha", "kennwort", "wachtwoord", "contrase", "hasło", "şifre", "пароль",
-    "Пароль", "密码", "口令", "パスワ", "비밀번호", "mot de pass", "hooks.slack", "webhook", "akia", "asia", "abia", "acca", "bearer",
+    "pass", "pwd", "pw=", "pw:", "senha", "kennwort", "wachtwoord", "contrase", "hasło", "şifre", "пароль", "Пароль",
+    "密码", "口令", "パスワ", "비밀번호", "mot de pass", "hooks.slack", "webhook", "akia", "asia", "abia", "acca",
+    "bearer",
 )  # fmt: skip
 _ALL_SIGNS: Final = 63
 
@@ -362,8 +363,8 @@ class Private(RuleSet):
         if self.action == "drop":
             return ("private: dropped/ holds the rows with private values as they were",)
         return (
-            "private: values are replaced in all that this stage writes; the folders of earlier stages (parents/ beside an "
-            "--output, data/DATASET/ in a project: shards, quarantine/, pairs/) still hold them",
+            "private: values are replaced in all that this stage writes; earlier stages (parents/ beside "
+            "an --output, data/DATASET/ in a project: shards, quarantine/, pairs/) still hold them",
         )
 
     def counted_with(self) -> dict[str, Any]:

@@ -211,9 +211,9 @@ def _numbers_in(text: str) -> Iterator[Span]:
 
 
 REGIONS: Final = (
-    "US", "GB", "FR", "DE", "ES", "IT", "IN", "CN", "JP", "KR", "BR", "MX", "RU", "AU", "CA", "NL", "BE", "CH", "AT",
-    "PL", "SE", "NO", "DK", "FI", "PT", "IE", "TR", "ZA", "SG", "HK", "TW", "MY", "ID", "PH", "TH", "VN", "AR", "CL", "CO",
-    "PE", "EG", "SA", "AE", "IL", "NG", "KE", "PK", "BD", "UA", "RO", "CZ", "GR", "HU", "NZ",
+    "US", "GB", "FR", "DE", "ES", "IT", "IN", "CN", "JP", "KR", "BR", "MX", "RU", "AU", "CA", "NL", "BE", "CH",
+    "AT", "PL", "SE", "NO", "DK", "FI", "PT", "IE", "TR", "ZA", "SG", "HK", "TW", "MY", "ID", "PH", "TH", "VN",
+    "AR", "CL", "CO", "PE", "EG", "SA", "AE", "IL", "NG", "KE", "PK", "BD", "UA", "RO", "CZ", "GR", "HU", "NZ",
 )  # fmt: skip
 """Where a telephone number without a country's code may be from, if a word says that it is one."""
 
