@@ -16,7 +16,7 @@ from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load, purged_on
+from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
@@ -327,6 +327,9 @@ def lint(manifest: Path, as_json: bool) -> None:
         click.echo(json.dumps({s: c.to_json() for s, c in by_source.items()}, ensure_ascii=False, indent=1))
     else:
         click.echo("\n".join(lint_table(by_source)))
+        for _, earlier in ancestors(manifest):
+            for name, count in earlier.ledger.notes.items() if earlier.stage == "tokenize" else ():
+                click.echo(f"{earlier.stage}: {count:,} rows {name}")
     wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
     if wrong:
         raise IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")

@@ -296,6 +296,10 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     for name, count in ledger.notes.items():
         if name in stage.note_lines:
             job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
+    if alarms := stage.alarms(ledger):
+        facts["alarms"] = [*facts.get("alarms", []), *alarms]
+        for alarm in alarms:
+            job.run.progress.line(f"ALARM {stage.name}: {alarm}")
     _fail_on_alarms(job, ledger, facts)
     if ledger.rows.dropped:
         reasons = ", ".join(
