@@ -245,7 +245,8 @@ class Result:
         return rows
 
     def _with_added(self, table: pa.Table, rows: pa.Table) -> pa.Table:
-        base = set(of_kind(self._chain[0].manifest.kind).names)
+        first = self._chain[0].manifest
+        base = set(of_kind(first.kind).names) | set(first.facts.get("columns", ()))
         if self.manifest.stage == "language":
             base -= {"lang", "lang_score"}
         for name in [n for n in rows.column_names if n not in base]:

@@ -10,6 +10,7 @@ import click
 from datakit import __version__
 from datakit.engine.recipe import FLOW, STAGES
 from datakit.errors import DatakitError
+from datakit.terminal import guarded_output, printable
 
 OTHER_COMMANDS = {
     "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
@@ -22,6 +23,8 @@ OTHER_COMMANDS = {
     "lint": ("datakit.cli.look:lint", "Count label errors of a packed set, by source."),
     "unpack": ("datakit.cli.look:unpack", "Turn a packed set back into text."),
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
+    "status": ("datakit.cli.look:status", "Show every dataset: stages, rows, sizes, what is stale."),
+    "history": ("datakit.cli.look:history", "Show the versions of a dataset, and what changed between them."),
     "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),
     "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
     "index": ("datakit.cli.keep:index", "Remove rows from the index that --against compares with."),
@@ -82,7 +85,9 @@ def main(args: list[str] | None = None) -> None:
     log.setLevel(logging.WARNING if "--json" in (sys.argv if args is None else args) else logging.INFO)
     log.addHandler(notices)
     try:
-        sys.exit(_exit_code(args))
+        with guarded_output():
+            code = _exit_code(args)
+        sys.exit(code)
     finally:
         log.removeHandler(notices)
 
@@ -124,4 +129,4 @@ class _Notices(logging.Handler):
 
 
 def _say(text: str) -> None:
-    print(f"datakit: {text}", file=sys.stderr, flush=True)
+    print(f"datakit: {printable(text)}", file=sys.stderr, flush=True)

@@ -5,7 +5,7 @@ import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,10 +18,14 @@ import pyarrow as pa
 from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
 from datakit.read import columnar, csv, json, text
+from datakit.read.columns import inferred, types_of, unified
 from datakit.read.files import (
     BOM,
+    DANGLING,
     BrokenStreamError,
     Cutter,
+    FileLimits,
+    Remaining,
     Segment,
     Skipped,
     SourceFile,
@@ -49,6 +53,8 @@ from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.text import FIELD
 from datakit.stage import RawBatch
 
+COUNT_BYTES: Final = 1 << 20
+"""Bytes that are read at once where records are only counted."""
 HEAD_BYTES: Final = 4 << 20
 """How much of a file is read to recognise it; more only if its first record is longer."""
 SINGLE_FILES: Final = 64
@@ -72,6 +78,10 @@ class Plan:
     layouts: tuple[FileLayout, ...]
     kind: str
     segment_source: str
+    columns: pa.Schema
+    """The fields of documents that are columns of their own, by name."""
+    limits: tuple[int, ...]
+    """How many records of each file are read, the first ones; empty: all."""
     config: IngestConfig
     skipped: tuple[Skipped, ...]
     """Files and folders in the given folders that are not read, and why."""
@@ -88,7 +98,9 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     """
     found, skipped = find(inputs)
     found, unread, splits = _of_split(found, inputs, config.split)
-    made = _plan([_inspect(*file) for file in found], skipped + unread, config)
+    limits = FileLimits(config.max_record_mb << 20, config.max_expansion)
+    made = _plan([_inspect(*file, limits) for file in found], skipped + unread, config)
+    made = _limited(made) if config.limit else made
     return replace(made, summary=(*made.summary, splits)) if splits else made
 
 
@@ -99,24 +111,72 @@ def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Pl
         LayoutError: the columns fit no layout.
     """
     file = SourceFile(name, name, "table", "", table.nbytes)
-    return _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config)
+    made = _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config, types_of(table.schema))
+    return _limited(made, table) if config.limit else made
 
 
-def _plan(inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig) -> Plan:
+def _plan(
+    inspected: list[tuple[SourceFile, list[Fields]]],
+    skipped: list[Skipped],
+    config: IngestConfig,
+    types: Mapping[str, pa.DataType | None] | None = None,
+) -> Plan:
     files = [file for file, _ in inspected]
     layouts = [_with_fields_beside(_layout(file, head, config), head, config) for file, head in inspected]
     kind = _kind(files, layouts, config)
     layouts = [c if c.kind in (kind, "") else FileLayout("", "", other_kind=c.kind) for c in layouts]
-    made = Plan(tuple(files), tuple(layouts), kind, _segment_source(kind, config), config, tuple(skipped), ())
+    columns = pa.schema([])
+    if kind == "document" and config.columns == "typed":
+        found = zip(inspected, layouts, strict=True)
+        columns = unified(_types(file, head, layout, types) for (file, head), layout in found if layout.layout)
+    made = Plan(
+        tuple(files), tuple(layouts), kind, _segment_source(kind, config), columns, (), config, tuple(skipped), ()
+    )
     return replace(made, summary=tuple(_summary(made)))
 
 
-def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]:
+def _limited(plan: Plan, table: pa.Table | None = None) -> Plan:
+    """The plan for the first records of all files, as many as the configuration says."""
+    left, limits = plan.config.limit, list[int]()
+    for index, file in enumerate(plan.files):
+        limits.append(left)
+        cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
+        seen = 0
+        for segment in cut(file, index, lambda: COUNT_BYTES) if left else ():
+            seen = segment.first_record + _records_in(segment, file, plan)
+            if seen >= left:
+                break
+        left = max(left - seen, 0)
+    return replace(plan, limits=tuple(limits), summary=(*plan.summary, f"only the first {plan.config.limit} records"))
+
+
+def _records_in(segment: Segment, file: SourceFile, plan: Plan) -> int:
+    builder = RowBuilder("document")
+    builder.begin_file(0, "", FileLayout("", ""))
+    count = 0
+    for _ in _records(segment, file, plan, builder):
+        if builder.full:
+            count += int(builder.take().quarantined.num_rows)
+    return count + int(builder.take().quarantined.num_rows)
+
+
+def _types(
+    file: SourceFile, head: list[Fields], layout: FileLayout, types: Mapping[str, pa.DataType | None] | None
+) -> dict[str, pa.DataType | None]:
+    """The types of the fields of a file that its layout does not read."""
+    if types is None:
+        types = columnar.types(file) if file.format in ("parquet", "arrow", "arrow_stream") else inferred(head)
+    return {name: kind for name, kind in types.items() if name in layout.beside}
+
+
+def _inspect(path: str, name: str, size: int, limits: FileLimits) -> tuple[SourceFile, list[Fields]]:
     """A file with its format and compression, and its first records (plain text: none)."""
+    if size == DANGLING:
+        return SourceFile(path, name, "dangling", "", 0), []
     with open_binary(path) as opened:
         magic = opened.read(8)
-    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size)
-    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") else "")
+    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size, limits=limits)
+    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") and magic else "")
     if not columns:
         return _inspect_stream(file, _head(file))
     if file.compression:
@@ -140,6 +200,8 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
             "iconv -f UTF-16 -t UTF-8 FILE > NEW"
         )
     head = head.removeprefix(BOM)
+    if file.format != "text" and not head.strip() and len(head) < json.FIRST_BYTES:  # as good as blank lines
+        return replace(file, format="jsonl"), []
     if file.format == "csv":
         header, delimiter = csv.header_of(head, file.name)
         return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
@@ -163,7 +225,7 @@ def _head(file: SourceFile) -> bytes:
             if len(head) >= wanted:
                 if wanted < HEAD_BYTES and json.begins_with_records(bytes(head[: json.FIRST_BYTES])):
                     break
-                if wanted >= HEAD_BYTES and _holds_a_record(head):
+                if wanted >= HEAD_BYTES and (_holds_a_record(head) or len(head) > file.limits.record_bytes):
                     break
                 wanted *= 2
     return bytes(head)
@@ -217,7 +279,7 @@ def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestCo
     builder = RowBuilder(layout.kind, "", config.map.get("id") or config.id_field, reading_of(config.map, config.roles))
     builder.begin_file(0, "", layout)
     beside = dict[str, None]()
-    for fields in head[:10]:
+    for fields in head:
         with suppress(MisfitError, InexactNumbersError):
             beside |= dict.fromkeys(builder.unused(fields))
     return replace(layout, beside=tuple(beside))
@@ -453,9 +515,11 @@ def units_of(plan: Plan, group: range, table: pa.Table | None = None) -> Iterato
         return size - filled
 
     for index in group:
-        file = plan.files[index]
+        file, last = plan.files[index], plan.limits[index] if plan.limits else None
         cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
-        for segment in cut(file, index, remaining):
+        for segment in cut(file, index, remaining) if last != 0 else ():
+            if last is not None and segment.first_record >= last:
+                break
             segments.append(segment)
             filled += segment.bytes
             if filled >= size:
@@ -463,6 +527,11 @@ def units_of(plan: Plan, group: range, table: pa.Table | None = None) -> Iterato
                 segments, filled = [], 0
     if segments:
         yield Unit(tuple(segments))
+
+
+def _cut_dangling(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+    found = f"a link to {os.readlink(file.path)}, which does not exist"
+    yield Segment(index, 0, 0, 0, 0, b"", failure=("dangling_link", found))
 
 
 def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
@@ -473,6 +542,7 @@ def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
         "json_objects": json.cut_objects,
         "csv": csv.cut,
         "text": partial(text.cut, split=config.text_split),
+        "dangling": _cut_dangling,
     }
     return cutters.get(file.format, columnar.cut)
 
@@ -488,15 +558,20 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     """
     config = plan.config
     reading = reading_of(config.map, config.roles, config.tree_paths == "every")
-    builder = RowBuilder(plan.kind, plan.segment_source, config.map.get("id") or config.id_field, reading)
+    id_field = config.map.get("id") or config.id_field
+    builder = RowBuilder(plan.kind, plan.segment_source, id_field, reading, plan.columns)
     for segment in unit.segments:
         file = plan.files[segment.file]
-        builder.begin_file(segment.file, file.name, plan.layouts[segment.file])
+        builder.begin_file(segment.file, file.name, plan.layouts[segment.file], file.limits)
+        builder.last = plan.limits[segment.file] if plan.limits else None
         steps = _records(segment, file, plan, builder)
         while _next_step(steps):
             if builder.full:
                 yield builder.take()
-        if segment.failure:
+        if segment.failure and segment.failure[0] == "too_long":  # the record before it is whole
+            start = Position(segment.first_record, segment.first_line, segment.start)
+            builder.quarantine(start, MisfitError(*segment.failure), b"")
+        elif segment.failure:
             end = Position(segment.first_record, segment.first_line, segment.stop)
             builder.end_early(end, MisfitError(*segment.failure))
     if not builder.empty:

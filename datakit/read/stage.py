@@ -53,11 +53,19 @@ class IngestConfig:
     )
     roles: dict[str, str] = option({}, "speaker = role: system, user, assistant or tool; for speakers of other names")
     split: str = option("", "the split that is read, as train; several with commas; all: every file")
+    limit: int = option(0, "read only so many records, the first ones in the order of the files; 0: all")
     tree_paths: Literal["best", "every"] = option(
         "best", "of a tree of messages: the path of the best replies, or every path that ends in an answer"
     )
+    columns: Literal["typed", "json"] = option(
+        "typed", "fields of documents besides text and id: columns of their type, or all of them as JSON in extra"
+    )
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what happens with files of another kind than the one asked for"
+    )
+    max_record_mb: int = option(256, "MiB of the longest record; a longer one is quarantined")
+    max_expansion: int = option(
+        300, "times its size that a compressed file may grow to (and 64 MiB always); what follows is quarantined"
     )
     shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
 
@@ -73,8 +81,14 @@ class IngestConfig:
             reading_of(self.map, self.roles)
             if self.layout != "auto" and self.map.keys() - {"id"}:
                 raise ConfigError("layout and map exclude each other: the mapping says which fields are read")
+        if self.limit < 0:
+            raise ConfigError(f"limit is {self.limit}; it should be at least 1, or 0 for all records")
         if self.shard_mb < 1:
             raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
+        if not 1 <= self.max_record_mb <= 1024:  # the offsets of an Arrow string array end at 2 GiB
+            raise ConfigError(f"max_record_mb is {self.max_record_mb}; it should be between 1 and 1024")
+        if self.max_expansion < 1:
+            raise ConfigError(f"max_expansion is {self.max_expansion}; it should be at least 1")
 
 
 @dataclass(frozen=True)
@@ -105,6 +119,7 @@ class Ingest(Stage):
         {
             "id_clashes": "rows had an id that an earlier row has; they got a suffix (#2, #3, ...)",
             "answers_judged_bad": "answers are judged as bad by their record (label false); they have weight 0",
+            "fields_of_other_type": "values do not fit the column of their field; they are in `extra`",
             "repeated_keys": "records have a field twice: the last value counts, the earlier ones are in `extra`",
         }
     )
@@ -140,17 +155,20 @@ class Ingest(Stage):
         if self.table is not None:
             (file,) = self._plan.files
             return (RawFile(file.name, "", file.bytes, sha256=_table_hash(self.table)),)
-        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files)
+        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files if f.format != "dangling")
 
     def output_kind(self, kind: str) -> str:
         """The kind that all files have in common."""
         return self._plan.kind
 
     def facts(self) -> dict[str, Any]:
-        """The layout of each file, and for documents the field of their text where it is not `text`."""
+        """The layout of each file; of documents also the field of their text where it is not `text`, and the types of
+        the user's own columns."""
         planned = list(zip(self._plan.files, self._plan.layouts, strict=True))
         fields = {f.name: c.text_field for f, c in planned if c.text_field not in ("", "text")}
-        return {"layouts": {f.name: c.layout for f, c in planned}} | ({"text_fields": fields} if fields else {})
+        columns = {f.name: str(f.type) for f in self._plan.columns}
+        optional = {"text_fields": fields, "columns": columns}
+        return {"layouts": {f.name: c.layout for f, c in planned}} | {k: v for k, v in optional.items() if v}
 
     def use_processes(self) -> bool:
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
@@ -167,7 +185,16 @@ class Ingest(Stage):
         for group in groups(plan):
             files = [plan.files[place] for place in group]
             formats = [[f.format, f.compression, f.header, f.delimiter] for f in files]
-            reading = [plan.kind, plan.segment_source, formats, [asdict(plan.layouts[place]) for place in group]]
+            columns = [[f.name, str(f.type)] for f in plan.columns]
+            limits = [plan.limits[place] for place in group] if plan.limits else []
+            reading = [
+                plan.kind,
+                plan.segment_source,
+                limits,
+                columns,
+                formats,
+                [asdict(plan.layouts[place]) for place in group],
+            ]
             found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
         return found
 
@@ -195,8 +222,10 @@ class Ingest(Stage):
         return replace(self, removals=RemovalList.load(removed)) if removed.is_file() else self
 
     def resources(self) -> dict[str, Any]:
-        """The hash of the list of removed rows, where there are any."""
-        return {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
+        """The hash of the list of removed rows, and where links to nothing lead, where there are any."""
+        links = {f.name: os.readlink(f.path) for f in self._plan.files if f.format == "dangling"}
+        removed = {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
+        return removed | ({"dangling_links": links} if links else {})
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, a 64-bit hash of the id, and the `content_hash`."""
@@ -260,7 +289,7 @@ class Ingest(Stage):
 
 
 def _marks(plan: "Plan") -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local)
+    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local and f.format != "dangling")
 
 
 def _table_hash(table: pa.Table) -> str:
