@@ -365,8 +365,9 @@ class Batcher:
 
     def _step(self) -> None:
         """One more token of every answer, a tile of answers at a time."""
-        for begin in range(0, len(self.active), TILE):
-            jobs = self.active[begin : begin + TILE]
+        under_way = list(self.active)  # answers that end leave the list
+        for begin in range(0, len(under_way), TILE):
+            jobs = under_way[begin : begin + TILE]
             slots = [job.slot for job in jobs if job.slot is not None]
             ids_N1, at_N1 = torch.zeros(2, TILE, 1, dtype=torch.int64)
             for row, (job, slot) in enumerate(zip(jobs, slots, strict=True)):
@@ -376,7 +377,6 @@ class Batcher:
             for slot in slots:
                 slot.length += 1
             self._choose(jobs, self.model.lm_head(hidden_N1D[:, 0])[: len(jobs)].float())
-        self.active = [job for job in self.active if job.slot is not None]
         self.steps += 1
 
     def _choose(self, jobs: Sequence[Job], logits_NV: Tensor) -> None:
