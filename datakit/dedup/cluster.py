@@ -23,6 +23,7 @@ from datakit.dedup.exact import Memory, first_equal_rows, parts
 from datakit.dedup.index import EarlierRun, live_rows
 from datakit.dedup.minhash import Buckets, Sketches, candidate_probability, find_buckets, open_sketches
 from datakit.dedup.stage import DedupConfig, exact_ratio
+from datakit.dedup.turns import KEYS, Longer, longer_conversations
 from datakit.errors import ConfigError
 
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
@@ -43,7 +44,8 @@ class Verdict:
     """The decision about each row, in the order of the sketches.
 
     `survivor` int64 (rows,): the row that stays for it, -1 where it stays itself. `similarity` float64 (rows,).
-    `exact` bool (rows,): the survivor's text is equal. `cluster_rows` int64: how many rows are dropped for each row
+    `exact` bool (rows,): the survivor's text is equal. `prefix` bool (rows,): the survivor is a conversation that goes
+    on. `cluster_rows` int64: how many rows are dropped for each row
     (it may be shorter than the rows). Rows of indexes come first, and stay.
     """
 
@@ -51,6 +53,7 @@ class Verdict:
     survivor: npt.NDArray[np.int64]
     similarity: npt.NDArray[np.float64]
     exact: npt.NDArray[np.bool_]
+    prefix: npt.NDArray[np.bool_]
     cluster_rows: npt.NDArray[np.int64]
     facts: dict[str, Any]
 
@@ -75,21 +78,24 @@ def decide_all(
         run.check(workers)
     sketches = open_sketches([*(path for run in earlier for path in run.paths), *paths], memory)
     old = live_rows(sketches, earlier) if earlier else np.empty(0, np.int64)
-    order = memory.keep(np.concatenate([old, _policy_order(sketches, config, sum(run.rows for run in earlier))]))
+    order = memory.keep(
+        np.concatenate([old, _policy_order(sketches, config, sum(run.rows for run in earlier), memory)])
+    )
     first = first_equal_rows(sketches, order, memory)
     groups, copies = _groups(sketches, order, first, memory)
     buckets = find_buckets(
         lambda n: memory.take(sketches.column(f"band{n}", memory), copies),
-        config.num_bands, len(copies), memory, workers,
+        KEYS - 1 if sketches.of_turns else config.num_bands, len(copies), memory, workers,
     )  # fmt: skip
     memory.release()
     address, length = memory.take(sketches.address, copies), memory.take(sketches.length, copies)
     if config.cluster == "star":
         settled = int(np.searchsorted(groups, len(old)))
         buckets.leave_settled(settled)
-        least = exact_ratio(config.threshold)
         clusters = star(
-            buckets, address, length, least, memory, settled=settled, by_field=by_field, workers=workers
+            buckets, address, length, exact_ratio(config.threshold), memory, settled=settled, by_field=by_field,
+            longer=longer_conversations(sketches, copies, memory) if sketches.of_turns else None,
+            short_words=config.shingle_words, keep=config.keep_per_prompt, workers=workers,
         )  # fmt: skip
     else:
         clusters = components(buckets, address, length, memory)
@@ -98,19 +104,39 @@ def decide_all(
     largest = int(cluster_rows.max(initial=0)) + (len(order) > 0)
     memory.release()
     facts = _facts(config, buckets, clusters) | {"largest_cluster_rows": largest}
-    return Verdict(sketches, survivor, similarity, exact, cluster_rows, facts)
+    return Verdict(sketches, survivor, similarity, exact, _prefixes(sketches, survivor, memory), cluster_rows, facts)
 
 
-def _policy_order(sketches: Sketches, config: DedupConfig, old: int) -> npt.NDArray[np.int64]:
+def _policy_order(sketches: Sketches, config: DedupConfig, old: int, memory: Memory) -> npt.NDArray[np.int64]:
     """Numbers of all but the first `old` rows in the policy's order, ties by row_key."""
+    if sketches.of_turns:  # the longer of two conversations stays if one is the beginning of the other
+        rank = sketches.ranks()[old:]
+        turns = sketches.column("messages", memory)[old:].astype(np.int64)
+        if config.policy != "first":
+            _check_ranks(rank, config)
+        return old + np.lexsort((sketches.row_key[old:], -rank, -turns))
     if config.policy == "first":
         keys = sketches.row_key[old:]
         in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
         return np.arange(old, old + len(keys)) if in_order else old + np.argsort(keys, kind="stable")
     rank = sketches.ranks()
+    _check_ranks(rank, config)
+    return np.lexsort((sketches.row_key, -rank))  # NaN sorts last
+
+
+def _prefixes(sketches: Sketches, survivor: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.bool_]:
+    """bool (rows,): the row is dropped for a conversation of more messages."""
+    found = np.zeros(len(survivor), np.bool_)
+    if sketches.of_turns:
+        messages = sketches.column("messages", memory)
+        for part in parts(len(survivor)):
+            found[part] = (survivor[part] >= 0) & (messages[survivor[part]] > messages[part])
+    return found
+
+
+def _check_ranks(rank: npt.NDArray[np.float64], config: DedupConfig) -> None:
     if len(rank) and np.isnan(rank).all():
         raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
-    return np.lexsort((sketches.row_key, -rank))  # NaN sorts last
 
 
 def _groups(
@@ -182,8 +208,11 @@ class Candidates(NamedTuple):
     """The rows to decide about, in the policy's order, and the similarity of duplicates as a ratio.
 
     of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
-    by_field: 1 where the answers of preference pairs have to be similar enough too. settled: how many of the first rows
-    are kept without a comparison. index_threshold: as `INDEX_THRESHOLD`.
+    kind: 1 where the answers of preference pairs have to be similar enough too, 2 where the sets are the streams of
+    conversations. settled: how many of the first rows are kept without a comparison. index_threshold: as
+    `INDEX_THRESHOLD`. Of conversations: short_words, below which a turn is compared by letters; keep, how many rows
+    that are alike stay; longer_begin and longer_end int64 (rows,), where the rows that may go on a row lie in longer
+    int32.
     """
 
     of_row: Any
@@ -191,9 +220,14 @@ class Candidates(NamedTuple):
     length: Any
     numerator: int
     denominator: int
-    by_field: int
+    kind: int
     settled: int
     index_threshold: int
+    short_words: int
+    keep: int
+    longer_begin: Any
+    longer_end: Any
+    longer: Any
 
 
 class BucketLists(NamedTuple):
@@ -227,10 +261,12 @@ class PrefixIndex(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What a row is compared with: kept rows from `since` on, whose nodes in the index begin at `oldest`."""
+    """What a row is compared with: kept rows from `since` on, whose nodes in the index begin at `oldest`, and longer
+    conversations before `until`."""
 
     since: int
     oldest: int
+    until: int
 
 
 class Scratch(NamedTuple):
@@ -267,6 +303,9 @@ def star(
     index_threshold: int = INDEX_THRESHOLD,
     settled: int = 0,
     by_field: bool = False,
+    longer: Longer | None = None,
+    short_words: int = 1,
+    keep: int = 1,
     workers: int = 1,
     block_rows: int = BLOCK_ROWS,
 ) -> Clusters:
@@ -275,10 +314,18 @@ def star(
     The first such row is named. The first `settled` rows are kept without a comparison: an earlier run compared them.
     Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies. The similarity is
     compared as a ratio of counts, without rounding. With `by_field` the answers of preference pairs must be as similar
-    too.
+    too. With `longer` the rows are conversations, and `address` says where their streams lie: see `turns`. A row is then
+    also dropped for a kept row that goes on after it, and only if `keep` kept rows are alike.
     """
-    ratio = least.numerator, least.denominator
-    rows = Candidates(buckets.of_row, address, length, *ratio, int(by_field), settled, index_threshold)
+    ratio, kind = (least.numerator, least.denominator), 2 if longer else int(by_field)
+    if longer:
+        index_threshold = len(length)  # streams are no sets; few kept rows share all letters that a key is made of
+    else:
+        longer = Longer(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
+    rows = Candidates(
+        buckets.of_row, address, length, *ratio, kind, settled, index_threshold, short_words, keep, *longer
+    )  # fmt: skip
+    tally = memory.full((len(length) if keep > 1 else 1, 3), 0, np.int64)
     shapes = (len(buckets.sizes), 4), buckets.of_row.shape
     lists = BucketLists(*(memory.full(shape, -1, np.int32) for shape in shapes))
     lists.ends[:, 3] = 0
@@ -288,10 +335,10 @@ def star(
     scratch = [_scratch(length, memory) for _ in range(threads)]
     free, counts = deque(scratch), np.zeros(2, np.int64)
 
-    def look_back(part: range) -> npt.NDArray[np.int64]:
+    def look_back(part: range, begin: int) -> npt.NDArray[np.int64]:
         own, tried = free.popleft(), np.zeros(2, np.int64)  # there are as many as threads
         kernels.look_back(
-            rows, Block(0, 0), lists, index, survivor, shared, part.start, part.stop, own, tried
+            rows, Block(0, 0, begin), lists, index, survivor, shared, tally, part.start, part.stop, own, tried
         )  # fmt: skip
         memory.release()
         free.append(own)
@@ -299,14 +346,18 @@ def star(
 
     with ThreadPoolExecutor(threads) as pool:
         for block in _ranges(range(len(length)), block_rows):
-            counts += sum(pool.map(look_back, _ranges(block, max(_ROWS_AT_ONCE // threads, 1))))
-            within = Block(block.start, int(index.used[0]))
-            decided = rows, within, lists, index, survivor, shared
+            parts_of_block = _ranges(block, max(_ROWS_AT_ONCE // threads, 1))
+            counts += sum(pool.map(look_back, parts_of_block, [block.start] * len(parts_of_block)))
+            within = Block(block.start, int(index.used[0]), block.stop)
+            decided = rows, within, lists, index, survivor, shared, tally
             for part in _ranges(block, 2 * _ROWS_AT_ONCE):  # few of them are compared here
                 kernels.decide_block(*decided, part.start, part.stop, scratch[0], counts)
                 memory.release()
     compared, visited = counts.tolist()
-    return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
+    if kind == 2:
+        return Clusters(survivor, np.where(survivor < 0, 1.0, shared / 1000), compared, visited)
+    similarity = _similarity(survivor, shared, length, memory)
+    return Clusters(survivor, similarity, compared, visited)
 
 
 def _ranges(rows: range, size: int) -> list[range]:

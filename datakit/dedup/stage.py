@@ -38,7 +38,11 @@ class DedupConfig:
     """Exact, then near duplicates by MinHash LSH: which rows count as duplicates, and which of them stays."""
 
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
-    include_system: bool = option(False, "compare system prompts, tool schemas and tool results too")
+    include_system: bool = option(True, "of conversations, compare system prompts, tool schemas and tool results too")
+    keep_per_prompt: int = option(1, "with --on prompt: how many answers of a question stay, the first by the policy")
+    compare: Literal["auto", "words", "characters"] = option(
+        "auto", "words: without signs; characters: with them; auto: with them where formulas or code need them"
+    )
     shingle_words: int = option(5, "words in a shingle")
     num_bands: int = option(_DEFAULT_BANDS, "bands of the signature; rows that share one are compared")
     rows_per_band: int = option(_DEFAULT_ROWS, "MinHash values in a band")
@@ -72,7 +76,9 @@ class DedupConfig:
 
     def __post_init__(self) -> None:
         at_least(1, self, "shingle_words", "num_bands", "rows_per_band", "max_cluster_rows", "min_alarm_rows")
-        at_least(1, self, "memory_mb")
+        at_least(1, self, "memory_mb", "keep_per_prompt")
+        if self.keep_per_prompt > 1 and self.on != "prompt":
+            raise ConfigError(f"keep_per_prompt is {self.keep_per_prompt}: it needs on = 'prompt', found {self.on!r}")
         exact_ratio(self.threshold)
         shares(self, "max_source_loss", "false_negative_weight")
         if not 0 <= self.seed < 1 << 32:
@@ -419,7 +425,9 @@ def _dropped(verdict: "Verdict", earlier: "tuple[EarlierRun, ...]") -> pa.Record
     rows = rows[np.argsort(verdict.sketches.row_key[rows], kind="stable")]
     versions = pa.array([*(e.version for e in earlier), None], pa.string())
     run = np.searchsorted(np.cumsum([e.rows for e in earlier]), verdict.survivor[rows], side="right")
-    reasons = pa.array(["near_duplicate", "exact_duplicate"]).take(pa.array(verdict.exact[rows].astype(np.int8)))
+    reasons = pa.array(["near_duplicate", "exact_duplicate", "prefix"]).take(
+        pa.array(np.where(verdict.prefix[rows], 2, verdict.exact[rows]))
+    )
     return pa.record_batch(
         {
             "row_key": verdict.sketches.row_key[rows],
