@@ -1,6 +1,6 @@
 """Conversations: labelled pairs, and how many of them each way of deduplication calls duplicates.
 
-    python bench/turns.py CORPORA/sft --out FOLDER [--half development|held-out] [--peer PYTHON] [--datatrove PYTHON]
+    python bench/turns.py CORPORA/sft [--half development|held-out] [--peer PYTHON] [--datatrove PYTHON]
     python bench/turns.py CORPORA/sft --misses 20        # the pairs that datakit gets wrong, to read
 
 A pair is a conversation of a real set, or of the sets that this file writes, and an edit of it. Duplicates differ in
@@ -40,15 +40,16 @@ class Pair:
 
 OPENINGS = {
     "development": (
-        ["Hello! ", "Hi there, ", "Please ", "Could you please help me with this? ", "Good morning. ", "I have a question: ",
-         "I hope you are doing well. ", "Excuse me, ", "Hey! Quick question. "],
+        ["Hello! ", "Hi there, ", "Please ", "Could you please help me with this? ", "Good morning. ",
+         "I have a question: ", "I hope you are doing well. ", "Excuse me, ", "Hey! Quick question. "],
         ["你好，", "您好！", "请问，", "请帮我一下：", "麻烦您，", "我想请教一下，", "早上好，", "不好意思打扰了，"],
     ),
     "held-out": (
         ["Greetings! ", "Good evening, dear assistant. ", "Kindly help me out here. ", "Sorry to bother you, but ",
          "I would really appreciate your help with this one. ", "Would you be so kind as to help me? ", "Hi again! ",
          "If you have a moment: ", "I'd love to get your assistance. "],
-        ["嗨，", "下午好！", "劳驾，", "拜托了，", "打扰一下，", "我有个问题想问您：", "大家好，", "能麻烦您帮个忙吗？"],
+        ["嗨，", "下午好！", "劳驾，", "拜托了，", "打扰一下，", "我有个问题想问您：", "大家好，",
+         "能麻烦您帮个忙吗？"],
     ),
 }  # fmt: skip
 CLOSINGS = {
@@ -57,8 +58,8 @@ CLOSINGS = {
         ["谢谢！", "多谢。", "非常感谢您的帮助。", "麻烦了。"],
     ),
     "held-out": (
-        [" Many thanks in advance.", " Any help would be greatly appreciated!", " Cheers!", " Thank you so much for your time.",
-         " Looking forward to your answer."],
+        [" Many thanks in advance.", " Any help would be greatly appreciated!", " Cheers!",
+         " Thank you so much for your time.", " Looking forward to your answer."],
         ["感激不尽！", "先谢谢了。", "十分感谢！", "辛苦了。"],
     ),
 }  # fmt: skip
@@ -75,7 +76,8 @@ ANSWER_OPENINGS = {
 }  # fmt: skip
 ANSWER_CLOSINGS = {
     "development": (
-        [" I hope this helps!", " Let me know if you have any questions.", " Feel free to ask if you need anything else."],
+        [" I hope this helps!", " Let me know if you have any questions.",
+         " Feel free to ask if you need anything else."],
         ["希望对您有帮助！", "如果您还有其他问题，请随时告诉我。"],
     ),
     "held-out": (
@@ -126,7 +128,7 @@ def lower_first(text: str) -> str:
 
 def misspelled(text: str, rng: random.Random, half: str) -> str | None:
     """One typing error for about ten words, in words of at least five lower-case letters."""
-    found = [m for m in re.finditer(r"(?<![\w'$\\.<])[a-z]{5,}(?![\w'(=.])", text)]
+    found = list(re.finditer(r"(?<![\w'$\\.<])[a-z]{5,}(?![\w'(=.])", text))
     if not found:
         return None
     for m in sorted(rng.sample(found, max(1, min(len(found) // 10, 6))), key=lambda m: -m.start()):
@@ -149,7 +151,11 @@ def punctuated(text: str, rng: random.Random) -> str:
 
 
 def spaced(text: str, rng: random.Random) -> str:
-    return "  " + re.sub(r" ", lambda _: rng.choice([" ", "  ", "\u00a0", "\n"]) if rng.random() < 0.3 else " ", text) + "\n"
+    return (
+        "  "
+        + re.sub(r" ", lambda _: rng.choice([" ", "  ", "\u00a0", "\n"]) if rng.random() < 0.3 else " ", text)
+        + "\n"
+    )
 
 
 def full_width(text: str) -> str:
@@ -167,8 +173,10 @@ def duplicates(row: Messages, rng: random.Random, half: str) -> Iterator[tuple[s
         which = chinese(text)
         if rng.random() < 0.5:
             return rng.choice(ANSWER_OPENINGS[half][which]) + text
-        return text + ("" if text.endswith(tuple(".!?。！？`")) else "。" if which else ".") + rng.choice(
-            ANSWER_CLOSINGS[half][which]
+        return (
+            text
+            + ("" if text.endswith(tuple(".!?。！？`")) else "。" if which else ".")
+            + rng.choice(ANSWER_CLOSINGS[half][which])
         )
 
     def spelled(text: str) -> str | None:
@@ -236,7 +244,9 @@ def other_operator(text: str, rng: random.Random) -> str | None:
     return text[: m.start(2)] + rng.choice([o for o in "+-*/" if o != m.group(2)]) + text[m.end() :]
 
 
-def different(row: Messages, stranger: Messages, rng: random.Random, half: str) -> Iterator[tuple[str, Messages | None]]:
+def different(
+    row: Messages, stranger: Messages, rng: random.Random, half: str
+) -> Iterator[tuple[str, Messages | None]]:
     for role, what in (("user", "asked"), ("assistant", "answered")):
         yield f"number {what}", with_turn(row, role, lambda t: other_number(t, rng))
         yield f"name {what}", with_turn(row, role, lambda t: other_name(t, rng, half))
@@ -252,7 +262,10 @@ def different(row: Messages, stranger: Messages, rng: random.Random, half: str) 
         yield "other arguments", made and [*row[: calls[0]], row[calls[0]] | {"tool_calls": made}, *row[calls[0] + 1 :]]  # type: ignore[misc]
     prompts = ["You are a helpful assistant.", "Answer like a pirate.", "你是一个诗人。", "Be brief. Answer in French."]
     yield "other system prompt", [{"role": "system", "content": rng.choice(prompts)}, *row]
-    yield "roles changed", [m | {"role": {"user": "assistant", "assistant": "user"}.get(m["role"], m["role"])} for m in row]
+    yield (
+        "roles changed",
+        [m | {"role": {"user": "assistant", "assistant": "user"}.get(m["role"], m["role"])} for m in row],
+    )
     if len(row) >= 4 and {m["role"] for m in row} == {"user", "assistant"}:
         yield "turns in another order", [*row[2:4], *row[:2], *row[4:]]
 
@@ -275,7 +288,10 @@ def of_shared(folder: Path, half: str) -> Iterator[Messages]:
                 yield talk("\n".join(filter(None, (r["instruction"], r["input"]))), r["output"])
         sharing = rows("llamafactory/glaive_toolcall_en_demo.json")[:150]
     else:
-        for r in rows("gpteacher/codegen-instruct.json")[:250] + rows("gpteacher/roleplay-simple-deduped-roleplay-instruct.json")[:300]:
+        for r in (
+            rows("gpteacher/codegen-instruct.json")[:250]
+            + rows("gpteacher/roleplay-simple-deduped-roleplay-instruct.json")[:300]
+        ):
             yield talk("\n".join(filter(None, (r["instruction"], r["input"]))), r["response"])
         for r in rows("gsm8k/test.jsonl")[:300]:
             yield talk(r["question"], r["answer"])
@@ -284,7 +300,8 @@ def of_shared(folder: Path, half: str) -> Iterator[Messages]:
     for r in sharing:
         turns = r["conversations"][:6]
         yield [
-            {"role": roles[t["from"]], "content": ""} | {"tool_calls" if t["from"] == "function_call" else "content": t["value"]}
+            {"role": roles[t["from"]], "content": ""}
+            | {"tool_calls" if t["from"] == "function_call" else "content": t["value"]}
             for t in turns
         ]
 
@@ -304,24 +321,39 @@ def written(half: str, rng: random.Random) -> Iterator[Messages]:
         elif n % 4 == 2:
             yield talk(f"Solve {a}*x {sign} {b} = {n}.", f"x = ({n} - {b})/{a}")
         else:
-            yield talk(f"小明有{a}个苹果，又买了{b}个，后来吃了{n}个。他现在有多少个苹果？", f"他现在有{a + b - n}个苹果。")
+            yield talk(
+                f"小明有{a}个苹果，又买了{b}个，后来吃了{n}个。他现在有多少个苹果？", f"他现在有{a + b - n}个苹果。"
+            )
 
 
 def contexts(half: str, rng: random.Random) -> Iterator[Pair]:
     """Several questions about one paragraph, each with a short answer: all differ."""
-    streets = {"development": "mill harbour station market tower", "held-out": "bridge chapel quarry school lighthouse"}[half]
+    streets = {
+        "development": "mill harbour station market tower",
+        "held-out": "bridge chapel quarry school lighthouse",
+    }[half]
     for place in range(24):
         facts = [(thing, 1700 + rng.randrange(250), rng.choice(NAMES[half])) for thing in streets.split()]
         text = " ".join(
             f"The {thing} of town number {place} was built in {year} by {who}, and for a long time nobody knew that "
-            f"the stones had been carried over the hills in winter, when the roads were frozen." for thing, year, who in facts
+            f"the stones had been carried over the hills in winter, when the roads were frozen."
+            for thing, year, who in facts
         )
-        asked = [(f"When was the {t} built?", str(y)) for t, y, _ in facts] + [(f"Who built the {t}?", w) for t, _, w in facts]
+        asked = [(f"When was the {t} built?", str(y)) for t, y, _ in facts] + [
+            (f"Who built the {t}?", w) for t, _, w in facts
+        ]
         rng.shuffle(asked)
         for (q, a), (other, b) in zip(asked[::2], asked[1::2], strict=False):
-            yield Pair("question about one context", "different", talk(f"{text}\n\n{q}", a), talk(f"{text}\n\n{other}", b))
+            yield Pair(
+                "question about one context", "different", talk(f"{text}\n\n{q}", a), talk(f"{text}\n\n{other}", b)
+            )
         q, a = asked[0]
-        yield Pair("the same question twice", "duplicate", talk(f"{text} {place}\n\n{q}", a), talk(f"{text} {place}\n\n{q} ", a))
+        yield Pair(
+            "the same question twice",
+            "duplicate",
+            talk(f"{text} {place}\n\n{q}", a),
+            talk(f"{text} {place}\n\n{q} ", a),
+        )
 
 
 def pairs(folder: Path, half: str, seed: int = 1) -> list[Pair]:
@@ -343,7 +375,7 @@ def pairs(folder: Path, half: str, seed: int = 1) -> list[Pair]:
             if len(row) >= 4 and row[2]["role"] == "user":
                 choices.append(("prefix", "prefix", row[:2]))
             label, kind, other = min((c for c in choices if c[2]), key=lambda c: (used[c[1]], c[1]))
-            one, other = other[0]["pair"] if "pair" in other[0] else (row, other)
+            one, other = other[0].get("pair", (row, other))
             made.append(Pair(kind, label, one, other))
             used[kind] += 1
             number = f" Case {len(made)}." if not chinese(row[0]["content"]) else f"第{len(made)}例。"
@@ -414,14 +446,15 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch) / "rows.jsonl"
             write_rows(made, path)
-            ways: dict[str, Callable[[], dict[str, tuple[str, str]]]] = {"datakit": lambda: by_datakit(path)}
-            if asked.peer:
-                ways |= {n: lambda n=n: by_peer(asked.peer, n, path) for n in ("text-dedup MinHash", "SemHash")}  # type: ignore[misc]
-            if asked.datatrove:
-                ways["datatrove MinHash"] = lambda: by_peer(asked.datatrove, "datatrove", path)
-            for name, way in ways.items():
-                precision, recall, wrong, strays = scores(made, way())
-                print(f"  {name:<20} precision {precision:.4f}  recall {recall:.4f}  between pairs {sum(strays.values())}")
+            ways: list[tuple[str, str]] = [("datakit", "")]
+            ways += [(name, asked.peer) for name in ("minhash", "semhash") if asked.peer]
+            ways += [("datatrove", asked.datatrove)] if asked.datatrove else []
+            for name, python in ways:
+                dropped = by_peer(python, name, path) if python else by_datakit(path)
+                precision, recall, wrong, strays = scores(made, dropped)
+                print(
+                    f"  {name:<20} precision {precision:.4f}  recall {recall:.4f}  between pairs {sum(strays.values())}"
+                )
                 if name == "datakit":
                     show(made, wrong, asked.misses)
     return 0

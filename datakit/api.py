@@ -35,6 +35,9 @@ from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent,
 TABLE = "table"
 """The name of the dataset and of the source of rows that come from memory."""
 
+_REPLACED = ("cluster_size", "duplicates")
+"""Columns of an earlier dedup, which a later one replaces."""
+
 _DROP_COLUMNS = ("stage", "reason", "detail", "duplicate_of", "similarity", "duplicate_in")
 
 
@@ -247,6 +250,8 @@ class Result:
         if self.manifest.stage == "language":
             base -= {"lang", "lang_score"}
         for name in [n for n in rows.column_names if n not in base]:
+            if name in _REPLACED and name in table.column_names:
+                table = table.drop_columns([name])
             if name in table.column_names:
                 raise ConfigError(
                     f"{self.manifest.stage} adds the column {name!r}, which the input has already: rename it there"

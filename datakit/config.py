@@ -25,7 +25,10 @@ def option(default: Any, help: str, *, path: bool = False, result: bool = True, 
     `flag` gives a list in a nested section a command-line flag of its own, as `--eval`.
     With `result` false the value shapes time and memory alone, never the result, and enters neither.
     """
-    return field(default=default, metadata={"help": help, "path": path, "result": result, "flag": flag})
+    metadata = {"help": help, "path": path, "result": result, "flag": flag}
+    if default == {}:
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 def section(config: type, help: str = "") -> Any:
@@ -111,6 +114,10 @@ def check(value: Any, kind: Any, where: str) -> Any:
         if not isinstance(value, list | tuple):
             raise ConfigError(f"{where}: expected a list, found {value!r}")
         return tuple(check(v, get_args(kind)[0], f"{where}[{i}]") for i, v in enumerate(value))
+    if origin is dict:
+        if not isinstance(value, dict):
+            raise ConfigError(f"{where}: expected a table of keys, found {value!r}")
+        return {check(k, str, where): check(v, get_args(kind)[1], f"{where}.{k}") for k, v in value.items()}
     if origin in (typing.Union, types.UnionType):
         if value in (None, "") and type(None) in get_args(kind):
             return None
@@ -129,13 +136,21 @@ def _member(kind: Any, many: bool) -> Any:
 
 
 def parse(text: str, kind: Any, where: str) -> Any:
-    """A flag's or `--set` value's text as `kind`; lists are separated by commas.
+    """A flag's or `--set` value's text as `kind`; lists, and the KEY=VALUE of tables, are separated by commas.
+
+    A text with a brace is one KEY=VALUE: templates have commas of their own.
 
     Raises:
         ConfigError: the text is not a value of that type.
     """
     if get_origin(kind) is tuple:
         return tuple(parse(t.strip(), get_args(kind)[0], where) for t in text.split(",") if t.strip())
+    if get_origin(kind) is dict:
+        pairs = [t.partition("=") for t in ([text] if "{" in text else text.split(",")) if t.strip()]
+        wrong = next((key for key, equals, _ in pairs if not equals or not key.strip()), None)
+        if wrong is not None:
+            raise ConfigError(f"{where}: expected KEY=VALUE, found {wrong!r}")
+        return {key.strip(): parse(value.strip(), get_args(kind)[1], where) for key, _, value in pairs}
     if get_origin(kind) in (typing.Union, types.UnionType):
         if text == "" and type(None) in get_args(kind):
             return None
@@ -163,7 +178,9 @@ def assign(values: dict[str, Any], config: type, key: str, text: str) -> None:
     if head not in known:
         raise ConfigError(f"--set {key}: unknown key {head!r}; known keys are {', '.join(known)}")
     nested = known[head].nested
-    if nested and rest:
+    if get_origin(known[head].type) is dict and rest:
+        values.setdefault(head, {})[key.partition(".")[2]] = parse(text, get_args(known[head].type)[1], f"--set {key}")
+    elif nested and rest:
         assign(values.setdefault(head, {}), nested, rest, text)
     elif nested or rest:
         raise ConfigError(f"--set {key}: {head!r} is {'a section: name a key in it' if nested else 'no section'}")
@@ -178,11 +195,18 @@ def resolved(config: Any) -> dict[str, Any]:
         value = plain[f.name]
         if not f.metadata.get("result", True):
             del plain[f.name]
-        elif isinstance(value, dict):
+        elif dataclasses.is_dataclass(getattr(config, f.name)):
             plain[f.name] = resolved(getattr(config, f.name))
         elif f.metadata.get("path") and value:
             plain[f.name] = [Path(p).name for p in value] if isinstance(value, list) else Path(value).name
     return plain
+
+
+def shares(config: Any, *names: str) -> None:
+    """Raise ConfigError where a value of a config lies outside [0, 1]; for `__post_init__`."""
+    for name in names:
+        if not 0.0 <= getattr(config, name) <= 1.0:
+            raise ConfigError(f"{name} is a share and lies in [0, 1], found {getattr(config, name)}")
 
 
 def canonical(value: Any) -> bytes:

@@ -10,12 +10,15 @@ Three kinds of work go through one runner (`engine.runner`):
 A stage is a frozen dataclass, small and picklable. What is heavy is loaded by `open`, in each worker.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -84,6 +87,60 @@ class Made:
     dropped: Iterable[pa.RecordBatch] = ()
     """Dropped rows, with `stage`, `reason` and `detail`."""
     facts: dict[str, Any] = field(default_factory=dict)
+
+
+MAX_ALARMS = 10
+"""Alarms of one kind that are listed, the worst first; the others are counted."""
+
+
+def worst_first(sentences: Iterable[str], more: str) -> Iterator[str]:
+    """The first `MAX_ALARMS` sentences, and how many more there are."""
+    found = list(sentences)
+    yield from found[:MAX_ALARMS]
+    if len(found) > MAX_ALARMS:
+        yield f"{len(found) - MAX_ALARMS} more {more}"
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Amounts (`what`: rows or words) by source: in total, and lost."""
+
+    what: str
+    whole: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+
+    def add(self, source: pa.Array, whole: npt.NDArray[Any], lost: npt.NDArray[Any]) -> None:
+        """Count the amounts of some rows; rows without a source count as the source ""."""
+        columns = {"source": pc.fill_null(source, ""), "whole": whole.astype(np.int64), "lost": lost.astype(np.int64)}
+        sums = pa.table(columns).group_by("source").aggregate([("whole", "sum"), ("lost", "sum")])
+        for row in sums.to_pylist():
+            self.whole[row["source"]] += row["whole_sum"]
+            self.lost[row["source"]] += row["lost_sum"]
+
+    def alarms(
+        self, max_loss: float, least: int, check: str, survivors: Sequence[tuple[str, int]] = (), each: str = "rows"
+    ) -> list[str]:
+        """Sentences about the whole, then about each source, if at least `least` rows or words lose more than a share.
+
+        The first one also names the rows that most others were dropped for, (id, how many `each`), and what to `check`.
+        """
+        lost, whole = self.lost.total(), self.whole.total()
+        parts = [(f"{lost} of all {whole} {self.what} are lost", lost, whole)]
+        if len(self.whole) > 1:
+            parts += sorted(
+                ((f"the source {name!r} loses {self.lost[name]} of its {n} {self.what}", self.lost[name], n)
+                 for name, n in self.whole.items()), key=lambda part: (-round(part[1] / max(part[2], 1), 3), part[0])
+            )  # fmt: skip
+        found = [
+            f"{sentence} ({n / of:.1%}; max_loss is {max_loss:.1%})"
+            for sentence, n, of in parts
+            if of >= max(least, 1) and round(n / of, 3) > max_loss
+        ]
+        if found:
+            named = ", ".join(f"{name!r} {count}" for name, count in survivors)
+            found[0] += f". Most {each} are lost for: {named}" if named else ""
+            found[0] += f". {check}"
+        return list(worst_first(found, "sources lose more than that"))
 
 
 class Stage:
@@ -175,6 +232,14 @@ class Stage:
     def use_processes(self) -> bool:
         """Whether units run in processes. Default: as `holds_gil` says."""
         return self.holds_gil
+
+    @property
+    def max_loss(self) -> float:
+        """The share of rows, of all or of a source, whose loss raises an alarm. Default: half of them.
+
+        Stages with `compares_rows` raise their own alarms, in `reduce`.
+        """
+        return 0.5
 
     # What the result has besides rows.
 

@@ -30,6 +30,9 @@ CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_w
 
 # Flags.
 
+READING = ("map", "roles", "split")
+"""The fields of ingest that are flags of every command that may read raw files."""
+
 
 def shared_flags() -> list[click.Parameter]:
     """The flags of `run` and of every stage command."""
@@ -63,6 +66,8 @@ def config_flags(stage: str, only: tuple[str, ...] = ()) -> Iterator[click.Optio
             text = f"{o.help} [{f'{stage}; ' if only else ''}default: {_shown(o.default)}]"
             if o.type is bool:
                 yield click.Option([f"{flag}/--no-{flag[2:]}", name], default=None, help=text)
+            elif get_origin(o.type) is dict:
+                yield click.Option([flag, name], type=FieldType(o), multiple=True, help=text)
             else:
                 yield click.Option([flag, name], type=FieldType(o), help=text)
 
@@ -76,6 +81,8 @@ class FieldType(click.ParamType[Any]):
             self.name = "|".join(map(str, option.choices))
         elif get_origin(option.type) is tuple:
             self.name = "a,b,..."
+        elif get_origin(option.type) is dict:
+            self.name = "KEY=VALUE"
         elif isinstance(option.type, type):
             self.name = option.type.__name__
         else:
@@ -89,7 +96,7 @@ class FieldType(click.ParamType[Any]):
 
 def _shown(value: Any) -> str:
     text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return "none" if value is None or not text else text
+    return "none" if value is None or not text or value == {} else text
 
 
 # Commands.
@@ -115,7 +122,11 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
 
 @click.command(
     context_settings=CONTEXT,
-    params=[*shared_flags(), click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run.")],
+    params=[
+        *shared_flags(),
+        *config_flags("ingest", READING),
+        click.Option(["--until"], type=click.Choice(FLOW), help="The last stage to run."),
+    ],
 )
 def run(until: str | None, **flags: Any) -> None:
     """Run every stage of a dataset in its recipe's order; skip what is up to date."""
@@ -130,6 +141,8 @@ def stage_command(stage: str) -> click.Command:
         do(stage, inputs, **flags)
 
     flags = [*shared_flags(), *config_flags(stage)]
+    if stage != "ingest":
+        flags += config_flags("ingest", READING)
     if kind.directly_after:
         flags += config_flags(kind.directly_after, kind.input_flags)
     return click.Command(
@@ -170,7 +183,9 @@ def do(
     flags: dict[str, dict[str, Any]] = {"ingest": {"kind": kind}} if kind else {}
     for parameter, value in values.items():
         owner, *field = parameter.split("__")
-        if len(field) == 1 and value is not None:
+        if isinstance(value, tuple) and value and isinstance(value[0], dict):
+            value = {key: inner for part in value for key, inner in part.items()}
+        if len(field) == 1 and value not in (None, ()):
             flags.setdefault(owner, {})[field[0]] = value
         elif len(field) > 1 and value:
             sets = (*sets, f"{owner}.{'.'.join(field)}={','.join(value)}")

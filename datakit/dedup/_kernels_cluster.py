@@ -17,7 +17,7 @@ import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from datakit.dedup._kernels_turns import alike
+from datakit.dedup._kernels_alike import alike
 from datakit.kernels import kernel
 
 _STRIDE = 512  # merge steps between two checks whether enough can still be shared
@@ -26,6 +26,7 @@ _CLASS_BITS = 7  # sizes of sets are distinguished to 1 part in 2 ** (bits - 1)
 _PAIRS, _TURNS = 1, 2  # of `Candidates.kind`: preference pairs, conversations
 _ANSWERS = np.uint64(1 << 62)  # of preference pairs, hashes of the prompt are smaller, those of answers are not
 _HEAD, _TAIL, _FRESH, _KEPT = range(4)  # of `BucketLists.ends`
+_UNKNOWN = -2  # of `jumps`
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -292,19 +293,27 @@ def _longer(row, rows, block, survivor, scratch, count):  # type: ignore[no-unty
 
 
 @kernel
+def _compare(row, other, rows):  # type: ignore[no-untyped-def]
+    """(the values that two rows share, -1 where they are not similar enough; 1 if their sets were compared, else 0)."""
+    size, length = rows.length[row], rows.length[other]
+    least = least_shared(size, length, rows.numerator, rows.denominator)
+    if min(size, length) < least:
+        return -1, 0
+    values, others = set_at(rows.address[row], size), set_at(rows.address[other], length)
+    shared = shared_values(values, others, least)
+    if shared >= 0 and rows.kind == _PAIRS and not answers_alike(values, others, rows.numerator, rows.denominator):
+        return -1, 1
+    return shared, 1
+
+
+@kernel
 def _first_similar(row, rows, candidates):  # type: ignore[no-untyped-def]
     """(the first candidate that is similar enough or -1, the values shared with it, sets compared)."""
-    size, compared = rows.length[row], 0
-    values = set_at(rows.address[row], size)
+    compared = 0
     for other in candidates:
-        length = rows.length[other]
-        least = least_shared(size, length, rows.numerator, rows.denominator)
-        if min(size, length) < least:
-            continue
-        compared += 1
-        others = set_at(rows.address[other], length)
-        shared = shared_values(values, others, least)
-        if shared >= 0 and (rows.kind != _PAIRS or answers_alike(values, others, rows.numerator, rows.denominator)):
+        shared, tried = _compare(row, other, rows)
+        compared += tried
+        if shared >= 0:
             return other, shared, compared
     return -1, 0, compared
 
@@ -320,6 +329,25 @@ def _keep(row, band, bucket, lists, begin):  # type: ignore[no-untyped-def]
         lists.after[band, lists.ends[bucket, _TAIL]] = row
     lists.ends[bucket, _TAIL] = row
     lists.ends[bucket, _KEPT] += 1
+
+
+@kernel
+def _enter(row, rows, begin, lists, index, scratch):  # type: ignore[no-untyped-def]
+    """Add a row to the lists of its buckets, and to the index those of them that are large."""
+    for band in range(rows.of_row.shape[0]):
+        bucket = rows.of_row[band, row]
+        if bucket < 0:
+            continue
+        _keep(row, band, bucket, lists, begin)
+        if lists.ends[bucket, _KEPT] <= rows.index_threshold:
+            continue
+        # the whole list when the bucket has just become large, else the new row alone
+        other = lists.ends[bucket, _HEAD] if lists.ends[bucket, _KEPT] == rows.index_threshold + 1 else row
+        while other >= 0:
+            if index.indexed[other] == 0:
+                index.indexed[other] = 1
+                _insert(other, rows, index, scratch)
+            other = lists.after[band, other]
 
 
 @kernel
@@ -346,9 +374,10 @@ def look_back(  # type: ignore[no-untyped-def]
     """Compare the rows from `begin` to `end` with all rows that were kept before their block.
 
     This changes only `survivor`, `shared`, `tally` and `counts`, so threads may share a block, each with its own
-    first `rows.settled` rows are kept without a comparison. `survivor` int64 (rows,) becomes the first kept row that
-    shares a bucket with the row and is similar enough, -1 where there is none; `shared` int64 (rows,) how many shingles
-    they share (of conversations: the similarity in thousandths). `counts` int64 (2,): sets compared, list entries and nodes visited.
+    scratch. The first `rows.settled` rows are kept without a comparison. `survivor` int64 (rows,) becomes the first
+    kept row that shares a bucket with the row and is similar enough, -1 where there is none; `shared` int64 (rows,) how
+    many shingles they share (of conversations: the similarity in thousandths). `counts` int64 (2,): sets compared, list
+    entries and nodes visited.
     """
     for row in range(begin, end):
         survivor[row] = -1
@@ -374,22 +403,8 @@ def decide_block(  # type: ignore[no-untyped-def]
             )
             counts[0] += tried
             counts[1] += steps
-        if survivor[row] >= 0:
-            continue
-        for band in range(rows.of_row.shape[0]):
-            bucket = rows.of_row[band, row]
-            if bucket < 0:
-                continue
-            _keep(row, band, bucket, lists, block.since)
-            if lists.ends[bucket, _KEPT] <= rows.index_threshold:
-                continue
-            # the whole list when the bucket has just become large, else the new row alone
-            other = lists.ends[bucket, _HEAD] if lists.ends[bucket, _KEPT] == rows.index_threshold + 1 else row
-            while other >= 0:
-                if index.indexed[other] == 0:
-                    index.indexed[other] = 1
-                    _insert(other, rows, index, scratch)
-                other = lists.after[band, other]
+        if survivor[row] < 0:
+            _enter(row, rows, block.since, lists, index, scratch)
 
 
 @kernel
@@ -401,20 +416,75 @@ def _root(parent, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def first_of_component(of_row, seen, parent):  # type: ignore[no-untyped-def]
-    """Write the least row number of each row's component to `parent`, which holds each row's own number.
-
-    `of_row` int32 (bands, rows) is -1 for no bucket, `seen` int64 (buckets,) is -1.
-    """
-    bands, rows = of_row.shape
-    for row in range(rows):
-        for band in range(bands):
-            bucket = of_row[band, row]
-            if bucket < 0:
-                continue
-            if seen[bucket] < 0:
-                seen[bucket] = row
-            a, b = _root(parent, row), _root(parent, seen[bucket])
-            parent[max(a, b)] = min(a, b)
-    for row in range(rows):
+def to_roots(parent):  # type: ignore[no-untyped-def]
+    """Replace each row's parent by the first row of its component."""
+    for row in range(len(parent)):
         parent[row] = _root(parent, row)
+
+
+@kernel
+def _link(row, other, rows, parent):  # type: ignore[no-untyped-def]
+    """Join the components of two rows if the rows are similar enough; returns 1 if their sets were compared."""
+    a, b = _root(parent, row), _root(parent, other)
+    if a == b:
+        return 0
+    shared, tried = _compare(row, other, rows)
+    if shared >= 0:
+        parent[max(a, b)] = min(a, b)
+    return tried
+
+
+@kernel
+def _next_stranger(node, index, jumps, parent):  # type: ignore[no-untyped-def]
+    """The next node of the chain whose row is in another component than this node's, -1 at its end.
+
+    `jumps` keeps how far that was: rows of one component stay in one component.
+    """
+    own, after = _root(parent, index.owners[node]), index.nexts[node]
+    if jumps[node] != _UNKNOWN:
+        after = jumps[node]
+    while after >= 0 and _root(parent, index.owners[after]) == own:
+        after = jumps[after] if jumps[after] != _UNKNOWN else index.nexts[after]
+    jumps[node] = after
+    return after
+
+
+@kernel
+def link_rows(rows, lists, index, jumps, parent, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
+    """Join the components of the rows from `begin` to `end` and of all rows before that share a bucket and are
+    similar enough.
+
+    `parent` int64 (rows,) holds each row's own number at first, `jumps` (nodes of the index,) -2. The other arguments
+    are those of `decide_block`; every row is entered into the lists.
+    """
+    mark = scratch.mark
+    for row in range(begin, end):
+        candidates, visited, large = _walk(row, rows, lists, scratch, 0)
+        counts[1] += visited
+        for k in range(candidates):
+            counts[0] += _link(row, scratch.found[k], rows, parent)
+        if large:
+            size = rows.length[row]
+            smallest = (rows.numerator * size + rows.denominator - 1) // rows.denominator
+            largest = rows.denominator * size // rows.numerator
+            ordered = _rarest_first(set_at(rows.address[row], size), index.counters, scratch)
+            for number in range(size_class(smallest), size_class(largest) + 1):
+                if index.per_class[number] == 0:
+                    continue
+                partner = max(least_of_class(number), smallest)
+                prefix = size - least_shared(size, partner, rows.numerator, rows.denominator) + 1
+                for value in ordered[: max(prefix, 0)]:
+                    key = _key(value, number)
+                    node = index.heads[np.int64(key & np.uint64(len(index.heads) - 1))]
+                    while node >= 0:
+                        counts[1] += 1
+                        other = index.owners[node]
+                        if _root(parent, other) == _root(parent, row):
+                            node = _next_stranger(node, index, jumps, parent)
+                            continue
+                        if index.keys[node] == key and mark[other] != row:
+                            mark[other] = row
+                            if _share_bucket(rows.of_row, row, other):
+                                counts[0] += _link(row, other, rows, parent)
+                        node = index.nexts[node]
+        _enter(row, rows, 0, lists, index, scratch)

@@ -1,8 +1,8 @@
 """Who stays: from the sketches of all rows to the rows that are dropped, each with the row that stays for it.
 
 Rows with equal text form a group, and the first row of a group stands for it. These first rows are compared within
-their LSH buckets. `star` drops a row only for a kept row that is similar enough. `components` (union-find over shared
-bands, the field's usual way) drops all rows of a chain but the first; it is there for comparison. Where the first row
+their LSH buckets. `star` drops a row only for a kept row that is similar enough. `components` (union-find over similar
+pairs) drops all rows of a chain but the first; it is there for comparison. Where the first row
 of a group is dropped, its copies are near duplicates of the same row, with the same similarity. So every row that is
 named as `duplicate_of` stays.
 """
@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.dedup import _kernels_cluster as kernels
+from datakit.dedup.alike import KEYS, Longer, longer_conversations
 from datakit.dedup.exact import Memory, first_equal_rows, parts
 from datakit.dedup.index import EarlierRun, live_rows
-from datakit.dedup.minhash import Buckets, Sketches, candidate_probability, find_buckets, open_sketches
-from datakit.dedup.stage import DedupConfig, exact_ratio
-from datakit.dedup.turns import KEYS, Longer, longer_conversations
+from datakit.dedup.minhash import Buckets, Sketches, find_buckets, open_sketches
+from datakit.dedup.stage import NO_CHAINS, DedupConfig, candidate_probability, exact_ratio, policy_order
 from datakit.errors import ConfigError
 
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
@@ -34,6 +34,8 @@ _ROWS_AT_ONCE = 1 << 10  # of all threads, before mapped memory is released: the
 BLOCK_ROWS = 1 << 14
 """Rows that are compared at one time with what was kept before them. It does not depend on the number of threads, and
 so the counts of comparisons do not either."""
+
+_NONE_LONGER = Longer(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
 
 INDEX_THRESHOLD = 64
 """Kept rows of a bucket above which they are found through an index instead of compared one by one."""
@@ -71,7 +73,7 @@ def decide_all(
     `by_field`: the rows are preference pairs, whose answers alone must be similar enough too.
 
     Raises:
-        ConfigError: the policy's column holds no number in any row.
+        ConfigError: the policy's column holds no number in any row, or conversations are to form chains.
         IntegrityError: an index is damaged.
     """
     for run in earlier:
@@ -89,6 +91,8 @@ def decide_all(
     )  # fmt: skip
     memory.release()
     address, length = memory.take(sketches.address, copies), memory.take(sketches.length, copies)
+    if sketches.of_turns and config.cluster != "star":
+        raise ConfigError(NO_CHAINS)
     if config.cluster == "star":
         settled = int(np.searchsorted(groups, len(old)))
         buckets.leave_settled(settled)
@@ -98,30 +102,26 @@ def decide_all(
             short_words=config.shingle_words, keep=config.keep_per_prompt, workers=workers,
         )  # fmt: skip
     else:
-        clusters = components(buckets, address, length, memory)
+        clusters = components(buckets, address, length, exact_ratio(config.threshold), memory, by_field=by_field)
     survivor, similarity, exact = _to_all_rows(sketches, order, first, groups, clusters, memory)
     cluster_rows = np.bincount(survivor[survivor >= 0], minlength=1)
     largest = int(cluster_rows.max(initial=0)) + (len(order) > 0)
     memory.release()
-    facts = _facts(config, buckets, clusters) | {"largest_cluster_rows": largest}
+    stays = survivor[sum(run.rows for run in earlier) :] < 0
+    facts = _facts(config, buckets, clusters) | {
+        "largest_cluster_rows": largest,
+        "cluster_sizes": size_histogram(cluster_rows[sum(run.rows for run in earlier) :], int(stays.sum())),
+    }
     return Verdict(sketches, survivor, similarity, exact, _prefixes(sketches, survivor, memory), cluster_rows, facts)
 
 
 def _policy_order(sketches: Sketches, config: DedupConfig, old: int, memory: Memory) -> npt.NDArray[np.int64]:
-    """Numbers of all but the first `old` rows in the policy's order, ties by row_key."""
-    if sketches.of_turns:  # the longer of two conversations stays if one is the beginning of the other
-        rank = sketches.ranks()[old:]
-        turns = sketches.column("messages", memory)[old:].astype(np.int64)
-        if config.policy != "first":
-            _check_ranks(rank, config)
-        return old + np.lexsort((sketches.row_key[old:], -rank, -turns))
-    if config.policy == "first":
-        keys = sketches.row_key[old:]
-        in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
-        return np.arange(old, old + len(keys)) if in_order else old + np.argsort(keys, kind="stable")
-    rank = sketches.ranks()
-    _check_ranks(rank, config)
-    return np.lexsort((sketches.row_key, -rank))  # NaN sorts last
+    """The rows that are not old in the policy's order; of conversations the longer ones first, so that they stay."""
+    order = policy_order(sketches, sketches.row_key, config.policy, old)
+    if not sketches.of_turns:
+        return order
+    messages = sketches.column("messages", memory).astype(np.int64)
+    return order[np.argsort(-messages[order], kind="stable")]
 
 
 def _prefixes(sketches: Sketches, survivor: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.bool_]:
@@ -132,11 +132,6 @@ def _prefixes(sketches: Sketches, survivor: npt.NDArray[np.int64], memory: Memor
         for part in parts(len(survivor)):
             found[part] = (survivor[part] >= 0) & (messages[survivor[part]] > messages[part])
     return found
-
-
-def _check_ranks(rank: npt.NDArray[np.float64], config: DedupConfig) -> None:
-    if len(rank) and np.isnan(rank).all():
-        raise ConfigError(f"policy {config.policy!r}: no row has a number in the column {config.score_column!r}")
 
 
 def _groups(
@@ -178,6 +173,19 @@ def _to_all_rows(
     return survivor, similarity, exact
 
 
+def size_histogram(dropped_for: npt.NDArray[np.int64], kept: int) -> dict[str, int]:
+    """Kept rows by the size of their cluster: 1, 2, 3, then ranges that double ("4-7", "8-15", ...).
+
+    `dropped_for`: how many rows are dropped for each row; it may be shorter than the rows.
+    """
+    sizes = dropped_for[dropped_for > 0] + 1
+    lows = np.array([2, 3, *(1 << n for n in range(2, 62))])
+    counts = np.bincount(np.searchsorted(lows, sizes, side="right") - 1, minlength=1)
+    names = [str(low) if low < 4 else f"{low}-{2 * low - 1}" for low in lows.tolist()]
+    alone = {"1": kept - len(sizes)}
+    return {name: n for name, n in (alone | dict(zip(names, counts.tolist(), strict=False))).items() if n}
+
+
 def _facts(config: DedupConfig, buckets: Buckets, clusters: "Clusters") -> dict[str, Any]:
     return {
         "lsh": {
@@ -185,6 +193,9 @@ def _facts(config: DedupConfig, buckets: Buckets, clusters: "Clusters") -> dict[
             "num_bands": config.num_bands,
             "rows_per_band": config.rows_per_band,
             "seed": config.seed,
+            "expected_recall": {
+                f"{config.threshold:g}": candidate_probability(config.threshold, config.num_bands, config.rows_per_band)
+            },
             "candidate_probability": {
                 f"{s / 100:.2f}": candidate_probability(s / 100, config.num_bands, config.rows_per_band)
                 for s in range(0, 101, 5)
@@ -314,21 +325,18 @@ def star(
     The first such row is named. The first `settled` rows are kept without a comparison: an earlier run compared them.
     Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies. The similarity is
     compared as a ratio of counts, without rounding. With `by_field` the answers of preference pairs must be as similar
-    too. With `longer` the rows are conversations, and `address` says where their streams lie: see `turns`. A row is then
-    also dropped for a kept row that goes on after it, and only if `keep` kept rows are alike.
+    too. With `longer` the rows are conversations, and `address` says where their streams lie: see `alike`. A row is
+    then also dropped for a kept row that goes on after it, and only if `keep` kept rows are alike.
     """
     ratio, kind = (least.numerator, least.denominator), 2 if longer else int(by_field)
     if longer:
         index_threshold = len(length)  # streams are no sets; few kept rows share all letters that a key is made of
-    else:
-        longer = Longer(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
     rows = Candidates(
-        buckets.of_row, address, length, *ratio, kind, settled, index_threshold, short_words, keep, *longer
+        buckets.of_row, address, length, *ratio, kind, settled, index_threshold, short_words, keep,
+        *(longer or _NONE_LONGER),
     )  # fmt: skip
     tally = memory.full((len(length) if keep > 1 else 1, 3), 0, np.int64)
-    shapes = (len(buckets.sizes), 4), buckets.of_row.shape
-    lists = BucketLists(*(memory.full(shape, -1, np.int32) for shape in shapes))
-    lists.ends[:, 3] = 0
+    lists = _empty_lists(rows, buckets, memory)
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
     index = _empty_index(rows, buckets.sizes, memory)
     threads = max(1, min(workers, memory.bytes // _SCRATCH_SHARE // max(_SCRATCH_BYTES * len(length), 1)))
@@ -364,6 +372,13 @@ def _ranges(rows: range, size: int) -> list[range]:
     return [range(begin, min(begin + size, rows.stop)) for begin in range(rows.start, rows.stop, size)]
 
 
+def _empty_lists(rows: Candidates, buckets: Buckets, memory: Memory) -> BucketLists:
+    shapes = (len(buckets.sizes), 4), rows.of_row.shape
+    lists = BucketLists(*(memory.full(shape, -1, np.int32) for shape in shapes))
+    lists.ends[:, 3] = 0
+    return lists
+
+
 def _empty_index(rows: Candidates, bucket_sizes: npt.NDArray[np.int64], memory: Memory) -> PrefixIndex:
     """An empty index with space for the rows of large buckets, whose shingles are counted."""
     nodes, slots, counters = 0, 1024, np.zeros(0, np.uint32)
@@ -385,24 +400,34 @@ def _scratch(length: npt.NDArray[np.int64], memory: Memory) -> Scratch:
 
 
 def components(
-    buckets: Buckets, address: npt.NDArray[np.uint64], length: npt.NDArray[np.int64], memory: Memory
+    buckets: Buckets,
+    address: npt.NDArray[np.uint64],
+    length: npt.NDArray[np.int64],
+    least: Fraction,
+    memory: Memory,
+    index_threshold: int = INDEX_THRESHOLD,
+    by_field: bool = False,
 ) -> Clusters:
-    """The first row of each chain of shared bands stays. The similarity with it is exact, and may be low."""
-    first = first_of_component(buckets)
+    """The first row of each chain stays; neighbours in a chain share a band and are similar by at least `least`.
+
+    The arguments are those of `star`. The similarity of a dropped row with the row that stays is exact, and may be
+    lower than `least`.
+    """
+    ratio = least.numerator, least.denominator
+    rows = Candidates(buckets.of_row, address, length, *ratio, int(by_field), 0, index_threshold, 1, 1, *_NONE_LONGER)
+    lists, index = _empty_lists(rows, buckets, memory), _empty_index(rows, buckets.sizes, memory)
+    jumps = memory.full(index.nexts.shape, -2, np.int64)
+    first = memory.keep(np.arange(len(length)))
+    scratch, counts = _scratch(length, memory), np.zeros(2, np.int64)
+    for part in _ranges(range(len(length)), _ROWS_AT_ONCE):
+        kernels.link_rows(rows, lists, index, jumps, first, part.start, part.stop, scratch, counts)
+        memory.release()
+    kernels.to_roots(first)
     survivor = np.where(first == np.arange(len(first)), -1, first)
     shared = np.zeros(len(first), dtype=np.int64)
     kernels.shared_with(address, length, survivor, shared)
-    return Clusters(survivor, _similarity(survivor, shared, length, memory), int((survivor >= 0).sum()), 0)
-
-
-def first_of_component(buckets: Buckets) -> npt.NDArray[np.int64]:
-    """For each row the first row that a chain of shared bands leads to (itself where there is none), int64 (rows,).
-
-    Candidates are not verified here: a chain may join rows that have nothing in common.
-    """
-    first: npt.NDArray[np.int64] = np.arange(buckets.of_row.shape[1])
-    kernels.first_of_component(buckets.of_row, np.full(len(buckets.sizes), -1), first)
-    return first
+    compared, visited = counts.tolist()
+    return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
 
 
 def _similarity(

@@ -41,9 +41,8 @@ _PROBES = (
 """Texts that show whether two versions of our code find the same words and shingles."""
 
 _MAY_DIFFER = {
-    *("max_cluster_rows", "max_source_loss", "min_alarm_rows"),  # alarms
-    *("save_signatures", "save_index"),  # what else is written
-    *("max_num_perm", "false_negative_weight"),  # how the bands were chosen; the bands themselves are compared
+    *("max_cluster_rows", "max_loss", "min_alarm_rows"),  # alarms
+    *("save_signatures", "save_duplicates", "save_index"),  # what else is written
 }
 """Settings that decide about no row."""
 
@@ -181,7 +180,8 @@ def _check_settings(run: Parent, config: DedupConfig, kind: str) -> None:
         raise InputError(f"{path}: that dedup saved no index; run it again with --save-index")
     ours = {"kind": kind, "unicode": UNICODE_VERSION} | resolved(config)
     theirs = {"kind": manifest.kind, "unicode": manifest.facts["resources"]["unicode"]} | manifest.config
-    for name in sorted((ours.keys() | theirs.keys()) - _MAY_DIFFER):
+    derived = ("num_bands", "rows_per_band")  # from the threshold, where they are not given
+    for name in sorted((ours.keys() | theirs.keys()) - _MAY_DIFFER, key=lambda name: (name in derived, name)):
         if ours.get(name) != theirs.get(name):
             raise ConfigError(
                 f"against {path}: it was made with {name} {theirs.get(name)!r}, and this run has {ours.get(name)!r}. "

@@ -9,26 +9,23 @@ finalizer once, then each permutation takes the least `a * h + b` modulo 2**32. 
 `datasketch.MinHash(num_perm, seed, hashfunc=identity, scheme="affine32")` fed the same 32-bit hashes is equal.
 """
 
-import math
 import struct
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup import _kernels_minhash as kernels
+from datakit.dedup.alike import segments, sign_sets, streams, whole_conversations
 from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range, open_rows
-from datakit.dedup.stage import DedupConfig, source_column
-from datakit.dedup.turns import segments, sign_sets, streams, whole_conversations
+from datakit.dedup.stage import DedupConfig, policy_rank, source_column
 from datakit.text.words import binary_digest, compose, hash_values, hash_words_in, normalize, stated_digest
 
 SHINGLES = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
@@ -69,15 +66,17 @@ class ShingleSets:
     starts: npt.NDArray[np.int64]
 
 
-def row_shingles(texts: Sequence[pa.Array], shingle_words: int, compare: str = "auto") -> ShingleSets:
-    """The set of shingle hashes of each row, from its `compared_texts`; `compare` as in the configuration.
+def row_shingles(texts: Sequence[pa.Array], shingle_words: int, compare: str | None = "auto") -> ShingleSets:
+    """The set of shingle hashes of each row, from its `compared_texts`.
 
-    A text with fewer words than a shingle has pairs of letters, a formula or code shingles of words and signs. Of
-    preference pairs, hashes of field n have n in their two highest bits, and are mixed with it. A field with fewer words than a shingle
-    counts as one shingle, by its text; an empty one has none.
+    `compare` is that of the configuration; with None only words count. A text with fewer words than a shingle has pairs
+    of letters, a formula or code shingles of words and signs. Of preference pairs, hashes of field n have n in their
+    two highest bits, and are mixed with it; a field with fewer words than a shingle counts as one shingle, by its text;
+    an empty one has none.
     """
     if len(texts) == 1:
-        return _with_signs(texts[0], shingle_sets(texts[0], shingle_words), shingle_words, compare)
+        words = shingle_sets(texts[0], shingle_words)
+        return words if compare is None else _with_signs(texts[0], words, shingle_words, compare)
     rows, hashes = [], []
     for number, text in enumerate(texts):
         found = shingle_sets(text, shingle_words)
@@ -154,11 +153,6 @@ def band_hashes(values: npt.NDArray[np.uint32], num_bands: int, rows_per_band: i
     return bands
 
 
-def candidate_probability(similarity: float, num_bands: int, rows_per_band: int) -> float:
-    """P(two rows of this Jaccard similarity share a band) = 1 - (1 - s^r)^b, rounded to 1e-3."""
-    return round(1.0 - (1.0 - similarity**rows_per_band) ** num_bands, 3)
-
-
 # The sketch of a row.
 
 
@@ -184,11 +178,18 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     every_band = np.zeros((config.num_bands, len(batch)), dtype=np.uint64)
     every_band[:, fresh] = bands.T
     starts = np.concatenate(([0], np.cumsum(lengths)))
-    return _sketch_of(batch, digests, _rank(batch, texts, config), every_band, starts, sets.hashes)
+    return _sketch_of(
+        batch,
+        digests,
+        policy_rank(batch, config.policy, lambda: pc.utf8_length(whole_text(texts))),
+        every_band,
+        starts,
+        sets.hashes,
+    )
 
 
 def _sketch_of_turns(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
-    """The sketch of conversations: the streams of `turns` instead of shingles, and their keys instead of bands.
+    """The sketch of conversations: the streams of `alike` instead of shingles, and their keys instead of bands.
 
     Further columns: `messages`, how many there are, and `prefixes`, the keys of the beginnings of the row. Where more
     answers of a prompt than one stay, the digest is of the whole conversation, so that equal ones count once.
@@ -201,9 +202,8 @@ def _sketch_of_turns(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBat
         digested = whole_conversations(segments(batch, replace(config, on="all", keep_per_prompt=1)))
     alone = found.keys == 0
     found.keys[alone] = hash_values(whole)[np.nonzero(alone)[0]] + np.nonzero(alone)[1].astype(np.uint64)
-    made = _sketch_of(
-        batch, binary_digest(digested), _rank(batch, [whole], config), found.keys.T, found.starts, found.values
-    )  # fmt: skip
+    rank = policy_rank(batch, config.policy, lambda: pc.utf8_length(whole))
+    made = _sketch_of(batch, binary_digest(digested), rank, found.keys.T, found.starts, found.values)
     messages = pa.array(np.diff(found.prefix_starts).astype(np.uint64))
     ends = found.prefix_starts if config.on == "all" else np.zeros_like(found.prefix_starts)
     beginnings = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(found.prefixes), type=SHINGLES)
@@ -241,32 +241,13 @@ def _digests(batch: pa.RecordBatch, texts: Sequence[pa.Array]) -> pa.Array:
     return binary_digest(whole_text(texts))
 
 
-def _rank(batch: pa.RecordBatch, texts: Sequence[pa.Array], config: DedupConfig) -> pa.Array:
-    """float64 for each row; among duplicates the highest stays, and null counts as lowest."""
-    if config.policy == "longest":
-        return pc.utf8_length(whole_text(texts)).cast(pa.float64())
-    if config.score_column in batch.schema.names:
-        return batch.column(config.score_column).cast(pa.float64())
-    if not config.score_column or "extra" not in batch.schema.names:
-        return pa.nulls(len(batch), pa.float64())
-    return pa.array([_number(extra, config.score_column) for extra in batch.column("extra").to_pylist()], pa.float64())
-
-
-def _number(extra: str | None, name: str) -> float | None:
-    """The user's own field, which ingest keeps in `extra`."""
-    value: Any = orjson.loads(extra).get(name) if extra else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
 def saved_signatures(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:
     """binary[rows]: the MinHash values of each row, serialised; null where a row has fewer words than a shingle.
 
     `datasketch.LeanMinHash.deserialize(value, "<")` makes an object of one, with the scheme `affine32` and the seed.
     The bytes are the seed, the negated number of values, the scheme, the values.
     """
-    sets = row_shingles(compared_texts(batch, config), config.shingle_words, config.compare)
+    sets = row_shingles(compared_texts(batch, config), config.shingle_words, None)
     values = signatures(sets, config.num_perm, config.seed)
     rows, num_perm = values.shape
     head = struct.pack("<qiB", config.seed, -num_perm, _AFFINE32)
@@ -297,11 +278,6 @@ class Sketches(SketchRows):
     def of_turns(self) -> bool:
         """Whether the rows are conversations."""
         return bool(self.batches) and "prefixes" in self.batches[0].schema.names
-
-    def ranks(self) -> npt.NDArray[np.float64]:
-        """float64 (rows,), NaN where there is none."""
-        ranks = [b.column("rank").to_numpy(zero_copy_only=False) for b in self.batches]
-        return np.concatenate([np.empty(0, np.float64), *ranks])
 
 
 def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:

@@ -36,6 +36,8 @@ from datakit.config import option
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.dedup.repeats import (
+    CHECK_CUTS,
+    MIN_ALARM_WORDS,
     CuttingConfig,
     CuttingStage,
     Unit,
@@ -47,8 +49,9 @@ from datakit.dedup.repeats import (
     list_values,
     words_of,
 )
-from datakit.dedup.stage import Losses, at_least, exact_ratio, source_column, text_bytes, write_decisions
+from datakit.dedup.stage import at_least, exact_ratio, source_column, text_bytes, write_decisions
 from datakit.errors import ConfigError, UsageError
+from datakit.stage import Losses
 
 BLOCK_BITS = 512
 """Bits of a block, a cache line; the kernels have the same number."""
@@ -288,7 +291,7 @@ class DedupNgrams(CuttingStage):
                 "false_positive_rate_measured": round(made.measured_rate(), 9),
                 "probes": PROBES,
             },
-            "alarms": losses.alarms(self.config.max_source_loss),
+            "alarms": losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS),
         }
 
     def _decide_all(

@@ -1,6 +1,6 @@
 """The words of politeness: what people write around a question or an answer, and what changes neither.
 
-`turns` leaves these words out before it compares two turns, and never tolerates a difference in `STRICT` words. The
+`alike` leaves these words out before it compares two turns, and never tolerates a difference in `STRICT` words. The
 lists are our own. `a (b|c|) d` stands for `a b d`, `a c d` and `a d`. Contractions are written out as the kernel reads
 them ("i would", "do not"; "is" and "am" of "it's" and "I'm" vanish), and 你 stands for 您.
 """
@@ -55,12 +55,12 @@ please
 kindly
 pls
 plz
-(hi|hello|hey|hiya|greetings) (there|all|everyone|everybody|folks|again|dear|my friend|friend|sir|madam|assistant|chatgpt|)
+(hi|hello|hey|hiya|greetings) (there|all|everyone|everybody|folks|again|dear|my friend|friend|sir|madam|assistant|)
 good (morning|afternoon|evening)
 thank you (so much|very much|a lot|kindly|for your help|for your time|) (in advance|)
 thanks (so much|very much|a lot|a million|for your help|for your time|) (in advance|)
 many thanks
-(could|can|would|will|might) you (please|kindly|possibly|perhaps|maybe|just|) (help me|tell me|tell us|show me|let me know|)
+(could|can|would|will|might) you (please|kindly|possibly|perhaps|maybe|) (help me|tell me|show me|let me know|)
 (could|can|would|will) you (please|) help me (to|with|out with|understand|figure out|find out|know|)
 (could|can|would|will) you (please|) be (so kind as to|so kind and|kind enough to|able to) (please|) (tell me|help me|)
 would you mind (telling me|helping me|letting me know|)
@@ -154,8 +154,9 @@ is there anything else
 (好的|好|当然|当然可以|没问题|可以的|可以|明白了|明白|收到|不客气|很高兴|乐意效劳|很乐意|当然了|没关系)(，|)
 (很高兴|很乐意|我很高兴|我很乐意|乐意)(能|)(为你|帮助你|帮你|回答你|为你解答|为你服务|回答你的问题|帮助)
 (以下是|下面是)(我的|)(回答|答案|解答|答复)
-(希望|但愿)(这|以上|这些|我的回答|这个回答|以上内容|以上回答|上述)(内容|信息|回答|解答|)(能|能够|可以|会|)(对你|对你的|)(有|有所|能有)(帮助|用)(了|)
-希望(能|能够|可以|)(帮到|帮助到|帮助)(你|)
+(希望|但愿)(这|以上|这些|我的回答|这个回答|上述|)(内容|信息|回答|解答|)(能|能够|可以|会|)(对你|对你的|)(有|有所|能有)(帮助|用)(了|)
+(希望|但愿)(这|以上|这些|我的回答|这个回答|上述|)(内容|信息|回答|解答|)(能|能够|可以|会|)(帮到|帮助到|帮助)(你|)
+(感激不尽|辛苦了|拜托了|劳驾了)
 (如果|如|若)(你|)(还|)有(任何|其他|其它|别的|什么|更多)(问题|疑问|需要)(请|)(随时|)(告诉我|联系我|提问|问我|告知|)
 (随时|欢迎随时)(告诉我|联系我|提问|问我)
 这是(一个|)(好|很好的|非常好的|不错的)问题
@@ -238,7 +239,7 @@ teşekkür ederim
 
 _AT_START = """
 (sure|certainly|absolutely|definitely|gladly|okay|ok|alright|understood|of course) (thing|)
-(sure|certainly|absolutely|definitely|okay|ok|of course|great|yes of course) here (is|are) (the|your|my|) (answer|solution|response|)
+(sure|certainly|absolutely|definitely|okay|ok|of course|great) here (is|are) (the|your|my|) (answer|solution|response|)
 here (is|are) (the|your|my|a|an|one|) (answer|response|reply|solution|explanation) (to your question|for you|)
 (that is|what|) (a|) (good|great|excellent|interesting|nice) question
 dear (assistant|sir|madam|sir or madam|friend|all|ai|chatgpt|team)

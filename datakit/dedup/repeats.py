@@ -31,18 +31,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option
+from datakit.config import option, shares
 from datakit.data import row_chunks, string_array, string_buffers
-from datakit.dedup.exact import Memory, SketchRows, in_range, open_rows
-from datakit.dedup.stage import CompareStage, Losses, at_least, shares, source_column, text_bytes, write_decisions
+from datakit.dedup.exact import Memory, SketchRows, in_range, open_rows, parts
+from datakit.dedup.stage import (
+    CompareStage,
+    at_least,
+    frequent_survivors,
+    source_column,
+    text_bytes,
+    write_decisions,
+)
 from datakit.errors import UsageError
-from datakit.stage import Decision
+from datakit.stage import Decision, Losses
 from datakit.text.words import BREAKS, QUOTES, TERMINALS, UNICODE_VERSION, character_table
 
 Unit = Literal["line", "paragraph", "sentence"]
 
 CUTS = "cuts"
 """The role of the tables that record what was cut."""
+
+MIN_ALARM_WORDS: Final = 100
+"""Fewer words, of all rows or a source, raise no alarm."""
+
+CHECK_CUTS: Final = (
+    "Check with `datakit explain` what was cut out of such rows, and with `datakit pairs` which rows were dropped. If "
+    "that text should stay, raise min_words or leave the stage out; if not, raise max_loss"
+)
 
 _CHUNK_BYTES: Final = 1 << 20
 _SORT_BYTES: Final = 48  # per span while its range is sorted: place, hash, order, both in that order, what is equal
@@ -56,7 +71,7 @@ class CuttingConfig:
     """What all stages that cut pieces out of texts have."""
 
     min_words_left: int = option(50, "drop a row that was cut and keeps fewer words than this")
-    max_source_loss: float = option(0.75, "raise an alarm where a source loses more than this share of its words")
+    max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more of their words")
     memory_mb: int = option(
         1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False
     )
@@ -64,7 +79,7 @@ class CuttingConfig:
     def __post_init__(self) -> None:
         at_least(0, self, "min_words_left")
         at_least(1, self, "memory_mb")
-        shares(self, "max_source_loss")
+        shares(self, "max_loss")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -490,7 +505,9 @@ class RepeatsStage(CuttingStage):
         repeats = find_repeats(rows, self.span, self.config.min_words_left, memory, workers)
         write_decisions(out, (self._decide(rows, n, repeats, losses) for n in range(len(rows.batches))))
         words = {"words": losses.whole.total(), "words_lost": losses.lost.total()}
-        return repeats.facts | words | {"alarms": losses.alarms(self.config.max_source_loss)}
+        survivors = frequent_survivors(rows, _counts_of_owners(repeats.found))
+        alarms = losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS, survivors, f"{self.unit}s")
+        return repeats.facts | words | {"alarms": alarms}
 
     def _decide(self, rows: SketchRows, number: int, repeats: Repeats, losses: Losses) -> pa.RecordBatch:
         """The decisions about one batch of sketches; `losses` counts what its sources lose."""
@@ -515,6 +532,16 @@ class RepeatsStage(CuttingStage):
         kept_in = pa.ListArray.from_arrays(made.column("cut").offsets, rows.ids(found[cut].astype(np.int64)))
         duplicate_of = rows.ids(_most_of(found, row_of, dropped, begin)[touched])
         return made.append_column("duplicate_of", duplicate_of).append_column("kept_in", kept_in)
+
+
+def _counts_of_owners(found: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """For each row how many units were cut elsewhere because it has them, int64; it may be shorter than the rows."""
+    counts = np.zeros(1, np.int64)
+    for part in parts(len(found)):
+        more = np.bincount(found[part][found[part] >= 0], minlength=len(counts))
+        more[: len(counts)] += counts
+        counts = more
+    return counts
 
 
 def _most_of(

@@ -5,32 +5,34 @@ compared with. URLs, lines, spans and n-grams have stages of their own (`urls`, 
 decisions file and the alarms of this file.
 """
 
+import math
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from datakit.config import option
-from datakit.dedup.exact import ARRAY_SHARE, Memory
+from datakit.config import option, shares
+from datakit.dedup.exact import ARRAY_SHARE, Memory, SketchRows
 from datakit.errors import ConfigError, UsageError
-from datakit.stage import Decision, Parent, Stage
+from datakit.stage import MAX_ALARMS, Decision, Losses, Parent, Stage, worst_first
 from datakit.text.words import UNICODE_VERSION, character_table
 
 if TYPE_CHECKING:
     from datakit.dedup.cluster import Verdict
     from datakit.dedup.index import EarlierRun
 
-_DEFAULT_BANDS, _DEFAULT_ROWS = 14, 8  # FineWeb's (Penedo et al., 2024)
+_FINEWEB = {"threshold": 0.75, "num_bands": 14, "rows_per_band": 8}  # Penedo et al., 2024
+_RECALL = 0.95  # of pairs at the threshold: what bands are chosen for
+_MAX_VALUES = 256  # of a chosen signature: more rows in a band need many more bands
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,29 +46,28 @@ class DedupConfig:
         "auto", "words: without signs; characters: with them; auto: with them where formulas or code need them"
     )
     shingle_words: int = option(5, "words in a shingle")
-    num_bands: int = option(_DEFAULT_BANDS, "bands of the signature; rows that share one are compared")
-    rows_per_band: int = option(_DEFAULT_ROWS, "MinHash values in a band")
-    max_num_perm: int = option(
-        0, "choose num_bands and rows_per_band for the threshold, with at most this many MinHash values; 0: as given"
+    num_bands: int = option(
+        0,
+        "bands of the signature; rows that share one are compared. 0: 14 at threshold 0.75, else for a recall of 0.95",
     )
-    false_negative_weight: float = option(
-        0.9, "for that choice: the weight of missed pairs; needless comparisons have the rest to 1"
-    )
+    rows_per_band: int = option(0, "MinHash values in a band; 0: 8 at threshold 0.75, else for a recall of 0.95")
     threshold: float = option(0.75, "least Jaccard similarity of the shingle sets of near duplicates")
     cluster: Literal["star", "components"] = option(
-        "star", "star: each dropped row is similar to the row that stays; components: to some row of a chain to it"
+        "star",
+        "star: each dropped row is similar to the row that stays; components: to some row of a chain of similar rows",
     )
     policy: str = option("first", "which duplicate stays: first, longest, or highest:<column>; ties by position")
     seed: int = option(1, "seed of the permutations, as datasketch takes it")
     max_cluster_rows: int = option(1000, "raise an alarm where more rows than this are dropped for one row")
-    max_source_loss: float = option(0.75, "raise an alarm where a source loses more than this share of its rows")
-    min_alarm_rows: int = option(20, "raise no alarm about a source or a language of fewer rows than this")
+    max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more than this share")
+    min_alarm_rows: int = option(20, "raise no alarm about fewer rows than this, of all, a source or a language")
     memory_mb: int = option(
         1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False
     )
     save_signatures: bool = option(
         False, "write each row's MinHash values to the column minhash, as datasketch.LeanMinHash serialises them"
     )
+    save_duplicates: bool = option(False, "write the ids of the rows that each kept row stands for: column duplicates")
     save_index: bool = option(
         False, "write the index that a later run needs for --against; it takes 1.1 to 2.7 times the size of the text"
     )
@@ -75,18 +76,18 @@ class DedupConfig:
     )
 
     def __post_init__(self) -> None:
-        at_least(1, self, "shingle_words", "num_bands", "rows_per_band", "max_cluster_rows", "min_alarm_rows")
-        at_least(1, self, "memory_mb", "keep_per_prompt")
+        at_least(1, self, "shingle_words", "max_cluster_rows", "min_alarm_rows", "memory_mb", "keep_per_prompt")
+        at_least(0, self, "num_bands", "rows_per_band")
         if self.keep_per_prompt > 1 and self.on != "prompt":
             raise ConfigError(f"keep_per_prompt is {self.keep_per_prompt}: it needs on = 'prompt', found {self.on!r}")
         exact_ratio(self.threshold)
-        shares(self, "max_source_loss", "false_negative_weight")
+        shares(self, "max_loss")
         if not 0 <= self.seed < 1 << 32:
             raise ConfigError(f"seed must lie in [0, 2**32), found {self.seed}")
-        if self.policy not in ("first", "longest") and not self.score_column:
-            raise ConfigError(f"policy must be first, longest or highest:<column>, found {self.policy!r}")
-        if self.max_num_perm:
-            self._choose_bands()
+        check_policy(self.policy)
+        bands = chosen_bands(self.threshold, self.num_bands, self.rows_per_band)
+        for name, number in zip(("num_bands", "rows_per_band"), bands, strict=True):
+            object.__setattr__(self, name, number)  # so that manifests name them
         for name, value in (("save_index", self.save_index), ("against", self.against)):
             if value and (self.cluster, self.policy) != ("star", "first"):
                 raise ConfigError(
@@ -94,43 +95,55 @@ class DedupConfig:
                     f"{self.cluster} and policy {self.policy}"
                 )
 
-    def _choose_bands(self) -> None:
-        """Replace the given numbers by the chosen ones, so that manifests name them."""
-        if self.max_num_perm < 2:
-            raise ConfigError(f"max_num_perm must be 0, or at least 2 values to choose from; found {self.max_num_perm}")
-        chosen = best_bands(self.threshold, self.max_num_perm, self.false_negative_weight)
-        given = (self.num_bands, self.rows_per_band)
-        if given not in (chosen, (_DEFAULT_BANDS, _DEFAULT_ROWS)):
-            raise ConfigError(
-                f"max_num_perm asks to choose num_bands and rows_per_band ({chosen[0]} and {chosen[1]}), but "
-                f"{given[0]} and {given[1]} are given: leave out one or the other"
-            )
-        object.__setattr__(self, "num_bands", chosen[0])
-        object.__setattr__(self, "rows_per_band", chosen[1])
-
     @property
     def num_perm(self) -> int:
         """MinHash values per row: all bands of the signature."""
         return self.num_bands * self.rows_per_band
 
-    @property
-    def score_column(self) -> str:
-        """The column of `highest:<column>`; "" for another policy."""
-        return self.policy.removeprefix("highest:") if self.policy.startswith("highest:") else ""
+    def expected_recall(self) -> str:
+        """A line about the share of similar pairs that the bands find; a warning where that is less than promised."""
+        at = [self.threshold, *(s / 100 for s in range(5, 100, 5) if self.threshold < s / 100 < self.threshold + 0.11)]
+        found = {s: candidate_probability(s, self.num_bands, self.rows_per_band) for s in at}
+        bands = f"{self.num_bands} bands of {self.rows_per_band} MinHash values"
+        line = "expected recall " + ", ".join(f"{p:.3f} at similarity {s:g}" for s, p in found.items())
+        served = found[self.threshold] >= _RECALL
+        if served or {name: getattr(self, name) for name in _FINEWEB} == _FINEWEB:
+            return f"{bands}: {line}"
+        num_bands, rows_per_band = chosen_bands(self.threshold)
+        return (
+            f"WARNING: {bands} find too few pairs for the threshold {self.threshold:g}: {line}. Leave num_bands and "
+            f"rows_per_band out ({num_bands} and {rows_per_band} are then used), or give more bands of fewer values"
+        )
 
 
-@lru_cache(maxsize=8)
-def best_bands(threshold: float, max_num_perm: int, false_negative_weight: float) -> tuple[int, int]:
-    """(num_bands, rows_per_band) with at most `max_num_perm` values and the least error, from `datasketch.MinHashLSH`.
+def candidate_probability(similarity: float, num_bands: int, rows_per_band: int) -> float:
+    """P(two rows of this Jaccard similarity share a band) = 1 - (1 - s^r)^b, rounded to 1e-3."""
+    return round(1.0 - (1.0 - similarity**rows_per_band) ** num_bands, 3)
 
-    The error is a weighted sum of two areas: under the probability curve below the threshold (needless comparisons),
-    and over the curve above the threshold (missed pairs).
+
+def chosen_bands(threshold: float, num_bands: int = 0, rows_per_band: int = 0) -> tuple[int, int]:
+    """(num_bands, rows_per_band): those that are given (not 0), and the others for the threshold.
+
+    At 0.75 these are FineWeb's. Else the longest bands that find a pair at the threshold with a probability of 0.95
+    and need at most 256 values in all: longer bands cause fewer needless comparisons.
     """
-    from datasketch import MinHashLSH  # imports scipy: 0.4 s, needed for this choice only
+    if threshold == _FINEWEB["threshold"]:
+        return num_bands or int(_FINEWEB["num_bands"]), rows_per_band or int(_FINEWEB["rows_per_band"])
+    if rows_per_band:
+        return num_bands or _bands_needed(threshold, rows_per_band), rows_per_band
+    longest = 1
+    while longest < _MAX_VALUES // (num_bands or 1):
+        needed = _bands_needed(threshold, longest + 1)
+        if needed > num_bands if num_bands else needed * (longest + 1) > _MAX_VALUES:
+            break
+        longest += 1
+    return num_bands or _bands_needed(threshold, longest), longest
 
-    weights = (round(1.0 - false_negative_weight, 9), false_negative_weight)
-    chosen = MinHashLSH(threshold=threshold, num_perm=max_num_perm, weights=weights)
-    return chosen.b, chosen.r
+
+def _bands_needed(threshold: float, rows_per_band: int) -> int:
+    """The least number of bands that find a pair at the threshold with a probability of 0.95."""
+    missed = 1.0 - threshold**rows_per_band
+    return math.ceil(round(math.log(1.0 - _RECALL) / math.log(missed), 9)) if missed else 1
 
 
 def at_least(least: int, config: Any, *names: str) -> None:
@@ -138,13 +151,6 @@ def at_least(least: int, config: Any, *names: str) -> None:
     for name in names:
         if getattr(config, name) < least:
             raise ConfigError(f"{name} must be at least {least}, found {getattr(config, name)}")
-
-
-def shares(config: Any, *names: str) -> None:
-    """Raise ConfigError where a value of the config lies outside [0, 1]."""
-    for name in names:
-        if not 0.0 <= getattr(config, name) <= 1.0:
-            raise ConfigError(f"{name} is a share and lies in [0, 1], found {getattr(config, name)}")
 
 
 def exact_ratio(threshold: float) -> Fraction:
@@ -170,6 +176,8 @@ DECISIONS = pa.schema(
         pa.field("duplicate_in", pa.string()),  # the version of the earlier run that kept that row; null: this run
         pa.field("cut", pa.list_(pa.int32())),  # numbers of the units that are cut out of a row that stays
         pa.field("kept_in", pa.list_(pa.string())),  # for each of them the id of a row that still has it, if known
+        pa.field("cluster_size", pa.int64()),  # of a row that stays: how many rows it stands for; null: itself
+        pa.field("duplicates", pa.list_(pa.string())),  # and the ids of the others, where they are asked for
     ]
 )
 """The decisions file: one row for each row that is dropped or changed, in the order of their keys."""
@@ -205,6 +213,11 @@ class CompareStage(Stage):
         columns = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in found.columns]
         return pa.record_batch(columns, names=DECISIONS.names)
 
+    def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
+        """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
+        found = self.look_up(pa.array(row_keys))
+        return bool(found.column("row_key").null_count == len(row_keys))
+
 
 def _overlap(keys: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> bool:
     return len(keys) > 0 and len(wanted) > 0 and bool(keys[0] <= wanted.max() and keys[-1] >= wanted.min())
@@ -221,44 +234,67 @@ def write_decisions(out: Path, batches: Iterable[pa.RecordBatch]) -> None:
     temporary.rename(out)
 
 
-MAX_ALARMS = 10
-"""Alarms of one kind that are listed, the worst first; the others are counted."""
+def frequent_survivors(rows: SketchRows, counts: npt.NDArray[np.int64]) -> list[tuple[str, int]]:
+    """(id, count) of the rows with the largest counts, at most `MAX_ALARMS`; counts int64 (rows,) may be shorter."""
+    most = np.flatnonzero(counts)
+    most = most[np.argsort(-counts[most], kind="stable")][:MAX_ALARMS]
+    return list(zip(rows.ids(most).to_pylist(), counts[most].tolist(), strict=True))
 
 
-def worst_first(sentences: Iterable[str], more: str) -> Iterator[str]:
-    """The first `MAX_ALARMS` sentences, and how many more there are."""
-    found = list(sentences)
-    yield from found[:MAX_ALARMS]
-    if len(found) > MAX_ALARMS:
-        yield f"{len(found) - MAX_ALARMS} more {more}"
+# Policies: which of the rows that count as one stays.
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """Amounts (`what`: rows or words) by source: in total, and lost."""
+def check_policy(policy: str) -> None:
+    """Raise ConfigError where a policy is none of first, longest, highest:<column>."""
+    if policy not in ("first", "longest") and not score_column(policy):
+        raise ConfigError(f"policy must be first, longest or highest:<column>, found {policy!r}")
 
-    what: str
-    whole: Counter[str] = field(default_factory=Counter)
-    lost: Counter[str] = field(default_factory=Counter)
 
-    def add(self, source: pa.Array, whole: npt.NDArray[Any], lost: npt.NDArray[Any]) -> None:
-        """Count the amounts of some rows; rows without a source count as the source ""."""
-        columns = {"source": pc.fill_null(source, ""), "whole": whole.astype(np.int64), "lost": lost.astype(np.int64)}
-        sums = pa.table(columns).group_by("source").aggregate([("whole", "sum"), ("lost", "sum")])
-        for row in sums.to_pylist():
-            self.whole[row["source"]] += row["whole_sum"]
-            self.lost[row["source"]] += row["lost_sum"]
+def score_column(policy: str) -> str:
+    """The column of `highest:<column>`; "" for another policy."""
+    return policy.removeprefix("highest:") if policy.startswith("highest:") else ""
 
-    def alarms(self, max_loss: float, least: int = 1, hint: str = "") -> list[str]:
-        """A sentence for each source of at least `least` rows or words that loses more than a share of them."""
-        found = {name: round(self.lost[name] / n, 3) for name, n in self.whole.items() if n >= least}
-        sentences = [
-            f"the source {name!r} loses {self.lost[name]} of its {self.whole[name]} {self.what} ({share:.1%}; "
-            f"max_source_loss is {max_loss:.1%}){hint}"
-            for name, share in sorted(found.items(), key=lambda item: (-item[1], item[0]))
-            if share > max_loss
-        ]
-        return list(worst_first(sentences, "sources lose more than that"))
+
+def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Array]) -> pa.Array:
+    """float64 for each row; of rows that count as one the highest stays, and null counts as lowest.
+
+    `lengths` gives the characters of each row. The column of a score may be a field of `extra`, where ingest keeps the
+    user's own.
+    """
+    column = score_column(policy)
+    if policy == "longest":
+        return lengths().cast(pa.float64())
+    if column in batch.schema.names:
+        return batch.column(column).cast(pa.float64())
+    if not column or "extra" not in batch.schema.names:
+        return pa.nulls(len(batch), pa.float64())
+    return pa.array([_number(extra, column) for extra in batch.column("extra").to_pylist()], pa.float64())
+
+
+def _number(extra: str | None, name: str) -> float | None:
+    value: Any = orjson.loads(extra).get(name) if extra else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def policy_order(
+    rows: SketchRows, row_key: npt.NDArray[np.uint64], policy: str, begin: int = 0
+) -> npt.NDArray[np.int64]:
+    """Numbers of the rows from `begin` on in the policy's order, ties by row_key; sketches have a column `rank`.
+
+    Raises:
+        ConfigError: the policy's column holds no number in any row.
+    """
+    if policy == "first":
+        keys = row_key[begin:]
+        in_order = bool((keys[1:] > keys[:-1]).all())  # as ingest numbers them
+        return np.arange(begin, begin + len(keys)) if in_order else begin + np.argsort(keys, kind="stable")
+    ranks = [batch.column("rank").to_numpy(zero_copy_only=False) for batch in rows.batches]
+    rank = np.concatenate([np.empty(0, np.float64), *ranks])
+    if len(rank) and np.isnan(rank).all():
+        raise ConfigError(f"policy {policy!r}: no row has a number in the column {score_column(policy)!r}")
+    return np.lexsort((row_key, -rank))  # NaN sorts last
 
 
 def source_column(batch: pa.RecordBatch, name: str = "source") -> pa.Array:
@@ -275,6 +311,14 @@ def text_bytes(files: Sequence[Path]) -> tuple[int, int]:
 
 # The dedup stage.
 
+_CHECK = (
+    "Check with `datakit pairs` whether these rows are duplicates, or only share a template, a prompt or a long "
+    "passage; then compare less of them (on), or raise threshold. If they are duplicates, raise max_loss"
+)
+NO_CHAINS = (
+    "cluster must be star for conversations: each dropped one is compared, turn by turn, with the one that stays"
+)
+
 _SIGNATURES = "minhash"  # the column of saved signatures
 _ROW_BYTES = 80  # of a sketch, besides bands and shingles: key, id, source, digest, ...
 _TEXT_RATIO = 1.6  # bytes of shingle hashes per byte of English prose, rounded up; twice that in scripts without spaces
@@ -286,12 +330,14 @@ class Dedup(CompareStage):
 
     Reasons are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. `earlier` are runs whose rows are
     compared with too, oldest first; `duplicate_in` is then the version of the dedup run that kept the row, null for
-    this run. `by_field` is set for preference pairs, whose fields are compared by themselves too.
+    this run. `by_field` is set for preference pairs, whose fields are compared by themselves too; `of_turns` for
+    conversations, which have the reason `prefix` too (see `alike`).
     """
 
     config: DedupConfig
     earlier: "tuple[EarlierRun, ...]" = ()
     by_field: bool = False
+    of_turns: bool = False
 
     name: ClassVar[str] = "dedup"
     help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
@@ -314,7 +360,16 @@ class Dedup(CompareStage):
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: the fields of preference pairs are compared by themselves too."""
-        return replace(self, by_field=kind == "preference" and self.config.on != "prompt")
+        if kind == "conversation" and self.config.cluster != "star":
+            raise ConfigError(NO_CHAINS)
+        by_field = kind == "preference" and self.config.on != "prompt"
+        return replace(self, by_field=by_field, of_turns=kind == "conversation")
+
+    def describe(self) -> tuple[str, ...]:
+        """The expected recall of the bands."""
+        if self.of_turns:
+            return (f"{self.name}: conversations are compared turn by turn, by the words that count",)
+        return (f"{self.name}: {self.config.expected_recall()}",)
 
     def resources(self) -> dict[str, Any]:
         """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
@@ -370,7 +425,8 @@ class Dedup(CompareStage):
 
         memory = Memory(self.config.memory_mb << 20, out.parent)
         verdict = decide_all(sketches, self.config, memory, workers, self.earlier, self.by_field)
-        write_decisions(out, [_dropped(verdict, self.earlier)])
+        decided = [_dropped(verdict, self.earlier), _stands_for(verdict, self.earlier, self.config.save_duplicates)]
+        write_decisions(out, [in_key_order(decided)])
         return verdict.facts | {"alarms": _alarms(verdict, self.config)}
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
@@ -382,11 +438,14 @@ class Dedup(CompareStage):
             pa.scalar("duplicate of "), duplicate_of, self._in(duplicate_in), pa.scalar(", similarity "),
             similarity.cast(pa.string()), pa.scalar(""),
         )  # fmt: skip
-        columns = {}
+        stays, size = found.column("reason").is_null(), found.column("cluster_size")
+        columns = {"cluster_size": pc.if_else(stays, pc.fill_null(size, 1), pa.scalar(None, size.type))}
+        if self.config.save_duplicates:
+            columns["duplicates"] = found.column("duplicates")
         if self.config.save_signatures:
             from datakit.dedup.minhash import saved_signatures
 
-            columns = {_SIGNATURES: saved_signatures(batch, self.config)}
+            columns[_SIGNATURES] = saved_signatures(batch, self.config)
         return Decision(
             reasons=found.column("reason"),
             detail=detail,
@@ -402,10 +461,8 @@ class Dedup(CompareStage):
         return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
 
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
-        """Whether the rows with these keys, ascending, all stay as they are."""
-        return (
-            not self.config.save_signatures and pc.all(pc.is_null(self.look_up(pa.array(row_keys))["reason"])).as_py()
-        )
+        """No: kept rows get the size of their cluster."""
+        return False
 
     @property
     def saves_index(self) -> bool:
@@ -439,6 +496,29 @@ def _dropped(verdict: "Verdict", earlier: "tuple[EarlierRun, ...]") -> pa.Record
     )
 
 
+def _stands_for(verdict: "Verdict", earlier: "tuple[EarlierRun, ...]", with_ids: bool) -> pa.RecordBatch:
+    """The sizes of the clusters of this run's rows that others are dropped for, and perhaps the ids of the others."""
+    begin = sum(e.rows for e in earlier)
+    rows = begin + np.flatnonzero(verdict.cluster_rows[begin:])
+    counts = verdict.cluster_rows[rows]
+    columns = {"row_key": pa.array(verdict.sketches.row_key[rows]), "cluster_size": pa.array(counts + 1)}
+    if with_ids:
+        dropped = np.flatnonzero(verdict.survivor >= begin)
+        dropped = dropped[np.lexsort((verdict.sketches.row_key[dropped], verdict.survivor[dropped]))]
+        starts = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+        columns["duplicates"] = pa.ListArray.from_arrays(starts, verdict.sketches.ids(dropped))
+    return pa.record_batch(columns)
+
+
+def in_key_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Decisions about different rows as one batch, in the order of their keys."""
+    table = pa.concat_tables([pa.Table.from_batches([batch]) for batch in batches], promote_options="default")
+    (made,) = table.sort_by("row_key").combine_chunks().to_batches(max_chunksize=max(table.num_rows, 1)) or [
+        pa.RecordBatch.from_pylist([], table.schema)
+    ]
+    return made
+
+
 def _alarms(verdict: "Verdict", config: DedupConfig) -> list[str]:
     """Alarms about rows with many duplicates, and about sources and languages that are nearly lost."""
     sources, languages = Losses("rows"), Losses("rows")
@@ -454,10 +534,10 @@ def _alarms(verdict: "Verdict", config: DedupConfig) -> list[str]:
         for name, rows in sorted(languages.whole.items(), key=lambda item: (-item[1], item[0]))
         if languages.lost[name] == rows >= config.min_alarm_rows
     ]
-    hint = "; `datakit pairs` shows for which rows"
+    survivors = frequent_survivors(verdict.sketches, verdict.cluster_rows)
     return [
         *worst_first(_large_clusters(verdict, config), "rows stand for more rows than that"),
-        *sources.alarms(config.max_source_loss, config.min_alarm_rows, hint),
+        *sources.alarms(config.max_loss, config.min_alarm_rows, _CHECK, survivors),
         *worst_first(vanished, "languages vanish"),
     ]
 

@@ -8,6 +8,7 @@ for (`TRACKING`). Unchanged are `www.`, the case of the path, `index.html` and a
 these may differ.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,23 +21,35 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option
+from datakit.config import option, shares
+from datakit.data import compared_fields
 from datakit.dedup.exact import Memory, SketchRows, first_equal_rows, open_rows
-from datakit.dedup.stage import MAX_ALARMS, CompareStage, Losses, at_least, shares, source_column, write_decisions
+from datakit.dedup.stage import (
+    CompareStage,
+    at_least,
+    check_policy,
+    frequent_survivors,
+    policy_order,
+    policy_rank,
+    source_column,
+    write_decisions,
+)
 from datakit.errors import ConfigError
-from datakit.stage import Decision
+from datakit.stage import MAX_ALARMS, Decision, Losses
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UrlsConfig:
-    """Rows with the URL of an earlier row are dropped."""
+    """Of the rows with one URL, one stays."""
 
     field: str = option("url", "where a row has its URL: a column, or a field of extra; dots lead into it (meta.url)")
     same: Literal["page", "exact"] = option(
         "page", "page: URLs that lead to one page are the same (scheme, fragment, tracking, ...); exact: equal ones"
     )
+    policy: str = option("first", "which row of a URL stays: first, longest, or highest:<column>; ties by position")
     max_cluster_rows: int = option(1000, "raise an alarm where more rows than this have one URL")
-    max_source_loss: float = option(0.75, "raise an alarm where a source loses more than this share of its rows")
+    max_loss: float = option(0.3, "raise an alarm where all rows, or those of a source, lose more than this share")
+    min_alarm_rows: int = option(20, "raise no alarm about fewer rows than this, of all or a source")
     memory_mb: int = option(
         1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False
     )
@@ -46,13 +59,22 @@ class UrlsConfig:
             raise ConfigError(
                 f"field names a column or a field of extra, such as url or meta.url; found {self.field!r}"
             )
-        at_least(1, self, "max_cluster_rows", "memory_mb")
-        shares(self, "max_source_loss")
+        at_least(1, self, "max_cluster_rows", "min_alarm_rows", "memory_mb")
+        shares(self, "max_loss")
+        check_policy(self.policy)
+
+
+_CHECK = (
+    "Check with `datakit pairs --stage dedup_urls` whether the field is the page's own address, and whether pages "
+    "differ in what does not count (same = exact compares URLs as they are). If these are duplicates, raise max_loss"
+)
 
 
 @dataclass(frozen=True)
 class DedupUrls(CompareStage):
-    """Drops every row whose URL an earlier row has; the reason is `duplicate_url`, `duplicate_of` names that row.
+    """Drops every row whose URL another row has that comes before it in the policy's order.
+
+    The reason is `duplicate_url`; `duplicate_of` names the row that stays.
 
     Rows without a URL stay, and are counted (`no_url`).
     """
@@ -63,7 +85,7 @@ class DedupUrls(CompareStage):
     Config: ClassVar[type] = UrlsConfig
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """`row_key`, `id`, `source`, and the `digest` of the row's URL, null without one."""
+        """`row_key`, `id`, `source`, `rank` under the policy, and the `digest` of the row's URL, null without one."""
         from datakit.text.words import binary_digest
 
         urls = self._urls(batch)
@@ -73,6 +95,7 @@ class DedupUrls(CompareStage):
                 "row_key": batch.column("row_key"),
                 "id": batch.column("id"),
                 "source": source_column(batch),
+                "rank": policy_rank(batch, self.config.policy, lambda: _characters(batch)),
                 "digest": pc.if_else(pc.is_valid(urls), digests, pa.scalar(None, digests.type)),
             }
         )
@@ -97,7 +120,10 @@ class DedupUrls(CompareStage):
         """
         memory = Memory(self.config.memory_mb << 20, out.parent)
         rows, losses = open_rows(sketches, memory), Losses("rows")
-        first = first_equal_rows(rows, np.arange(len(rows)), memory)
+        order = policy_order(rows, rows.column("row_key", memory), self.config.policy)
+        place = first_equal_rows(rows, order, memory)
+        first = np.full(len(rows), -1)
+        first[order] = np.where(place < 0, -1, order[place])
         known = int(np.count_nonzero(first >= 0))
         if len(rows) and not known:
             raise ConfigError(
@@ -110,7 +136,12 @@ class DedupUrls(CompareStage):
         return {
             "rows_with_url": known,
             "largest_cluster_rows": int(repeats.max()) + (len(rows) > 0),
-            "alarms": self._large_clusters(rows, repeats) + losses.alarms(self.config.max_source_loss),
+            "alarms": [
+                *self._large_clusters(rows, repeats),
+                *losses.alarms(
+                    self.config.max_loss, self.config.min_alarm_rows, _CHECK, frequent_survivors(rows, repeats)
+                ),
+            ],
         }
 
     def _large_clusters(self, rows: SketchRows, repeats: npt.NDArray[np.int64]) -> list[str]:
@@ -118,7 +149,7 @@ class DedupUrls(CompareStage):
         worst = worst[np.argsort(-repeats[worst], kind="stable")][:MAX_ALARMS]
         return [
             f"{repeats[row] + 1} rows have the URL of {name!r} and all but it are dropped (max_cluster_rows is "
-            f"{self.config.max_cluster_rows}); look whether the field is the page's own address"
+            f"{self.config.max_cluster_rows})"
             for row, name in zip(worst, rows.ids(worst).to_pylist(), strict=True)
         ]
 
@@ -134,6 +165,12 @@ class DedupUrls(CompareStage):
         )
 
 
+def _characters(batch: pa.RecordBatch) -> pa.Array:
+    """How many characters each row has."""
+    lengths = [pc.utf8_length(text) for text in compared_fields(batch, "all", include_calls=True)]
+    return functools.reduce(pc.add, lengths)
+
+
 def _string_at(extra: str | None, keys: list[str]) -> str | None:
     """The string that a path of keys leads to in a JSON object."""
     value: Any = orjson.loads(extra) if extra else None
@@ -143,7 +180,7 @@ def _string_at(extra: str | None, keys: list[str]) -> str | None:
 
 
 def _decide(rows: SketchRows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
-    """The decisions about one batch of sketches; `first` is the earlier row with the same URL, -1 without one."""
+    """The decisions about one batch of sketches; `first` is the row that stays with the same URL, -1 without one."""
     batch, first = rows.batches[number], first[rows.begins[number] : rows.begins[number + 1]]
     losses.add(batch.column("source"), np.ones(len(first), np.int64), first >= 0)
     dropped = np.flatnonzero(first >= 0)

@@ -58,7 +58,7 @@ from datakit.engine.store import (
 )
 from datakit.errors import DatakitError, InputError, UsageError
 from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, ancestors, data_dir, save, tables, write_whole
-from datakit.stage import Parent, RawFile, Stage, split
+from datakit.stage import Losses, Parent, RawFile, Stage, split
 
 CACHE_BYTES = 128 << 20
 
@@ -232,6 +232,13 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
         if name in stage.note_lines:
             job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
     _fail_on_alarms(job, ledger, facts)
+    if ledger.rows.dropped:
+        reasons = ", ".join(
+            f"{name} {n:,}" for name, n in sorted(ledger.rows.dropped.items(), key=lambda item: -item[1])
+        )
+        job.run.progress.line(
+            f"{stage.name}: {ledger.rows.kept:,} of {ledger.rows.into:,} rows stay; dropped: {reasons}"
+        )
     if ledger.rows.quarantined:
         job.run.progress.line(
             f"{stage.name}: {ledger.rows.quarantined} records could not be read: see {job.data}/quarantine"
@@ -309,6 +316,10 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
     )
     counts = counts or [Count.from_json(r["count"]) for r in results]
     tokens = [Count.from_json(r["tokens"]) for r in results if r["tokens"] is not None]
+    if alarms := _loss_alarms(stage, results):
+        facts["alarms"] = alarms
+        for alarm in alarms:
+            run.progress.line(f"ALARM {stage.name}: {alarm}")
     notes = sum((Counter(r["notes"]) for r in (*results, *(sketched if stage.work_unit == "raw" else ()))), Counter())
     return _Result(
         rows=_total(counts),
@@ -318,6 +329,20 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         facts=facts,
         measured=dict(sum((Counter(r["measured"]) for r in results), Counter[str]())),
     )
+
+
+_LEAST_ROWS = 20  # of all rows or a source: a share of fewer says little
+
+
+def _loss_alarms(stage: Stage, results: Sequence[Result]) -> list[str]:
+    """Alarms about what a stage that decides row by row drops; stages that compare rows raise theirs in `reduce`."""
+    losses = Losses("rows")
+    for result in results if not stage.compares_rows else ():
+        for source, (whole, lost) in result["losses"].items():
+            losses.whole[source] += whole
+            losses.lost[source] += lost
+    check = "Check with `datakit show` which reasons drop them, and some of the rows; then change settings, or max_loss"
+    return losses.alarms(stage.max_loss, _LEAST_ROWS, check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,10 +496,13 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
     check_intact(work.data, *result["files"])
-    for alarm in result["facts"].get("alarms", []):
+    alarms = result["facts"].get("alarms", [])
+    for alarm in alarms:
         run.progress.line(f"ALARM {stage.name}: {alarm}")
-        if run.strict:
-            raise DatakitError(f"{stage.name}: {alarm}. With --strict nothing is written; change the stage's config.")
+    if alarms and run.strict:
+        raise DatakitError(
+            f"{stage.name}: {'; '.join(alarms)}. With --strict nothing is written; change the stage's config."
+        )
     return stage.bind(out), result["facts"]
 
 
@@ -522,9 +550,10 @@ def split_unit(
         shard = replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
         link_or_copy(source, data / shard.path)
         cache.rename(source, data / shard.path)
-        return _split_result([shard, *linked], Count(into=shard.rows, kept=shard.rows), None, {}, shard.bytes, {})
+        count = Count(into=shard.rows, kept=shard.rows)
+        return _split_result([shard, *linked], count, None, {}, shard.bytes, {}, Losses("rows"))
     sidecar = SidecarReader(saved / f"part-{index:05d}.parquet") if saved else None
-    count, tokens, size, notes = Count(), None, 0, Counter[str]()
+    count, tokens, size, notes, losses = Count(), None, 0, Counter[str](), Losses("rows")
     with UnitWriter(data, index, cache) as out:
         for batch in cache.read(source):
             known = sidecar.take(batch.num_rows) if sidecar else None
@@ -537,13 +566,18 @@ def split_unit(
                 out.write(role, table)
             count = count.plus(_count(batch, kept, dropped, decision.edited))
             notes.update(decision.notes)
+            losses.add(
+                batch.column("source"),
+                np.ones(batch.num_rows),
+                decision.reasons.is_valid().to_numpy(zero_copy_only=False),
+            )
             size += batch.nbytes
             if "input_ids" in columns:
                 made, lost = tokens_in(kept), tokens_in(dropped)
                 reasons = {"row_dropped": lost} if lost else {}
                 tokens = (tokens or Count()).plus(Count(into=made + lost, kept=made, dropped=reasons))
         shards = out.close()
-    return _split_result([*shards, *linked], count, tokens, notes, size, stage.measured())
+    return _split_result([*shards, *linked], count, tokens, notes, size, stage.measured(), losses)
 
 
 def _split_result(
@@ -553,6 +587,7 @@ def _split_result(
     notes: dict[str, int],
     size: int,
     measured: dict[str, int],
+    losses: Losses,
 ) -> Result:
     return {
         "files": [[s.path, s.bytes] for s in shards],
@@ -563,6 +598,7 @@ def _split_result(
         "tokens": None if tokens is None else tokens.to_json(),
         "notes": dict(notes),
         "measured": measured,
+        "losses": {source: [whole, losses.lost[source]] for source, whole in losses.whole.items()},
     }
 
 

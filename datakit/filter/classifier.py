@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.config import option, sha256_file
+from datakit.config import option, sha256_file, shares
 from datakit.data import read_shard, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
@@ -58,8 +58,12 @@ class ClassifyConfig:
     sample_bytes: int = option(
         0, "read only this many bytes of longer rows, from the beginning, the middle and the end; 0: read all"
     )
+    max_loss: float = option(
+        0.5, "without `top`, raise an alarm where all rows, or those of a source, lose more than this share"
+    )
 
     def __post_init__(self) -> None:
+        shares(self, "max_loss")
         if self.min_score is not None and not 0 <= self.min_score <= 1:
             raise ConfigError(f"min_score = {self.min_score}: expected a score from 0 to 1")
         if not 0 <= self.top <= 1:
@@ -85,6 +89,11 @@ class Classify(Stage):
     Config: ClassVar[type] = ClassifyConfig
 
     config: ClassifyConfig = field(default_factory=ClassifyConfig)
+
+    @property
+    def max_loss(self) -> float:
+        """As configured."""
+        return self.config.max_loss
 
     def for_kind(self, kind: str) -> Self:
         """With `top`, the stage that scores all rows before it decides about any."""

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.config import option, sha256_file
+from datakit.config import option, sha256_file, shares
 from datakit.data import view
 from datakit.errors import ConfigError
 from datakit.stage import Decision, Stage
@@ -56,8 +56,10 @@ class LanguageConfig:
     sample_bytes: int = option(
         0, "read only this many bytes of longer rows, from the beginning, the middle and the end; 0: read all"
     )
+    max_loss: float = option(0.5, "raise an alarm where all rows, or those of a source, lose more than this share")
 
     def __post_init__(self) -> None:
+        shares(self, "max_loss")
         if self.sample_bytes < 0:
             raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
         if not 0 <= self.short_letters <= 500:
@@ -77,6 +79,11 @@ class Language(Stage):
     Config: ClassVar[type] = LanguageConfig
 
     config: LanguageConfig = field(default_factory=LanguageConfig)
+
+    @property
+    def max_loss(self) -> float:
+        """As configured."""
+        return self.config.max_loss
 
     def resources(self) -> dict[str, Any]:
         """Name and SHA-256 of the model.

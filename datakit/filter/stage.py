@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, section
+from datakit.config import option, section, shares
 from datakit.data import On, conversation_view, preference_view
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import MeasuredRows, RuleSet, stop_words_version
@@ -78,8 +78,10 @@ class FilterOptions:
     on: Literal["auto", "all", "prompt", "answer"] = option("auto", "the part of a row to look at; auto: by row kind")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
     signals: bool = option(True, "save what was measured beside the rows, for other thresholds and `datakit tune`")
+    max_loss: float = option(0.5, "raise an alarm where all rows, or those of a source, lose more than this share")
 
     def __post_init__(self) -> None:
+        shares(self, "max_loss")
         for name in self.rules:
             rule_set_class(name)
         unused = [n for n in self.changed() if self.rules and n not in self.rules]
@@ -122,6 +124,11 @@ class Filter(Stage):
     Config: ClassVar[type] = FilterConfig
 
     config: FilterOptions = dataclasses.field(default_factory=FilterConfig)
+
+    @property
+    def max_loss(self) -> float:
+        """As configured."""
+        return self.config.max_loss
 
     def for_kind(self, kind: str) -> "Filter":
         """The stage for rows of a kind: its config names the rule sets and the view that decide."""

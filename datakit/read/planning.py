@@ -1,6 +1,7 @@
 """What is read and how: the plan (format and layout of each file), its work units, and the rows of a unit."""
 
 import gc
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,18 @@ from datakit.read.files import (
     open_binary,
     suffixes_of,
 )
-from datakit.read.layouts.recognise import LAYOUTS, FileLayout, choose
-from datakit.read.layouts.record import Fields, MisfitError
+from datakit.read.layouts.conversations import TURN_FIELDS, turn_field_of
+from datakit.read.layouts.mapping import (
+    fields_with_samples,
+    kind_of,
+    nearest,
+    reading_of,
+    roles_flag,
+    unknown_speakers,
+)
+from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose
+from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
+from datakit.read.layouts.turns import Reading
 from datakit.read.row_builder import Position, RowBuilder
 from datakit.read.stage import IngestConfig
 from datakit.read.text import FIELD
@@ -38,6 +49,8 @@ from datakit.stage import RawBatch
 
 HEAD_BYTES: Final = 4 << 20
 """How much of a file is read to recognise it; more only if its first record is longer."""
+BESIDE: Final = 8
+"""Names of fields in the plan's line about a file."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
 _ARRAY = re.compile(rb"(\xef\xbb\xbf)?\s*\[")
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
@@ -70,7 +83,9 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
         LayoutError: records that fit no layout, or files of different kinds.
     """
     found, skipped = find(inputs)
-    return _plan([_inspect(*file) for file in found], skipped, config)
+    found, unread, splits = _of_split(found, inputs, config.split)
+    made = _plan([_inspect(*file) for file in found], skipped + unread, config)
+    return replace(made, summary=(*made.summary, splits)) if splits else made
 
 
 def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Plan:
@@ -85,7 +100,7 @@ def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Pl
 
 def _plan(inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig) -> Plan:
     files = [file for file, _ in inspected]
-    layouts = [_layout(file, head, config) for file, head in inspected]
+    layouts = [_with_fields_beside(_layout(file, head, config), head, config) for file, head in inspected]
     kind = _kind(files, layouts, config)
     layouts = [c if c.kind in (kind, "") else FileLayout("", "", other_kind=c.kind) for c in layouts]
     made = Plan(tuple(files), tuple(layouts), kind, _segment_source(kind, config), config, tuple(skipped), ())
@@ -166,22 +181,74 @@ def _looks_binary(head: bytes) -> bool:
 
 
 def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileLayout:
+    reading = reading_of(config.map, config.roles)
+    if kind := kind_of(config.map):
+        _check_speakers(file, head, reading, config.map.get("messages", ""))
+        return FileLayout(MAPPED.name, kind, records=len(head))
     if file.format == "text":
         return FileLayout("document", "document", FIELD)
     if not head and config.layout == "auto":
         return FileLayout("", "")
-    kind = KINDS.get(config.kind, "auto")
-    found = choose(head, kind, config.layout, config.text_field)
+    if reading.turn_fields:
+        head = [_with_our_turns(fields, reading) for fields in head]
+    found = choose(head, KINDS.get(config.kind, "auto"), config.layout, config.text_field)
     if found is None:
-        fields = Counter(name for f in head for name in f)
-        seen = ", ".join(name for name, _ in fields.most_common(12))
-        known = "; ".join(f"{x.name} ({x.about})" for x in LAYOUTS)
         wanted = f" with text in {config.text_field!r}" if config.text_field else ""
+        raise LayoutError(f"{file.path}: the fields of its records fit no known layout{wanted}. {_advice(file, head)}")
+    if found.layout == "loose_messages":
         raise LayoutError(
-            f"{file.path}: the fields of its records ({seen}) fit no known layout{wanted}. Known are: {known}. "
-            "Name the field that holds the text with --text-field, or force a layout with --layout"
+            f"{file.path}: each record is one message of a tree (message_id, parent_id), and conversations are made of "
+            "whole trees: read the file of trees (OpenAssistant: ..._ready.trees.jsonl.gz). "
+            "To read every message as a document: --map text=text"
         )
+    if found.layout in ("messages", "sharegpt", "minimind", "turns"):
+        field = next((n for n in TURN_FIELDS if any(type(f.get(n)) is list for f in head)), turn_field_of(head[0]))
+        _check_speakers(file, head, replace(reading, turn_fields=()), field)
     return found
+
+
+def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestConfig) -> FileLayout:
+    if layout.kind.startswith("tokens") or not layout.layout:
+        return layout
+    builder = RowBuilder(layout.kind, "", config.map.get("id") or config.id_field, reading_of(config.map, config.roles))
+    builder.begin_file(0, "", layout)
+    beside = dict[str, None]()
+    for fields in head[:10]:
+        with suppress(MisfitError, InexactNumbersError):
+            beside |= dict.fromkeys(builder.unused(fields))
+    return replace(layout, beside=tuple(beside))
+
+
+def _with_our_turns(fields: Fields, reading: Reading) -> Fields:
+    """A record whose turns have the names that the user's mapping gives their fields."""
+    names = {given: name for name, given in reading.turn_fields}
+    return {
+        k: [{names.get(n, n): x for n, x in t.items()} if type(t) is dict else t for t in v] if type(v) is list else v
+        for k, v in fields.items()
+    }
+
+
+def _check_speakers(file: SourceFile, head: list[Fields], reading: Reading, field: str) -> None:
+    """Refuse a file most of whose turns have a speaker without a role, before any work.
+
+    Raises:
+        LayoutError: there are such; with the flag that names their roles.
+    """
+    if strange := unknown_speakers(head, field, reading):
+        raise LayoutError(
+            f"{file.path}: the turns in {field!r} have speakers of unknown roles: {', '.join(strange[:8])}. Name their "
+            f"roles, for example: datakit ingest {file.path} {roles_flag(strange[:8])}"
+        )
+
+
+def _advice(file: SourceFile, head: list[Fields]) -> str:
+    """What was found in records of no known layout, and how to go on."""
+    command = nearest(head, file.path)
+    said = [f"Its fields, each with a value:\n{fields_with_samples(head)}"]
+    if command:
+        said.append(f"Map its fields to ours; the nearest mapping is perhaps\n  {command}")
+    known = ", ".join(x.name for x in LAYOUTS)
+    return "\n".join([*said, f"Known layouts are {known}. See docs/inputs.md for their fields, and for mapping"])
 
 
 def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConfig) -> str:
@@ -240,12 +307,85 @@ def _summary(plan: Plan) -> list[str]:
         field = f" ({choice.text_field})" if choice.layout == "document" and choice.text_field != FIELD else ""
         other = f"{choice.other_kind} rows, all quarantined" if choice.other_kind else "no readable record at its start"
         packed = f", {file.compression}" if file.compression else ""
-        said.append(f"{file.name}: {choice.layout or other}{field}, {file.format.replace('_', ' ')}{packed}")
+        beside = ", ".join(choice.beside[:BESIDE]) + (", ..." if len(choice.beside) > BESIDE else "")
+        said.append(
+            f"{file.name}: {choice.layout or other}{field}, {file.format.replace('_', ' ')}{packed}"
+            + (f"; kept beside: {beside}" if beside else "")
+        )
     for why in sorted({s.why for s in plan.skipped}):
         names = [PurePath(s.path).name for s in plan.skipped if s.why == why]
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         said.append(f"not read ({why}): {', '.join(names[:5])}{more}")
     return said
+
+
+# Splits: what the names of files say.
+
+_NUMBERED = re.compile(r"^(?P<split>\w[\w.]*?)-\d{5}-of-\d{5}")
+"""How Hub data sets name the files of a split: `train-00000-of-00014.parquet`."""
+_SPLITS: Final = {
+    "train": "train", "training": "train", "test": "test", "testing": "test", "eval": "test", "evaluation": "test",
+    "validation": "validation", "valid": "validation", "val": "validation", "dev": "validation",
+}  # fmt: skip
+"""A word in a file's name -> its split, as the `datasets` library has it."""
+
+
+def split_of(name: str) -> str:
+    """The split that a file's name, or the folder that it is in, says it belongs to; "" if they say nothing."""
+    path = PurePath(name)
+    if numbered := _NUMBERED.match(path.name):
+        return numbered["split"]
+    words = [w for w in re.split(r"[^a-z0-9]+", path.name.lower()) if w in _SPLITS]
+    folders = [part.lower() for part in reversed(path.parts[:-1]) if part.lower() in _SPLITS]
+    return _SPLITS[words[0]] if words else _SPLITS[folders[0]] if folders else ""
+
+
+def _below(path: str, inputs: Sequence[str]) -> str:
+    """The part of a path below the folder or glob that names it; of a file that is named itself, its name."""
+    for given in map(str, inputs):
+        whole = given if "://" in given else os.path.abspath(os.path.expanduser(given))
+        if path == whole:
+            return PurePath(path).name
+        base = re.split(r"[*?\[]", whole)[0]
+        if path.startswith(base):
+            return path[(len(base) if base == whole else base.rfind("/") + 1) :].lstrip("/")
+    return PurePath(path).name
+
+
+def _of_split(
+    found: list[tuple[str, str, int]], inputs: Sequence[str], wanted: str
+) -> tuple[list[tuple[str, str, int]], list[Skipped], str]:
+    """(the files of the wanted splits, those of other splits, a line for people).
+
+    Raises:
+        InputError: a folder or a glob has several splits, or there is no such split.
+    """
+    splits = {path: split_of(_below(path, inputs)) for path, _, _ in found}
+    listed = ", ".join(f"{s} ({n} file{'s'[: n != 1]})" for s, n in sorted(Counter(splits.values()).items()) if s)
+    named = {s for s in splits.values() if s}
+    given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
+    if not wanted:
+        files = {given if "://" in given else os.path.abspath(os.path.expanduser(given)) for given in map(str, inputs)}
+        several = {splits[path]: path for path in splits if splits[path] and path not in files}
+        # folders of texts may have pages with names like these
+        sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
+        if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
+            raise InputError(
+                f"{given}: several splits are there: {listed}. Name what is read, as --split train "
+                "(several with commas), or --split all"
+            )
+        return found, [], f"files of several splits were named, and all are read: {listed}" if len(named) > 1 else ""
+    asked = {s.strip() for s in wanted.split(",") if s.strip()}
+    if "all" in asked:
+        return found, [], ""
+    if missing := asked - named:
+        raise InputError(
+            f"{given}: there is no split {', '.join(sorted(missing))}; there is "
+            f"{listed or 'no file whose name or folder says a split'}"
+        )
+    taken = [file for file in found if splits[file[0]] in asked]
+    left = [Skipped(path, f"split {splits[path] or 'unknown'}") for path, _, _ in found if splits[path] not in asked]
+    return taken, left, ""
 
 
 # Units: cut by the data alone.
@@ -310,7 +450,9 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     Raises:
         InputError: a file changed or vanished since it was planned.
     """
-    builder = RowBuilder(plan.kind, plan.segment_source, plan.config.id_field)
+    config = plan.config
+    reading = reading_of(config.map, config.roles, config.tree_paths == "every")
+    builder = RowBuilder(plan.kind, plan.segment_source, config.map.get("id") or config.id_field, reading)
     for segment in unit.segments:
         file = plan.files[segment.file]
         builder.begin_file(segment.file, file.name, plan.layouts[segment.file])

@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from datakit import data as schema
 from datakit.data import conversation_view, preference_view
-from datakit.read.layouts.recognise import BY_NAME, FileLayout
+from datakit.read.layouts.mapping import Document, value_at
+from datakit.read.layouts.preferences import Preference
+from datakit.read.layouts.recognise import BY_NAME, FileLayout, folded
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json, with_exact_numbers
 from datakit.read.layouts.tokenised import Spans, Tokens
-from datakit.read.layouts.turns import Conversation, Message, Preference
+from datakit.read.layouts.turns import PLAIN, Conversation, Message, Reading
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 
@@ -25,6 +27,9 @@ MAX_RECORD_BYTES: Final = 1 << 30
 
 UNFINISHED: Final = ("invalid_json", "invalid_utf8", "bad_row")
 """Reasons that a record cut in the middle may have."""
+
+PATHS: Final = 1 << 12
+"""Rows that one record makes, at most; such a record takes so many numbers of rows."""
 
 ID: Final = "id"
 
@@ -94,8 +99,9 @@ class RowBuilder:
     `add` converts one record; `take` returns everything collected since the last call as one batch.
     """
 
-    def __init__(self, kind: str, segment_source: str = "text", id_field: str = "") -> None:
+    def __init__(self, kind: str, segment_source: str = "text", id_field: str = "", reading: Reading = PLAIN) -> None:
         self.kind = kind
+        self.reading = reading
         self.segment_source = segment_source
         self.id_field = id_field or ID
         self._begin_batch()
@@ -142,7 +148,9 @@ class RowBuilder:
         else:
             content, used, left = self._content(fields, original)
         given = fields.get(self.id_field)
-        if given is not None:
+        if given is None and "." in self.id_field:
+            given = self._id(value_at(fields, self.id_field.split("."), self.id_field), original)
+        elif given is not None:
             given = self._id(given, original)
             used = used if given is None else (*used, self.id_field)
         extra = None
@@ -153,9 +161,21 @@ class RowBuilder:
             extra = "{" + ",".join(kept) + "}" if kept else None
             if repeated:
                 self.notes["repeated_keys"] = self.notes.get("repeated_keys", 0) + 1
-        self.rows.append((self.first_key + record, given or f"{self.name}:{record}", self.name, extra, content))
+        key, name = self.first_key + record, given or f"{self.name}:{record}"
+        if type(content) is list:
+            self._add_paths(content, record, name, extra)
+        else:
+            self.rows.append((key, name, self.name, extra, content))
         self.bytes += size
         self.ends_badly = False
+
+    def _add_paths(self, paths: list[Any], record: int, name: str, extra: str | None) -> None:
+        """Add the rows of a record that makes several: numbers and ids of their own, in the order of records."""
+        if len(paths) > PATHS:
+            raise MisfitError("too_many_paths", f"the record makes {len(paths)} rows, more than {PATHS}")
+        for i, content in enumerate(paths):
+            key = self.first_key + record * PATHS + i
+            self.rows.append((key, f"{name}/{i}" if i else name, self.name, extra, content))
 
     def quarantine(self, position: Position, why: MisfitError, raw: bytes) -> None:
         """Add a record that cannot become a row, with its bytes."""
@@ -178,16 +198,34 @@ class RowBuilder:
         self._begin_batch()
         return made
 
+    def unused(self, fields: Fields) -> list[str]:
+        """The fields of a record that its row is not made from.
+
+        Raises:
+            MisfitError: the record does not fit the file's layout.
+        """
+        used = self.text_used if self.convert is None else self._converted(fields)[1]
+        return [name for name in fields if name not in used and name != self.id_field]
+
     def _content(self, fields: Fields, original: Original) -> tuple[Any, tuple[str, ...], str]:
-        """(content of the row, the fields that it was made from, JSON members of what is left inside these fields)."""
-        assert self.convert is not None
+        """(content of the row or rows, the fields that it was made from, JSON members of what is left inside these)."""
         try:
-            content = self.convert(fields)
-            left = _members_of(content.left) if content.left else ""
+            return self._converted(fields)
         except InexactNumbersError:
-            content = self.convert(original.exact())
-            left = _members_of(content.left) if content.left else ""
-        return content, content.used, left
+            return self._converted(original.exact())
+
+    def _converted(self, fields: Fields) -> tuple[Any, tuple[str, ...], str]:
+        assert self.convert is not None
+        names = {folded(k): k for k in fields} if self.choice.folded else None
+        content = self.convert(fields if names is None else {n: fields[k] for n, k in names.items()}, self.reading)
+        first = content[0] if type(content) is list else content
+        used, left = first.used, first.left
+        if names is not None:
+            used, left = tuple(names[n] for n in used), {names[n]: rest for n, rest in left.items()}
+        if self.kind == "conversation" and first.judged_bad:
+            self.notes["answers_judged_bad"] = self.notes.get("answers_judged_bad", 0) + 1
+        members = _members_of(left) if left else ""
+        return content.text if type(content) is Document else content, used, members
 
     def _no_text(self, fields: Fields) -> MisfitError:
         """Why a record in a file of documents has no text."""

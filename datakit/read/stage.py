@@ -44,6 +44,14 @@ class IngestConfig:
     text_split: Literal["file", "line", "paragraph"] = option("file", "what is one document in plain text files")
     text_field: str = option("", "the field that holds a document's text; empty: text, content, markdown and the like")
     id_field: str = option("", "the field that holds a record's id; empty: id")
+    map: dict[str, str] = option(
+        {}, "our name = the record's field, path (meta.body) or template ({instruction}\\n\\n{context}); for any layout"
+    )
+    roles: dict[str, str] = option({}, "speaker = role: system, user, assistant or tool; for speakers of other names")
+    split: str = option("", "the split that is read, as train; several with commas; all: every file")
+    tree_paths: Literal["best", "every"] = option(
+        "best", "of a tree of messages: the path of the best replies, or every path that ends in an answer"
+    )
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what happens with files of another kind than the one asked for"
     )
@@ -55,6 +63,12 @@ class IngestConfig:
 
             if self.layout not in BY_NAME:
                 raise ConfigError(f"layout is {self.layout!r}; known layouts are auto, {', '.join(BY_NAME)}")
+        if self.map or self.roles:
+            from datakit.read.layouts.mapping import reading_of
+
+            reading_of(self.map, self.roles)
+            if self.layout != "auto" and self.map.keys() - {"id"}:
+                raise ConfigError("layout and map exclude each other: the mapping says which fields are read")
         if self.shard_mb < 1:
             raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
 
@@ -84,6 +98,7 @@ class Ingest(Stage):
     note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "id_clashes": "rows had an id that an earlier row has; they got a suffix (#2, #3, ...)",
+            "answers_judged_bad": "answers are judged as bad by their record (label false); they have weight 0",
             "repeated_keys": "records have a field twice: the last value counts, the earlier ones are in `extra`",
         }
     )

@@ -190,12 +190,12 @@ def test_a_manifest_is_an_input_too(datakit: Callable, project: Path) -> None:
 def test_a_shard_without_duplicates_is_taken_over_and_a_damaged_one_is_not(datakit: Callable, project: Path) -> None:
     for name, numbers in {"a": range(9000), "b": [1, *range(9000, 9020), 9001]}.items():
         texts = [" ".join(random.Random(n).choices(WORDS, k=20)) for n in numbers]
-        lines = [json.dumps({"id": f"{name}{i}", "text": text}) for i, text in enumerate(texts)]
+        lines = [json.dumps({"id": f"{name}{i}", "text": t, "url": t[:60]}) for i, t in enumerate(texts)]
         (project / f"{name}.jsonl").write_text("\n".join(lines))
     assert datakit("ingest", "a.jsonl", "b.jsonl", "--shard-mb", "1", "--output", "rows").code == 0
-    assert datakit("dedup", "rows", "--output", "unique").code == 0
+    assert datakit("dedup-urls", "rows", "--output", "unique").code == 0
     rows, unique = load(project / "rows/manifest.json"), load(project / "unique/manifest.json")
-    assert unique.ledger.rows.dropped == {"exact_duplicate": 2}
+    assert unique.ledger.rows.dropped == {"duplicate_url": 2}
     assert unique.ledger.rows.into == rows.ledger.rows.kept == 9022
     same = [(project / "rows" / s.path).samefile(project / "unique" / s.path) for s in rows.of_role("kept")]
     assert same == [True, False]
@@ -203,7 +203,7 @@ def test_a_shard_without_duplicates_is_taken_over_and_a_damaged_one_is_not(datak
     assert datakit("verify", "unique").code == 0
     shard = project / "rows" / rows.of_role("kept")[0].path
     shard.write_bytes(shard.read_bytes().replace(b"parquet-cpp", b"PARQUET-CPP"))  # its rows can still be read
-    said = datakit("dedup", "rows", "--output", "again")
+    said = datakit("dedup-urls", "rows", "--output", "again")
     assert said.code == 1
     assert shard.name in said.err
     assert not (project / "again/manifest.json").exists()

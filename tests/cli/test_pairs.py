@@ -75,12 +75,16 @@ def test_a_lost_source_is_an_alarm_and_strict_stops_there(datakit: Callable, pro
     assert not (project / "out/manifest.json").exists() and not list(project.glob("out/kept/*"))
     said = datakit("dedup", "one.jsonl", "two.jsonl", "--output", "out")
     assert said.code == 0 and "ALARM dedup: the source 'two.jsonl'" in said.err
-    assert len(load(project / "out/manifest.json").facts["alarms"]) == 1
+    assert (
+        "ALARM dedup: 30 of all 60 rows are lost (50.0%; max_loss is 30.0%). Most rows are lost for: 'a0' 1" in said.err
+    )
+    assert len(load(project / "out/manifest.json").facts["alarms"]) == 2
 
 
 def test_saved_signatures_are_datasketch_objects(datakit: Callable, project: Path) -> None:
     write(project / "in.jsonl", {"a": text(1), "b": text(1, 2), "short": "too short"})
-    assert datakit("dedup", "in.jsonl", "--output", "out", "--save-signatures", "--threshold", "0.95").code == 0
+    assert datakit("dedup", "in.jsonl", "--output", "out", "--save-signatures", "--threshold", "0.95",
+                   "--num-bands", "14", "--rows-per-band", "8").code == 0  # fmt: skip
     assert datakit("verify", "out").code == 0
     manifest = load(project / "out/manifest.json")
     assert manifest.facts["signatures"] == {
@@ -95,15 +99,19 @@ def test_saved_signatures_are_datasketch_objects(datakit: Callable, project: Pat
     assert datasketch.MinHashLSH(num_perm=112, params=(14, 8)).b == 14
 
 
-def test_bands_can_be_chosen_for_a_threshold(datakit: Callable, project: Path) -> None:
+def test_bands_are_chosen_for_a_threshold_and_the_recall_is_printed(datakit: Callable, project: Path) -> None:
     write(project / "in.jsonl", {"a": text(1)})
-    assert datakit("dedup", "in.jsonl", "--output", "out", "--max-num-perm", "256").code == 0
+    said = datakit("dedup", "in.jsonl", "--output", "out", "--threshold", "0.5")
+    assert said.code == 0 and "47 bands of 4 MinHash values: expected recall 0.952 at similarity 0.5" in said.err
     manifest = load(project / "out/manifest.json")
-    chosen = datasketch.MinHashLSH(threshold=0.75, num_perm=256, weights=(0.1, 0.9))
-    assert (manifest.config["num_bands"], manifest.config["rows_per_band"]) == (chosen.b, chosen.r)
-    assert manifest.facts["lsh"]["num_perm"] == chosen.b * chosen.r
-    said = datakit("dedup", "in.jsonl", "--output", "out", "--max-num-perm", "256", "--num-bands", "3")
-    assert said.code == 1 and "leave out one or the other" in said.err
+    assert (manifest.config["num_bands"], manifest.config["rows_per_band"]) == (47, 4)
+    assert manifest.facts["lsh"]["num_perm"] == 188
+    said = datakit(
+        "dedup", "in.jsonl", "--output", "out", "--threshold", "0.5", "--num-bands", "3", "--rows-per-band", "4"
+    )
+    assert (
+        said.code == 0 and "WARNING: 3 bands of 4 MinHash values find too few pairs for the threshold 0.5" in said.err
+    )
 
 
 def test_the_disk_is_told_beforehand_and_memory_changes_nothing(datakit: Callable, project: Path) -> None:

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
 from datakit.dedup._kernels_cluster import least_of_class, least_shared, shared_values, size_class
-from datakit.dedup.cluster import BLOCK_ROWS, Clusters, components, first_of_component, star
+from datakit.dedup.cluster import BLOCK_ROWS, Clusters, components, star
 from datakit.dedup.exact import Memory
 from datakit.dedup.minhash import Buckets, find_buckets
 
@@ -176,27 +175,57 @@ def test_size_classes_grow_and_begin_at_their_least_size() -> None:
         assert least_of_class(c) <= n < least_of_class(c + 1) <= max(n * 1.02, n + 1) + 1
 
 
+def chains(rows: list[Row], least: Fraction, index_threshold: int) -> Clusters:
+    memory, address, length = laid_out([shingles for shingles, _ in rows])
+    bands = np.array([bands for _, bands in rows], dtype=np.uint64).reshape(len(rows), -1)
+    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(rows), MEMORY)
+    clusters = components(buckets, address, length, least, MEMORY, index_threshold)
+    assert len(memory) == len(rows)
+    return clusters
+
+
 def test_components_name_the_first_row_and_its_true_similarity() -> None:
     sets = [frozenset(range(i, i + 10)) for i in (0, 5, 10, 50)]
-    memory, address, length = laid_out(sets)
-    bands = np.array([[1, 10], [1, 20], [2, 20], [3, 30]], dtype=np.uint64)
-    buckets = find_buckets(lambda n: bands[:, n], 2, 4, MEMORY)
-    clusters = components(buckets, address, length, MEMORY)
-    assert len(memory) == 4
-    assert clusters.survivor.tolist() == [-1, 0, 0, -1]
+    rows: list[Row] = list(zip(sets, [(1, 10), (1, 20), (2, 20), (2, 20)], strict=True))
+    clusters = chains(rows, Fraction(1, 3), 64)
+    assert clusters.survivor.tolist() == [-1, 0, 0, -1], "the last shares bands, and no shingle"
     assert clusters.similarity.tolist() == [1.0, 0.333, 0.0, 1.0]
+    assert (chains(rows, Fraction(1, 2), 64).survivor == -1).all()
+
+
+@given(some_rows, thresholds, st.sampled_from([0, 1, 3, 64]))
+@settings(max_examples=300)
+def test_components_are_chains_of_rows_that_share_a_band_and_are_similar(
+    rows: list[Row], least: Fraction, index_threshold: int
+) -> None:
+    alike = [
+        [
+            any(x == y for x, y in zip(bands, others, strict=True)) and Fraction(len(a & b), len(a | b)) >= least
+            for b, others in rows
+        ]
+        for a, bands in rows
+    ]
+    reach = np.linalg.matrix_power(np.array(alike, object), len(rows)) > 0
+    expected = [int(np.flatnonzero(reach[row])[0]) for row in range(len(rows))]
+    found = chains(rows, least, index_threshold).survivor
+    assert [row if survivor < 0 else survivor for row, survivor in enumerate(found.tolist())] == expected
+
+
+@pytest.mark.parametrize(("common", "own"), [(95, 5), (22, 5), (1, 5)], ids=["0.90", "0.69", "0.09"])
+def test_components_of_a_flood_are_not_quadratic(common: int, own: int) -> None:
+    count = 20_000
+    rows: list[Row] = [
+        (frozenset(range(common)) | frozenset(range(1000 + own * i, 1000 + own * (i + 1))), (3, i))
+        for i in range(count)
+    ]
+    clusters = chains(rows, Fraction(3, 4), 64)
+    similar = Fraction(common, common + 2 * own) >= Fraction(3, 4)
+    assert (clusters.survivor < 0).sum() == (1 if similar else count)
+    assert clusters.pairs_compared < 70 * count
+    assert clusters.entries_visited < 140 * count
 
 
 def test_nothing_in_nothing_out() -> None:
     empty = Buckets(np.empty((14, 0), np.int32), np.empty(0, np.int64))
     clusters = star(empty, np.empty(0, np.uint64), np.empty(0, np.int64), Fraction(3, 4), MEMORY)
     assert len(clusters.survivor) == len(clusters.similarity) == clusters.pairs_compared == 0
-
-
-@given(arrays(np.uint64, st.tuples(st.integers(0, 20), st.integers(1, 4)), elements=st.integers(0, 4)))
-def test_components_are_what_chains_of_bands_reach(bands: np.ndarray) -> None:
-    linked = (bands[:, None, :] == bands[None, :, :]).any(axis=2)
-    reach = np.linalg.matrix_power(linked.astype(object), max(len(bands), 1)) > 0 if len(bands) else linked
-    expected = [int(np.flatnonzero(reach[row])[0]) for row in range(len(bands))]
-    buckets = find_buckets(lambda n: bands[:, n], bands.shape[1], len(bands), MEMORY)
-    assert first_of_component(buckets).tolist() == expected

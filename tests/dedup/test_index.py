@@ -186,7 +186,7 @@ def test_buckets_of_settled_rows_alone_are_left_out() -> None:
 
 def test_the_fingerprint_follows_what_rows_are_compared_by() -> None:
     plain = fingerprint(DedupConfig())
-    assert fingerprint(DedupConfig(threshold=0.9, max_cluster_rows=3)) == plain
+    assert fingerprint(DedupConfig(max_loss=0.9, max_cluster_rows=3)) == plain
     others = [DedupConfig(seed=2), DedupConfig(shingle_words=4), DedupConfig(num_bands=13), DedupConfig(on="prompt")]
     assert len({plain, *map(fingerprint, others)}) == 5
 

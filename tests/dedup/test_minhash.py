@@ -19,7 +19,6 @@ from datakit.dedup.minhash import (
     Buckets,
     ShingleSets,
     band_hashes,
-    candidate_probability,
     find_buckets,
     permutations,
     repeated_hashes,
@@ -27,7 +26,7 @@ from datakit.dedup.minhash import (
     shingle_sets,
     signatures,
 )
-from datakit.dedup.stage import DedupConfig
+from datakit.dedup.stage import DedupConfig, candidate_probability
 from datakit.text.words import hash_words, split_words
 from tests.dedup.conftest import documents
 

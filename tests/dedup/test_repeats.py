@@ -328,9 +328,12 @@ def _hashes(stage: DedupLines, rows: pa.RecordBatch) -> list[str]:
 def test_a_source_that_loses_most_of_its_words_raises_an_alarm() -> None:
     texts = [sentence(n) for n in range(20)]
     rows = documents(texts * 2, source=pa.array(["new.jsonl"] * 20 + ["copy.jsonl"] * 20))
-    assert lines(rows).facts["alarms"] == [
-        "the source 'copy.jsonl' loses 160 of its 160 words (100.0%; max_source_loss is 75.0%)"
-    ]
+    whole, source = lines(rows).facts["alarms"]
+    assert whole.startswith(
+        "160 of all 320 words are lost (50.0%; max_loss is 30.0%). Most lines are lost for: '0' 1, "
+    )
+    assert "Check with `datakit explain`" in whole
+    assert source == "the source 'copy.jsonl' loses 160 of its 160 words (100.0%; max_loss is 30.0%)"
 
 
 @pytest.mark.parametrize("stage", [DedupLines(), DedupSpans()])
@@ -344,7 +347,7 @@ def test_rows_that_are_no_texts_are_refused(stage: Any, kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("config", "values"),
-    [(LinesConfig, {"min_words": 0}), (SpansConfig, {"span_sentences": 0}), (LinesConfig, {"max_source_loss": 1.5})],
+    [(LinesConfig, {"min_words": 0}), (SpansConfig, {"span_sentences": 0}), (LinesConfig, {"max_loss": 1.5})],
 )
 def test_values_that_make_no_sense_are_refused(config: Any, values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(values))):

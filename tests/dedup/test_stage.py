@@ -1,5 +1,6 @@
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -15,10 +16,10 @@ from datakit.config import resolved
 from datakit.data import MESSAGES
 from datakit.dedup.exact import Memory
 from datakit.dedup.minhash import row_shingles, signatures
-from datakit.dedup.stage import MAX_ALARMS, Dedup, DedupConfig
+from datakit.dedup.stage import Dedup, DedupConfig, chosen_bands
 from datakit.errors import ConfigError
 from datakit.report.pairs import compare, compare_fields
-from datakit.stage import split
+from datakit.stage import MAX_ALARMS, split
 from tests.dedup.conftest import documents
 
 RunDedup = Callable[..., Any]
@@ -162,11 +163,42 @@ def test_policy_highest_of_a_column_without_numbers_is_refused(run_dedup: RunDed
         run_dedup(["a", "b"], policy="highest:quality")
 
 
-def test_short_rows_are_duplicates_only_when_equal(run_dedup: RunDedup) -> None:
+def test_short_rows_are_compared_by_letters_but_numbers_signs_and_negations_must_be_equal(run_dedup: RunDedup) -> None:
     outcome = run_dedup(
-        ["Yes.", "yes.", "Yes", "Yes.", "", "  ", "...", "?", "one two three four", "one two three four!"]
+        ["Yes.", "yes", "Yess", "Yes.", "", "  ", "...", "?", "No.", "12", "13", "-12", "12.", "not yes"]
     )
-    assert outcome.rows == {"3": ("exact_duplicate", "0", 1.0), "5": ("exact_duplicate", "4", 1.0)}
+    assert outcome.rows == {
+        "1": ("near_duplicate", "0", 1.0), "3": ("exact_duplicate", "0", 1.0), "5": ("exact_duplicate", "4", 1.0),
+        "12": ("near_duplicate", "9", 1.0),
+    }  # fmt: skip
+    short = ["Good morning everyone", "good morning, everyone!", "Good mornings everyone", "Good evening everyone"]
+    assert run_dedup(short).kept == ["0", "3"]
+    assert run_dedup(short, threshold=0.99).kept == ["0", "2", "3"]
+
+
+def test_formulas_and_code_are_compared_with_their_signs(run_dedup: RunDedup) -> None:
+    equations = [
+        "Solve -5*x + 2 = 52.",
+        "Solve 5*x - 2 = -52.",
+        "Solve -5*x+2=52",
+        "Ｓolve −５*x ＋ 2 ＝ 52",
+        "5² = 25",
+        "52 = 25",
+    ]
+    assert run_dedup(equations).kept == ["0", "1", "4", "5"]
+    code = "def f(x, y):\n    total = 0\n    for k in range(x):\n        total += k * y\n    return {} * total\n"
+    rows = [code.format("x"), code.format("x") + "\n\n", code.format("2"), code.format("x").replace("* y", "+ y")]
+    assert run_dedup(rows).kept == ["0", "2", "3"]
+    assert run_dedup(rows, compare="words").kept == ["0", "2"]
+    assert run_dedup(rows, compare="characters").kept == ["0", "2", "3"]
+
+
+def test_equations_that_all_differ_all_stay(run_dedup: RunDedup) -> None:
+    texts = [
+        f"Solve {a}*x {sign} {b} = {c}." for a in range(2, 12) for b in range(1, 11) for c in range(15) for sign in "+-"
+    ]
+    assert run_dedup(texts).rows == {}
+    assert run_dedup(conversations(*(talk(text, "x = 1") for text in texts))).rows == {}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +237,7 @@ def test_a_shared_system_prompt_makes_no_duplicates(run_dedup: RunDedup) -> None
     system = " ".join(prose(9, 500))
     batch = conversations(*(talk(" ".join(prose(i, 30)), "Yes.", system) for i in range(5)))
     assert run_dedup(batch).rows == {}
-    assert len(run_dedup(batch, include_system=True).rows) == 4
+    assert run_dedup(batch, include_system=False).rows == {}
 
 
 def test_prompts_or_answers_alone_can_be_compared(run_dedup: RunDedup) -> None:
@@ -294,6 +326,7 @@ def test_components_follow_chains_and_say_how_little_is_left(run_dedup: RunDedup
 def test_facts_hold_the_curve_and_are_json(run_dedup: RunDedup) -> None:
     facts = run_dedup(["a b c d e f"]).facts
     assert facts["lsh"]["candidate_probability"]["0.80"] == 0.924
+    assert facts["lsh"]["expected_recall"] == {"0.75": 0.772}
     assert list(facts["lsh"]["candidate_probability"]) == [f"{s / 20:.2f}" for s in range(21)]
     assert orjson.loads(orjson.dumps(facts)) == facts
     assert facts["alarms"] == []
@@ -322,7 +355,7 @@ def test_decisions_fit_a_split(run_dedup: RunDedup, tmp_path: Any) -> None:
         {"threshold": 1.1},
         {"threshold": 0.7501},
         {"shingle_words": 0},
-        {"num_bands": 0},
+        {"rows_per_band": -1},
         {"seed": -1},
         {"policy": "best"},
         {"policy": "highest:"},
@@ -338,6 +371,62 @@ def test_defaults_are_the_fields_standard() -> None:
     config = DedupConfig()
     assert (config.num_perm, config.num_bands, config.rows_per_band, config.shingle_words) == (112, 14, 8, 5)
     assert "num_perm" not in resolved(config), "derived from the bands"
+
+
+@pytest.mark.parametrize(
+    ("given", "bands"),
+    [
+        ({}, (14, 8)),
+        ({"threshold": 0.75}, (14, 8)),
+        ({"num_bands": 20}, (20, 8)),
+        ({"threshold": 0.5}, (47, 4)),
+        ({"threshold": 0.9}, (15, 16)),
+        ({"threshold": 0.5, "num_bands": 23}, (23, 3)),
+        ({"threshold": 0.5, "rows_per_band": 2}, (11, 2)),
+        ({"threshold": 0.01}, (299, 1)),
+        ({"threshold": 1.0, "rows_per_band": 5}, (1, 5)),
+        ({"threshold": 0.6, "num_bands": 3, "rows_per_band": 2}, (3, 2)),
+    ],
+)
+def test_bands_follow_the_threshold(given: dict[str, Any], bands: tuple[int, int]) -> None:
+    config = DedupConfig(**given)
+    assert (config.num_bands, config.rows_per_band) == bands
+    assert replace(config) == config
+
+
+@pytest.mark.parametrize("thousandths", [*range(10, 750, 37), *range(755, 1001, 49)])
+def test_chosen_bands_find_what_they_promise_with_few_values(thousandths: int) -> None:
+    threshold = thousandths / 1000
+    bands, rows = chosen_bands(threshold)
+    assert 1 - (1 - threshold**rows) ** bands >= 0.95 - 1e-9
+    assert rows == 1 or bands * rows <= 256
+    assert bands == 1 or 1 - (1 - threshold**rows) ** (bands - 1) < 0.95, "one band less is too few"
+    assert DedupConfig(threshold=threshold).expected_recall().startswith(f"{bands} bands of {rows} MinHash values: ")
+
+
+def test_bands_that_cannot_serve_the_threshold_are_warned_of() -> None:
+    (line,) = Dedup(DedupConfig(threshold=0.5, num_bands=14, rows_per_band=8)).describe()
+    assert "WARNING: 14 bands of 8 MinHash values find too few pairs for the threshold 0.5" in line
+    assert "expected recall 0.053 at similarity 0.5, 0.111 at similarity 0.55" in line and "(47 and 4 are" in line
+    (line,) = Dedup(DedupConfig()).describe()
+    assert line == (
+        "dedup: 14 bands of 8 MinHash values: expected recall 0.772 at similarity 0.75, 0.924 at similarity 0.8, "
+        "0.988 at similarity 0.85"
+    )
+
+
+def test_kept_rows_know_what_they_stand_for(run_dedup: RunDedup, tmp_path: Any) -> None:
+    texts = [numbered(n) for n in (3, 4, 3, 5, 3, 5)]
+    facts = run_dedup(texts, cut=4, save_duplicates=True).facts
+    assert facts["cluster_sizes"] == {"1": 1, "2": 1, "3": 1}
+    stage = Dedup(DedupConfig(save_duplicates=True)).bind(tmp_path / "decisions.arrow")
+    kept, dropped = split(documents(texts), stage.decide(documents(texts)), "dedup")
+    assert kept.select(["id", "cluster_size", "duplicates"]).to_pylist() == [
+        {"id": "0", "cluster_size": 3, "duplicates": ["2", "4"]},
+        {"id": "1", "cluster_size": 1, "duplicates": None},
+        {"id": "3", "cluster_size": 2, "duplicates": ["5"]},
+    ]
+    assert dropped.column("cluster_size").null_count == 3
 
 
 def test_explain_shows_what_differs() -> None:
@@ -363,12 +452,16 @@ def test_sources_and_languages_that_are_lost_are_told(run_dedup: RunDedup) -> No
     texts = [numbered(n % 40) for n in range(120)]
     batch = sourced(texts, ["a"] * 40 + ["b"] * 80, ["en"] * 40 + ["de"] * 60 + ["fr"] * 19 + [None])
     outcome = run_dedup(batch, cut=50)
-    assert outcome.facts["alarms"] == [
-        "the source 'b' loses 80 of its 80 rows (100.0%; max_source_loss is 75.0%); `datakit pairs` shows for which "
-        "rows",
-        "the language 'de' vanishes: each of its 60 rows is dropped as the duplicate of a row in another language",
-    ]
-    assert run_dedup(batch, max_source_loss=1.0, min_alarm_rows=61).facts["alarms"] == []
+    whole, source, language = outcome.facts["alarms"]
+    assert whole.startswith(
+        "80 of all 120 rows are lost (66.7%; max_loss is 30.0%). Most rows are lost for: '0' 2, '1' 2"
+    )
+    assert "'9' 2. Check with `datakit pairs`" in whole, "ten survivors, and what to do"
+    assert source == "the source 'b' loses 80 of its 80 rows (100.0%; max_loss is 30.0%)"
+    assert language == (
+        "the language 'de' vanishes: each of its 60 rows is dropped as the duplicate of a row in another language"
+    )
+    assert run_dedup(batch, max_loss=1.0, min_alarm_rows=61).facts["alarms"] == []
 
 
 def test_the_worst_of_many_are_told_and_the_others_counted(run_dedup: RunDedup) -> None:
@@ -381,7 +474,7 @@ def test_the_worst_of_many_are_told_and_the_others_counted(run_dedup: RunDedup) 
 
 @pytest.mark.parametrize(
     "values",
-    [{"max_source_loss": 1.1}, {"min_alarm_rows": 0}, {"max_num_perm": 1}, {"max_num_perm": 128, "num_bands": 3}],
+    [{"max_loss": 1.1}, {"min_alarm_rows": 0}, {"num_bands": -1}],
 )
 def test_senseless_alarms_and_bands_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(values))):

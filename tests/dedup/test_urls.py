@@ -118,4 +118,21 @@ def test_workers_shards_and_memory_do_not_change_what_is_decided() -> None:
 def test_many_rows_of_one_url_raise_an_alarm() -> None:
     alarms = urls(["https://a.b/"] * 5, max_cluster_rows=4).facts["alarms"]
     assert "5 rows have the URL of '0' and all but it are dropped (max_cluster_rows is 4)" in alarms[0]
-    assert "the source 's' loses 4 of its 5 rows" in alarms[1]
+    assert len(alarms) == 1, "too few rows for an alarm about their share"
+    (alarm,) = urls(["https://a.b/", "https://a.b/c"] * 10).facts["alarms"]
+    assert alarm.startswith(
+        "18 of all 20 rows are lost (90.0%; max_loss is 30.0%). Most rows are lost for: '0' 9, '1' 9"
+    )
+
+
+def test_the_policy_says_which_row_of_a_url_stays() -> None:
+    extra = [json.dumps({"url": "a.b", "score": score}) for score in (1, 3, None, 3)]
+    rows = documents(["x", "yy", "zzzz", "w"], extra=pa.array(extra))
+    for policy, stays in (("first", "0"), ("longest", "2"), ("highest:score", "1")):
+        outcome = run_level(DedupUrls(UrlsConfig(policy=policy)), rows, cut=3)
+        assert list(outcome.kept) == [stays]
+        assert {of for _, _, of in outcome.dropped.values()} == {stays}
+    with pytest.raises(ConfigError, match="no row has a number in the column 'rank'"):
+        run_level(DedupUrls(UrlsConfig(policy="highest:rank")), rows)
+    with pytest.raises(ConfigError, match="policy must be"):
+        UrlsConfig(policy="best")

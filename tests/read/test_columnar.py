@@ -247,7 +247,7 @@ def test_what_is_no_arrow_data_is_refused():
 
 
 def test_a_table_of_unknown_columns_is_refused(read_table):
-    with pytest.raises(LayoutError, match=r"table: the fields of its records \(a\)"):
+    with pytest.raises(LayoutError, match=r"table: the fields of its records fit no known layout(.|\n)*a: x"):
         read_table(pa.table({"a": ["x"]}))
     assert read_table(pa.table({"a": ["x"]}), text_field="a").texts == ["x"]
 

@@ -157,7 +157,7 @@ def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
 
 
 def test_unknown_fields_are_refused_with_the_layouts_that_are_known(read_bytes):
-    with pytest.raises(LayoutError, match=r"\(a, b\).*messages.*--text-field"):
+    with pytest.raises(LayoutError, match=r"(?s)a: x.*b: y.*--map text=a.*messages.*docs/inputs.md"):
         read_bytes(b'{"a":"x","b":"y"}\n')
     assert read_bytes(b'{"a":"x","b":"y"}\n', text_field="a").texts == ["x"]
 

@@ -5,9 +5,11 @@ import json
 import pytest
 
 from datakit.read.layouts import tokenised
+from datakit.read.layouts.conversations import from_alpaca, from_turns
+from datakit.read.layouts.preferences import from_pair, from_transcripts
 from datakit.read.layouts.recognise import LAYOUTS, choose, layout_of
 from datakit.read.layouts.record import InexactNumbersError, MisfitError, parse_exactly, to_json, with_exact_numbers
-from datakit.read.layouts.turns import Message, from_alpaca, from_pair, from_transcripts, from_turns, message, turns
+from datakit.read.layouts.turns import PLAIN, Message, message, turns
 
 USER, BOT = {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}
 HUMAN, GPT = {"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo"}
@@ -48,7 +50,7 @@ PAIRS = [
 def test_every_way_to_write_an_exchange_gives_the_same_messages(name, record):
     layout = layout_of(record)
     assert (layout.name, layout.kind) == (name, "conversation")
-    made = layout.convert(record)
+    made = layout.convert(record, PLAIN)
     assert made.messages == EXCHANGE
     assert set(record) - set(made.used) <= {"label", "text"}
 
@@ -57,7 +59,7 @@ def test_every_way_to_write_an_exchange_gives_the_same_messages(name, record):
 def test_every_way_to_write_a_pair_gives_the_same_sides(name, record):
     layout = layout_of(record)
     assert (layout.name, layout.kind) == (name, "preference")
-    made = layout.convert(record)
+    made = layout.convert(record, PLAIN)
     assert (made.prompt, made.chosen, made.rejected) == (EXCHANGE[:1], EXCHANGE[1:], [Message("assistant", "no")])
     assert set(made.used) == set(record)
 
@@ -201,7 +203,7 @@ def test_a_record_without_the_fields_is_no_crash_in_any_layout(layout):
         return
     for record in ({}, {"text": "t"}, {"messages": None, "prompt": None, "chosen": 1, "rejected": 2, "ids": "x"}):
         with pytest.raises(MisfitError):
-            layout.convert(record)
+            layout.convert(record, PLAIN)
 
 
 def test_token_ids_with_masks_become_spans():

@@ -4,18 +4,24 @@ The order of `LAYOUTS` matters, because a record may fit several: an alpaca reco
 a conversation, and a `conversations` list with `chosen` and `rejected` is a pair.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from datakit.read.layouts import tokenised, turns
+from datakit.read.layouts import conversations, preferences, tokenised
+from datakit.read.layouts.mapping import from_mapping
 from datakit.read.layouts.record import Fields
+from datakit.read.layouts.turns import Reading, first_of
 
-TEXT_FIELDS: Final = ("text", "content", "markdown", "raw_content", "body", "document")
+TEXT_FIELDS: Final = (
+    "text", "content", "markdown", "raw_content", "body", "document", "contents", "page_content", "raw_text",
+    "article", "main_text", "full_text", "plain_text", "passage", "story", "post", "abstract", "code",
+)  # fmt: skip
 """Fields that may hold a document's text, in this order, unless `text_field` names another."""
 
-_ASKED = ("question", "query", "problem")
+_SEPARATORS = re.compile(r"[\s-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +32,10 @@ class Layout:
     kind: str
     about: str
     """Its fields, for error messages."""
-    fields: frozenset[str]
-    """A record of this layout has one of these fields. `fits` is asked only then."""
+    fields: frozenset[str] | None
+    """A record of this layout has one of these fields, and `fits` is asked only then. None: it may have any."""
     fits: Callable[[Fields], bool]
-    convert: Callable[[Fields], Any] | None
+    convert: Callable[[Fields, Reading], Any] | None
     """None for documents: their text is the field `FileLayout.text_field`."""
 
 
@@ -47,22 +53,28 @@ class FileLayout:
     """How many of the first records were looked at."""
     other_kind: str = ""
     """The file's kind, if its records are quarantined because the dataset is of another kind."""
+    folded: bool = False
+    """Its fields are those of the layout in other letters: `Question`, `Complex CoT`."""
+    beside: tuple[str, ...] = ()
+    """Fields of its first records that the layout does not read. They are kept beside the row."""
 
 
-def _styled(fields: Fields, names: tuple[str, ...], key: str) -> bool:
-    value = next((fields[n] for n in names if fields.get(n)), None)
-    if type(value) is str:
-        return value.lstrip().startswith("[{") and f'"{key}"' in value
-    return type(value) is list and type(value[0]) is dict and key in value[0]
+def folded(name: str) -> str:
+    """A field's name in the letters of layouts: `Complex CoT` is `complex_cot`."""
+    return _SEPARATORS.sub("_", name.strip().lower())
 
 
-def _is_pair(fields: Fields) -> bool:
-    return turns.pair_of(fields) is not None
+def _styled(names: tuple[str, ...], key: str) -> Callable[[Fields], bool]:
+    def fits(fields: Fields) -> bool:
+        value = next((fields[n] for n in names if fields.get(n)), None)
+        return conversations.styled(value, key)
+
+    return fits
 
 
 def _is_transcript_pair(fields: Fields) -> bool:
-    names = turns.pair_of(fields)
-    return names is not None and all(turns.is_transcript(fields[n]) for n in names)
+    names = preferences.pair_of(fields)
+    return names is not None and all(preferences.is_transcript(fields[n]) for n in names)
 
 
 def _is_tokens(fields: Fields) -> bool:
@@ -70,13 +82,16 @@ def _is_tokens(fields: Fields) -> bool:
 
 
 def _is_alpaca(fields: Fields) -> bool:
-    return type(fields.get("instruction")) is str and bool(turns.first_of(turns.OUTPUTS, fields))
+    return type(fields.get("instruction")) is str and bool(first_of(conversations.OUTPUTS[:-1], fields))
 
 
 def _is_prompt(questions: tuple[str, ...]) -> Callable[[Fields], bool]:
     def fits(fields: Fields) -> bool:
-        names = turns.first_of(questions, fields), turns.first_of(turns.ANSWERS, fields)
-        return all(names) and all(type(fields[n]) in (str, list, dict) for n in names)
+        asked = first_of(questions, fields)
+        key = next((n for n in conversations.ANSWERS if n != asked and fields.get(n) is not None), "")
+        if key == "content" and "text" in fields:
+            return False
+        return bool(asked and key) and all(type(fields[n]) in (str, list, dict) for n in (asked, key))
 
     return fits
 
@@ -90,7 +105,10 @@ def text_field_of(fields: Fields) -> str:
     return next((n for n in TEXT_FIELDS if type(fields.get(n)) is str), "")
 
 
-_PAIRS = frozenset(chosen for chosen, _ in turns.PAIRS)
+_PAIRS = frozenset(chosen for chosen, _ in preferences.PAIRS)
+_LISTS = conversations.TURN_FIELDS
+_CONVERSATIONS = ("conversations", "conversation")
+_VERDICTS = frozenset(verdict for _, verdict, _ in preferences.VERDICTS)
 
 LAYOUTS: Final = (
     Layout("token_pairs", "tokens_preference", "chosen_ids, rejected_ids, prompt_ids", frozenset({"chosen_ids"}),
@@ -98,25 +116,49 @@ LAYOUTS: Final = (
     Layout("tokens", "tokens", "input_ids or ids, with a loss mask or labels", frozenset(tokenised.IDS),
            _is_tokens, tokenised.from_ids),
     Layout("transcripts", "preference", 'chosen and rejected: "Human: ... Assistant: ..."', _PAIRS,
-           _is_transcript_pair, turns.from_transcripts),
+           _is_transcript_pair, preferences.from_transcripts),
     Layout("pairs", "preference", "a prompt or turns, with chosen and rejected (or preferred and other)", _PAIRS,
-           _is_pair, turns.from_pair),
+           lambda f: preferences.pair_of(f) is not None, preferences.from_pair),
+    Layout("verdict", "preference", "a prompt, two answers, and which is better", _VERDICTS,
+           lambda f: preferences.verdict_of(f) is not None, preferences.from_verdict),
+    Layout("ranked", "preference", "a prompt, and answers with scores or ranks", frozenset(preferences.RANKED),
+           lambda f: bool(preferences.ranked_field_of(f)), preferences.from_ranked),
     Layout("messages", "conversation", "messages: a list of role, content", frozenset({"messages"}),
-           lambda f: _styled(f, ("messages",), "role"), turns.from_turns),
-    Layout("sharegpt", "conversation", "conversations: a list of from, value", frozenset(turns.TURN_FIELDS),
-           lambda f: _styled(f, turns.TURN_FIELDS, "from"), turns.from_turns),
-    Layout("minimind", "conversation", "conversations: a list of role, content", frozenset(turns.TURN_FIELDS),
-           lambda f: _styled(f, turns.TURN_FIELDS, "role"), turns.from_turns),
-    Layout("alpaca", "conversation", "instruction, input, output or response", frozenset({"instruction"}),
-           _is_alpaca, turns.from_alpaca),
-    Layout("question_answer", "conversation", "question, answer or response", frozenset(_ASKED),
-           _is_prompt(_ASKED), turns.from_prompt),
-    Layout("prompt_completion", "conversation", "prompt, completion or response", frozenset(turns.QUESTIONS),
-           _is_prompt(turns.QUESTIONS), turns.from_prompt),
+           _styled(("messages",), "role"), conversations.from_turns),
+    Layout("sharegpt", "conversation", "conversations: a list of from, value", frozenset(_LISTS[:3]),
+           _styled(_LISTS[:3], "from"), conversations.from_turns),
+    Layout("minimind", "conversation", "conversations: a list of role, content", frozenset(_CONVERSATIONS),
+           _styled(_CONVERSATIONS, "role"), conversations.from_turns),
+    Layout("tree", "conversation", "prompt: a message with text, role and replies", frozenset({"prompt", "replies"}),
+           lambda f: conversations.root_of(f) is not None, conversations.from_tree),
+    Layout("loose_messages", "conversation", "refused: message_id, parent_id, text, role", frozenset({"message_id"}),
+           conversations.is_loose_message, conversations.from_loose_message),
+    Layout("alternating", "conversation", "conversations or data: a list of strings", frozenset(_LISTS),
+           lambda f: bool(conversations.alternating_field_of(f)), conversations.from_alternating),
+    Layout("exchanges", "conversation", "conversation: a list of input, output", frozenset(_LISTS),
+           lambda f: bool(conversations.exchanges_field_of(f)), conversations.from_exchanges),
+    Layout("schema_guided", "conversation", "turns: a list of speaker (USER, SYSTEM), utterance", frozenset({"turns"}),
+           conversations.is_schema_guided, conversations.from_schema_guided),
+    Layout("numbered_turns", "conversation", "chat: turn_1 with Human and MOSS, turn_2, ...", frozenset({"chat"}),
+           conversations.is_numbered, conversations.from_numbered),
+    Layout("turns", "conversation", "one list of role, content (or speaker, text) in any field", None,
+           lambda f: bool(conversations.turn_field_of(f)), conversations.from_turns),
+    Layout("calls", "conversation", "query, tools, answers: a list of name, arguments", frozenset({"answers"}),
+           conversations.is_calls, conversations.from_calls),
+    Layout("alpaca", "conversation", "instruction, input or context, output or response", frozenset({"instruction"}),
+           _is_alpaca, conversations.from_alpaca),
+    Layout("question_answer", "conversation", "question, answer or response, and context, options, reasoning",
+           frozenset(conversations.ASKED), _is_prompt(conversations.ASKED), conversations.from_prompt),
+    Layout("quoted_answer", "conversation", "context, question, answers: text", frozenset({"answers"}),
+           conversations.is_quoted, conversations.from_quoted),
+    Layout("prompt_completion", "conversation", "prompt, completion or response", frozenset(conversations.QUESTIONS),
+           _is_prompt(conversations.QUESTIONS), conversations.from_prompt),
     Layout("document", "document", f"one of {', '.join(TEXT_FIELDS)}", frozenset(TEXT_FIELDS), _is_document, None),
 )  # fmt: skip
 
-BY_NAME: Final = {layout.name: layout for layout in LAYOUTS}
+MAPPED: Final = Layout("mapped", "", "the fields that --map names", None, lambda f: True, from_mapping)
+
+BY_NAME: Final = {layout.name: layout for layout in (*LAYOUTS, MAPPED)}
 
 
 def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layout | None:
@@ -126,7 +168,7 @@ def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layou
     """
     if text_field and kind in ("auto", "document"):
         return BY_NAME["document"] if type(fields.get(text_field)) is str else None
-    fitting = [layout for layout in LAYOUTS if not layout.fields.isdisjoint(fields) and layout.fits(fields)]
+    fitting = [x for x in LAYOUTS if (x.fields is None or not x.fields.isdisjoint(fields)) and x.fits(fields)]
     if not fitting or kind == "auto" or fitting[0].kind.startswith(("tokens", "preference")):
         first = fitting[0] if fitting else None
         return first if kind != "document" or first is None else next((x for x in fitting if x.kind == kind), first)
@@ -136,8 +178,21 @@ def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layou
 def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", text_field: str = "") -> FileLayout | None:
     """The layout of most of a file's first records (on a tie the earlier in `LAYOUTS`); None if no record fits any.
 
-    `forced` names a layout; then the records only decide which field holds a document's text.
+    `forced` names a layout; then the records only decide which field holds a document's text. Names are compared as
+    they are and in the letters of `folded`.
     """
+    spelled = {name: folded(name) for f in head for name in f}
+    if any(name != ours for name, ours in spelled.items()) and len(set(spelled.values())) == len(spelled):
+        found = _choose([{spelled[k]: v for k, v in f.items()} for f in head], kind, forced, text_field)
+        if found is not None and found.layout != "document":
+            return replace(found, folded=True)
+        if found is not None and not text_field:
+            back = {ours: name for name, ours in spelled.items()}
+            return replace(found, text_field=back.get(found.text_field, found.text_field))
+    return _choose(head, kind, forced, text_field)
+
+
+def _choose(head: Sequence[Fields], kind: str, forced: str, text_field: str) -> FileLayout | None:
     if forced != "auto":
         found = BY_NAME[forced]
     else:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from datakit.read.layouts.record import Fields, MisfitError, name_of
-from datakit.read.layouts.turns import first_of
+from datakit.read.layouts.turns import PLAIN, Reading, first_of
 
 IDS: Final = ("input_ids", "ids")
 MASKS: Final = ("loss_mask", "assistant_masks", "completion_mask", "labels")
@@ -32,7 +32,7 @@ def is_ids(value: Any) -> bool:
     return type(value) is list and len(value) > 0 and type(value[0]) is int and type(value[-1]) is int
 
 
-def from_ids(fields: Fields) -> Tokens:
+def from_ids(fields: Fields, _: Reading = PLAIN) -> Tokens:
     """`input_ids` or `ids`, with a mask of 0 and 1 for each id, or with `labels`: -100 for ids that are not learned."""
     key = first_of(IDS, fields)
     if not key:
@@ -43,7 +43,7 @@ def from_ids(fields: Fields) -> Tokens:
     return Tokens(ids, spans, None, None, (key, mask) if mask else (key,), {})
 
 
-def from_id_pair(fields: Fields) -> Tokens:
+def from_id_pair(fields: Fields, _: Reading = PLAIN) -> Tokens:
     """`chosen_ids` and `rejected_ids`, which follow `prompt_ids`; without it their common beginning is the prompt."""
     names: tuple[str, ...] = ("chosen_ids", "rejected_ids")
     if any(n not in fields for n in names):

@@ -16,7 +16,7 @@ _WORD, _SPACELESS, _SPACE_FLAG, _MARK, _NUMBER_FLAG = 1, 2, 4, 32, 64  # as in w
 _FOLD_SHIFT = 16
 
 _TURN, _SPACE = 0x01, 0x20
-_STRICT_BYTE, _NAME_BYTE, _MAY_BE_NAME_BYTE, _ALONE_BYTE = 0x04, 0x05, 0x06, 0x07
+_STRICT_BYTE, _NAME_BYTE, _MAY_BE_NAME_BYTE, _ALONE_BYTE, _COUNT_BYTE = 0x04, 0x05, 0x06, 0x07, 0x08
 _ANSWER, _PROSE, _CODE = 0x41, 0x50, 0x43  # A: prose of the assistant; P: other prose; C: signs count
 
 # Kinds of tokens, and the classes of characters that are no word: a sign always counts, an operator between operands.
@@ -121,12 +121,23 @@ def _contraction(data, i, stop, buffer, at, tokens, count):
 
 
 @kernel
-def _three_digits(data, i, end):
-    """Whether exactly three ASCII digits follow."""
-    k = 0
-    while i + k < end and 0x30 <= data[i + k] <= 0x39:
-        k += 1
-    return k == 3
+def _digit(data, i, end, canon):
+    """The bytes of the digit at byte i; 0 where there is none."""
+    if i >= end:
+        return 0
+    code, width = decode(data, i, end)
+    return width if code < len(canon) and 0x30 <= canon[code] <= 0x39 else 0
+
+
+@kernel
+def _three_digits(data, i, end, canon):
+    """Whether exactly three digits follow."""
+    for _ in range(3):
+        width = _digit(data, i, end, canon)
+        if not width:
+            return False
+        i += width
+    return _digit(data, i, end, canon) == 0
 
 
 @kernel
@@ -182,8 +193,8 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
                     i = after + read
                     open_kind = -1
                     continue
-        if open_kind == _NUMBER and after < end and 0x30 <= data[after] <= 0x39:
-            if code == 0x2C and _three_digits(data, after, end):
+        if open_kind == _NUMBER and _digit(data, after, end, canon):
+            if code == 0x2C and _three_digits(data, after, end, canon):
                 i = after
                 continue
             if code == 0x2E:
@@ -232,6 +243,8 @@ def mark_politeness(buffer, tokens, count, keys, values, bits, act, word_bits, h
                 word_bits[t] = bits[state]
                 if bits[state] & _LIGHT:
                     act[t] = _LIGHT_GONE
+                    if t + 1 < count:  # "Of course"
+                        tokens[t + 1, 3] |= tokens[t, 3] & _SENTENCE
     t = 0
     while t < count:
         if tokens[t, 2] != _WORDS or act[t] != _KEEP or tokens[t, 3] & _QUOTED:
@@ -266,13 +279,28 @@ def mark_politeness(buffer, tokens, count, keys, values, bits, act, word_bits, h
             elif tokens[t, 2] == _NUMBER or tokens[t, 2] == _SIGN:
                 soft = False
         if soft and marker:
-            for t in range(begin, stop):
-                act[t] = _GONE
+            act[begin:stop] = _GONE
+        else:
+            _leave_out_end(tokens, act, word_bits, begin, stop)
         begin = stop
     for t in range(count):
         if (_is_word(tokens[t, 2]) and act[t] == _KEEP) or tokens[t, 2] == _SIGN:
             return
     act[:count] = _KEEP  # nothing but politeness: then it counts
+
+
+@kernel
+def _leave_out_end(tokens, act, word_bits, begin, stop):
+    """Set `act` of the soft words at the end of a clause: from a formula on, or from a capital on if they are three."""
+    first, marker = stop, False
+    for t in range(stop - 1, begin - 1, -1):
+        hard = tokens[t, 2] == _WORDS and act[t] == _KEEP and not word_bits[t] & _SOFT
+        if hard or tokens[t, 2] == _NUMBER or tokens[t, 2] == _SIGN:
+            break
+        marker |= act[t] == _GONE or word_bits[t] & _MARKER > 0
+        if marker and (act[t] == _GONE or (tokens[t, 3] & _CAPITAL and stop - t > 3)):
+            first = t
+    act[first:stop] = _GONE
 
 
 @kernel
@@ -331,19 +359,25 @@ def is_code(buffer, tokens, count, act):
 
 
 @kernel
+def _is_point(byte):
+    """Whether a byte is one of . , ; : ? !"""
+    return byte in (0x2E, 0x2C, 0x3B, 0x3A, 0x3F, 0x21)
+
+
+@kernel
 def _counts(buffer, tokens, count, t, code, signs):
     """Whether a token that is no word counts."""
     kind, flags = tokens[t, 2], tokens[t, 3]
     if not signs:
         return False
-    if kind == _SIGN:
-        # a quotation's > and a list's + at the beginning of a line
+    if kind == _SIGN:  # but not a quotation's > and a list's + at the beginning of a line
         return code or not (flags & _LINE and flags & _BEFORE_SPACE)
-    byte = buffer[tokens[t, 0]]
-    if code:
-        point = byte == 0x2E or byte == 0x2C or byte == 0x3B or byte == 0x3A or byte == 0x3F or byte == 0x21
-        return not (point and flags & _BEFORE_SPACE) or (kind == _OPERATOR and _counts_in_prose(buffer, tokens, count, t))
-    return kind == _OPERATOR and _counts_in_prose(buffer, tokens, count, t)
+    operator = kind == _OPERATOR and _counts_in_prose(buffer, tokens, count, t)
+    if not code or operator:
+        return operator
+    if not _is_point(buffer[tokens[t, 0]]):
+        return True
+    return not (flags & _BEFORE_SPACE or t + 1 == count or _is_point(buffer[tokens[t + 1, 0]]))
 
 
 @kernel
@@ -434,6 +468,7 @@ def write_streams(
                 label = (label ^ np.uint64(out[at])) * _PRIME
                 at += 1
             code[:] = (code ^ label) * _PRIME
+            previous = np.uint64(0)
             for t in range(count):
                 begin, end, kind, flags = tokens[t, 0], tokens[t, 1], tokens[t, 2], tokens[t, 3]
                 if _is_word(kind):
@@ -444,9 +479,11 @@ def write_streams(
                 out[at] = _SPACE
                 at += 1
                 whole = word_hash(buffer, begin, end)
-                exact = call or kind != _WORDS or word_bits[t] & _STRICT > 0
+                exact = call or kind != _WORDS
                 if exact:
                     out[at] = _STRICT_BYTE
+                elif word_bits[t] & _STRICT:
+                    out[at] = _COUNT_BYTE
                 elif flags & _ALONE:
                     out[at] = _ALONE_BYTE
                 elif flags & _CAPITAL:
@@ -456,6 +493,9 @@ def write_streams(
                 at += 1
                 out[at : at + end - begin] = buffer[begin:end]
                 at += end - begin
+                if whole == previous:  # a word put twice is a typing error
+                    continue
+                previous = whole
                 total += 1
                 if who and not strict:
                     answers += 1
@@ -501,7 +541,7 @@ def _row_key(code, asked, said, total):
 @kernel
 def _letters_begin(data, i):
     """Where the letters of a token begin, after the byte that says what it is."""
-    return i + 1 if _STRICT_BYTE <= data[i] <= _ALONE_BYTE else i
+    return i + 1 if _STRICT_BYTE <= data[i] <= _COUNT_BYTE else i
 
 
 @kernel
@@ -517,9 +557,9 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
     """1 where two words are spellings of one word, 0 where they are equal, else -1.
 
     At most one letter differs: two neighbours are swapped, or one is more or less (words of four letters at least), or
-    another (of five). In names only swapped and doubled letters are spellings.
+    another (of five). In names, negations and numbers in words only swapped and doubled letters are spellings.
     """
-    named = a[a_begin] == _NAME_BYTE or b[b_begin] == _NAME_BYTE
+    named = a[a_begin] in (_NAME_BYTE, _COUNT_BYTE) or b[b_begin] in (_NAME_BYTE, _COUNT_BYTE)
     same_kind = (a[a_begin] == _STRICT_BYTE or a[a_begin] == _ALONE_BYTE) == (
         b[b_begin] == _STRICT_BYTE or b[b_begin] == _ALONE_BYTE
     )
@@ -575,7 +615,19 @@ def _same(a, i, b, j):
 @kernel
 def _may_be_missing(a, i):
     """Whether a long answer may lack this word: no number, sign, negation or name."""
-    return a[i] != _STRICT_BYTE and a[i] != _NAME_BYTE
+    return a[i] != _STRICT_BYTE and a[i] != _COUNT_BYTE and a[i] != _NAME_BYTE
+
+
+@kernel
+def _repeats(data, i, previous):
+    """Whether the word at i is the one before it again, which is a typing error."""
+    if previous < 0 or data[i] == _STRICT_BYTE:
+        return False
+    end, begin, other = _token_end(data, i), _letters_begin(data, i), _letters_begin(data, previous)
+    for k in range(end - begin):
+        if data[begin + k] != data[other + k]:
+            return False
+    return data[other + end - begin] <= _SPACE
 
 
 @kernel
@@ -606,6 +658,7 @@ def alike(a, b, numerator, denominator, short_words):
     """
     i, j, least = 0, 0, 1000
     words, edits, letters, spelled, others, tolerant = 0, 0, 0, 0, 0, False
+    i_before, j_before = -1, -1  # the words before, in this turn
     while True:
         # here a[i] and b[j] begin a turn or a token, or end a stream
         if a[i] != _SPACE and b[j] != _SPACE:
@@ -627,6 +680,13 @@ def alike(a, b, numerator, denominator, short_words):
             if a[i] > _SPACE or b[j] > _SPACE:
                 return -1  # another role, or prose and code
             words, edits, letters, spelled, others = 0, 0, 0, 0, 0
+            i_before, j_before = -1, -1
+            continue
+        if a[i] == _SPACE and _repeats(a, i + 1, i_before) and not (b[j] == _SPACE and _same(a, i + 1, b, j + 1)):
+            words, spelled, edits, i = words + 1, spelled + 1, edits + 1, _token_end(a, i + 1)
+            continue
+        if b[j] == _SPACE and _repeats(b, j + 1, j_before) and not (a[i] == _SPACE and _same(a, i + 1, b, j + 1)):
+            words, spelled, edits, j = words + 1, spelled + 1, edits + 1, _token_end(b, j + 1)
             continue
         if a[i] != _SPACE or b[j] != _SPACE:  # one turn has words left
             if not tolerant:
@@ -651,7 +711,7 @@ def alike(a, b, numerator, denominator, short_words):
             letters += max(_code_points(a, i, a_end), _code_points(b, j, b_end))
             edits += found
             spelled += found
-            i, j = a_end, b_end
+            i_before, j_before, i, j = i, j, a_end, b_end
             continue
         if not tolerant:
             return -1

@@ -5,15 +5,17 @@ Two turns are alike if the same words that count stand in the same order. Contex
 nothing: one other word is a difference. What does not count:
 
 - politeness (`politeness`): formulas, and clauses that only have words of politeness; articles and particles;
-- letter case, white space, and punctuation. Signs count: `+ = < % $` always, `- * / .` between operands. In a formula or
-  code (at least one sign for four words; `compare = "characters"`: everywhere) all signs count but `.,;:?!` before a
-  space, and all words too;
+- letter case, white space, and punctuation. Signs count: `+ = < % $` always, `- * / .` between operands. In a formula
+  or code (at least one sign for four words; `compare = "characters"`: everywhere) all signs count but `.,;:?!` before a
+  space;
 - spelling: in a word of at least four letters two neighbours may be swapped, or one letter may be more or less; in one
-  of at least five, another. Numbers, negations and code have one spelling; of names only doubled and swapped letters.
+  of at least five, another; and a word may stand twice. Numbers, signs and the calls of tools have one spelling; in
+  names, negations and numbers in words letters may only be swapped or doubled.
 
 The share of words that are spelled alike must reach `threshold`; in turns of fewer words than a shingle, of letters. A
-long answer may lack, add or replace a word that is no number, sign, negation or name: each counts as 8 misspelled words
-(about as many shingles change), a replaced one as 16. Both texts are first normalised by NFKC, but 5² is not 52.
+long answer in prose may lack, add or replace a word that is no number, sign, negation or name: each counts as 8
+misspelled words (about as many shingles change), a replaced one as 16. A system prompt, the result of a tool and its
+call are turns too. Texts are first normalised by NFKC, but 5² is not 52.
 
 The decision about two rows depends on these two rows alone. So it does not change with the dataset around them, and
 `--against` gives what a joint run gives. A conversation that is the beginning of another is its prefix.
@@ -34,7 +36,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import Offsets, row_chunks, string_buffers
-from datakit.dedup import _kernels_turns as kernels
+from datakit.dedup import _kernels_alike as kernels
 from datakit.dedup.exact import Memory, SketchRows
 from datakit.dedup.politeness import phrase_table
 from datakit.dedup.stage import DedupConfig
@@ -239,7 +241,7 @@ def streams(found: Segments, compare: str) -> Streams:
     prefixes, counts = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
     for begin, end in row_chunks(offsets[found.row_starts], _CHUNK_BYTES):
         first, last = found.row_starts[begin], found.row_starts[end]
-        room = Scratch.of(offsets[first : last + 1])
+        room = TurnBuffers.of(offsets[first : last + 1])
         size = int(offsets[last] - offsets[first])
         names = int(label_offsets[last] - label_offsets[first])
         out = np.empty(6 * size + names + 4 * int(last - first) + 16 * (end - begin), np.uint8)
@@ -265,13 +267,13 @@ def _starts(sizes: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
-    """Scratch buffers of the kernels: folded text, tokens, and what is known of each token."""
+class TurnBuffers:
+    """TurnBuffers buffers of the kernels: folded text, tokens, and what is known of each token."""
 
     arrays: tuple[npt.NDArray[np.uint8], ...]
 
     @classmethod
-    def of(cls, offsets: Offsets) -> "Scratch":
+    def of(cls, offsets: Offsets) -> "TurnBuffers":
         """Large enough for the longest text."""
         longest = int(np.diff(offsets).max(initial=0)) + 16
         tokens = np.empty((longest, 4), np.int32)
@@ -357,7 +359,7 @@ def sign_sets(
         return rows, np.empty(0, np.uint64), np.empty((0, 2), np.int64)
     data, offsets = string_buffers(spelled_out(texts.take(pa.array(rows))))
     table, characters, phrases = character_table(), signs(), phrase_table()
-    room, longest = Scratch.of(offsets), int(np.diff(offsets).max()) + 16
+    room, longest = TurnBuffers.of(offsets), int(np.diff(offsets).max()) + 16
     out, starts = (
         np.empty(int(offsets[-1] - offsets[0]) + 2 * len(rows) + 8, np.uint64),
         np.empty((len(rows), 2), np.int64),

@@ -1,0 +1,304 @@
+"""The user's mapping: which fields of other people's records are ours, and the nearest mapping for unknown records.
+
+A mapping names, for a field of ours, a field of the record (`turns`), a path into it (`meta.body`), or a template
+(`{instruction}\\n\\n{context}`). A mapped record has the named fields only, under our names; layouts convert it.
+"""
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from datakit.errors import ConfigError
+from datakit.read.layouts.conversations import ANSWERS, QUESTIONS, from_prompt, from_turns
+from datakit.read.layouts.preferences import PROMPTS, from_pair
+from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
+from datakit.read.layouts.turns import CONTENT_KEYS, ROLE_KEYS, ROLES, Reading
+
+TARGETS: Final = {
+    "text": "a document's text",
+    "messages": "the list of turns",
+    "role": "who speaks, in a turn",
+    "content": "what is said, in a turn",
+    "reasoning_content": "thoughts, in a turn or before the answer",
+    "tool_calls": "calls, in a turn",
+    "weight": "the loss weight of a turn",
+    "prompt": "the question",
+    "answer": "the answer",
+    "chosen": "the better answer",
+    "rejected": "the worse answer",
+    "system": "the system prompt",
+    "tools": "the tools",
+    "label": "false for a bad answer",
+    "id": "the record's id",
+}
+"""What can be mapped."""
+_IN_TURNS: Final = ("role", "content", "reasoning_content", "tool_calls", "weight")
+_KINDS: Final = {"text": "document", "messages": "conversation", "answer": "conversation", "chosen": "preference"}
+_HOLE = re.compile(r"\{([^{}]+)\}")
+KNOWN_ROLES: Final = ("system", "user", "assistant", "tool")
+SAMPLE_CHARS: Final = 48
+_HELPERS: Final = ("assist", "bot", "agent", "system", "doctor", "tutor", "teacher", "expert", "operator", "answer")
+"""Parts of the names of speakers who answer."""
+
+
+class Document(NamedTuple):
+    """A document's text, the fields that it was made from, and what is left inside these fields."""
+
+    text: str
+    used: tuple[str, ...]
+    left: Fields
+
+
+def reading_of(mapping: Mapping[str, str], roles: Mapping[str, str], every_path: bool = False) -> Reading:
+    """How to read records with the user's mapping and roles.
+
+    Raises:
+        ConfigError: an unknown name, an unknown role, or a mapping that makes no row.
+    """
+    unknown = [name for name in mapping if name not in TARGETS]
+    if unknown:
+        known = "; ".join(f"{name} ({about})" for name, about in TARGETS.items())
+        raise ConfigError(f"map: {unknown[0]!r} is no name that can be mapped; known are {known}")
+    for speaker, role in roles.items():
+        if role not in KNOWN_ROLES:
+            raise ConfigError(f"roles: {speaker}={role}: a role is one of {', '.join(KNOWN_ROLES)}")
+    own = {speaker.lower(): role for speaker, role in roles.items()} | dict(roles)
+    in_turns = mapping.keys() & {"messages", "role", "content"} or not mapping.keys() & _KINDS.keys()
+    turn_fields = tuple((n, mapping[n]) for n in _IN_TURNS if n in mapping) if in_turns else ()
+    record = tuple((n, field) for n, field in mapping.items() if n != "id" and (n, field) not in turn_fields)
+    if record and not kind_of(mapping):
+        raise ConfigError(
+            f"map: {', '.join(n for n, _ in record)} alone make no row: map text, or messages, or prompt and answer, "
+            "or chosen and rejected"
+        )
+    pairs = (("answer", "prompt"), ("prompt", "answer"), ("chosen", "rejected"), ("rejected", "chosen"))
+    for one, other in pairs:
+        if one in mapping and other not in mapping and not (one == "prompt" and "chosen" in mapping):
+            raise ConfigError(f"map: {one} needs {other}, too: add --map {other}=FIELD")
+    return Reading(ROLES | own, turn_fields, record, every_path)
+
+
+def kind_of(mapping: Mapping[str, str]) -> str:
+    """The kind of row that a mapping makes; "" if it leaves that to the layouts."""
+    return next((kind for name, kind in _KINDS.items() if name in mapping), "")
+
+
+def from_mapping(fields: Fields, reading: Reading) -> Any:
+    """The row of a record by the user's mapping."""
+    made, used, left = _mapped(fields, reading)
+    names = {name for name, _ in reading.mapping}
+    if "text" in names:
+        return Document(text_of(made["text"], dict(reading.mapping)["text"]), used, left)
+    if "chosen" in names:
+        row: Any = from_pair(made, reading)
+    else:
+        row = from_turns(made, reading) if "messages" in names else from_prompt(made, reading)
+    sources = dict(reading.mapping)
+    inner = {sources.get(n, n): rest for n, rest in row.left.items() if "{" not in sources.get(n, n)}
+    return row._replace(used=used, left=left | inner)
+
+
+def _mapped(fields: Fields, reading: Reading) -> tuple[Fields, tuple[str, ...], Fields]:
+    """(the record under our names, the fields that were used, what is left of those that a path leads into)."""
+    made: Fields = {n: fields[n] for n in ("system", "tools", "label") if n in fields}
+    used, left = [n for n in made if n != "label"], Fields()
+    for name, source in reading.mapping:
+        if "{" in source:
+            made[_OURS.get(name, name)] = _filled(source, fields, used)
+            continue
+        if source in fields:
+            path = [source]
+        else:
+            path = source.split(".")
+            if path[0] not in fields:
+                raise MisfitError("missing_field", f"{source} should be there; the fields are {', '.join(fields)}")
+        made[_OURS.get(name, name)] = value_at(fields, path, source)
+        used.append(path[0])
+        if len(path) > 1:
+            left[path[0]] = _without(left.get(path[0], fields[path[0]]), path[1:])
+    return made, tuple(dict.fromkeys(used)), {k: v for k, v in left.items() if v}
+
+
+_OURS: Final = {"answer": "completion"}
+"""The name of the layouts for a name of the mapping."""
+
+
+@cache
+def _holes(template: str) -> list[str]:
+    """Text and fields of a template in turn."""
+    return _HOLE.split(template.replace("\\n", "\n"))
+
+
+def _filled(template: str, fields: Fields, used: list[str]) -> str:
+    """A template with the fields of a record. A field that is null or missing is empty; white space at both ends goes.
+
+    Raises:
+        MisfitError: none of the fields is there, or one is not a text or a number.
+    """
+    parts, found = list[str](), False
+    for i, part in enumerate(_holes(template)):
+        if i % 2 == 0:
+            parts.append(part)
+            continue
+        path = [part] if part in fields else part.split(".")
+        if path[0] not in fields:
+            continue
+        value = value_at(fields, path, part)
+        found = True
+        if len(path) == 1:  # an object that a template looks into stays whole beside the row
+            used.append(part)
+        if value is None:
+            continue
+        plain = isinstance(value, str | int | float | Number) and not isinstance(value, bool)
+        parts.append(str(value) if plain else text_of(value, part))
+    if not found:
+        raise MisfitError("missing_field", f"no field of {template!r} is there; the fields are {', '.join(fields)}")
+    return "".join(parts).strip()
+
+
+def value_at(fields: Fields, path: Sequence[str], source: str) -> Any:
+    """The value that a path leads to; null where an object has no such key.
+
+    Raises:
+        MisfitError: the path leads into a value that is neither an object nor a list that long.
+    """
+    value: Any = fields
+    for key in path:
+        if type(value) is list and key.isdigit() and int(key) < len(value):
+            value = value[int(key)]
+        elif type(value) is dict:
+            value = value.get(key)
+        else:
+            raise MisfitError("missing_field", f"{source}: there is no {key!r} in {name_of(value)}")
+    return value
+
+
+def _without(value: Any, path: Sequence[str]) -> Any:
+    """A nested object without the value that a path leads to; lists stay whole."""
+    if type(value) is not dict or path[0] not in value:
+        return value
+    inner = _without(value[path[0]], path[1:]) if len(path) > 1 else None
+    rest = {k: v for k, v in value.items() if k != path[0]}
+    return rest | {path[0]: inner} if inner else rest
+
+
+# Records that fit no layout.
+
+
+def fields_with_samples(head: Sequence[Fields]) -> str:
+    """The fields of a file's first records, each with a value of one of them, one a line."""
+    counts = Counter(name for fields in head for name in fields)
+    lines = []
+    for name, _ in counts.most_common(12):
+        value = next((f[name] for f in head if f.get(name) not in (None, "", [], {})), None)
+        text = value if type(value) is str else name_of(value) if value is None else repr(value)
+        short = " ".join(str(text).split())
+        lines.append(f"  {name}: {short[:SAMPLE_CHARS]}{'...' if len(short) > SAMPLE_CHARS else ''}")
+    return "\n".join(lines + ([f"  and {len(counts) - 12} more"] if len(counts) > 12 else []))
+
+
+def nearest(head: Sequence[Fields], path: str) -> str:
+    """The command with the mapping that is nearest to records of no known layout; "" if they hold no text."""
+    flags = _turns_flags(head) or _exchange_flags(head) or _text_flags(head)
+    return f"datakit ingest {shlex.quote(path)} {flags}" if flags else ""
+
+
+def unknown_speakers(head: Sequence[Fields], field: str, reading: Reading) -> list[str]:
+    """The speakers of the turns in a field that have no role, the most frequent first; none if most turns have one."""
+    known = dict(reading.turn_fields).get("role")
+    found: Counter[str] = Counter()
+    for fields in head:
+        value = fields.get(field)
+        for turn in value if type(value) is list else ():
+            if type(turn) is dict:
+                key = known or next((k for k in ROLE_KEYS if k in turn), "")
+                found.update([str(turn[key])] if key in turn else [])
+    strange = {s: n for s, n in found.items() if s.lower() not in reading.roles and s.lower() != "function_call"}
+    return sorted(strange, key=lambda s: -strange[s]) if 2 * sum(strange.values()) > found.total() else []
+
+
+def roles_flag(speakers: Sequence[str]) -> str:
+    """`--roles` for speakers without a role: those that sound like the one who answers are the assistant."""
+    helpers = (
+        "assist",
+        "bot",
+        "agent",
+        "system",
+        "doctor",
+        "tutor",
+        "teacher",
+        "expert",
+        "operator",
+        "answer",
+        "model",
+    )
+    made = [(s, "assistant" if any(h in s.lower() for h in helpers) else "user") for s in speakers]
+    if made and len({role for _, role in made}) == 1 and len(made) > 1:
+        other = {"user": "assistant", "assistant": "user"}[made[0][1]]
+        made = [(s, role if i == 0 else other) for i, (s, role) in enumerate(made)]
+    return f"--roles {shlex.quote(','.join(f'{s}={role}' for s, role in made))}" if made else ""
+
+
+def _turns_flags(head: Sequence[Fields]) -> str:
+    """The mapping for a list of objects of which one field says little in few ways, and another says much."""
+    for name in dict.fromkeys(n for fields in head for n in fields):
+        rows = [fields[name] for fields in head if type(fields.get(name)) is list and fields[name]]
+        turns = [turn for value in rows for turn in value if type(turn) is dict]
+        keys = Counter(k for turn in turns for k, v in turn.items() if type(v) in (str, int) and v is not True)
+        common = [k for k, n in keys.items() if n >= len(turns) * 0.9]
+        texts = [k for k in common if all(type(t.get(k, "")) is str for t in turns)]
+        if len(turns) < 2 or len(common) < 2 or not texts:
+            continue
+        content = max(texts, key=lambda k: (k in CONTENT_KEYS, sum(len(t.get(k, "")) for t in turns)))
+        few = {k: {str(t.get(k)) for t in turns} for k in common if k != content}
+        speakers = {k: v for k, v in few.items() if len(v) <= max(6, len(turns) // 20)}
+        if not speakers:
+            continue
+        role = min(speakers, key=lambda k: (k not in ROLE_KEYS, abs(len(speakers[k]) - 2)))
+        strange = sorted(s for s in speakers[role] if s.lower() not in ROLES)
+        flags = [
+            f"--map {shlex.quote(f'{n}={v}')}" for n, v in (("messages", name), ("role", role), ("content", content))
+        ]
+        return " ".join([*flags, *([roles_flag(strange)] if strange else [])])
+    return ""
+
+
+def _exchange_flags(head: Sequence[Fields]) -> str:
+    """The mapping for fields whose names resemble those of questions and answers."""
+    texts = _text_columns(head)
+    answers = {n: _likeness(n, ANSWERS[:10]) for n in texts}
+    asked = {n: _likeness(n, (*QUESTIONS, *PROMPTS)) for n in texts}
+    best = max(answers, key=lambda n: answers[n], default="")
+    question = max((n for n in asked if n != best), key=lambda n: asked[n], default="")
+    if not best or not question or answers[best] < 0.6 or asked[question] < 0.6:
+        return ""
+    return f"--map {shlex.quote(f'prompt={question}')} --map {shlex.quote(f'answer={best}')}"
+
+
+def _text_flags(head: Sequence[Fields]) -> str:
+    """The mapping for the longest text of the records, which may be nested."""
+    nested = [{f"{k}.{inner}": v for k, o in f.items() if type(o) is dict for inner, v in o.items()} | f for f in head]
+    texts = _text_columns(nested)
+    longest = max(texts, key=lambda n: texts[n], default="")
+    return f"--map {shlex.quote(f'text={longest}')}" if longest else ""
+
+
+def _text_columns(head: Sequence[Fields]) -> dict[str, int]:
+    """The characters of each field that holds strings only."""
+    sizes: Counter[str] = Counter()
+    for fields in head:
+        for name, value in fields.items():
+            if type(value) is str:
+                sizes[name] += len(value)
+    return {n: s for n, s in sizes.items() if s and all(f.get(n) is None or type(f[n]) is str for f in head)}
+
+
+def _likeness(name: str, known: Sequence[str]) -> float:
+    """From 0 to 1: how much a name is like one of the known ones; a part of a name that is one counts most."""
+    lowered = name.lower()
+    parts = re.split(r"[^a-z0-9]+|(?<=[a-z])(?=[A-Z])", lowered)
+    return max(1.0 if k in parts else SequenceMatcher(None, lowered, k).ratio() for k in known)

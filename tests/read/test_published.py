@@ -1,0 +1,343 @@
+"""Layouts of published datasets, each by the fields that it really has; what a user maps; splits of a folder."""
+
+import json
+
+import pytest
+
+from datakit.errors import ConfigError, InputError, LayoutError
+
+
+def said(row, name="messages"):
+    """Role, reasoning and content of each message of a row, the reasoning left out where there is none."""
+    turns = [(m["role"], m["reasoning_content"], m["content"]) for m in row[name]]
+    return [tuple(x for x in turn if x is not None) for turn in turns]
+
+
+@pytest.fixture
+def read_records(read_bytes):
+    """Read records as a JSONL file."""
+
+    def reading(*records, **config):
+        return read_bytes("".join(json.dumps(r) + "\n" for r in records).encode(), **config)
+
+    return reading
+
+
+ASKED = [("user", "hi"), ("assistant", "yo")]
+THOUGHT = [("user", "hi"), ("assistant", "because it is", "yo")]
+
+CONVERSATIONS = [
+    (
+        "dolly",
+        "alpaca",
+        {"instruction": "who?", "context": "It was Ann.", "response": "Ann", "category": "closed_qa"},
+        [("user", "who?\n\nIt was Ann."), ("assistant", "Ann")],
+    ),
+    ("dolly without context", "alpaca", {"instruction": "hi", "context": "", "response": "yo", "category": "x"}, ASKED),
+    (
+        "openorca",
+        "question_answer",
+        {"id": "flan.1", "system_prompt": "be", "question": "hi", "response": "yo"},
+        [("system", "be"), *ASKED],
+    ),
+    ("r1 in Chinese", "prompt_completion",
+     {"input": "hi", "content": "yo", "reasoning_content": "because it is", "score": 9}, THOUGHT),
+    ("medical o1", "question_answer", {"Question": "hi", "Complex_CoT": "because it is", "Response": "yo"}, THOUGHT),
+    ("openthoughts metadata", "question_answer",
+     {"problem": "hi", "deepseek_reasoning": "because it is", "deepseek_solution": "yo", "domain": "math"}, THOUGHT),
+    ("numina", "question_answer", {"problem": "hi", "solution": "yo", "answer": "42"}, ASKED),
+    ("nemotron", "prompt_completion",
+     {"input": [{"role": "user", "content": "hi"}], "output": "yo", "reasoning": "off", "version": "v1"}, ASKED),
+    ("firefly", "prompt_completion", {"kind": "NLI", "input": "hi", "target": "yo"}, ASKED),
+    ("lima", "alternating", {"conversations": ["hi", "yo"], "source": "stackexchange"}, ASKED),
+    ("ultrachat", "alternating", {"id": "0", "data": ["hi", "yo", "a", "b"]},
+     [*ASKED, ("user", "a"), ("assistant", "b")]),
+    ("capybara", "exchanges", {"source": "Airoboros", "conversation": [{"input": "hi", "output": "yo"}]}, ASKED),
+    ("exchanges of people", "exchanges", {"conversation": [{"human": "hi", "assistant": "yo"}]}, ASKED),
+    ("smoltalk2", "messages",
+     {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}],
+      "chat_template_kwargs": {"enable_thinking": False, "python_tools": []}, "source": "x"}, ASKED),
+    ("wildchat", "minimind",
+     {"conversation_hash": "a", "conversation": [
+         {"content": "hi", "role": "user", "language": "English", "toxic": False},
+         {"content": "yo", "role": "assistant", "language": "English", "toxic": False}], "turn": 1}, ASKED),
+    ("magpie", "sharegpt",
+     {"instruction": "hi", "response": "yo", "conversations": [{"from": "human", "value": "hi"},
+                                                               {"from": "gpt", "value": "yo"}]}, ASKED),
+    ("schema guided", "schema_guided",
+     {"dialogue_id": "1_00000", "services": ["Hotels_1"], "turns": [
+         {"speaker": "USER", "utterance": "hi", "frames": []}, {"speaker": "SYSTEM", "utterance": "yo", "frames": []}]},
+     ASKED),
+    ("turns under another name", "turns",
+     {"transcript": [{"speaker": "user", "text": "hi"}, {"speaker": "assistant", "text": "yo"}]}, ASKED),
+    ("moss", "numbered_turns",
+     {"conversation_id": "1", "meta_instruction": "You are MOSS.\n", "num_turns": 1, "chat": {"turn_1": {
+         "Human": "<|Human|>: hi<eoh>\n", "Inner Thoughts": "<|Inner Thoughts|>: None<eot>\n",
+         "Commands": "<|Commands|>: None<eoc>\n", "Tool Responses": "<|Results|>: None<eor>\n",
+         "MOSS": "<|MOSS|>: yo<eom>\n"}}},
+     [("system", "You are MOSS.\n"), *ASKED]),
+    ("moss with a tool", "numbered_turns",
+     {"chat": {"turn_1": {
+         "Human": "<|Human|>: hi<eoh>\n", "Inner Thoughts": "<|Inner Thoughts|>: search it<eot>\n",
+         "Commands": '<|Commands|>: Search("x")<eoc>\n', "Tool Responses": "<|Results|>:\nfound<eor>\n",
+         "MOSS": "<|MOSS|>: yo<eom>\n"}}},
+     [("user", "hi"), ("assistant", "search it", 'Search("x")'), ("tool", "found"), ("assistant", "yo")]),
+    ("squad", "quoted_answer",
+     {"id": "1", "context": "It was Ann.", "question": "who?", "answers": {"text": ["Ann"], "answer_start": [7]}},
+     [("user", "It was Ann.\n\nwho?"), ("assistant", "Ann")]),
+    ("options", "question_answer", {"question": "2+2?", "options": {"A": "3", "B": "4"}, "answer": "B"},
+     [("user", "2+2?\n\nA. 3\nB. 4"), ("assistant", "B")]),
+    ("choices of ARC", "question_answer",
+     {"question": "2+2?", "choices": {"text": ["3", "4"], "label": ["1", "2"]}, "answer": "2"},
+     [("user", "2+2?\n\n1. 3\n2. 4"), ("assistant", "2")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("layout", "record", "expected"), [c[1:] for c in CONVERSATIONS], ids=[c[0] for c in CONVERSATIONS]
+)
+def test_each_published_layout_gives_the_conversation_that_its_record_holds(read_records, layout, record, expected):
+    found = read_records(record)
+    assert (found.plan.layouts[0].layout, found.bad) == (layout, [])
+    assert said(found.rows[0]) == expected
+
+
+BEST = {"message_id": "2", "text": "yo", "role": "assistant", "rank": 0, "replies": [
+    {"message_id": "4", "text": "more?", "role": "prompter", "replies": []}]}  # fmt: skip
+OTHER = {"message_id": "3", "text": "go away", "role": "assistant", "rank": 1, "replies": []}
+GONE = {"message_id": "5", "text": "spam", "role": "assistant", "rank": -1, "deleted": True, "replies": []}
+TREE = {"message_tree_id": "t", "tree_state": "ready_for_export",
+        "prompt": {"message_id": "1", "text": "hi", "role": "prompter", "replies": [OTHER, GONE, BEST]}}  # fmt: skip
+
+
+def test_of_a_tree_the_best_path_is_read_or_every_path_with_an_answer(read_records):
+    best = read_records(TREE, TREE)
+    assert best.plan.layouts[0].layout == "tree"
+    assert [said(r) for r in best.rows] == [ASKED, ASKED]
+    every = read_records(TREE, {**TREE, "id": "own"}, tree_paths="every")
+    assert [said(r) for r in every.rows] == [ASKED, [("user", "hi"), ("assistant", "go away")]] * 2
+    assert [r["id"] for r in every.rows] == ["data.jsonl:0", "data.jsonl:0/1", "own", "own/1"]
+    assert len({r["row_key"] for r in every.rows}) == 4
+    assert sorted(r["row_key"] for r in every.rows) == [r["row_key"] for r in every.rows]
+
+
+def test_messages_of_a_tree_one_a_record_are_refused_with_what_to_read_instead(read_records):
+    record = {"message_id": "1", "parent_id": None, "text": "hi", "role": "prompter", "lang": "en"}
+    with pytest.raises(LayoutError, match="one message of a tree"):
+        read_records(record)
+    assert read_records(record, map={"text": "text"}).texts == ["hi"]
+
+
+def test_calls_without_an_answer_are_what_the_assistant_says(read_records):
+    record = {"id": 0, "query": "hi", "answers": '[{"name": "f", "arguments": {"x": 1.50}}]',
+              "tools": '[{"name": "f", "description": "d", "parameters": {}}]'}  # fmt: skip
+    (row,) = read_records(record).rows
+    assert said(row) == [("user", "hi"), ("assistant", "")]
+    assert row["messages"][1][
+        "tool_calls"
+    ] == '[{"type":"function","function":{"name":"f","arguments":{"x":1.50}}}]' or (
+        json.loads(row["messages"][1]["tool_calls"])[0]["function"] == {"name": "f", "arguments": {"x": 1.5}}
+    )
+    assert json.loads(row["tools"])[0]["name"] == "f"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"prompt": "hi", "completion": "no", "label": False},
+        {"prompt": [{"role": "user", "content": "hi"}], "completion": [{"role": "assistant", "content": "no"}],
+         "label": False},
+        {"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "no"}], "kto_tag": False},
+    ],
+)  # fmt: skip
+def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_records, record):
+    good = {k: True if v is False else v for k, v in record.items()}
+    found = read_records(record, good)
+    weights = [[m["weight"] for m in r["messages"] if m["role"] == "assistant"] for r in found.rows]
+    assert weights == [[0.0], [None]]
+    assert found.notes["answers_judged_bad"] == 1
+
+
+PAIRS = [
+    ("safe rlhf", "verdict", {"prompt": "hi", "response_0": "no", "response_1": "yo", "better_response_id": 1}),
+    ("helpsteer3", "verdict", {"context": [{"role": "user", "content": "hi"}], "response1": "yo", "response2": "no",
+                               "overall_preference": -2}),
+    ("helpsteer2", "verdict", {"prompt": "hi", "response_1": "no", "response_2": "yo", "preference_strength": 3}),
+    ("arena", "verdict", {"conversation_a": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "no"}],
+                          "conversation_b": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}],
+                          "winner": "model_b"}),
+    ("shp", "verdict", {"history": "hi", "human_ref_A": "yo", "human_ref_B": "no", "labels": 1, "score_A": 5}),
+    ("ultrafeedback", "ranked", {"source": "x", "instruction": "hi", "completions": [
+        {"response": "so so", "overall_score": 5.0, "fine-grained_score": 3.0},
+        {"response": "yo", "overall_score": 1.0, "fine-grained_score": 4.5},
+        {"response": "no", "overall_score": 9.0, "fine-grained_score": 1.0}]}),
+    ("nectar", "ranked", {"prompt": "\n\nHuman: hi\n\nAssistant: ", "answers": [
+        {"answer": "no", "rank": 7.0}, {"answer": "yo", "rank": 1.0}]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "record"), [p[1:] for p in PAIRS], ids=[p[0] for p in PAIRS])
+def test_each_way_to_prefer_an_answer_gives_the_pair(read_records, layout, record):
+    found = read_records(record)
+    assert (found.plan.layouts[0].layout, found.bad) == (layout, [])
+    (row,) = found.rows
+    assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [
+        [("user", "hi")], [("assistant", "yo")], [("assistant", "no")]]  # fmt: skip
+
+
+def test_ties_are_quarantined_as_such(read_records):
+    pair = {"prompt": "hi", "response_0": "a", "response_1": "b", "better_response_id": 0}
+    even = {"context": "hi", "response1": "a", "response2": "b", "overall_preference": 0}
+    equal = {"instruction": "hi", "completions": [{"response": "a", "score": 1}, {"response": "b", "score": 1}]}
+    assert [read_records(r).reasons for r in (even, equal)] == [["tie"], ["tie"]]
+    assert read_records(pair, {**pair, "better_response_id": 7}).reasons == ["bad_verdict"]
+
+
+@pytest.mark.parametrize("name", ["body", "raw_content", "content", "page_content", "Text", "article"])
+def test_usual_names_of_a_text_are_recognised(read_records, name):
+    found = read_records({name: "some text", "url": "http://x", "title": "t"})
+    assert (found.plan.kind, found.texts) == ("document", ["some text"])
+
+
+# Mapping.
+
+
+def test_turns_speakers_and_texts_of_any_name_are_mapped(read_records):
+    record = {"turns": [{"speaker": "SYSTEM", "utterance": "yo", "at": 3}, {"speaker": "Kundin", "utterance": "hi"}]}
+    found = read_records(
+        record, map={"messages": "turns", "role": "speaker", "content": "utterance"},
+        roles={"SYSTEM": "assistant", "kundin": "user"},
+    )  # fmt: skip
+    assert said(found.rows[0]) == [("assistant", "yo"), ("user", "hi")]
+    assert json.loads(found.rows[0]["extra"]) == {"turns": [{"at": 3}, {}]}
+
+
+def test_a_path_leads_into_nested_fields_and_leaves_the_rest_beside_the_row(read_records):
+    record = {"meta": {"doc": {"body": "long text", "lang": "sv"}, "n": 1}, "key": {"id": "k1"}}
+    found = read_records(record, map={"text": "meta.doc.body", "id": "key.id"})
+    assert (found.texts, found.rows[0]["id"]) == (["long text"], "k1")
+    assert json.loads(found.rows[0]["extra"]) == {"meta": {"n": 1, "doc": {"lang": "sv"}}, "key": {"id": "k1"}}
+    chat = {"data": {"log": [{"who": "a", "what": {"said": "hi"}}, {"who": "b", "what": {"said": "yo"}}]}}
+    mapped = read_records(
+        chat, map={"messages": "data.log", "role": "who", "content": "what.said"}, roles={"a": "user", "b": "assistant"}
+    )
+    assert said(mapped.rows[0]) == ASKED
+
+
+def test_a_template_makes_the_prompt_and_empty_fields_leave_no_gap(read_records):
+    mapping = {"prompt": "{instruction}\n\n{context}", "answer": "response"}
+    found = read_records(
+        {"instruction": "who?", "context": "Ann, 1.", "response": "Ann"},
+        {"instruction": "hi", "context": None, "response": "yo"},
+        {"response": "yo"},
+        map=mapping,
+    )
+    assert [said(r) for r in found.rows] == [[("user", "who?\n\nAnn, 1."), ("assistant", "Ann")], ASKED]
+    assert found.reasons == ["missing_field"]
+    assert read_records({"a": {"b": 3}, "t": "x"}, map={"text": "{t} {a.b}"}).texts == ["x 3"]
+
+
+def test_pairs_weights_and_labels_are_mapped(read_records):
+    pair = read_records(
+        {"q": "hi", "good": "yo", "bad": "no"}, map={"prompt": "q", "chosen": "good", "rejected": "bad"}
+    )
+    assert (pair.plan.kind, said(pair.rows[0], "rejected")) == ("preference", [("assistant", "no")])
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo", "learn": 0.25}]
+    assert read_records({"messages": turns}, map={"weight": "learn"}).rows[0]["messages"][1]["weight"] == 0.25
+    judged = read_records({"q": "hi", "a": "no", "ok": False}, map={"prompt": "q", "answer": "a", "label": "ok"})
+    assert judged.rows[0]["messages"][1]["weight"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("config", "match"),
+    [
+        ({"map": {"mesages": "turns"}}, "mesages"),
+        ({"map": {"prompt": "q"}}, "answer"),
+        ({"map": {"system": "s"}}, "make no row"),
+        ({"roles": {"doctor": "asistant"}}, "system, user, assistant, tool"),
+        ({"map": {"text": "a"}, "layout": "alpaca"}, "exclude"),
+    ],
+)
+def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
+    with pytest.raises(ConfigError, match=match):
+        read_records({"text": "t"}, **config)
+
+
+UNKNOWN = [
+    ({"log": [{"who": "Kunde", "what": "Guten Tag, alles geht nicht"}, {"who": "Agent", "what": "Das tut mir leid"}]},
+     "--map messages=log --map role=who --map content=what --roles Agent=assistant,Kunde=user"),
+    ({"frage": "hi", "user_question": "was?", "the_response": "das"},
+     "--map prompt=user_question --map answer=the_response"),
+    ({"meta": {"inhalt": "ein langer Text über vieles"}, "n": 3}, "--map text=meta.inhalt"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "flags"), UNKNOWN)
+def test_an_unknown_layout_shows_its_fields_and_the_nearest_mapping_which_works(read_records, record, flags):
+    with pytest.raises(LayoutError) as caught:
+        read_records(record, record)
+    assert flags in str(caught.value)
+    assert all(f"  {name}: " in str(caught.value) for name in record)
+    words = flags.split()
+    given = {w: words[i + 1] for i, w in enumerate(words) if w == "--roles"}
+    mapping = dict(words[i + 1].split("=") for i, w in enumerate(words) if w == "--map")
+    roles = dict(pair.split("=") for pair in given.get("--roles", "").split(",") if pair)
+    assert read_records(record, map=mapping, roles=roles).bad == []
+
+
+def test_speakers_of_unknown_roles_are_refused_before_any_work_with_the_flag_that_helps(read_records):
+    record = {"messages": [{"role": "doctor", "content": "yo"}, {"role": "patient", "content": "hi"}]}
+    with pytest.raises(LayoutError, match="--roles doctor=assistant,patient=user"):
+        read_records(record)
+    assert read_records(record, roles={"doctor": "assistant", "patient": "user"}).bad == []
+
+
+# Splits.
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder as the Hub has it."""
+
+    def making(*names):
+        for name in names:
+            path = tmp_path / "set" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"text": name}) + "\n")
+        return tmp_path / "set"
+
+    return making
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("data/train-00000-of-00002.jsonl", "data/train-00001-of-00002.jsonl", "data/test-00000-of-00001.jsonl"),
+        ("train.jsonl", "train.extra.jsonl", "validation.jsonl"),
+        ("en/c4-train.00000-of-01024.json", "en/c4-train.00001-of-01024.json", "en/c4-validation.00000-of-00008.json"),
+        ("train/a.jsonl", "train/b.jsonl", "dev/a.jsonl"),
+    ],
+)
+def test_a_folder_with_several_splits_needs_the_split_that_is_meant(folder, read, names):
+    root = folder(*names)
+    with pytest.raises(InputError, match=r"several splits are there.*train \(2 files\)"):
+        read(root)
+    with pytest.raises(InputError, match="several splits"):
+        read(str(root) + "/**/*")
+    assert sorted(read(root, split="train").texts) == sorted(n for n in names if "train" in n)
+    assert len(read(root, split="all").rows) == 3
+    with pytest.raises(InputError, match=r"no split dev2; there is.*train \(2 files\)"):
+        read(root, split="dev2")
+    assert len(read(*(root / n for n in names)).rows) == 3  # each file was named
+
+
+def test_splits_of_other_names_are_splits_too(folder, read):
+    root = folder("data/train_sft-00000-of-00001.jsonl", "data/train_gen-00000-of-00001.jsonl")
+    with pytest.raises(InputError, match=r"train_gen .*train_sft"):
+        read(root)
+    assert read(root, split="train_sft").texts == ["data/train_sft-00000-of-00001.jsonl"]
+    assert len(read(root, split="train_sft,train_gen").rows) == 2
+
+
+def test_folders_without_splits_are_read_as_before(folder, read):
+    assert len(read(folder("a.jsonl", "b/contest.jsonl", "latest.jsonl")).rows) == 3
