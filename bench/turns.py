@@ -7,7 +7,8 @@ A pair is a conversation of a real set, or of the sets that this file writes, an
 politeness, punctuation, spelling, white space, full-width letters or the place of a greeting. Non-duplicates have other
 numbers, names, negations, operators, questions, answers, system prompts, tool results or roles, or another order of
 turns. A prefix is right if it is reported as `prefix`, or not dropped. The two halves have other sources, other
-formulas and other kinds of typing errors; everything was tuned on the first half only.
+formulas and other kinds of typing errors; everything was tuned on the first half only. (An earlier held-out list of
+formulas became part of the development half after it was used once; see bench/LOG.md.)
 
 All rows are one dataset. A pair counts as found where one row is dropped for the other one, or both for a third.
 """
@@ -41,49 +42,64 @@ class Pair:
 OPENINGS = {
     "development": (
         ["Hello! ", "Hi there, ", "Please ", "Could you please help me with this? ", "Good morning. ",
-         "I have a question: ", "I hope you are doing well. ", "Excuse me, ", "Hey! Quick question. "],
-        ["你好，", "您好！", "请问，", "请帮我一下：", "麻烦您，", "我想请教一下，", "早上好，", "不好意思打扰了，"],
+         "I have a question: ", "I hope you are doing well. ", "Excuse me, ", "Hey! Quick question. ",
+         "Greetings! ", "Good evening, dear assistant. ", "Kindly help me out here. ",
+         "Sorry to bother you, but ", "I would really appreciate your help with this one. ",
+         "Would you be so kind as to help me? ", "Hi again! ", "If you have a moment: ",
+         "I'd love to get your assistance. "],
+        ["你好，", "您好！", "请问，", "请帮我一下：", "麻烦您，", "我想请教一下，", "早上好，",
+         "不好意思打扰了，", "嗨，", "下午好！", "劳驾，", "拜托了，", "打扰一下，", "我有个问题想问您：",
+         "大家好，", "能麻烦您帮个忙吗？"],
     ),
     "held-out": (
-        ["Greetings! ", "Good evening, dear assistant. ", "Kindly help me out here. ", "Sorry to bother you, but ",
-         "I would really appreciate your help with this one. ", "Would you be so kind as to help me? ", "Hi again! ",
-         "If you have a moment: ", "I'd love to get your assistance. "],
-        ["嗨，", "下午好！", "劳驾，", "拜托了，", "打扰一下，", "我有个问题想问您：", "大家好，",
-         "能麻烦您帮个忙吗？"],
+        ["Hey everybody! ", "Dear friend, ", "Pardon the interruption. ", "Would you mind helping me out? ",
+         "I was wondering if you could assist me with something. ", "Hope all is well with you! ",
+         "May I ask you something? ", "Please be so kind and answer this: ",
+         "Thank you for taking the time. "],
+        ["您好呀，", "请教一个问题：", "不好意思，", "想请您帮帮忙，", "老师好，", "抱歉打扰您了，",
+         "能帮帮我吗？", "请告诉我，"],
     ),
 }  # fmt: skip
 CLOSINGS = {
     "development": (
-        [" Thanks!", " Thank you very much.", " Please help.", " Thanks in advance!", " I appreciate your help."],
-        ["谢谢！", "多谢。", "非常感谢您的帮助。", "麻烦了。"],
+        [" Thanks!", " Thank you very much.", " Please help.", " Thanks in advance!",
+         " I appreciate your help.", " Many thanks in advance.", " Any help would be greatly appreciated!",
+         " Cheers!", " Thank you so much for your time.", " Looking forward to your answer."],
+        ["谢谢！", "多谢。", "非常感谢您的帮助。", "麻烦了。", "感激不尽！", "先谢谢了。", "十分感谢！",
+         "辛苦了。"],
     ),
     "held-out": (
-        [" Many thanks in advance.", " Any help would be greatly appreciated!", " Cheers!",
-         " Thank you so much for your time.", " Looking forward to your answer."],
-        ["感激不尽！", "先谢谢了。", "十分感谢！", "辛苦了。"],
+        [" Thank you kindly!", " I'd be very grateful for any help.", " Much appreciated.",
+         " Thanks a bunch, have a nice day!", " Please and thank you."],
+        ["谢谢您的耐心解答！", "万分感谢。", "拜托您了！", "先谢过了。"],
     ),
 }  # fmt: skip
 ANSWER_OPENINGS = {
     "development": (
-        ["Sure! ", "Of course. ", "Certainly! Here is the answer: ", "Great question! ", "Happy to help. "],
-        ["好的，", "当然可以！", "没问题。", "很高兴为您解答。"],
+        ["Sure! ", "Of course. ", "Certainly! Here is the answer: ", "Great question! ", "Happy to help. ",
+         "Absolutely! ", "No problem at all. ", "Thanks for your question! ",
+         "I'd be glad to assist you with that. ", "Sure thing, here you go: "],
+        ["好的，", "当然可以！", "没问题。", "很高兴为您解答。", "好的！", "这是一个很好的问题。", "当然，",
+         "感谢您的提问。"],
     ),
     "held-out": (
-        ["Absolutely! ", "No problem at all. ", "Thanks for your question! ", "I'd be glad to assist you with that. ",
-         "Sure thing, here you go: "],
-        ["好的！", "这是一个很好的问题。", "当然，", "感谢您的提问。"],
+        ["Okay! ", "With pleasure. ", "Good question, and thanks for asking! ",
+         "Of course, I can help you with that. ", "Hello! I am glad that you asked. "],
+        ["可以的，", "非常乐意为您解答！", "您好，", "好问题！"],
     ),
 }  # fmt: skip
 ANSWER_CLOSINGS = {
     "development": (
         [" I hope this helps!", " Let me know if you have any questions.",
-         " Feel free to ask if you need anything else."],
-        ["希望对您有帮助！", "如果您还有其他问题，请随时告诉我。"],
+         " Feel free to ask if you need anything else.", " Hope that was helpful to you.",
+         " If you have any further questions, don't hesitate to reach out!", " Have a wonderful day!"],
+        ["希望对您有帮助！", "如果您还有其他问题，请随时告诉我。", "希望以上回答能帮到你。",
+         "欢迎随时提问。", "祝您生活愉快！"],
     ),
     "held-out": (
-        [" Hope that was helpful to you.", " If you have any further questions, don't hesitate to reach out!",
-         " Have a wonderful day!"],
-        ["希望以上回答能帮到你。", "欢迎随时提问。", "祝您生活愉快！"],
+        [" I hope that answers your question.", " Please let me know if anything is unclear.",
+         " Good luck!", " Is there anything else that I can do for you?"],
+        ["希望这些信息对您有所帮助。", "还有什么可以帮您的吗？", "祝您一切顺利！"],
     ),
 }  # fmt: skip
 BRITISH = {

@@ -26,7 +26,7 @@ _WORDS, _NUMBER, _SIGN, _OPERATOR, _POINT = 0, 1, 2, 3, 4
 _QUOTED, _SENTENCE, _CLAUSE, _CAPITAL, _AFTER_SPACE, _BEFORE_SPACE, _LINE, _ALONE = 1, 2, 4, 8, 16, 32, 64, 128
 
 # Bits of a node of the phrase table, as in politeness.py.
-_FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT = 1, 2, 4, 8, 16, 32
+_FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT, _JOINS, _THANKS = 1, 2, 4, 8, 16, 32, 64, 128
 
 _KEEP, _GONE, _LIGHT_GONE = 0, 1, 2
 _CODE_SHARE = 4  # a turn is a formula or code where it has at least one sign for so many words and numbers
@@ -267,20 +267,30 @@ def mark_politeness(buffer, tokens, count, keys, values, bits, act, word_bits, h
             t = last + 1
         else:
             t += 1
-    begin = 0
+    begin, after_politeness = 0, False
     while begin < count:
-        stop, soft, marker = begin + 1, True, False
+        stop, soft, marker, thanks, unknown, words = begin + 1, True, False, False, 0, 0
         while stop < count and not tokens[stop, 3] & _CLAUSE:
             stop += 1
         for t in range(begin, stop):
             if tokens[t, 2] == _WORDS:
-                soft &= act[t] != _KEEP or word_bits[t] & _SOFT > 0
+                words += 1
                 marker |= act[t] == _GONE or word_bits[t] & _MARKER > 0
+                thanks |= word_bits[t] & _THANKS > 0
+                if act[t] == _KEEP and not word_bits[t] & _SOFT:
+                    unknown += 1
+                    named = tokens[t, 3] & _CAPITAL and not tokens[t, 3] & _SENTENCE
+                    soft &= not (named or word_bits[t] & _STRICT)
             elif tokens[t, 2] == _NUMBER or tokens[t, 2] == _SIGN:
                 soft = False
+        soft &= unknown == 0 or (thanks and words > 1 and unknown <= max(words // 4, 1))
         if soft and marker:
             act[begin:stop] = _GONE
+            after_politeness = True
         else:
+            if after_politeness and word_bits[begin] & _JOINS:  # "Sorry to bother you, but"
+                act[begin] = _GONE
+            after_politeness = False
             _leave_out_end(tokens, act, word_bits, begin, stop)
         begin = stop
     for t in range(count):
@@ -474,7 +484,7 @@ def write_streams(
                 if _is_word(kind):
                     if act[t] == _GONE or (act[t] == _LIGHT_GONE and not (strict and _variable(tokens, count, t))):
                         continue
-                elif not _counts(buffer, tokens, count, t, strict, signs or call):
+                elif not (call or _counts(buffer, tokens, count, t, strict, signs)):
                     continue
                 out[at] = _SPACE
                 at += 1
@@ -708,7 +718,7 @@ def alike(a, b, numerator, denominator, short_words):
         found = edits_of_spelling(a, i, a_end, b, j, b_end)
         if found >= 0:
             words += 1
-            letters += max(_code_points(a, i, a_end), _code_points(b, j, b_end))
+            letters += max(_code_points(a, _letters_begin(a, i), a_end), _code_points(b, _letters_begin(b, j), b_end))
             edits += found
             spelled += found
             i_before, j_before, i, j = i, j, a_end, b_end

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from datakit.text.words import split_words
 
-FORMULA, AT_START, LIGHT, SOFT, MARKER, STRICT = 1, 2, 4, 8, 16, 32
+FORMULA, AT_START, LIGHT, SOFT, MARKER, STRICT, JOINS, THANKS = 1, 2, 4, 8, 16, 32, 64, 128
 """Bits of a node: a formula ends here, anywhere or only at the start of a sentence; and what kind of word it is."""
 
 _LIGHT = "a an the is are am be to of do does just me 的 地 得 吗 呢 吧 啊 呀 哦 嘛 嗎"
@@ -41,6 +41,17 @@ fantastic awesome amazing kind friendly dear sir madam friend friends team every
 disturb inconvenience best yours ahead advance quick quickly little bit lot doing going find finds well fine ok okay
 alright indeed understood noted perfect possible convenience attention patience effort efforts need want like love try
 give take clear useful interesting luck from about provide
+me am is are be been being was were do does did done get gets got getting go goes come coming make making made put say
+see look looking forward hear hearing out up off over into than then them they he she his her their its one ones thing
+things something while when before after such each both few lots tons since because however always ever still already
+soon later tomorrow tonight yesterday spare share sharing guidance advice input thoughts insight insights expertise
+stuck struggling confused trouble having issue issues problem problems task favor favour hand lend honored worries
+worry use using back own only even maybe perhaps possibly busy sake care long short small big huge deal mind minding
+human ai bot assistant chatgpt gpt well bunch buddy pal mate anyone someone everyone who which whatever whenever sincerely truly
+begin start begins concerning regarding part pass turn turns around working work works
+我 你 能 可 以 会 要 想 帮 忙 助 个 有 问 题 点 些 下 一 这 那 很 非 常 真 太 好 们 大 家 了 就 还 再 先 来
+给 为 对 于 和 与 到 是 在 也 都 更 多 少 询 咨 解 答 回 复 案 建 议 支 持 耐 心 时 间 抽 空 百 之 中 指 教
+导 赐 关 照 随 联 系 告 诉 知 道 希 望 愿 祝 生 活 愉 快 顺 利 天 早 晚 上 午 安 您 期 待 什 么 怎 样 呀
 """
 
 _MARKER = """
@@ -49,6 +60,16 @@ appreciated appreciating grateful gratitude hope hoping glad welcome regards che
 absolutely definitely gladly help assist assistance question questions wondering curious answer response
 """
 """A clause of soft words, light words and formulas that has at least one marker or formula is politeness as a whole."""
+
+_THANKS = """
+hi hello greetings thanks thank thx sorry pardon apologies apologize appreciate appreciated grateful gratitude hoping
+glad welcome regards cheers sincerely goodbye luck wish wishing
+谢 谢 歉 祝
+"""
+"""A clause with one of these is politeness even if a quarter of its words, or one, are others (no names or numbers)."""
+
+_JOINS = "but and so well now then also 那 那么 但 所以"
+"""Words that may join a clause of politeness to what follows; they go with it."""
 
 _FORMULAS = """
 please
@@ -160,6 +181,8 @@ is there anything else
 (如果|如|若)(你|)(还|)有(任何|其他|其它|别的|什么|更多)(问题|疑问|需要)(请|)(随时|)(告诉我|联系我|提问|问我|告知|)
 (随时|欢迎随时)(告诉我|联系我|提问|问我)
 这是(一个|)(好|很好的|非常好的|不错的)问题
+(万分感谢|感激之至|非常乐意|好问题)
+(请问|)(还|)有(什么|其他|其它|别的)(我|)(可以|能|能够)(帮|帮助|帮到|为)(你|)(的|做的|效劳的|)
 祝你(生活愉快|好运|一切顺利|有美好的一天|愉快|今天愉快)
 すみません(が|)
 こんにちは
@@ -295,7 +318,14 @@ def phrase_table() -> PhraseTable:
             state = edges[state, word]
         bits[state] |= bit
 
-    for words, bit in ((_LIGHT, LIGHT), (_STRICT, STRICT), (_SOFT, SOFT), (_MARKER, SOFT | MARKER)):
+    for words, bit in (
+        (_LIGHT, LIGHT),
+        (_STRICT, STRICT),
+        (_SOFT, SOFT),
+        (_MARKER, SOFT | MARKER),
+        (_JOINS, JOINS),
+        (_THANKS, SOFT | MARKER | THANKS),
+    ):
         for word in words.split():
             add(split_words(word), bit)
     for lines, bit in ((_FORMULAS, FORMULA), (_AT_START, AT_START)):

@@ -68,7 +68,7 @@ def test_what_does_not_count_makes_duplicates_and_what_counts_does_not(run_dedup
     dropped = run_dedup(rows_of(*(talk(*pair) for pair in pairs))).rows
     assert set(dropped) == {"1", "2", "3", "4", "12", "13"}
     assert {of for _, of, _ in dropped.values()} == {"0", "11"}
-    assert dropped["3"][2] == round(1 - 1 / len("capitalfrance"), 3), "short turns are compared by letters"
+    assert dropped["3"][2] == round(1 - 1 / len("whatcapitalfrance"), 3), "short turns are compared by letters"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_what_does_not_count_makes_duplicates_and_what_counts_does_not(run_dedup
     [
         ("Please don't translate 'please' and \"thank you\"!", "not translate please and thank you"),
         ("I'd like to know: can't it be 1,000.50 km/h?", "can not it 1000.50 km h"),
-        ("From 10-20 to -5, 3 * 4 well-known C# and C++", "from 10 - 20 - 5 3 * 4 well known c # and c + +"),
+        ("From 10-20 to -5, 3 * 4 well-known C# and C++", "from 10 - 20 - 5 3 * 4 well - known c # and c + +"),
         ("Solve f(x) = x² + ２; x[0] != ½.", "solve f ( x ) = x ^ 2 + 2 x [ 0 ] ! = 1 ⁄ 2"),
         ("麻烦您帮我算一下，小明有３个苹果吗？谢谢！", "算 小 明 有 3 个 苹 果"),
         ("Thank you so much!", "thank you so much"),
