@@ -91,7 +91,7 @@ def main() -> int:
                     packing: measured(batches, facts, args.repeat, folder / packing, seq_len=seq_len, packing=packing)[
                         1
                     ]
-                    for packing in ("best_fit", "concat")
+                    for packing in ("best_fit", "wrap")
                 }
                 said = "  ".join(f"{packing} {speed:.0f} Mtok/s" for packing, speed in speeds.items())
                 dense = f"density {density:.4f}  offline {decreasing:.4f}  at most {most:.4f}"

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import options
-from datakit.data import RECORD_BITS, of_kind, read_shard
+from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow
 from datakit.engine.progress import Progress, for_terminal
@@ -104,8 +104,7 @@ class Dataset:
         if not shards:
             return pa.RecordBatchReader.from_batches(pa.schema([]), iter(()))
         wanted = list(columns) if columns is not None else None
-        files = (self.folder / shard.path for shard in shards)
-        batches = (batch for file in files for batch in read_shard(file, wanted))
+        batches = (batch for shard in shards for batch in read_rows(self.folder, shard, wanted))
         first = next(batches)
         return pa.RecordBatchReader.from_batches(first.schema, _cast(first, batches))
 
@@ -246,7 +245,8 @@ class Result:
         return rows
 
     def _with_added(self, table: pa.Table, rows: pa.Table) -> pa.Table:
-        base = set(of_kind(self._chain[0].manifest.kind).names)
+        first = self._chain[0].manifest
+        base = set(of_kind(first.kind).names) | set(first.facts.get("columns", ()))
         if self.manifest.stage == "language":
             base -= {"lang", "lang_score"}
         for name in [n for n in rows.column_names if n not in base]:

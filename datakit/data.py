@@ -1,31 +1,40 @@
 """Rows: the Arrow schema of each kind, reading a shard, and the text of a row that stages look at.
 
 Every kind begins with the columns of `COMMON`, in that order. `row_key` is the total order that every tie is broken by:
-the input file's place in the sorted list and the record's place in that file, in one unsigned 64-bit number.
+the input file's place in the sorted list and the record's place in that file, in one unsigned 64-bit number. A shard
+stores the record's place only, as `record`; the file's place stands in the shard's entry in the manifest, and `row_key`
+is composed when rows are read. So a shard stays as it is when files are added or removed before its own.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from datakit.config import canonical
 from datakit.errors import InputError
+from datakit.manifest import Shard
 
 RECORD_BITS: Final = 40
 """Bits of `row_key` that number the records of one file; the file's index stands above them."""
+
+KEY: Final = pa.field("row_key", pa.uint64(), nullable=False)
+RECORD: Final = pa.field("record", pa.uint64(), nullable=False)
+"""The column of a shard that `row_key` is made from: the record's place in its file. In a shard of several files, the
+bits above `RECORD_BITS` number these files."""
 
 KINDS: Final = {"text": "document", "sft": "conversation", "preference": "preference"}
 """What the command line calls a kind -> what the schemas, manifests and recipes' results call it."""
 
 COMMON: Final[tuple[pa.Field, ...]] = (
-    pa.field("row_key", pa.uint64(), nullable=False),
+    KEY,
     pa.field("id", pa.string(), nullable=False),
     pa.field("content_hash", pa.string(), nullable=False),
     pa.field("source", pa.string(), nullable=False),
@@ -114,8 +123,41 @@ def quarantine() -> pa.Schema:
     )
 
 
+def read_rows(folder: Path, shard: Shard, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a shard in a data folder, with `row_key`, one batch a row group; `columns` chooses some.
+
+    Raises:
+        InputError: missing, or not a Parquet file.
+    """
+    stored = columns and [
+        RECORD.name if name == KEY.name and shard.first_file is not None else name for name in columns
+    ]
+    for batch in read_shard(folder / shard.path, stored):
+        yield with_row_keys(batch, shard.first_file)
+
+
+def with_row_keys(batch: pa.RecordBatch, first_file: int | None) -> pa.RecordBatch:
+    """A batch of a shard with `row_key` in the place of `record`; as it is where the shard has no `record`."""
+    if first_file is None:
+        return batch
+    at = batch.schema.get_field_index(RECORD.name)
+    if at < 0:
+        return batch
+    keys = batch.column(at).to_numpy() + np.uint64(row_key(first_file, 0))
+    return batch.set_column(at, KEY, pa.array(keys))
+
+
+def as_stored(batch: pa.RecordBatch, first_file: int) -> pa.RecordBatch:
+    """A batch as a shard stores it, with `record` in the place of `row_key`; as it is where it has no `row_key`."""
+    at = batch.schema.get_field_index(KEY.name)
+    if at < 0:
+        return batch
+    records = batch.column(at).to_numpy() - np.uint64(row_key(first_file, 0))
+    return batch.set_column(at, RECORD, pa.array(records))
+
+
 def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard, one batch a row group.
+    """The columns of a Parquet file as it stores them, one batch a row group. `read_rows` has `row_key`, too.
 
     Raises:
         InputError: missing, or not a Parquet file.
@@ -192,6 +234,10 @@ class ContentHash:
             self._add(f"{path}[]", array.flatten())
         elif pa.types.is_string(kind) or pa.types.is_binary(kind):
             self._add_bytes(path, array if array.null_count == 0 else pc.fill_null(array, pa.scalar("").cast(kind)))
+        elif pa.types.is_temporal(kind):
+            self._add(path, array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()))
+        elif pa.types.is_decimal(kind):
+            self._add_bytes(path, pc.fill_null(array.cast(pa.string()), ""))
         elif not pa.types.is_null(kind):
             filled = array if array.null_count == 0 else pc.fill_null(array, pa.scalar(0).cast(kind))
             self._feed(path, np.ascontiguousarray(filled.to_numpy(zero_copy_only=False)))
@@ -379,6 +425,108 @@ def _joined(parts: Sequence[pa.Array]) -> pa.Array:
         # not with null_handling="skip": Arrow then loses elements that are null in every part
         joined = pc.binary_join_element_wise(joined, separator, text, pa.scalar(""))
     return joined
+
+
+# Every text of a row, whatever its field.
+
+JSON_FIELDS: Final = ("tool_calls", "tools", "extra")
+"""Fields that hold JSON as a string."""
+
+_NOT_TEXT: Final = ("row_key", "id", "content_hash", "source", "lang", "role", "tool_call_id")
+"""Fields that name a row, a role or a file."""
+
+TextEdit = Callable[[pa.Array, npt.NDArray[np.int64], str], pa.Array]
+"""(string[M], int64[M]: the row of each text, the field's name) -> string[M]."""
+
+
+def whole_rows(batch: pa.RecordBatch) -> pa.Array:
+    """All text of each row as one (string array, never null), its parts joined by a blank line.
+
+    Documents, all turns with system prompts and tool results, reasoning, tool-call arguments, tool schemas, `extra` and
+    the user's own columns. Of JSON only its strings count, without escapes, also where a string is JSON itself.
+    """
+    parts: list[tuple[pa.Array, npt.NDArray[np.int64]]] = []
+
+    def collect(texts: pa.Array, rows: npt.NDArray[np.int64], name: str) -> pa.Array:
+        if name in JSON_FIELDS:
+            leaves = ["\n".join(json_strings(t)) if t else "" for t in texts.to_pylist()]
+            parts.append((pa.array(leaves, pa.string()), rows))
+        else:
+            parts.append((texts.cast(pa.string()), rows))
+        return texts
+
+    edit_whole_rows(batch, collect)
+    if all(len(texts) == batch.num_rows for texts, _ in parts):
+        return _joined([texts for texts, _ in parts] or [pa.array([""] * batch.num_rows, pa.string())])
+    texts, rows = pa.concat_arrays([t for t, _ in parts]), np.concatenate([r for _, r in parts])
+    filled = pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0)
+    texts, rows = texts.filter(filled), rows[filled.to_numpy(zero_copy_only=False)]
+    order = np.argsort(rows, kind="stable")
+    offsets = np.searchsorted(rows[order], np.arange(batch.num_rows + 1)).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets), texts.take(pa.array(order))), SEPARATOR)
+
+
+def edit_whole_rows(batch: pa.RecordBatch, edit: TextEdit) -> dict[str, pa.Array]:
+    """The columns that `edit` changes, by name; it gets every array of texts of the rows, those inside lists too."""
+    made = {}
+    for name in batch.schema.names:
+        if name not in _NOT_TEXT:
+            column = batch.column(name)
+            new = _edited(column, np.arange(batch.num_rows), name, edit)
+            if new is not column:
+                made[name] = new
+    return made
+
+
+def _edited(array: pa.Array, rows: npt.NDArray[np.int64], name: str, edit: TextEdit) -> pa.Array:
+    """The array with its texts edited; the same object where nothing changed."""
+    kind = array.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return edit(array, rows, name)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        values = array.flatten()
+        made = _edited(values, np.repeat(rows, lengths), name, edit)
+        if made is values:
+            return array
+        offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+        nulls = {"mask": pc.is_null(array)} if array.null_count else {}
+        return pa.ListArray.from_arrays(offsets, made, type=pa.list_(kind.value_field), **nulls).cast(kind)
+    if pa.types.is_struct(kind):
+        children = [pc.struct_field(array, [i]) for i in range(kind.num_fields)]
+        new = [
+            c if f.name in _NOT_TEXT else _edited(c, rows, f.name, edit) for f, c in zip(kind, children, strict=True)
+        ]
+        if all(a is b for a, b in zip(new, children, strict=True)):
+            return array
+        return pa.StructArray.from_arrays(new, fields=list(kind), mask=pc.is_null(array))
+    return array
+
+
+def json_strings(text: str) -> Iterator[str]:
+    """The strings of a JSON text that are values, without escapes; the text itself where it is not JSON.
+
+    Strings that are JSON objects or lists themselves (the arguments of tool calls) are taken apart too.
+    """
+    if text.lstrip()[:1] not in ("{", "["):
+        yield text
+        return
+    try:
+        waiting = [orjson.loads(text)]
+    except orjson.JSONDecodeError:
+        yield text
+        return
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if value.lstrip()[:1] in ("{", "["):
+                yield from json_strings(value)
+            else:
+                yield value
+        elif isinstance(value, dict):
+            waiting += reversed(value.values())
+        elif isinstance(value, list):
+            waiting += reversed(value)
 
 
 # The strings that `content_hash` is made from, where a row is more than one text.

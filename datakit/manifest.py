@@ -28,6 +28,10 @@ AGAINST = "against"
 """`use` of a parent manifest whose rows did not come in, but were compared with."""
 
 
+COMPARED_WITH = (AGAINST, "removed")
+"""`resources` of a stage that concern the comparison of rows alone, not the rows by themselves."""
+
+
 @dataclass(frozen=True, slots=True)
 class Shard:
     """One file that a stage wrote."""
@@ -39,6 +43,9 @@ class Shard:
     sha256: str
     content_sha256: str | None = None
     """Over the values alone, so that another Parquet version gives the same; None for files that are not tables."""
+    first_file: int | None = None
+    """The place, in the sorted list of input files, of the file that the rows come from (of several: of the first one);
+    None where the rows have no `row_key`."""
 
     def __post_init__(self) -> None:
         parts = PurePosixPath(self.path).parts
@@ -49,6 +56,13 @@ class Shard:
     def role(self) -> str:
         """One of `ROLES`."""
         return PurePosixPath(self.path).parts[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as a manifest file holds it, without `first_file` where it is None."""
+        plain = asdict(self)
+        if self.first_file is None:
+            del plain["first_file"]
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +161,7 @@ class Manifest:
 
     def _body(self) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self))) | {"ledger": self.ledger.to_json()}
+        plain["shards"] = [s.to_json() for s in self.shards]
         return {"format": FORMAT, "format_version": FORMAT_VERSION} | plain
 
     def to_bytes(self) -> bytes:
@@ -239,6 +254,12 @@ def load_run(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return run if isinstance(run, dict) else {}
+
+
+def purged_on(path: Path, manifest: Manifest) -> str:
+    """The day on which `datakit gc --purge` removed the shards of a manifest; empty where they should be there."""
+    day: str = load_run(path).get("purged", "")
+    return day if day and not data_dir(path, manifest).exists() else ""
 
 
 def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
@@ -360,7 +381,9 @@ def _verify(path: Path, inspect: Inspect | None, seen: set[Path]) -> Iterator[tu
     if copy != path and copy.is_file():
         yield str(copy), None if copy.read_bytes() == path.read_bytes() else f"differs from {path}"
     folder = data_dir(path, manifest)
-    for shard in manifest.shards:
+    if purged := purged_on(path, manifest):
+        yield f"{path}: its {len(manifest.shards)} shards were purged on {purged}", None
+    for shard in () if purged else manifest.shards:
         yield str(folder / shard.path), "; ".join(_shard_problems(folder / shard.path, shard, inspect)) or None
     for parent in manifest.parents:
         if "raw" in parent:

@@ -60,6 +60,18 @@ class RawFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RawGroup:
+    """Raw files that are read into shards of their own: one file, or neighbours where there are many small ones."""
+
+    first_file: int
+    """The place of its first file in the sorted list of all."""
+    files: tuple[str, ...]
+    """The names of its files, as in `Stage.sources`."""
+    reading: Any
+    """How the files are read, as JSON: all that shapes their rows besides their bytes, the config and the code."""
+
+
+@dataclass(frozen=True, slots=True)
 class RawBatch:
     """Rows that were read, and the records that could not become rows."""
 
@@ -198,6 +210,10 @@ class Stage:
         """The stage with its raw inputs (files, folders, globs, a table in memory); for `work_unit = "raw"`."""
         raise NotImplementedError(f"{type(self).__name__}.read_from")
 
+    def leave_out(self, removed: Path) -> Self:
+        """The stage without the rows on a dataset's list of removed rows; for `work_unit = "raw"`. Default: itself."""
+        return self
+
     def describe(self) -> tuple[str, ...]:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()
@@ -229,6 +245,10 @@ class Stage:
         """
         return self
 
+    def prepared(self) -> str:
+        """What `prepare` found that may shape rows, as text: rows of earlier runs are taken where it is equal."""
+        return ""
+
     def use_processes(self) -> bool:
         """Whether units run in processes. Default: as `holds_gil` says."""
         return self.holds_gil
@@ -255,14 +275,22 @@ class Stage:
         """Files that travel with the result, by path below the data folder (a tokenizer). Default: none."""
         return {}
 
+    def ledger(self) -> dict[str, int]:
+        """Counts for the ledger that do not depend on rows (evaluation items that were read). Default: none."""
+        return {}
+
     def facts(self) -> dict[str, Any]:
         """What the manifest says besides, as JSON. Default: nothing."""
         return {}
 
     # Raw files: for `work_unit = "raw"`.
 
-    def raw_units(self) -> Iterator[tuple[int, Any]]:
-        """The numbered parts of the raw files, cut by their bytes and the configuration alone."""
+    def raw_groups(self) -> Sequence[RawGroup]:
+        """All raw files in groups, in order. A group's rows depend on its own files alone."""
+        raise NotImplementedError(f"{type(self).__name__}.raw_groups")
+
+    def raw_units(self, group: RawGroup) -> Iterator[Any]:
+        """The parts of a group's files, in order, cut by their bytes and the configuration alone."""
         raise NotImplementedError(f"{type(self).__name__}.raw_units")
 
     def read(self, unit: Any) -> Iterator[RawBatch]:
@@ -316,6 +344,13 @@ class Stage:
         """Whether the rows with these keys (uint64, ascending) all stay as they are; their shard is then linked, not
         written again. Asked of stages with `compares_rows` only. Default: no."""
         return False
+
+    def decided_about(self, row_keys: Any) -> pa.RecordBatch | None:
+        """All that the comparison says about the rows with these keys (uint64, ascending), one row each, without keys.
+
+        Where it equals what was decided earlier about the same rows, they are not written again. Default: not known.
+        """
+        return None
 
     @property
     def saves_index(self) -> bool:

@@ -12,6 +12,18 @@ from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
 
 
+def ids_in(file: IO[str]) -> list[str]:
+    """The ids in a file, one on each line.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = [name for line in file if (name := line.rstrip("\r\n"))]
+    if not found:
+        raise UsageError(f"{file.name}: holds no ids; expected one on each line")
+    return found
+
+
 @click.group(context_settings=CONTEXT)
 def index() -> None:
     """The index that `datakit dedup --save-index` writes for `datakit dedup --against`."""
@@ -34,14 +46,11 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
     from datakit.dedup.index import dropped_ids
     from datakit.dedup.index import remove as remove_rows
 
-    wanted = [line.rstrip("\r\n") for line in ids or ()]
-    wanted = [name for name in wanted if name]
+    wanted = ids_in(ids) if ids is not None else []
     if ids is None and dropped_by is None:
         raise UsageError(
             "which rows? Give a file with an id on each line, or --dropped-by the manifest of a later stage"
         )
-    if ids is not None and not wanted:
-        raise UsageError(f"{ids.name}: holds no ids; expected one on each line")
     if dropped_by is not None:
         wanted += dropped_ids(manifest, dropped_by)
     removed, unknown = remove_rows(manifest, wanted)
@@ -55,26 +64,75 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
         )
 
 
+@click.command("remove", context_settings=CONTEXT)
+@click.argument("ids", type=click.File(encoding="utf-8"))
+@click.option("--dataset", required=True, help="The dataset's name.")
+@click.option("--why", required=True, help="The reason; it is kept beside the list and shapes no result.")
+def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
+    """Remove rows from a dataset for good: from the next run on, ingest drops them as `removed`, without their text.
+
+    IDS is a file with an id on each line, - for standard input. The list in manifests/DATASET/removed.jsonl holds
+    salted hashes of the ids and of the contents; the content decides, so that equal rows under other ids go too. Near
+    duplicates stay. Your raw files do not change.
+    """
+    from datakit.read.removal import remove
+
+    found = remove(Path.cwd(), check_name(dataset), ids_in(ids), why)
+    click.echo(
+        f"{found.added:,} ids are new on the list, {found.before:,} were on it; {found.rows:,} rows have their content"
+    )
+    if found.unknown:
+        click.echo(f"{len(found.unknown):,} ids are in no row: {', '.join(map(repr, found.unknown[:3]))}")
+    click.echo(
+        f"next: `datakit run --dataset {dataset}` drops the rows in every stage, `datakit gc --purge` removes the "
+        "versions that still hold them, and `datakit verify --absent IDS` proves that none is left"
+    )
+
+
 @click.command(context_settings=CONTEXT)
 @click.option("--dataset", help="Only this dataset.")
 @click.option("--history", is_flag=True, help="Remove old versions too; keep what the newest manifests are made from.")
+@click.option(
+    "--purge", is_flag=True, help="Remove the shards of old versions; their manifests stay, and are marked as purged."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def gc(dataset: str | None, history: bool, dry_run: bool) -> None:
+def gc(dataset: str | None, history: bool, purge: bool, dry_run: bool) -> None:
     """Remove data folders that no manifest names, also those of interrupted runs."""
     from datakit.engine.lineage import forget_history, remove_folder, unused_folders
 
     if dataset:
         check_name(dataset)
+    if history and purge:
+        raise UsageError("--history removes the manifests of old versions, --purge keeps them: give one of the two")
 
     root = Path.cwd()
     gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
-    total = 0
+    total = _purge(root, dataset, dry_run) if purge else 0
     for folder in unused_folders(root, dataset, ignore=gone):
         size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
         done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
         total += 0 if done == "in use:" else size
         click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
     click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
+
+
+def _purge(root: Path, dataset: str | None, dry_run: bool) -> int:
+    """Remove the shards of old versions; returns the bytes that are free now."""
+    from datakit.engine.lineage import old_versions, purge
+
+    total = 0
+    for old in old_versions(root, dataset):
+        name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
+        if old.needed_by is not None:
+            click.echo(f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first")
+        elif not old.folder.is_dir():
+            continue  # it went with another version of the same key
+        elif dry_run or purge(old):
+            click.echo(f"{'would purge' if dry_run else 'purged'} {name} ({old.bytes:,} bytes)")
+            total += old.bytes
+        else:
+            click.echo(f"in use: {name}")
+    return total
 
 
 @click.group(context_settings=CONTEXT)

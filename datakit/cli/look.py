@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from datakit.cli.keep import ids_in
 from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load
+from datakit.manifest import Manifest, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
@@ -67,11 +68,25 @@ def _columns(given: int | None) -> int:
 
 
 @click.command(context_settings=CONTEXT)
-@manifest_argument
+@click.argument("manifest", type=click.Path(path_type=Path), callback=_manifest_file, required=False)
 @click.option("--roundtrip", is_flag=True, help="For a packed set: also compare every token and label with its source.")
+@click.option(
+    "--absent", type=click.File(encoding="utf-8"), metavar="IDS",
+    help="Instead: prove that no file below data/ holds the rows with these ids, one on each line of IDS.",
+)  # fmt: skip
+@click.option("--dataset", help="With --absent: look at this dataset only.")
 @json_flag("a summary")
-def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
-    """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs."""
+def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, dataset: str | None, as_json: bool) -> None:
+    """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs.
+
+    With --absent, look into every shard, index and sketch of every version instead, by id, and for rows on the list of
+    removed rows by content too. A packed file passes if the tokenized rows that it was made from are there and pass.
+    """
+    if absent is not None:
+        _verify_absent(absent, dataset, as_json)
+        return
+    if manifest is None:
+        raise UsageError("name a manifest to verify, or give --absent IDS")
     from datakit.engine.store import inspect
 
     checked = list(verify_manifest(manifest, inspect))
@@ -86,7 +101,28 @@ def verify(manifest: Path, roundtrip: bool, as_json: bool) -> None:
         lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
         raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
     if not as_json:
+        click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
+
+
+def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
+    from datakit.read.removal import absent
+
+    wanted = ids_in(ids)
+    checked = list(absent(Path.cwd(), wanted, dataset))
+    problems = [(name, problem) for name, problem in checked if problem]
+    if as_json:
+        click.echo(json.dumps({"checked": len(checked), "problems": problems}, ensure_ascii=False, indent=1))
+    if problems:
+        lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
+        raise IntegrityError(
+            f"{len(problems)} of {len(checked)} files may hold the rows. After `datakit remove`, run the dataset, then "
+            f"`datakit gc --purge`:\n{lines}"
+        )
+    if not checked:
+        raise UsageError("data/ holds no files to look at")
+    if not as_json:
+        click.echo(f"none of {len(wanted):,} ids is in any of {len(checked):,} files; raw files were not looked at")
 
 
 @click.command(context_settings=CONTEXT)
@@ -107,13 +143,16 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         )
     for shard in found.shards:
         click.echo(f"  {shard.path:<32} {shard.rows:>12,} rows {shard.bytes:>16,} bytes")
+    if purged := purged_on(manifest, found):
+        click.echo(f"  its shards were purged on {purged}: no row can be shown")
+        return
     for line in _first_rows(found, data_dir(manifest, found), rows):
         click.echo(line)
 
 
 def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
     """The first `rows` rows of each role, shortened."""
-    from datakit.data import read_shard
+    from datakit.data import read_rows
     from datakit.report.texts import body, shorten
 
     for role in ("kept", "dropped", "quarantine"):
@@ -121,7 +160,7 @@ def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
         for shard in manifest.of_role(role):
             if left == 0 or not shard.path.endswith(".parquet"):
                 continue
-            for batch in read_shard(folder / shard.path):
+            for batch in read_rows(folder, shard):
                 for row in batch.slice(0, left).to_pylist():
                     line = f", line {row['line']}" if row.get("line") is not None else ""
                     why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
@@ -159,7 +198,7 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: in
 
 @click.command(context_settings=CONTEXT)
 @manifest_argument
-@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_lines, dedup_spans or dedup_ngrams.")
+@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_lines, dedup_spans, ...")
 @click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
 @columns_option
 @json_flag("the counts and the pairs")
@@ -321,12 +360,12 @@ def tune(
 def _signals(path: Path, manifest: Manifest, folder: Path) -> "pa.Table":
     import pyarrow as pa
 
-    from datakit.data import read_shard
+    from datakit.data import read_rows
 
     shards = manifest.of_role("signals")
     if not shards:
         raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
-    return pa.Table.from_batches([b for s in shards for b in read_shard(folder / s.path)])
+    return pa.Table.from_batches([b for s in shards for b in read_rows(folder, s)])
 
 
 def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...]) -> "list[RuleSet]":
@@ -364,14 +403,14 @@ def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from datakit.data import read_shard
+    from datakit.data import read_rows
     from datakit.report.texts import body, shorten
 
     wanted, found = pa.array(sorted(ids), pa.string()), dict[str, str]()
     for shard in (*manifest.of_role("kept"), *manifest.of_role("dropped")):
         if len(found) == len(ids):
             break
-        for batch in read_shard(folder / shard.path):
+        for batch in read_rows(folder, shard):
             rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
             found |= {row["id"]: shorten(body(row), 160) for row in rows}
     return found

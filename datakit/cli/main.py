@@ -25,6 +25,7 @@ OTHER_COMMANDS = {
     "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),
     "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
     "index": ("datakit.cli.keep:index", "Remove rows from the index that --against compares with."),
+    "remove": ("datakit.cli.keep:remove_rows", "Remove rows for good, at a person's request for example."),
     "gc": ("datakit.cli.keep:gc", "Remove data folders that no manifest names."),
     "models": ("datakit.cli.keep:models", "Fetch models into the user's cache."),
     "compile": ("datakit.cli.keep:compile_", "Compile the kernels now, not in the first run."),

@@ -23,14 +23,14 @@ from datakit.engine.recipe import (
 )
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
-from datakit.manifest import Count, Manifest, data_dir, load
+from datakit.manifest import Count, Manifest, ancestors, data_dir, load
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 
 
 # Flags.
 
-READING = ("map", "roles", "split")
+READING = ("map", "roles", "split", "limit")
 """The fields of ingest that are flags of every command that may read raw files."""
 
 
@@ -209,7 +209,8 @@ def _print_summary(path: Path, as_json: bool) -> None:
     manifest = load(path)
     data = data_dir(path, manifest)
     if not as_json:
-        click.echo("\n".join([*ledger_lines(manifest), f"manifest: {path}", f"data:     {data}"]))
+        chain = list(_chain_lines(path)) if manifest.stage == "pack" else []
+        click.echo("\n".join([*chain, *ledger_lines(manifest), f"manifest: {path}", f"data:     {data}"]))
         return
     summary = {
         "manifest": str(path),
@@ -230,8 +231,30 @@ def ledger_lines(manifest: Manifest) -> list[str]:
         if count is not None:
             lines += _count_lines(unit, count)
     lines += [f"  note      {n:>14,}  {name}" for name, n in manifest.ledger.notes.items()]
+    if packing := manifest.facts.get("packing"):
+        lines += list(_packing_lines(packing, str(manifest.config["packing"])))
     lines += [f"  ALARM     {alarm}" for alarm in manifest.facts.get("alarms", [])]
     return lines
+
+
+def _packing_lines(packing: dict[str, Any], name: str) -> Iterator[str]:
+    """How full the rows are, and how full another way to fill them would make them."""
+    others = [(k.removeprefix("density_"), v) for k, v in packing.items() if k.startswith("density_")]
+    beside = "".join(f"; {other} would be {density:.1%}" for other, density in others)
+    yield f"  density   {packing['density']:>14.1%}  {name}{beside}"
+    if "repeated_tokens" in packing:
+        yield f"  repeated  {packing['repeated_tokens']:>14,}  tokens of prompts, in more than one piece of their row"
+
+
+def _chain_lines(path: Path) -> Iterator[str]:
+    """What the stages before a result read, kept and dropped, one a line."""
+    for _, manifest in ancestors(path)[:0:-1]:
+        rows = manifest.ledger.rows
+        lost = [f"{n:,} {reason}" for reason, n in sorted(rows.dropped.items(), key=lambda item: -item[1])]
+        lost += [f"{rows.quarantined:,} quarantined"] if rows.quarantined else []
+        beside = f" ({', '.join(lost)})" if lost else ""
+        if rows.into:
+            yield f"  {manifest.stage:<10}{rows.into:>14,}  rows in, {rows.kept:,} kept{beside}"
 
 
 def _count_lines(unit: str, count: Count) -> list[str]:

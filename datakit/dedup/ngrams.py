@@ -38,10 +38,12 @@ from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.dedup.repeats import (
     CHECK_CUTS,
     MIN_ALARM_WORDS,
+    Cut,
     CuttingConfig,
     CuttingStage,
     Unit,
     Units,
+    cut_decided,
     decisions_about,
     find_units,
     list_column,
@@ -225,6 +227,10 @@ class DedupNgrams(CuttingStage):
     def unit(self) -> Unit:
         """Line or paragraph."""
         return self.config.part
+
+    def cut(self, texts: pa.Array, changed: pa.RecordBatch) -> Cut:
+        """Cut lines or paragraphs."""
+        return cut_decided(texts, self.unit, changed)
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind, with what `remove = "auto"` means for them in its config.

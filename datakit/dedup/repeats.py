@@ -256,20 +256,21 @@ def find_repeats(rows: SketchRows, span: int, min_words_left: int, memory: Memor
     for batch, row, begin, end in zip(rows.batches, rows.begins, begins, begins[1:], strict=False):
         row_starts[row : row + batch.num_rows + 1] = begin + list_starts(batch, "hashes")
         words[begin:end] = list_values(batch, "words")
-    groups, count, compared = _groups_of_equals(units, begins, memory, workers)
-    owner = memory.full((count,), -1, _number_type(len(rows)))
-    found = memory.full((begins[-1],), -1, _number_type(len(rows)))
+    groups, count, compared = groups_of_equals(units, begins, memory, workers)
+    owner = memory.full((count,), -1, number_type(len(rows)))
+    found = memory.full((begins[-1],), -1, number_type(len(rows)))
     dropped = np.zeros(len(rows), np.bool_)
     kernels.choose(row_starts, words, groups, span, min_words_left, owner, found, dropped)
     facts = {"units": int(begins[-1]), "spans_compared": compared, "spans_repeated": count}
     return Repeats(row_starts, words, found, dropped, facts)
 
 
-def _number_type(count: int) -> Any:
+def number_type(count: int) -> Any:
+    """The integer type that holds numbers below `count`."""
     return np.int32 if count < 1 << 31 else np.int64
 
 
-def _groups_of_equals(
+def groups_of_equals(
     units: list[npt.NDArray[np.uint64]], begins: npt.NDArray[np.int64], memory: Memory, workers: int
 ) -> tuple[npt.NDArray[Any], int, int]:
     """(for each span the number of its group of equal spans, -1 where it has no equal; groups; spans compared).
@@ -277,7 +278,7 @@ def _groups_of_equals(
     By ranges of the hashes, each of which is one task.
     """
     total = int(begins[-1])
-    groups = memory.full((total,), -1, _number_type(total))
+    groups = memory.full((total,), -1, number_type(total))
     ranges = max(
         memory.ranges(total * workers * _SORT_BYTES), 1 if total < 1 << 16 else 1 << (workers - 1).bit_length()
     )
@@ -361,6 +362,13 @@ class Cut:
     places: npt.NDArray[np.int64]
 
 
+def cut_decided(texts: pa.Array, unit: Unit, changed: pa.RecordBatch) -> Cut:
+    """Cut the units out of texts that the column `cut` of the decisions about their rows names."""
+    lengths = pc.list_value_length(changed.column("cut")).to_numpy(zero_copy_only=False)
+    numbers = changed.column("cut").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    return cut_units(texts, unit, np.repeat(np.arange(changed.num_rows), lengths), numbers)
+
+
 def cut_units(texts: pa.Array, unit: Unit, rows: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]) -> Cut:
     """Cut units out of texts: unit `numbers[k]` of the text `rows[k]`, in ascending order of both.
 
@@ -384,7 +392,7 @@ def cut_units(texts: pa.Array, unit: Unit, rows: npt.NDArray[np.int64], numbers:
 
 @dataclass(frozen=True)
 class CuttingStage(CompareStage):
-    """What the stages `dedup_lines`, `dedup_spans` and `dedup_ngrams` share.
+    """What the stages that cut pieces out of texts share.
 
     A kept row that loses some of its units is edited: it gets a new `content_hash`, and for each of them a row in the
     table `cuts`: `row_key`, `id`, `start` (the byte of the row's text where the piece was), `text` (the piece),
@@ -393,8 +401,12 @@ class CuttingStage(CompareStage):
     """
 
     @property
-    def unit(self) -> Unit:
-        """What is cut."""
+    def unit(self) -> str:
+        """What is cut, in one word."""
+        raise NotImplementedError
+
+    def cut(self, texts: pa.Array, changed: pa.RecordBatch) -> Cut:
+        """Cut out of texts what the decisions about their rows say."""
         raise NotImplementedError
 
     def for_kind(self, kind: str) -> Self:
@@ -446,8 +458,7 @@ class CuttingStage(CompareStage):
         changed = found.filter(edited)
         lengths = pc.list_value_length(changed.column("cut")).to_numpy(zero_copy_only=False)
         rows = np.repeat(np.arange(changed.num_rows), lengths)
-        numbers = changed.column("cut").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-        cut = cut_units(batch.column("text").filter(edited), self.unit, rows, numbers)
+        cut = self.cut(batch.column("text").filter(edited), changed)
         columns = {"text": pc.replace_with_mask(batch.column("text"), edited, cut.texts)}
         if "content_hash" in batch.schema.names:
             made = digest(normalize(cut.texts))
@@ -473,6 +484,15 @@ class RepeatsStage(CuttingStage):
 
     reason: ClassVar[str]
     """Why a row is dropped."""
+
+    @property
+    def unit(self) -> Unit:
+        """What is cut."""
+        raise NotImplementedError
+
+    def cut(self, texts: pa.Array, changed: pa.RecordBatch) -> Cut:
+        """Cut units."""
+        return cut_decided(texts, self.unit, changed)
 
     @property
     def span(self) -> int:
@@ -530,7 +550,7 @@ class RepeatsStage(CuttingStage):
 
         made, touched = decisions_about(batch.column("row_key"), self.reason, dropped, units, cut, detail)
         kept_in = pa.ListArray.from_arrays(made.column("cut").offsets, rows.ids(found[cut].astype(np.int64)))
-        duplicate_of = rows.ids(_most_of(found, row_of, dropped, begin)[touched])
+        duplicate_of = rows.ids(most_of(found, row_of, dropped, begin)[touched])
         return made.append_column("duplicate_of", duplicate_of).append_column("kept_in", kept_in)
 
 
@@ -544,13 +564,18 @@ def _counts_of_owners(found: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return counts
 
 
-def _most_of(
-    found: npt.NDArray[Any], row_of: npt.NDArray[np.int64], dropped: npt.NDArray[np.bool_], first: int
+def most_of(
+    found: npt.NDArray[Any],
+    row_of: npt.NDArray[np.int64],
+    dropped: npt.NDArray[np.bool_],
+    first: int,
+    weights: npt.NDArray[np.int64] | None = None,
 ) -> npt.NDArray[np.int64]:
-    """For each dropped row the other row that has most of its units, the earlier of two; -1 without one."""
+    """For each dropped row the other row that has most of its units (by weight), the earlier of two; -1 without one."""
     most = np.full(len(dropped), -1, np.int64)
     chosen = (found >= 0) & dropped[row_of] & (found != row_of + first)
-    pairs, counts = np.unique(np.stack([row_of[chosen], found[chosen]]), axis=1, return_counts=True)
+    pairs, inverse = np.unique(np.stack([row_of[chosen], found[chosen]]), axis=1, return_inverse=True)
+    counts = np.bincount(inverse.ravel(), None if weights is None else weights[chosen], pairs.shape[1])
     order = np.lexsort((pairs[1], -counts, pairs[0]))
     row, at = np.unique(pairs[0][order], return_index=True)
     most[row] = pairs[1][order][at]

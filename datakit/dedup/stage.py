@@ -175,6 +175,7 @@ DECISIONS = pa.schema(
         pa.field("similarity", pa.float64()),
         pa.field("duplicate_in", pa.string()),  # the version of the earlier run that kept that row; null: this run
         pa.field("cut", pa.list_(pa.int32())),  # numbers of the units that are cut out of a row that stays
+        pa.field("cut_end", pa.list_(pa.int32())),  # for runs of units: where each ends
         pa.field("kept_in", pa.list_(pa.string())),  # for each of them the id of a row that still has it, if known
         pa.field("cluster_size", pa.int64()),  # of a row that stays: how many rows it stands for; null: itself
         pa.field("duplicates", pa.list_(pa.string())),  # and the ids of the others, where they are asked for
@@ -212,6 +213,10 @@ class CompareStage(Stage):
         found = near.take(pa.array(at, mask=~hit)).combine_chunks()
         columns = [pa.concat_arrays(c.chunks) if c.num_chunks else pa.array([], c.type) for c in found.columns]
         return pa.record_batch(columns, names=DECISIONS.names)
+
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys."""
+        return self.look_up(pa.array(row_keys)).drop_columns(["row_key"])
 
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
         """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
@@ -265,7 +270,9 @@ def policy_rank(batch: pa.RecordBatch, policy: str, lengths: Callable[[], pa.Arr
     if policy == "longest":
         return lengths().cast(pa.float64())
     if column in batch.schema.names:
-        return batch.column(column).cast(pa.float64())
+        kind = batch.schema.field(column).type
+        numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        return batch.column(column).cast(pa.float64()) if numeric else pa.nulls(len(batch), pa.float64())
     if not column or "extra" not in batch.schema.names:
         return pa.nulls(len(batch), pa.float64())
     return pa.array([_number(extra, column) for extra in batch.column("extra").to_pylist()], pa.float64())
@@ -463,6 +470,11 @@ class Dedup(CompareStage):
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
         """No: kept rows get the size of their cluster."""
         return False
+
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
+        found = super().decided_about(row_keys)
+        return found if found is None or self.earlier else found.drop_columns(["duplicate_in"])
 
     @property
     def saves_index(self) -> bool:

@@ -102,14 +102,12 @@ class DedupUrls(CompareStage):
 
     def _urls(self, batch: pa.RecordBatch) -> pa.Array:
         """The URL of each row as it was written; null where it has none."""
-        names, head = batch.schema.names, self.config.field
-        if head in names and head != "extra":
-            urls = batch.column(head).cast(pa.string())
-        elif "extra" in names:
-            keys = head.split(".")
-            urls = pa.array([_string_at(extra, keys) for extra in batch.column("extra").to_pylist()], pa.string())
-        else:
-            urls = pa.nulls(batch.num_rows, pa.string())
+        keys = self.config.field.split(".")
+        found = [column for column in (_column_at(batch, [self.config.field]), _column_at(batch, keys)) if column]
+        if "extra" in batch.schema.names:
+            found.append([_string_at(extra, keys) for extra in batch.column("extra").to_pylist()])
+        nothing = pa.nulls(batch.num_rows, pa.string())
+        urls = pc.coalesce(*(pa.array(values, pa.string()) for values in found), nothing)
         return pc.if_else(pc.equal(pc.utf8_trim_whitespace(urls), ""), pa.scalar(None, pa.string()), urls)
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
@@ -169,6 +167,23 @@ def _characters(batch: pa.RecordBatch) -> pa.Array:
     """How many characters each row has."""
     lengths = [pc.utf8_length(text) for text in compared_fields(batch, "all", include_calls=True)]
     return functools.reduce(pc.add, lengths)
+
+
+def _column_at(batch: pa.RecordBatch, keys: list[str]) -> list[str | None]:
+    """The strings of a column, or of a field of a struct column; empty where there is no such column of strings."""
+    if keys[0] not in batch.schema.names or keys[0] == "extra":
+        return []
+    column = batch.column(keys[0])
+    for key in keys[1:]:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(key) < 0:
+            return []
+        column = pc.struct_field(column, key)
+    strings: list[str | None] = column.cast(pa.string()).to_pylist() if _is_text(column.type) else []
+    return strings
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return kind in (pa.string(), pa.large_string())
 
 
 def _string_at(extra: str | None, keys: list[str]) -> str | None:

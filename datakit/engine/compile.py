@@ -29,6 +29,7 @@ _VALUES: dict[str, dict[str, Any]] = {
     "dedup": {"save_index": True},
     "dedup_lines": {"min_words_left": 0},
     "dedup_spans": {"min_words_left": 0},
+    "dedup_substrings": {"min_words_left": 0},
     "dedup_ngrams": {"min_words_left": 0, "remove": "parts"},
     "tokenizer": {"vocab_size": 300},
     "pack": {"seq_len": 64},
@@ -45,13 +46,21 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
         items = root / "items.jsonl"
         items.write_text(json.dumps({"question": _TEXT[:200], "answer": "Before winter, said the merchants."}) + "\n")
         rules: dict[str, Any] = {"rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "private")}
-        search: dict[str, Any] = {"rules": ("contamination",), "contamination": {"eval": (str(items),)}}
+        search: dict[str, Any] = {
+            "rules": ("contamination",),
+            "contamination": {"eval": (str(items),), "action": "cut"},
+        }
+        overlap = {"rules": ("contamination",), "contamination": {"eval": (str(items),), "mode": "overlap"}}
         steps: list[tuple[str, Callable[[], Iterator[Any]], tuple[str, ...], dict[str, Any]]] = [
             ("language", _documents, ("language",), {}),
             ("dedup", _documents, ("dedup_urls", "dedup"), {}),
-            *((name, _documents, (name,), {}) for name in ("dedup_lines", "dedup_spans", "dedup_ngrams")),
+            *(
+                (name, _documents, (name,), {})
+                for name in ("dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams")
+            ),
             ("filters", _documents, ("filter",), {"filter": rules}),
             ("contamination", _documents, ("filter",), {"filter": search}),
+            ("contamination by overlap", _documents, ("filter",), {"filter": overlap}),
             ("tokenize and pack", _documents, _TOKENIZE, {}),
             ("pack rows that leave much room", _alike, _TOKENIZE, {}),
             ("conversations", _conversations, ("dedup", "filter", *_TOKENIZE), {}),

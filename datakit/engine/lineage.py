@@ -13,7 +13,9 @@ import json
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from os.path import realpath, relpath
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from datakit.config import digest, file_mark, sha256_file
 from datakit.engine.recipe import STAGES
 from datakit.errors import ManifestError
-from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load, lock, run_file, write_whole
+from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load, load_run, lock, run_file, write_whole
 
 if TYPE_CHECKING:
     from datakit.stage import Stage
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 # The code of a stage.
 
 PACKAGE = Path(__file__).parents[1]
-ROW_CODE = ("datakit.engine.runner", "datakit.engine.store", "datakit.data", "datakit.stage")
+ROW_CODE = ("datakit.engine.runner", "datakit.engine.reuse", "datakit.engine.store", "datakit.data", "datakit.stage")
 """The modules that cut, read or write the rows of every stage. What these import counts only if a stage imports it."""
 
 
@@ -251,11 +253,7 @@ def remove_folder(folder: Path) -> bool:
 
 def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Path]:
     """Remove the history manifests from which no current manifest descends; returns those removed."""
-    live: set[str] = set()
-    for path in _manifests(root, None):
-        if path.parent.name != "history":
-            live |= {m.version for _, m in ancestors(path, against=True)}
-    gone = set()
+    live, gone = _live_versions(root), set()
     for path in _manifests(root, dataset):
         try:
             old = path.parent.name == "history" and load(path).version not in live
@@ -267,6 +265,70 @@ def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Pat
                 path.unlink()
                 run_file(path).unlink(missing_ok=True)
     return gone
+
+
+def _live_versions(root: Path) -> dict[str, Path]:
+    """The versions that a project's current manifests are or were made from, each with such a current manifest."""
+    live: dict[str, Path] = {}
+    for path in _manifests(root, None):
+        if path.parent.name != "history":
+            for _, manifest in ancestors(path, against=True):
+                live.setdefault(manifest.version, path)
+    return live
+
+
+@dataclass(frozen=True, slots=True)
+class OldVersion:
+    """A version in the history that no current manifest was made from, or that one of another dataset needs."""
+
+    path: Path
+    manifest: Manifest
+    folder: Path
+    bytes: int
+    """What its removal would free: files that no other version has."""
+    needed_by: Path | None = None
+    """A current manifest of another dataset that was made from it, or was run against it."""
+
+
+def old_versions(root: Path, dataset: str | None) -> list[OldVersion]:
+    """The versions in the history of a dataset (None: of all) whose shards are still on the disk.
+
+    Raises:
+        ManifestError: a manifest cannot be read; nothing may be removed then.
+    """
+    live, found = _live_versions(root), []
+    current_folders = {data_dir(p, load(p)) for p in _manifests(root, None) if p.parent.name != "history"}
+    own = {
+        m.version
+        for p in _manifests(root, dataset)
+        if p.parent.name != "history"
+        for _, m in ancestors(p)
+        if m.dataset == load(p).dataset
+    }
+    for path in _manifests(root, dataset):
+        if path.parent.name == "history":
+            manifest = load(path)
+            folder = data_dir(path, manifest)
+            if manifest.version not in own and folder not in current_folders and folder.is_dir():
+                found.append(OldVersion(path, manifest, folder, _own_bytes(folder), live.get(manifest.version)))
+    return found
+
+
+def _own_bytes(folder: Path) -> int:
+    """The bytes of a folder's files that are in no other folder (hard links share them)."""
+    return sum(s.st_size for f in folder.rglob("*") if f.is_file() and (s := f.stat()).st_nlink == 1)
+
+
+def purge(old: OldVersion) -> bool:
+    """Remove the shards of an old version and mark its manifests as purged; False where a run is writing there.
+
+    The manifests stay. `verify` then reports the version as purged.
+    """
+    for path in old.path.parent.glob("*.json"):  # another version may have had the same folder
+        if not path.name.endswith(".run.json") and data_dir(path, load(path)) == old.folder:
+            run = load_run(path) | {"purged": time.strftime("%Y-%m-%d", time.gmtime())}
+            write_whole(run_file(path), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode())
+    return remove_folder(old.folder)
 
 
 def _manifests(root: Path, dataset: str | None) -> Iterator[Path]:
@@ -282,4 +344,4 @@ def _is_data_folder(folder: Path) -> bool:
     if folder.is_symlink() or not folder.is_dir() or folder.parent.name not in STAGES:
         return False
     keyed = re.fullmatch("[0-9a-f]{16}", folder.name) is not None
-    return keyed and {e.name for e in folder.iterdir()} <= {*ROLES, ".work", ".done"}
+    return keyed and {e.name for e in folder.iterdir()} <= {*ROLES, ".work", ".done", ".units"}

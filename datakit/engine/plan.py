@@ -124,7 +124,7 @@ class Flow:
                 raise UsageError(
                     f"dataset {self.recipe.dataset!r} names no inputs: give files, or put them into its recipe"
                 )
-            return run_stage(self.run, stage.read_from(inputs))
+            return run_stage(self.run, stage.read_from(inputs).leave_out(self.run.layout.removed))
         made = {s: Parent(path, load(path)) for s, path in done.items()}
         rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:

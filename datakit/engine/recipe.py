@@ -40,6 +40,7 @@ STAGES: dict[str, Entry] = {
     "dedup": Entry("datakit.dedup.stage:Dedup", "Drop exact and verified near duplicates."),
     "dedup_lines": Entry("datakit.dedup.repeats:DedupLines", "Cut lines or paragraphs of earlier rows.", False),
     "dedup_spans": Entry("datakit.dedup.repeats:DedupSpans", "Cut runs of sentences of earlier rows.", False),
+    "dedup_substrings": Entry("datakit.dedup.substrings:DedupSubstrings", "Cut passages of earlier rows.", False),
     "dedup_ngrams": Entry("datakit.dedup.ngrams:DedupNgrams", "Drop or cut texts with n-grams of earlier rows.", False),
     "filter": Entry("datakit.filter.stage:Filter", "Drop rows that fail the quality rules."),
     "classify": Entry("datakit.filter.classifier:Classify", "Keep the rows that a classifier scores best.", False),

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ import pyarrow.compute as pc
 
 from datakit import __version__
 from datakit.config import resolved, sha256_file
-from datakit.data import read_shard
+from datakit.data import read_rows, read_shard, with_row_keys
 from datakit.engine.lineage import (
     FileHashes,
     code_hash,
@@ -44,6 +45,7 @@ from datakit.engine.lineage import (
 )
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
+from datakit.engine.reuse import EarlierUnits, MadeUnits, decisions_hash
 from datakit.engine.store import (
     OutputLayout,
     Result,
@@ -58,7 +60,7 @@ from datakit.engine.store import (
 )
 from datakit.errors import DatakitError, InputError, UsageError
 from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, ancestors, data_dir, save, tables, write_whole
-from datakit.stage import Losses, Parent, RawFile, Stage, split
+from datakit.stage import Losses, Parent, RawFile, RawGroup, Stage, split
 
 CACHE_BYTES = 128 << 20
 
@@ -126,6 +128,15 @@ class Job:
         """Where the shards go."""
         return self.run.layout.data(self.stage.name, self.key)
 
+    @property
+    def grows(self) -> bool:
+        """Whether later runs may take units of this one, and this one those of earlier runs: in a project."""
+        return self.run.layout.output is None
+
+    def earlier(self, stage: Stage) -> EarlierUnits:
+        """The units of earlier runs that serve again; `stage` is prepared."""
+        return EarlierUnits.of(stage, self.kind, self.resources, self.code, self.data if self.grows else None)
+
 
 @dataclass(slots=True)
 class _Result:
@@ -137,6 +148,7 @@ class _Result:
     notes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, int] = field(default_factory=dict)
+    units: MadeUnits = field(default_factory=MadeUnits)
 
 
 # From a stage to its key, and from its result to the manifest.
@@ -225,9 +237,12 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     """Write the manifest; the stage is complete when this returns."""
     stage, notes = job.stage, Counter(result.notes)
     notes.update(duplicate_of_dropped(job.paths, job.data, result.shards))
+    notes.update(stage.ledger())
     ledger = Ledger(result.rows, result.tokens, {name: count for name, count in sorted(notes.items()) if count})
     assert not list(ledger.problems()), list(ledger.problems())
     facts = result.facts | stage.facts()
+    for alarm in facts.get("alarms", []) if not stage.compares_rows else []:  # others are printed before the split
+        job.run.progress.line(f"ALARM {stage.name}: {alarm}")
     for name, count in ledger.notes.items():
         if name in stage.note_lines:
             job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
@@ -268,7 +283,10 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
         "data": relative_path(job.manifest.parent, job.data),
     }
     measured = {"measured": result.measured} if result.measured else {}
-    save(job.manifest, manifest, run | measured | job.locations)
+    units = {"units": counts} if (counts := result.units.counts()) else {}
+    save(job.manifest, manifest, run | measured | units | job.locations)
+    if job.grows:
+        result.units.keep(job.data)
     work.finish()
     return job.manifest
 
@@ -293,28 +311,33 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
             run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
             saved = found[1] / wants["role"]
     if stage.work_unit == "raw":
-        folder, read = work.folder / "staged", _read_raw(job, work)
+        earlier = job.earlier(stage)
+        folder, read = work.folder / "staged", _read_raw(job, work, earlier)
         inputs = [(unit["index"], _Input(*(Shard(**s) for s in unit["shards"]))) for unit in read if unit["shards"]]
-        counts, sketched = [Count.from_json(unit["count"]) for unit in read], read
+        sketched = read
     else:
         folder = data_dir(parents[0].path, parents[0].manifest)
         shards = tables(parents[0].manifest, "kept")
         inputs = [(index, _Input(shard)) for index, shard in enumerate(shards)]
         stage = stage.prepare(partial(_spread_rows, folder, shards, run.cache), work.folder)
-        counts, sketched = [], _sketch(job, work, folder, shards) if stage.compares_rows else []
+        earlier = job.earlier(stage)
+        sketched = _sketch(job, work, folder, shards, earlier) if stage.compares_rows else []
     if stage.compares_rows:
         stage, reduced = _reduce(job, work, stage, sketched)
         facts |= reduced
     index = _index(work, stage, sketched) if stage.saves_index else []
     results = work.phase(
         "split",
-        partial(split_unit, stage, folder, job.data, saved, run.cache),
+        partial(split_unit, stage, folder, job.data, saved, run.cache, earlier),
         inputs,
         title=f"{stage.name}: place" if stage.work_unit == "raw" else stage.name,
         units=len(inputs),
         processes=stage.work_unit != "raw" and stage.use_processes(),
     )
-    counts = counts or [Count.from_json(r["count"]) for r in results]
+    rows = _total([Count.from_json(r["count"]) for r in results])
+    if stage.work_unit == "raw":
+        bad = _total([Count.from_json(unit["count"]) for unit in sketched]).quarantined
+        rows = replace(rows, into=rows.into + bad, quarantined=bad)
     tokens = [Count.from_json(r["tokens"]) for r in results if r["tokens"] is not None]
     if alarms := _loss_alarms(stage, results):
         facts["alarms"] = alarms
@@ -322,12 +345,13 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
             run.progress.line(f"ALARM {stage.name}: {alarm}")
     notes = sum((Counter(r["notes"]) for r in (*results, *(sketched if stage.work_unit == "raw" else ()))), Counter())
     return _Result(
-        rows=_total(counts),
+        rows=rows,
         shards=[Shard(**s) for r in results for s in r["shards"]] + index,
         tokens=_total(tokens) if tokens else None,
         notes=dict(notes),
         facts=facts,
         measured=dict(sum((Counter(r["measured"]) for r in results), Counter[str]())),
+        units=MadeUnits(sketched, [], results) if stage.work_unit == "raw" else MadeUnits([], sketched, results),
     )
 
 
@@ -362,7 +386,7 @@ def _total(counts: Sequence[Count]) -> Count:
 
 def _all_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache) -> Iterator[pa.RecordBatch]:
     for shard in shards:
-        yield from cache.read(folder / shard.path)
+        yield from cache.read(folder, shard)
 
 
 def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_bytes: int) -> Iterator[pa.RecordBatch]:
@@ -371,28 +395,60 @@ def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_b
     return _all_rows(folder, shards[step // 2 :: step], cache)
 
 
-def _read_raw(job: Job, work: Work) -> list[Result]:
+def _read_raw(job: Job, work: Work, earlier: EarlierUnits) -> list[Result]:
     """Read the raw files into staged shards, with a sketch of each unit's rows where rows are compared."""
     run, stage = job.run, job.stage
     sketches = work.folder / "sketches"
     sketches.mkdir(exist_ok=True)
     return work.phase(
         "read",
-        partial(read_unit, stage, work.folder, run.strict, run.cache),
-        stage.raw_units(),
+        partial(read_unit, stage, work.folder, run.strict, run.cache, earlier),
+        enumerate(_raw_parts(job, earlier)),
         title=stage.name,
         processes=stage.use_processes(),
     )
 
 
-def read_unit(stage: Stage, folder: Path, strict: bool, cache: ShardCache, index: int, unit: Any) -> Result:
-    """Read one part of the raw files into staged shards, and sketch its rows.
+@dataclass(frozen=True, slots=True)
+class _RawPart:
+    """The input of one read unit: a part of a group of raw files, or the same part as an earlier run read it."""
+
+    group: RawGroup
+    key: str
+    """Of the group's units; empty where its files are not known by name."""
+    number: int
+    unit: Any = None
+    found: tuple[Path, Any] | None = None
+
+
+def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[_RawPart]:
+    """The parts of all groups of raw files, in order. Files that an earlier run read are not opened."""
+    hashes = {parent["raw"]: parent["sha256"] for parent in job.parents if "raw" in parent}
+    for group in job.stage.raw_groups():
+        key = earlier.key("read", [[name, hashes[name]] for name in group.files], group.reading) if group.files else ""
+        folder, known = (key and earlier.find("read", key)) or (None, [])
+        if folder is None or (job.run.strict and any(unit["count"]["quarantined"] for unit in known)):
+            for number, unit in enumerate(job.stage.raw_units(group)):
+                yield _RawPart(group, key, number, unit)
+        else:
+            for number, record in enumerate(known):
+                yield _RawPart(group, key, number, found=(folder, record))
+
+
+def read_unit(
+    stage: Stage, folder: Path, strict: bool, cache: ShardCache, earlier: EarlierUnits, index: int, part: _RawPart
+) -> Result:
+    """Read one part of the raw files into staged shards, and sketch its rows; or take both from an earlier run.
 
     Raises:
         InputError: with `strict`, at the first record that cannot be read.
     """
+    first_file = part.group.first_file
+    if part.found and (taken := earlier.take_read(part.found, folder, index, first_file)):
+        return taken | {"key": part.key}
+    unit = next(islice(stage.raw_units(part.group), part.number, None)) if part.found else part.unit
     count, size, notes = Count(), 0, Counter[str]()
-    with UnitWriter(folder / "staged", index, cache) as out, _SketchWriter(folder, index) as sketches:
+    with UnitWriter(folder / "staged", index, cache, first_file) as out, _SketchWriter(folder, index) as sketches:
         for batch in stage.read(unit):
             if strict and batch.quarantined.num_rows:
                 raise InputError(_quarantine_message(batch.quarantined.slice(0, 1).to_pylist()[0]))
@@ -408,6 +464,8 @@ def read_unit(stage: Stage, folder: Path, strict: bool, cache: ShardCache, index
         files = [[f".work/staged/{s.path}", s.bytes] for s in shards] + sketches.close()
     return {
         "index": index,
+        "key": part.key,
+        "first_file": first_file,
         "files": files,
         "shards": [asdict(s) for s in shards],
         "rows": count.into,
@@ -457,30 +515,35 @@ class _SketchWriter:
             self._file.close()
 
 
-def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard]) -> list[Result]:
+def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard], earlier: EarlierUnits) -> list[Result]:
     run, stage = job.run, job.stage
     (work.folder / "sketches").mkdir(exist_ok=True)
     if line := stage.forecast([folder / shard.path for shard in shards]):
         run.progress.line(f"{stage.name}: {line}")
     return work.phase(
         "sketch",
-        partial(sketch_unit, stage, folder, work.folder, run.cache),
-        enumerate(shard.path for shard in shards),
+        partial(sketch_unit, stage, folder, work.folder, run.cache, earlier),
+        enumerate(shards),
         title=f"{stage.name}: sketch",
         units=len(shards),
         processes=stage.use_processes(),
     )
 
 
-def sketch_unit(stage: Stage, folder: Path, work: Path, cache: ShardCache, index: int, path: str) -> Result:
-    """Sketch the rows of one shard into an Arrow IPC file."""
+def sketch_unit(
+    stage: Stage, folder: Path, work: Path, cache: ShardCache, earlier: EarlierUnits, index: int, shard: Shard
+) -> Result:
+    """Sketch the rows of one shard into an Arrow IPC file, or take the sketches of an earlier run."""
+    key, first_file = earlier.key("sketch", shard.sha256), shard.first_file or 0
+    if taken := earlier.take_sketch(key, work, index, first_file):
+        return taken | {"key": key}
     stage.open()
     rows = size = 0
     with _SketchWriter(work, index) as sketches:
-        for batch in cache.read(folder / path):
+        for batch in cache.read(folder, shard):
             sketches.write(stage.sketch(batch))
             rows, size = rows + batch.num_rows, size + batch.nbytes
-        return {"rows": rows, "bytes": size, "files": sketches.close()}
+        return {"key": key, "first_file": first_file, "rows": rows, "bytes": size, "files": sketches.close()}
 
 
 def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> tuple[Stage, dict[str, Any]]:
@@ -537,25 +600,37 @@ def index_unit(stage: Stage, data: Path, index: int, sketches: Sequence[Any]) ->
 
 
 def split_unit(
-    stage: Stage, folder: Path, data: Path, saved: Path | None, cache: ShardCache, index: int, unit: _Input
+    stage: Stage,
+    folder: Path,
+    data: Path,
+    saved: Path | None,
+    cache: ShardCache,
+    earlier: EarlierUnits,
+    index: int,
+    unit: _Input,
 ) -> Result:
     """Decide about the rows of one shard and write kept rows, dropped rows and side tables.
 
-    `saved` is the folder with the tables that an earlier run of the stage saved.
+    Rows that all stay as they are, or about which an earlier run decided the same, are linked. `saved` is the folder
+    with the tables that an earlier run of the stage saved.
     """
+    parts, comparable = [unit.kept.sha256, unit.quarantined and unit.quarantined.sha256], True
+    if stage.compares_rows:
+        keys = _row_keys(folder, unit.kept)
+        if stage.unchanged(keys):
+            return _link_all(stage, folder, data, cache, index, unit)
+        decided = stage.decided_about(keys)
+        comparable = decided is not None
+        parts += [decisions_hash(decided)] if decided is not None else []
+    key = earlier.key("split", *parts) if comparable else ""
+    if key and (taken := earlier.take_split(key, data, index, unit.kept.first_file or 0)):
+        return taken | {"key": key}
     stage.open()
     linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
-    source = folder / unit.kept.path
-    if stage.compares_rows and _unchanged(stage, source, unit.kept):
-        shard = replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
-        link_or_copy(source, data / shard.path)
-        cache.rename(source, data / shard.path)
-        count = Count(into=shard.rows, kept=shard.rows)
-        return _split_result([shard, *linked], count, None, {}, shard.bytes, {}, Losses("rows"))
-    sidecar = SidecarReader(saved / f"part-{index:05d}.parquet") if saved else None
+    sidecar = SidecarReader(saved / f"part-{index:05d}.parquet", unit.kept.first_file) if saved else None
     count, tokens, size, notes, losses = Count(), None, 0, Counter[str](), Losses("rows")
-    with UnitWriter(data, index, cache) as out:
-        for batch in cache.read(source):
+    with UnitWriter(data, index, cache, unit.kept.first_file or 0) as out:
+        for batch in cache.read(folder, unit.kept):
             known = sidecar.take(batch.num_rows) if sidecar else None
             decision = stage.decide(batch) if known is None else stage.decide_again(batch, known)
             kept, dropped = split(batch, decision, stage.name)
@@ -577,7 +652,7 @@ def split_unit(
                 reasons = {"row_dropped": lost} if lost else {}
                 tokens = (tokens or Count()).plus(Count(into=made + lost, kept=made, dropped=reasons))
         shards = out.close()
-    return _split_result([*shards, *linked], count, tokens, notes, size, stage.measured(), losses)
+    return _split_result([*shards, *linked], count, tokens, notes, size, stage.measured(), losses) | {"key": key}
 
 
 def _split_result(
@@ -602,18 +677,25 @@ def _split_result(
     }
 
 
-def _unchanged(stage: Stage, file: Path, shard: Shard) -> bool:
-    """Whether no row of a shard is dropped or changed. Then it is linked, after its checksum was compared.
+def _row_keys(folder: Path, shard: Shard) -> Any:
+    """uint64 (rows,): the keys of the rows of a shard."""
+    return np.concatenate([b.column("row_key").to_numpy() for b in read_rows(folder, shard, ["row_key"])])
+
+
+def _link_all(stage: Stage, folder: Path, data: Path, cache: ShardCache, index: int, unit: _Input) -> Result:
+    """Keep all rows of a shard as they are: link it, after its checksum was compared.
 
     Raises:
         InputError: the shard differs from its manifest.
     """
-    keys = [batch.column("row_key").to_numpy() for batch in read_shard(file, ["row_key"])]
-    if not stage.unchanged(np.concatenate(keys)):
-        return False
+    file, shard = folder / unit.kept.path, replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
     if stage.work_unit != "raw" and sha256_file(file) != shard.sha256:  # a staged shard was written by this run
         raise InputError(f"{file}: the shard changed after it was written (see `datakit verify`). Run its stage again")
-    return True
+    linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
+    link_or_copy(file, data / shard.path)
+    cache.rename(file, data / shard.path)
+    count = Count(into=shard.rows, kept=shard.rows)
+    return _split_result([shard, *linked], count, None, {}, shard.bytes, {}, Losses("rows")) | {"linked": True}
 
 
 def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
@@ -625,8 +707,8 @@ def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
 class SidecarReader:
     """The saved rows beside one shard, in the order of the rows they were made from."""
 
-    def __init__(self, path: Path) -> None:
-        self._batches: Iterator[pa.RecordBatch] = read_shard(path)
+    def __init__(self, path: Path, first_file: int | None) -> None:
+        self._batches = (with_row_keys(batch, first_file) for batch in read_shard(path))
         self._rest: pa.Table | None = None
 
     def take(self, rows: int) -> pa.RecordBatch | None:
@@ -708,17 +790,17 @@ def duplicate_of_dropped(parents: Sequence[Path], data: Path, made: Sequence[Sha
 
     `duplicate_of_dropped` counts rows, `cut_for_dropped` pieces that were cut out of texts.
     """
-    dropped = [data / s.path for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
-    ids = [b.column("id") for file in dropped for b in read_shard(file, ["id"])]
+    dropped = [s for s in made if s.role == "dropped" and s.path.endswith(".parquet")]
+    ids = [batch.column("id") for shard in dropped for batch in read_rows(data, shard, ["id"])]
     if not ids:
         return {}
     gone, counts = pa.chunked_array(ids), {"duplicate_of_dropped": 0, "cut_for_dropped": 0}
     for path, manifest in {m.version: (p, m) for parent in parents for p, m in ancestors(parent)}.values():
         for shard in tables(manifest, "dropped") if manifest.stage.startswith("dedup") else ():
-            for batch in read_shard(data_dir(path, manifest) / shard.path, _survivor_columns(manifest)):
+            for batch in read_rows(data_dir(path, manifest), shard, _survivor_columns(manifest)):
                 counts["duplicate_of_dropped"] += pc.sum(pc.is_in(_survivors_here(batch), gone)).as_py() or 0
         for shard in tables(manifest, "cuts"):
-            for batch in read_shard(data_dir(path, manifest) / shard.path, ["duplicate_of"]):
+            for batch in read_rows(data_dir(path, manifest), shard, ["duplicate_of"]):
                 counts["cut_for_dropped"] += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
     return {name: count for name, count in counts.items() if count}
 

@@ -12,7 +12,7 @@ import shutil
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datakit.config import sha256_file
-from datakit.data import ContentHash, content_of, read_shard, stored
+from datakit.data import KEY, RECORD, ContentHash, as_stored, content_of, read_rows, read_shard, stored, with_row_keys
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
 from datakit.errors import DatakitError, InputError, IntegrityError, ManifestError, UsageError
@@ -42,11 +42,16 @@ files that must be intact for the unit to count as done; `rows` and `bytes` feed
 class ShardWriter:
     """Writes one shard. Row groups are cut by data: after the batch that reaches 16 MiB of values or 65,536 rows.
 
-    The row groups of a complete shard go into `cache`, too.
+    `row_key` is stored as `record`: the rows come from the input file with the place `first_file`, or from those after
+    it. The row groups of a complete shard go into `cache`, too.
     """
 
-    def __init__(self, folder: Path, path: str, schema: pa.Schema, cache: "ShardCache | None" = None) -> None:
+    def __init__(
+        self, folder: Path, path: str, schema: pa.Schema, cache: "ShardCache | None" = None, first_file: int = 0
+    ) -> None:
         self._path, self._target, self.rows = path, folder / path, 0
+        self._first_file = first_file if KEY.name in schema.names else None
+        schema = pa.schema([RECORD if f.name == KEY.name else f for f in schema])
         self._target.parent.mkdir(parents=True, exist_ok=True)
         self._temporary = self._target.with_name(f".{self._target.name}.{os.getpid()}.tmp")
         self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
@@ -60,6 +65,8 @@ class ShardWriter:
         """Append rows; the batch's columns are taken by name and cast to the shard's schema."""
         if batch.num_rows == 0:
             return
+        if self._first_file is not None:
+            batch = as_stored(batch, self._first_file)
         columns = [batch.column(f.name).cast(f.type) for f in self._schema]
         batch = pa.record_batch(columns, schema=self._schema)
         self._hash.update(batch)
@@ -82,6 +89,7 @@ class ShardWriter:
         self._flush()
         self._writer.close()
         shard = finish_file(self._temporary, self._target, self._path, self.rows, self._hash.hexdigest())
+        shard = replace(shard, first_file=self._first_file)
         if self._cache and self._groups:
             self._cache.keep(self._target, self._groups)
         return shard
@@ -106,18 +114,18 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
 class UnitWriter:
     """The shards of one work unit: kept rows always, dropped and quarantined rows where there are any."""
 
-    def __init__(self, folder: Path, index: int, cache: "ShardCache | None" = None) -> None:
+    def __init__(self, folder: Path, index: int, cache: "ShardCache | None" = None, first_file: int = 0) -> None:
         self._folder, self._name, self._writers = folder, f"part-{index:05d}.parquet", dict[str, ShardWriter]()
-        self._cache = cache
+        self._cache, self._first_file = cache, first_file
 
     def write(self, role: str, batch: pa.RecordBatch) -> None:
         """Append rows to the shard of a role; only `kept` is made for no rows."""
         if batch.num_rows == 0 and role != "kept":
             return
         if role not in self._writers:
-            self._writers[role] = ShardWriter(
-                self._folder, f"{role}/{self._name}", batch.schema, self._cache if role == "kept" else None
-            )
+            cache = self._cache if role == "kept" else None
+            path = f"{role}/{self._name}"
+            self._writers[role] = ShardWriter(self._folder, path, batch.schema, cache, self._first_file)
         self._writers[role].write(batch)
 
     def rows(self, role: str) -> int:
@@ -221,15 +229,18 @@ class ShardCache:
                 self._shards[target] = groups
                 self._filled += _bytes(groups)
 
-    def read(self, path: Path) -> Iterator[pa.RecordBatch]:
-        """The rows of a shard, one batch a row group.
+    def read(self, folder: Path, shard: Shard) -> Iterator[pa.RecordBatch]:
+        """The rows of a shard in a data folder, with `row_key`, one batch a row group.
 
         Raises:
             InputError: the shard is not cached, and its file is missing or damaged.
         """
         with self._lock:
-            groups = self._shards.get(path)
-        yield from groups or read_shard(path)
+            groups = self._shards.get(folder / shard.path)
+        if groups:
+            yield from (with_row_keys(group, shard.first_file) for group in groups)
+        else:
+            yield from read_rows(folder, shard)
 
     def _forget(self, path: Path) -> tuple[pa.RecordBatch, ...]:
         groups = self._shards.pop(path, ())
@@ -336,7 +347,8 @@ class Work:
         records.mkdir(exist_ok=True)
         for index, result in self._executor.map(partial(_perform, work, records), to_do(), processes=processes):
             results[index] = result
-            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=False)
+            again = result.get("linked", False)  # the files of an earlier run were linked
+            self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=again)
         return [results[i] for i in sorted(results)]
 
     def _done(self, name: str, index: int) -> Result | None:
@@ -415,6 +427,11 @@ class OutputLayout:
         if self.output is None:
             return self.root / "data" / self.dataset / stage / key[:16]
         return self.manifest(stage).parent
+
+    @property
+    def removed(self) -> Path:
+        """The list of rows that are never to come into the dataset again."""
+        return self.root / "manifests" / self.dataset / "removed.jsonl"
 
     def check(self) -> None:
         """Refuse an output folder that holds something else.

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option, sha256_file, shares
-from datakit.data import read_shard, view
+from datakit.data import read_rows, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.filter import ranking
 from datakit.manifest import Count, data_dir, load, tables
@@ -199,13 +199,21 @@ class ClassifyTop(Classify):
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare the sketched scores with the threshold and the cut."""
+        return self._decide(*self._found(batch.column("row_key").to_numpy()))
+
+    def decided_about(self, row_keys: NDArray[np.uint64]) -> pa.RecordBatch:
+        """The scores of the rows, and which are below the cut."""
+        scores, below_cut = self._found(row_keys)
+        return pa.record_batch({"score": scores, "below_cut": below_cut})
+
+    def _found(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """(scores, whether a row is below the cut) of the rows with these keys."""
         assert self.cut is not None, "decide needs what reduce wrote: call bind first"
-        keys, cut = batch.column("row_key").to_numpy(), ranking.saved_cut(self.cut)
-        scores = ranking.saved_scores(self.cut, keys)
+        cut, scores = ranking.saved_cut(self.cut), ranking.saved_scores(self.cut, keys)
         below_cut = np.ones(len(scores), np.bool_)
         for last_score, last_key in zip(cut["score"], cut["key"], strict=True):  # one pair, or none without rows
             below_cut = (scores < last_score) | ((scores == last_score) & (keys > np.uint64(last_key)))
-        return self._decide(scores, below_cut)
+        return scores, below_cut
 
 
 def _rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -387,7 +395,7 @@ class ExampleRows:
         if self.parent:
             folder = data_dir(self.parent.path, self.parent.manifest)
             for shard in tables(self.parent.manifest, "kept"):
-                yield from read_shard(folder / shard.path)
+                yield from read_rows(folder, shard)
         if self.plan:
             for unit in units(self.plan):
                 yield from (batch.rows for batch in read_unit(unit, self.plan))

@@ -10,6 +10,7 @@ model, which is named beside them. CCNet computes its percentiles on a sample of
 """
 
 import functools
+import json
 import math
 import re
 import unicodedata
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -177,6 +179,13 @@ class Perplexity(Stage):
             columns={"perplexity": values, "perplexity_bucket": buckets},
             notes={"perplexity_not_measured": int((~measured).sum())},
         )
+
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
+        """The perplexities of the rows, and the cuts of all languages."""
+        assert self.cut is not None, "call bind first"
+        cuts = json.dumps(ranking.saved_cut(self.cut), sort_keys=True)
+        found = ranking.saved_scores(self.cut, row_keys)
+        return pa.record_batch({"score": found, "cuts": [cuts] * len(found)})
 
     def _model(self, language: str) -> tuple[Any, Any]:
         pieces = by_language(self.config.sentencepiece).get(language)

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.data import On, string_buffers, view
+from datakit.data import On, string_buffers, view, whole_rows
 from datakit.errors import ConfigError
 from datakit.text import words
 from datakit.text.words import BREAKS, QUOTES, TERMINALS, hash_words, split_words
@@ -206,6 +206,18 @@ def stop_word_lists() -> StopWords:
     return StopWords(slots, numbers, masks)
 
 
+@functools.cache
+def all_stop_words() -> NDArray[np.uint64]:
+    """The hashes of the stop words of all languages, of single letters and of numbers with up to four digits."""
+    lists = _stopwordsiso()
+    entries = set().union(*(lists.stopwords(language) for language in lists.langs())) if lists else set()
+    entries |= {chr(c) for c in range(ord("a"), ord("z") + 1)} | {
+        f"{n:0{d}d}" for d in range(1, 5) for n in range(10**d)
+    }
+    hashes, starts = hash_words(pa.array(sorted(entries)))
+    return np.unique(hashes[starts[:-1][np.diff(starts) == 1]])
+
+
 def _stopwordsiso() -> Any:
     try:
         import stopwordsiso
@@ -251,6 +263,8 @@ class RuleSet:
     """True for a rule set that changes the text of rows that stay, with `edit`."""
     on: ClassVar[On | None] = None
     """The part of a row that `count` looks at; None: the part that the stage looks at."""
+    whole_row: ClassVar[bool] = False
+    """True for a rule set whose `count` looks at all text of a row, whatever its field: see `data.whole_rows`."""
 
     def __post_init__(self) -> None:
         _check_thresholds(dataclasses.asdict(self))
@@ -265,6 +279,18 @@ class RuleSet:
 
     def open(self) -> None:
         """Load what the work needs, once per process. Default: nothing."""
+
+    def describe(self) -> tuple[str, ...]:
+        """Lines for people on what is about to happen, printed when the stage begins. Default: none."""
+        return ()
+
+    def ledger(self) -> dict[str, int]:
+        """Counts for the ledger that do not depend on rows. Default: none."""
+        return {}
+
+    def alarms(self) -> Iterator[str]:
+        """Sentences about what the rule set cannot do; with `--strict` they end the command. Default: none."""
+        return iter(())
 
     def measure(self, rows: "MeasuredRows") -> Iterator[Measure]:
         """One `Measure` for each threshold, in the order in which the thresholds decide."""
@@ -315,8 +341,15 @@ class MeasuredRows:
         """string[N]: the part of each row that the stage looks at."""
         return view(self.batch, self.on, self.include_system)
 
+    @functools.cached_property
+    def whole_rows(self) -> pa.Array:
+        """string[N]: all text of each row."""
+        return whole_rows(self.batch)
+
     def texts_for(self, rule_set: RuleSet) -> pa.Array:
         """string[N]: the part of each row that a rule set looks at."""
+        if rule_set.whole_row:
+            return self.whole_rows
         return view(self.batch, rule_set.on) if rule_set.on else self.texts
 
     @functools.cached_property

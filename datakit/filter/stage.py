@@ -151,6 +151,19 @@ class Filter(Stage):
         for rule_set in self._active():
             rule_set.open()
 
+    def describe(self) -> tuple[str, ...]:
+        """What the active rule sets say."""
+        return tuple(line for r in self._active() for line in r.describe())
+
+    def ledger(self) -> dict[str, int]:
+        """The counts of the active rule sets."""
+        return functools.reduce(operator.or_, (r.ledger() for r in self._active()), {})
+
+    def facts(self) -> dict[str, Any]:
+        """The alarms of the active rule sets."""
+        alarms = [alarm for r in self._active() for alarm in r.alarms()]
+        return {"alarms": alarms} if alarms else {}
+
     def saves(self) -> dict[str, Any] | None:
         """What the saved signals depend on: the view, and the values that shape what rule sets count by themselves."""
         if not self.config.signals:

@@ -53,9 +53,12 @@ Int32 = npt.NDArray[np.int32]
 UInt64 = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.integer[Any]]
 
-SOURCE_DTYPE = np.dtype([("row_key", "<u8"), ("start", "<u8"), ("row", "<u8"), ("segment", "<u4"), ("tokens", "<u4")])
-"""Where a sequence comes from and where it is: the row's key, the offset of the sequence's first token in the tokens of
-that row, the packed row, the index of the sequence in the packed row, the number of tokens."""
+SOURCE_DTYPE = np.dtype(
+    [("row_key", "<u8"), ("start", "<u8"), ("row", "<u8"), ("segment", "<u4"), ("tokens", "<u4"), ("head", "<u4")]
+)
+"""Where a sequence comes from and where it is: the row's key; the offset, in the tokens of that row, of its first token
+behind its head; the packed row; the index of the sequence in the packed row; the number of tokens; how many of them are
+its head, which repeats earlier tokens of the row (a system prompt, see `long_rows`)."""
 
 Format = Literal["bin2d", "bin", "megatron", "parquet"]
 IDS: dict[str, dict[str, str]] = {

@@ -441,7 +441,8 @@ def _block(rows: PackedSet, first: int, last: int, sources: npt.NDArray[Any]) ->
         across = learnt[start].astype(np.int64)
     learnt[start] = False
     side = (sources["row"] % rows.header.rows_per_unit).astype(np.int64)
-    return _Block(ids, learnt, start, end, sources["row_key"], sources["start"].astype(np.int64), side,
+    return _Block(ids, learnt, start, end, sources["row_key"],
+                  sources["start"].astype(np.int64) - sources["head"], side,
                   on_padding, across)  # fmt: skip
 
 
@@ -514,7 +515,7 @@ def _judge_rows(pieces: _Pieces, found: dict[int, LintCounts]) -> None:
     key, side, start, end, labels, open_end = (a[order] for a in (key, side, start, end, labels, open_end))
     new = np.append(True, (key[1:] != key[:-1]) | (side[1:] != side[:-1]))
     firsts = np.flatnonzero(new)
-    goes_on = np.append(~new[1:] & (start[1:] == end[:-1]), False)
+    goes_on = np.append(~new[1:] & (start[1:] <= end[:-1]), False)  # less where a head repeats tokens
     truncated = np.add.reduceat((open_end & ~goes_on).astype(np.int64), firsts)
     mute = np.add.reduceat(labels, firsts) == 0
     counts = {"rows_without_labels": mute.astype(np.int64), "truncated_answers": (truncated > 0).astype(np.int64)}
@@ -539,6 +540,8 @@ class Fragment:
     ids: Int32
     learnt: Bools
     """True for label tokens; the first token never is one."""
+    head: Int32
+    """Repeated tokens that stand before it in the packed sequence."""
 
 
 class TokenIndex:
@@ -577,7 +580,8 @@ class TokenIndex:
         row, segment = int(source["row"]), int(source["segment"])
         bounds = rows.segments_of(row)
         a, b = int(bounds[segment]), int(bounds[segment + 1])
-        return Fragment(int(source["start"]), np.asarray(rows.ids_of(row)[a:b], np.int32), learnt_of(rows, row)[a:b])
+        ids, learnt, own = np.asarray(rows.ids_of(row)[a:b], np.int32), learnt_of(rows, row)[a:b], int(source["head"])
+        return Fragment(int(source["start"]), ids[own:], learnt[own:], ids[:own])
 
 
 def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any]]:
@@ -585,7 +589,7 @@ def texts(index: TokenIndex, tokenizer: ChatTokenizer) -> Iterator[dict[str, Any
 
     `learnt` lists the labelled runs as text; it is None for plain text. In plain text, the bos and eos token around the
     document are left out, so the text is that of the document. `missing` is the number of tokens before and between the
-    packed sequences of the row; tokens cut off after the last one are not known to the set.
+    packed sequences of the row; the set does not know of tokens that were cut off after the last one.
     """
     plain = not any(s.header.labelled for s in index.sets)
     for key, side, pieces in index.rows():
@@ -695,6 +699,8 @@ def _compare(ids: Int32, learnt: Bools | None, pieces: list[Fragment], proof: Co
             yield f"tokens {piece.start} to {end} are packed with other ids"
         elif not np.array_equal(_targets(learnt, piece), piece.learnt):
             yield f"tokens {piece.start} to {end} are packed with other labels"
+        elif not _is_head(piece, ids):
+            yield f"tokens {piece.start} to {end} follow {len(piece.head)} tokens that are not in the row before them"
         else:
             found += len(piece.ids)
         at = max(at, end)
@@ -706,5 +712,13 @@ def _compare(ids: Int32, learnt: Bools | None, pieces: list[Fragment], proof: Co
 def _targets(learnt: Bools | None, piece: Fragment) -> Bools:
     end = piece.start + len(piece.ids)
     wanted = np.ones(len(piece.ids), bool) if learnt is None else learnt[piece.start : end].copy()
-    wanted[:1] = False  # the first token of a sequence is never a target
+    wanted[:1] = False  # the first token of a sequence, or after a repeated prompt, is never a target
     return wanted
+
+
+def _is_head(piece: Fragment, ids: Int32) -> bool:
+    """Whether the head of a fragment is the beginning of its row, and then earlier tokens of the row in one run."""
+    shared = int(np.argmin(np.append(piece.head == ids[: len(piece.head)], False)))
+    rest = piece.head[shared:]
+    again = np.flatnonzero(ids[: piece.start] == rest[0]) if len(rest) else np.empty(0, np.int64)
+    return not len(rest) or any(np.array_equal(ids[a : a + len(rest)], rest) for a in again.tolist())

@@ -31,21 +31,26 @@ from datakit.config import option
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, data_dir
 from datakit.pack.format import SOURCE_DTYPE, Format, Header, RowWriter, open_writer
+from datakit.pack.long_rows import LONG_ANSWER, LONG_PROMPT, TRUNCATED, LongAnswer, Piece, TurnMarks, split_turns
 from datakit.stage import Decision, Made, Parent, Stage, split
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.uint8]
 
-Packing = Literal["best_fit", "concat", "pad"]
+Packing = Literal["best_fit", "wrap", "pad"]
 
-EMPTY, TOO_LONG, NO_LABELS, TRUNCATED = "empty", "too_long", "no_labels", "truncated"
+EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
+MAX_LOSS = 0.05
+"""A greater share of tokens that is lost because sequences are longer than a row is an alarm."""
 CLOSE = 1.005
 """A result with at most this many times the lower bound of rows is accepted."""
 QUARTERS, FIRST_ROUNDS, ROUNDS, PROMISING = (1, 2, 3, 4, 6, 8), 2, 12, 2
 """Else sequential value correction: start with length ** (1 + quarters / 4), `FIRST_ROUNDS` rounds for each number of
 quarters, then `ROUNDS` rounds for the `PROMISING` best."""
 FOLDER = "kept"
+OTHER: dict[Packing, Packing] = {"best_fit": "wrap", "wrap": "best_fit"}
+"""The way to fill rows whose density is stated beside that of the one in use."""
 Task = Literal["pretrain", "sft", "dpo"]
 
 
@@ -57,10 +62,16 @@ class PackConfig:
         1024, "targets in a row; a row holds one token more. Several lengths, as 256,512,1024, make a set each"
     )
     packing: Packing = option(
-        "best_fit", "best_fit: whole sequences share rows; concat: joined and cut; pad: one sequence a row"
+        "best_fit",
+        "best_fit: whole sequences share rows; wrap: joined and cut at row ends (formerly concat); pad: one a row",
     )
-    overflow: Literal["auto", "split", "truncate", "drop"] = option(
-        "auto", "sequences longer than a row; auto: split plain text, truncate conversations and preference pairs"
+    overflow: Literal["auto", "split_turns", "split", "truncate", "drop"] = option(
+        "auto",
+        "sequences longer than a row; split_turns: cut between turns, the system prompt repeated; auto: split plain "
+        "text, split_turns for conversations, truncate preference pairs",
+    )
+    long_answer: LongAnswer = option(
+        "split", "with split_turns, a question whose answer is longer than a row: split with its prompt, or dropped"
     )
     align_bos: bool = option(
         False, "start each row with the start of a sequence; tokens cut off at a row's end are dropped"
@@ -82,7 +93,7 @@ class PackConfig:
                 raise ConfigError(f"seq_len must be at least 1 and below 2**24, found {length}")
         if list(self.row_lengths) != sorted(set(self.row_lengths)):
             raise ConfigError(f"seq_len: several lengths must be in ascending order, found {list(self.row_lengths)}")
-        if len(self.row_lengths) > 1 and (self.packing == "concat" or self.format == "megatron"):
+        if len(self.row_lengths) > 1 and (self.packing == "wrap" or self.format == "megatron"):
             raise ConfigError("seq_len: several lengths need packing best_fit or pad, and format bin2d, bin or parquet")
         if self.format == "parquet" and self.ids_dtype != "int32":
             raise ConfigError("format parquet needs ids_dtype int32; the file is compressed")
@@ -109,17 +120,20 @@ class Limits:
 
     stride: int
     """Tokens in a row; with several row lengths, in the longest."""
-    overflow: Literal["split", "truncate", "drop", "stream"]
+    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
     """`stream`: keep sequences of any length; they are cut when they are joined into rows."""
     max_doc_tokens: int
     drop_long: bool
     sides: int
     """2 for preference pairs, whose sides are kept or dropped together; else 1."""
+    long_answer: LongAnswer = "split"
+    marks: TurnMarks | None = None
+    """Where users' turns begin, for `split_turns`; None: unknown, and long conversations are truncated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """N sequences over flat arrays of tokens. A sequence is packed in one piece, except with `concat`. All arrays but
+    """N sequences over flat arrays of tokens. A sequence is packed in one piece, except with `wrap`. All arrays but
     `ids` and `mask` have shape (N,)."""
 
     ids: Int32
@@ -130,14 +144,16 @@ class Sequences:
     length: Int64
     row_key: npt.NDArray[np.uint64]
     offset: Int64
-    """Offset of the first token in the tokens of its row."""
+    """Offset of the first token behind the head in the tokens of its row."""
+    head: Int64
+    """Tokens at the start that repeat earlier ones of the row."""
 
     def __len__(self) -> int:
         return len(self.start)
 
     def take(self, which: npt.NDArray[np.bool_] | Int64 | slice) -> Self:
         """Some of the sequences, over the same flat arrays."""
-        chosen = {name: getattr(self, name)[which] for name in ("start", "length", "row_key", "offset")}
+        chosen = {name: getattr(self, name)[which] for name in ("start", "length", "row_key", "offset", "head")}
         return replace(self, **chosen)
 
     def alone(self) -> Self:
@@ -154,7 +170,7 @@ class Sequences:
             np.concatenate([p.ids for p in parts]),
             np.concatenate([p.mask for p in parts]),
             np.concatenate([p.start + shift for p, shift in zip(parts, shifts, strict=True)]),
-            *(np.concatenate([getattr(p, n) for p in parts]) for n in ("length", "row_key", "offset")),
+            *(np.concatenate([getattr(p, n) for p in parts]) for n in ("length", "row_key", "offset", "head")),
         )
 
 
@@ -171,6 +187,10 @@ class CutBatch:
     """Tokens of the batch."""
     lost: Counter[str] = field(default_factory=Counter)
     """Dropped tokens by reason, of kept and of dropped rows."""
+    repeated: int = 0
+    """Tokens that are in several sequences: system prompts and prompts of long answers."""
+    sizes: Counter[int] = field(default_factory=Counter)
+    """How many sequences there were of each length, before cutting."""
 
 
 def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
@@ -184,16 +204,19 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
     flat = _flat(batch, limits.sides, labelled)
     size = flat.length.copy()
     work = CutBatch(flat, [None] * batch.num_rows, [None] * batch.num_rows, into=int(size.sum()))
+    work.sizes.update(size.tolist())
     kept = _drop(work, size == 0, size, limits, EMPTY, "nothing to pack")
     cap, drops = (limits.max_doc_tokens or size.max(initial=0)), limits.drop_long
     kept &= _drop(work, size > cap, size, limits, TOO_LONG, f"max_doc_tokens is {cap}") if drops else True
     length = np.minimum(size, cap)
     if limits.overflow == "drop":
         kept &= _drop(work, length > limits.stride, size, limits, TOO_LONG, f"a row holds {limits.stride}")
-    elif limits.overflow == "truncate":
+    elif limits.overflow == "truncate" or (limits.overflow == "split_turns" and limits.marks is None):
         length = np.minimum(length, limits.stride)
     work.lost[TRUNCATED] += int((size - length)[kept].sum())
-    which, offset, run = _pieces(length, limits.stride if limits.overflow == "split" else 0)
+    if limits.overflow == "split_turns" and labelled and (length > limits.stride).any():
+        return _cut_turns(work, flat, length, kept, limits, batch)
+    which, offset, run = _pieces(length, limits.stride if limits.overflow in ("split", "split_turns") else 0)
     pieces = flat.take(which)
     pieces = replace(pieces, start=pieces.start + offset, length=run, offset=offset)
     alive = kept[which]
@@ -206,6 +229,63 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
         work.lost[NO_LABELS] += int(run[mute].sum())
         alive = kept[which] & ~mute
     work.sequences = pieces.take(alive)
+    work.lost = +work.lost
+    return work
+
+
+def _cut_turns(
+    work: CutBatch, flat: Sequences, length: Int64, kept: npt.NDArray[np.bool_], limits: Limits, batch: pa.RecordBatch
+) -> CutBatch:
+    """Cut the conversations longer than a row between turns; the other sequences stay as they are."""
+    from datakit.pack import _kernels_fit as kernels
+
+    assert limits.marks is not None
+    short = kept & (length <= limits.stride)
+    plain = batch.column("label_spans").is_null().to_numpy(zero_copy_only=False)
+    ids, masks, rows = [flat.ids], [flat.mask], [flat.take(short)]
+    base, order = len(flat.ids), [np.flatnonzero(short)]
+    for row in np.flatnonzero(kept & ~short).tolist():
+        own = slice(int(flat.start[row]), int(flat.start[row] + length[row]))
+        tokens, learnt = flat.ids[own], flat.mask[own].astype(bool)
+        if plain[row]:
+            _, offset, run = _pieces(length[row : row + 1], limits.stride)
+            pieces, lost = [Piece((), int(a), int(a + n)) for a, n in zip(offset, run, strict=True)], Counter[str]()
+        else:
+            pieces, lost = split_turns(tokens, learnt, limits.stride, limits.marks, limits.long_answer)
+        made = []
+        for piece in pieces:
+            mask = flat.mask[own][piece.start : piece.end].copy()
+            mask[: 1 if piece.head or not piece.start else 0] = 0  # what stands before it is not what it follows
+            if mask[1 if not piece.head else 0 :].any():
+                made.append((piece, mask))
+            else:
+                lost[NO_LABELS] += piece.end - piece.start
+        if not made:
+            work.reasons[row] = max(lost, key=lambda reason: lost[reason])
+            work.details[row] = f"{length[row]} tokens; a row holds {limits.stride}"
+        work.lost.update(lost)
+        for piece, mask in made:
+            head = [tokens[a:b] for a, b in piece.head]
+            ids += [*head, tokens[piece.start : piece.end]]
+            masks += [np.zeros(piece.head_tokens, np.uint8), mask]
+            work.repeated += piece.head_tokens
+        sizes = np.array([p.head_tokens + p.end - p.start for p, _ in made], np.int64)
+        starts = base + np.cumsum(sizes) - sizes
+        offsets = np.array([p.start for p, _ in made], np.int64)
+        heads = np.array([p.head_tokens for p, _ in made], np.int64)
+        base += int(sizes.sum())
+        keys = np.repeat(flat.row_key[row], len(made))
+        rows.append(Sequences(flat.ids, flat.mask, starts, sizes, keys, offsets, heads))
+        order.append(np.full(len(made), row))
+    silent = kernels.count_labels(flat.mask, rows[0].start, rows[0].length) == 0
+    for row in order[0][silent].tolist():
+        work.reasons[row], work.details[row] = NO_LABELS, f"{length[row]} tokens; no label token among them"
+        work.lost[NO_LABELS] += int(length[row])
+    rows[0], order[0] = rows[0].take(~silent), order[0][~silent]
+    names = ("start", "length", "row_key", "offset", "head")
+    joined = {n: np.concatenate([getattr(r, n) for r in rows]) for n in names}
+    sequences = Sequences(np.concatenate(ids), np.concatenate(masks), **joined)
+    work.sequences = sequences.take(np.argsort(np.concatenate(order), kind="stable"))
     work.lost = +work.lost
     return work
 
@@ -251,7 +331,7 @@ def _column(ids: pa.Array, spans: pa.Array, keys: npt.NDArray[np.uint64], labell
     start = np.cumsum(length) - length
     flat = ids.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     mask = _mask(spans, start, length) if labelled else np.empty(0, np.uint8)
-    return Sequences(flat, mask, start, length, keys, np.zeros(len(keys), np.int64))
+    return Sequences(flat, mask, start, length, keys, *np.zeros((2, len(keys)), np.int64))
 
 
 def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:
@@ -288,15 +368,15 @@ class Fit:
 
 
 def fit(lengths: Int64, stride: int, packing: Packing, align_bos: bool = False) -> Fit:
-    """Fit sequences of `lengths`, int64, into rows of `stride` tokens. `concat` cuts them; `best_fit` and `pad` need
+    """Fit sequences of `lengths`, int64, into rows of `stride` tokens. `wrap` cuts them; `best_fit` and `pad` need
     lengths <= stride.
 
-    With `align_bos`, each row of `concat` starts with the start of a sequence; tokens cut off at a row's end are left
+    With `align_bos`, each row of `wrap` starts with the start of a sequence; tokens cut off at a row's end are left
     out.
     """
     from datakit.pack import _kernels_fit as kernels
 
-    if packing == "concat":
+    if packing == "wrap":
         return _aligned(lengths, stride) if align_bos else _cut(lengths, stride)
     everything = np.arange(len(lengths))
     if packing == "pad":
@@ -396,6 +476,7 @@ class Packer:
         self.lost, self.align_bos = lost, align_bos
         self._waiting: list[Sequences] = []
         self._tokens = 0
+        self._best_fit_rows = 0
         self._sides = outputs[0].writer.header.rows_per_unit
         if self._sides == 2:
             self.packing = "pad"
@@ -413,19 +494,23 @@ class Packer:
                 self.flush(final=False)
 
     def flush(self, final: bool) -> None:
-        """Write the rows of the window. With `concat`, the tokens of a partly filled last row go to the next window,
+        """Write the rows of the window. With `wrap`, the tokens of a partly filled last row go to the next window,
         unless this is the `final` one."""
         if not self._waiting:
             return
         window = Sequences.join(self._waiting)
         self._waiting, self._tokens = [], 0
         for output, fitted in self._fitted(window):
-            if self.packing == "concat" and not final:
+            if self.packing == "wrap" and not final:
                 full = np.bincount(fitted.row, fitted.length)[fitted.row] == output.stride
                 self._keep(window, Fit(*_part(fitted, ~full)))
                 fitted = Fit(*_part(fitted, full))
             if fitted.num_rows:
                 _write(output, window, fitted)
+
+    def other_rows(self, tokens: int) -> int:
+        """How many of the longest rows `OTHER` fills with all sequences, which have so many tokens."""
+        return self._best_fit_rows if self.packing == "wrap" else -(-tokens // self.outputs[-1].stride)
 
     def _fitted(self, window: Sequences) -> Iterator[tuple[Output, Fit]]:
         """The rows of each output, the longest row length first."""
@@ -433,6 +518,8 @@ class Packer:
         unit = window.length.reshape(-1, self._sides).max(axis=1).repeat(self._sides)  # a pair goes to one output
         for shorter, output in zip([None, *self.outputs][-2::-1], self.outputs[::-1], strict=True):
             fitted = fit(window.length[left], output.stride, self.packing, self.align_bos)
+            if self.packing == "wrap":
+                self._best_fit_rows += fit(_pieces(window.length, output.stride)[2], output.stride, "best_fit").num_rows
             cut_off = int(window.length[left].sum() - fitted.length.sum())
             self.lost.update({TRUNCATED: cut_off} if cut_off else {})
             if shorter is not None:
@@ -469,6 +556,7 @@ def _write(output: Output, window: Sequences, fitted: Fit) -> None:
     sources = np.empty(len(pieces), SOURCE_DTYPE)
     sources["row_key"], sources["start"], sources["tokens"] = pieces.row_key, pieces.offset, pieces.length
     sources["row"], sources["segment"] = fitted.row + output.packed_rows, places
+    sources["head"] = pieces.head
     labels = labels[: int(label_counts.sum())]
     ids = _ids(output.writer, pieces, fitted)
     output.writer.append(ids, labels, label_counts, segments, segment_counts, sources)
@@ -499,7 +587,7 @@ def _placed(window: Sequences, fitted: Fit) -> Sequences:
     """The fitted pieces as sequences, in the order of their rows."""
     whole = window.take(fitted.sequence)
     start, offset = whole.start + fitted.offset, whole.offset + fitted.offset
-    return Sequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset)
+    return Sequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset, whole.head)
 
 
 @dataclass(slots=True)
@@ -516,6 +604,7 @@ class PackResult:
     facts: dict[str, Any]
     dropped: list[pa.RecordBatch]
     """The dropped rows, with `stage`, `reason` and `detail`."""
+    alarms: list[str]
 
     @property
     def header(self) -> dict[str, Any]:
@@ -538,6 +627,9 @@ class _Work:
     dropped: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
     tokens: int = 0
+    repeated: int = 0
+    """Tokens in further sequences of their row; they are no part of the ledger's balance."""
+    sizes: Counter[int] = field(default_factory=Counter)
 
     def outputs(self) -> Iterator[Output]:
         """The outputs of all packers."""
@@ -562,7 +654,9 @@ class Pack(Stage):
         """Write the packed sets and a copy of the tokenizer."""
         source = parents[0]
         facts = source.manifest.facts["tokenizer"]
-        packed = self.run(rows, folder, facts)
+        files = [s.path for s in source.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
+        folders = [(data_dir(source.path, source.manifest) / path).parent for path in files]
+        packed = self.run(rows, folder, facts, folders[0] if folders else None)
         copied = []
         for shard in source.manifest.of_role("kept"):
             path = PurePosixPath(shard.path)
@@ -580,23 +674,33 @@ class Pack(Stage):
                 "tokenizer": facts | {"files": sorted(copied)},
                 **packed.sets,
                 "packing": packed.facts,
+                **({"alarms": packed.alarms} if packed.alarms else {}),
             },
         )
 
-    def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer_facts: dict[str, Any]) -> PackResult:
+    def run(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        out: Path,
+        tokenizer_facts: dict[str, Any],
+        tokenizer: Path | None = None,
+    ) -> PackResult:
         """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
-        `tokenizer_facts` has `vocab_size`, `pad_id` and `eos_id`. The first batch with rows decides the task: pretrain,
+        `tokenizer_facts` has `vocab_size`, `pad_id` and `eos_id`; `tokenizer` is the folder whose template wrote the
+        rows, which shows where turns begin. The first batch with rows decides the task: pretrain,
         sft or dpo.
 
         Raises:
             InputError: labelled rows follow a first batch of plain text, the format cannot store such rows, or
-                `concat` with `align_bos` would cut labels off.
+                `wrap` with `align_bos` would cut labels off.
         """
         source = (batch for batch in batches if batch.num_rows)
         first = next(source, None)
         task = _task(first)
         work = self._begin(out, task, tokenizer_facts)
+        if work.limits.overflow == "split_turns" and tokenizer is not None:
+            work.limits = replace(work.limits, marks=TurnMarks.of(tokenizer))
         for batch in () if first is None else chain([first], source):
             self._add(batch, work)
         for packer in work.packers.values():
@@ -605,8 +709,8 @@ class Pack(Stage):
 
     def _begin(self, out: Path, task: Task, tokenizer: dict[str, Any]) -> _Work:
         config, lost = self.config, Counter[str]()
-        if config.align_bos and config.packing == "concat" and task != "pretrain":
-            raise InputError("pack: concat with align_bos would cut answers off; pack conversations with best_fit")
+        if config.align_bos and config.packing == "wrap" and task != "pretrain":
+            raise InputError("pack: wrap with align_bos would cut answers off; pack conversations with best_fit")
         headers = [_header(config, length, task, tokenizer) for length in config.row_lengths]
         packing = "pad" if config.format == "megatron" else config.packing  # Megatron's loader joins and cuts
         packers = {}
@@ -630,6 +734,8 @@ class Pack(Stage):
         work.lost.update(found.lost)
         work.rows += batch.num_rows
         work.tokens += found.into
+        work.repeated += found.repeated
+        work.sizes.update(found.sizes)
         for name, sequences in self._splits(batch, found.sequences):
             work.packers[name].add(sequences)
 
@@ -678,13 +784,16 @@ def _header(config: PackConfig, seq_len: int, task: Task, tokenizer: dict[str, A
 
 
 def _limits(config: PackConfig, task: Task, stride: int) -> Limits:
-    overflow: Literal["split", "truncate", "drop", "stream"]
+    overflow: Literal["split_turns", "split", "truncate", "drop", "stream"]
     if task == "dpo":  # a pair can be truncated or dropped, but not split
         overflow = "drop" if config.overflow == "drop" else "truncate"
-    elif config.packing == "concat" or (config.format == "megatron" and config.overflow == "auto"):
+    elif config.packing == "wrap" or (config.format == "megatron" and config.overflow == "auto"):
         overflow = "stream"
     elif config.overflow == "auto":
-        overflow = "split" if task == "pretrain" and not config.align_bos else "truncate"
+        text: Literal["split", "truncate"] = "truncate" if config.align_bos else "split"
+        overflow = "split_turns" if task == "sft" else text
+    elif config.overflow == "split_turns" and task == "pretrain":
+        overflow = "split"
     else:
         overflow = config.overflow
     return Limits(
@@ -693,6 +802,7 @@ def _limits(config: PackConfig, task: Task, stride: int) -> Limits:
         max_doc_tokens=config.max_doc_tokens,
         drop_long=config.drop_long,
         sides=2 if task == "dpo" else 1,
+        long_answer=config.long_answer,
     )
 
 
@@ -701,9 +811,15 @@ def _result(out: Path, work: _Work) -> PackResult:
         output.writer.close()
     lost = dict(sorted((+work.lost).items()))
     outputs = list(work.outputs())
-    kept = sum(o.tokens for o in outputs)
+    kept = sum(o.tokens for o in outputs) - work.repeated
     padding = sum(o.packed_rows * o.stride - o.tokens for o in outputs if o.writer.padded)
     facts = _counts(outputs)
+    if work.repeated:
+        facts["repeated_tokens"] = work.repeated
+    if work.packers["train"].packing in OTHER:
+        other = sum(p.other_rows(sum(o.tokens for o in p.outputs)) for p in work.packers.values())
+        name, stride = OTHER[work.packers["train"].packing], outputs[-1].stride
+        facts[f"density_{name}"] = round(sum(o.tokens for o in outputs) / (other * stride), 4) if other else 0.0
     if len(outputs) > 1:
         facts["sets"] = {o.name: _counts([o]) for o in outputs}
     return PackResult(
@@ -713,7 +829,35 @@ def _result(out: Path, work: _Work) -> PackResult:
         sets={_role(name): _described(out, packer.outputs) for name, packer in work.packers.items()},
         facts=facts,
         dropped=work.dropped,
+        alarms=list(_alarms(work, lost)),
     )
+
+
+def _alarms(work: _Work, lost: dict[str, int]) -> Iterator[str]:
+    """What a user must know of the tokens that rows are too short for."""
+    gone = sum(lost.get(reason, 0) for reason in (TRUNCATED, TOO_LONG, LONG_ANSWER, LONG_PROMPT))
+    if gone > MAX_LOSS * work.tokens:
+        whole = work.limits.overflow in ("drop", "split_turns") and work.limits.marks is not None
+        enough = [seq_len_for(work.sizes, share, whole) for share in (0.95, 0.99)]
+        yield (
+            f"{gone:,} of {work.tokens:,} tokens ({gone / work.tokens:.1%}) are lost because they do not fit into rows "
+            f"of {work.limits.stride - 1}; --seq-len {enough[0]} would keep 95%, --seq-len {enough[1]} 99%"
+        )
+
+
+def seq_len_for(sizes: Counter[int], share: float, whole: bool) -> int:
+    """The least `seq_len`, a multiple of 64, with which this share of all tokens is kept.
+
+    `sizes` counts sequences by length. With `whole`, longer sequences are lost as a whole, else what is behind the
+    row's end.
+    """
+    length = np.array(sorted(sizes), np.int64)
+    count = np.array([sizes[n] for n in length.tolist()], np.int64)
+    inside = np.cumsum(length * count)
+    longer = count.sum() - np.cumsum(count)
+    kept = inside if whole else inside + longer * length
+    needed = int(length[np.searchsorted(kept, share * inside[-1])])
+    return -(-(needed - 1) // 64) * 64
 
 
 def _role(name: str) -> str:

@@ -430,6 +430,10 @@ class Tokenize(Stage):
         self._loaded.reason = choice.reason
         return replace(self, choice=choice)
 
+    def prepared(self) -> str:
+        """The library that encodes: its ids are only known to be equal on the sample."""
+        return self.choice.engine
+
     def _texts_of(self, batch: pa.RecordBatch, which: list[int]) -> list[list[str]]:
         """The texts to encode of some rows of a batch."""
         batch = batch.take(pa.array(which, pa.int64()))

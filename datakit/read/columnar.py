@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from datakit.errors import InputError
+from datakit.read.columns import types_of
 from datakit.read.files import Remaining, Segment, SourceFile, filesystem
 from datakit.read.layouts.record import Fields, MisfitError
 from datakit.read.row_builder import Cells, Position, RowBuilder
@@ -141,6 +142,14 @@ def _batches(opened: Any, file: SourceFile, group: int) -> Iterator[pa.RecordBat
     whole = opened.get_batch(group)
     for at in range(0, whole.num_rows, ROWS):
         yield whole.slice(at, ROWS)
+
+
+def types(file: SourceFile) -> dict[str, pa.DataType | None]:
+    """The type of each column of a file as a column of a dataset; None for those that stay in `extra`."""
+    opened = _open(file)
+    if file.format == "parquet":
+        return types_of(opened.schema_arrow)
+    return types_of(opened.schema if file.format == "arrow" else opened.reader.schema)
 
 
 # Tables in memory.

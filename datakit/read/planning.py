@@ -1,13 +1,15 @@
 """What is read and how: the plan (format and layout of each file), its work units, and the rows of a unit."""
 
 import gc
+import hashlib
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Final
 
@@ -16,6 +18,7 @@ import pyarrow as pa
 from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
 from datakit.read import columnar, csv, json, text
+from datakit.read.columns import inferred, types_of, unified
 from datakit.read.files import (
     BOM,
     BrokenStreamError,
@@ -43,12 +46,16 @@ from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
 from datakit.read.layouts.turns import Reading
 from datakit.read.row_builder import Position, RowBuilder
-from datakit.read.stage import IngestConfig
+from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.text import FIELD
 from datakit.stage import RawBatch
 
+COUNT_BYTES: Final = 1 << 20
+"""Bytes that are read at once where records are only counted."""
 HEAD_BYTES: Final = 4 << 20
 """How much of a file is read to recognise it; more only if its first record is longer."""
+SINGLE_FILES: Final = 64
+"""Up to twice as many small files have a shard each."""
 BESIDE: Final = 8
 """Names of fields in the plan's line about a file."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
@@ -68,6 +75,10 @@ class Plan:
     layouts: tuple[FileLayout, ...]
     kind: str
     segment_source: str
+    columns: pa.Schema
+    """The fields of documents that are columns of their own, by name."""
+    limits: tuple[int, ...]
+    """How many records of each file are read, the first ones; empty: all."""
     config: IngestConfig
     skipped: tuple[Skipped, ...]
     """Files and folders in the given folders that are not read, and why."""
@@ -85,6 +96,7 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     found, skipped = find(inputs)
     found, unread, splits = _of_split(found, inputs, config.split)
     made = _plan([_inspect(*file) for file in found], skipped + unread, config)
+    made = _limited(made) if config.limit else made
     return replace(made, summary=(*made.summary, splits)) if splits else made
 
 
@@ -95,16 +107,62 @@ def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Pl
         LayoutError: the columns fit no layout.
     """
     file = SourceFile(name, name, "table", "", table.nbytes)
-    return _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config)
+    made = _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config, types_of(table.schema))
+    return _limited(made, table) if config.limit else made
 
 
-def _plan(inspected: list[tuple[SourceFile, list[Fields]]], skipped: list[Skipped], config: IngestConfig) -> Plan:
+def _plan(
+    inspected: list[tuple[SourceFile, list[Fields]]],
+    skipped: list[Skipped],
+    config: IngestConfig,
+    types: Mapping[str, pa.DataType | None] | None = None,
+) -> Plan:
     files = [file for file, _ in inspected]
     layouts = [_with_fields_beside(_layout(file, head, config), head, config) for file, head in inspected]
     kind = _kind(files, layouts, config)
     layouts = [c if c.kind in (kind, "") else FileLayout("", "", other_kind=c.kind) for c in layouts]
-    made = Plan(tuple(files), tuple(layouts), kind, _segment_source(kind, config), config, tuple(skipped), ())
+    columns = pa.schema([])
+    if kind == "document" and config.columns == "typed":
+        found = zip(inspected, layouts, strict=True)
+        columns = unified(_types(file, head, layout, types) for (file, head), layout in found if layout.layout)
+    made = Plan(
+        tuple(files), tuple(layouts), kind, _segment_source(kind, config), columns, (), config, tuple(skipped), ()
+    )
     return replace(made, summary=tuple(_summary(made)))
+
+
+def _limited(plan: Plan, table: pa.Table | None = None) -> Plan:
+    """The plan for the first records of all files, as many as the configuration says."""
+    left, limits = plan.config.limit, list[int]()
+    for index, file in enumerate(plan.files):
+        limits.append(left)
+        cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
+        seen = 0
+        for segment in cut(file, index, lambda: COUNT_BYTES) if left else ():
+            seen = segment.first_record + _records_in(segment, file, plan)
+            if seen >= left:
+                break
+        left = max(left - seen, 0)
+    return replace(plan, limits=tuple(limits), summary=(*plan.summary, f"only the first {plan.config.limit} records"))
+
+
+def _records_in(segment: Segment, file: SourceFile, plan: Plan) -> int:
+    builder = RowBuilder("document")
+    builder.begin_file(0, "", FileLayout("", ""))
+    count = 0
+    for _ in _records(segment, file, plan, builder):
+        if builder.full:
+            count += int(builder.take().quarantined.num_rows)
+    return count + int(builder.take().quarantined.num_rows)
+
+
+def _types(
+    file: SourceFile, head: list[Fields], layout: FileLayout, types: Mapping[str, pa.DataType | None] | None
+) -> dict[str, pa.DataType | None]:
+    """The types of the fields of a file that its layout does not read."""
+    if types is None:
+        types = columnar.types(file) if file.format in ("parquet", "arrow", "arrow_stream") else inferred(head)
+    return {name: kind for name, kind in types.items() if name in layout.beside}
 
 
 def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]:
@@ -213,7 +271,7 @@ def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestCo
     builder = RowBuilder(layout.kind, "", config.map.get("id") or config.id_field, reading_of(config.map, config.roles))
     builder.begin_file(0, "", layout)
     beside = dict[str, None]()
-    for fields in head[:10]:
+    for fields in head:
         with suppress(MisfitError, InexactNumbersError):
             beside |= dict.fromkeys(builder.unused(fields))
     return replace(layout, beside=tuple(beside))
@@ -395,7 +453,6 @@ def _of_split(
 class Unit:
     """A piece of work: parts of one or more files, about as many uncompressed bytes as a shard. Picklable."""
 
-    index: int
     segments: tuple[Segment, ...]
 
     @property
@@ -404,29 +461,64 @@ class Unit:
         return sum(s.bytes for s in self.segments)
 
 
+def groups(plan: Plan) -> list[range]:
+    """The places of the files that are read into the same shards: one file, or neighbours where many are small.
+
+    A file of `shard_mb` or more stands alone. Small files stand alone too, up to twice `SINGLE_FILES` of them; of more,
+    about 2, 4, 8, ... neighbours form a group, so that 10,000 documents make about 100 shards, not 10,000. A group
+    begins where the hash of a file name says so. Hence a file that is added, removed or changed concerns its own group
+    only, unless the number of small files passes a power of two.
+    """
+    size = plan.config.shard_mb << 20
+    weights = [f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files]
+    small = sum(weight < size for weight in weights)
+    mask = (1 << max(0, (small // SINGLE_FILES).bit_length() - 1)) - 1
+    begins, filled = list[int](), 0
+    for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):
+        alone = weight >= size or (place > 0 and weights[place - 1] >= size)
+        if place == 0 or alone or filled >= size or not _name_hash(file.name) & mask:
+            begins.append(place)
+            filled = 0
+        filled += weight
+    return [range(a, b) for a, b in pairwise([*begins, len(plan.files)])]
+
+
+def _name_hash(name: str) -> int:
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
 def units(plan: Plan, table: pa.Table | None = None) -> Iterator[Unit]:
-    """The work units of a plan in order; they depend on the data and the configuration only.
+    """The work units of all groups of files in order (see `units_of`)."""
+    for group in groups(plan):
+        yield from units_of(plan, group, table)
+
+
+def units_of(plan: Plan, group: range, table: pa.Table | None = None) -> Iterator[Unit]:
+    """The work units of a group of files, in order; they depend on these files and the configuration only.
 
     A unit ends with the first record at which it has `shard_mb` or more. Uncompressed files are read once to find the
     ends and numbers of records; compressed ones are decompressed, and the units hold their bytes. `table` is the table
     of `plan_table`; the units hold its rows.
     """
     size = plan.config.shard_mb << 20
-    segments, filled, number = list[Segment](), 0, 0
+    segments, filled = list[Segment](), 0
 
     def remaining() -> int:
         return size - filled
 
-    for index, file in enumerate(plan.files):
+    for index in group:
+        file, last = plan.files[index], plan.limits[index] if plan.limits else None
         cut = _cutter(file, plan.config) if table is None else partial(columnar.cut_table, table=table)
-        for segment in cut(file, index, remaining):
+        for segment in cut(file, index, remaining) if last != 0 else ():
+            if last is not None and segment.first_record >= last:
+                break
             segments.append(segment)
             filled += segment.bytes
             if filled >= size:
-                yield Unit(number, tuple(segments))
-                segments, filled, number = [], 0, number + 1
+                yield Unit(tuple(segments))
+                segments, filled = [], 0
     if segments:
-        yield Unit(number, tuple(segments))
+        yield Unit(tuple(segments))
 
 
 def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
@@ -452,10 +544,12 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     """
     config = plan.config
     reading = reading_of(config.map, config.roles, config.tree_paths == "every")
-    builder = RowBuilder(plan.kind, plan.segment_source, config.map.get("id") or config.id_field, reading)
+    id_field = config.map.get("id") or config.id_field
+    builder = RowBuilder(plan.kind, plan.segment_source, id_field, reading, plan.columns)
     for segment in unit.segments:
         file = plan.files[segment.file]
         builder.begin_file(segment.file, file.name, plan.layouts[segment.file])
+        builder.last = plan.limits[segment.file] if plan.limits else None
         steps = _records(segment, file, plan, builder)
         while _next_step(steps):
             if builder.full:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from datakit import data as schema
 from datakit.data import conversation_view, preference_view
+from datakit.read.columns import array_of, fitting
 from datakit.read.layouts.mapping import Document, value_at
 from datakit.read.layouts.preferences import Preference
 from datakit.read.layouts.recognise import BY_NAME, FileLayout, folded
@@ -99,15 +100,28 @@ class RowBuilder:
     `add` converts one record; `take` returns everything collected since the last call as one batch.
     """
 
-    def __init__(self, kind: str, segment_source: str = "text", id_field: str = "", reading: Reading = PLAIN) -> None:
+    def __init__(
+        self,
+        kind: str,
+        segment_source: str = "text",
+        id_field: str = "",
+        reading: Reading = PLAIN,
+        columns: pa.Schema | None = None,
+    ) -> None:
         self.kind = kind
+        self.columns = columns or pa.schema([])
+        self._tests = [(f.name, fitting(f.type)) for f in self.columns]
         self.reading = reading
         self.segment_source = segment_source
         self.id_field = id_field or ID
+        self.last: int | None = None
+        """Records with this number and later ones of the file are not read; None: all are."""
         self._begin_batch()
 
     def _begin_batch(self) -> None:
         self.rows: list[tuple[int, str, str, str | None, Any]] = []
+        self.values: list[tuple[Any, ...]] = []
+        """Of each row: the values of the user's own columns."""
         self.bad: list[tuple[str, int, int | None, str, str, bytes]] = []
         self.notes: dict[str, int] = {}
         self.bytes = 0
@@ -138,6 +152,8 @@ class RowBuilder:
         Raises:
             MisfitError: the record does not fit the file's layout.
         """
+        if self.last is not None and record >= self.last:
+            return
         if type(fields) is not dict:
             raise MisfitError("not_an_object", f"a record should be an object, found {name_of(fields)}")
         left = ""
@@ -154,6 +170,7 @@ class RowBuilder:
             given = self._id(given, original)
             used = used if given is None else (*used, self.id_field)
         extra = None
+        values, used = self._own(fields, used) if self._tests else ((), used)
         if len(fields) > len(used) or left or repeated:
             kept = original.without(used)
             if left:
@@ -166,8 +183,25 @@ class RowBuilder:
             self._add_paths(content, record, name, extra)
         else:
             self.rows.append((key, name, self.name, extra, content))
+            if self._tests:
+                self.values.append(values)
         self.bytes += size
         self.ends_badly = False
+
+    def _own(self, fields: Fields, used: tuple[str, ...]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """(the values of the user's own columns, the fields that are then used up)."""
+        values, taken = [], list(used)
+        for name, fits in self._tests:
+            value = fields.get(name)
+            if name in used:
+                value = None
+            elif not fits(value):
+                value = None
+                self.notes["fields_of_other_type"] = self.notes.get("fields_of_other_type", 0) + 1
+            elif name in fields:
+                taken.append(name)
+            values.append(value)
+        return tuple(values), tuple(taken)
 
     def _add_paths(self, paths: list[Any], record: int, name: str, extra: str | None) -> None:
         """Add the rows of a record that makes several: numbers and ids of their own, in the order of records."""
@@ -179,6 +213,8 @@ class RowBuilder:
 
     def quarantine(self, position: Position, why: MisfitError, raw: bytes) -> None:
         """Add a record that cannot become a row, with its bytes."""
+        if self.last is not None and position.record >= self.last:
+            return
         offset = None if position.offset < 0 else position.offset
         self.bad.append((self.name, position.line + 1, offset, why.reason, why.detail, raw[:MAX_RECORD_BYTES]))
         self.bytes += len(raw)
@@ -262,7 +298,11 @@ class RowBuilder:
             "segment_source": pa.array([self.segment_source] * n, pa.string()),
         }
         made = schema.of_kind(self.kind)
-        return pa.record_batch([columns[name] for name in made.names], schema=made)
+        own = list(zip(*self.values, strict=True)) if self.values else [()] * len(self.columns)
+        arrays = [array_of(list(v), f.type) for v, f in zip(own, self.columns, strict=True)]
+        return pa.record_batch(
+            [columns[name] for name in made.names] + arrays, schema=pa.schema([*made, *self.columns])
+        )
 
     def _quarantine_batch(self) -> pa.RecordBatch:
         made = schema.quarantine()

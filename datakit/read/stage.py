@@ -5,7 +5,7 @@ import hashlib
 import io
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
@@ -17,10 +17,11 @@ import pyarrow.compute as pc
 
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
-from datakit.stage import Decision, RawBatch, RawFile, Stage
+from datakit.stage import Decision, RawBatch, RawFile, RawGroup, Stage
 
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
+    from datakit.read.removal import RemovalList
 
 PROCESSES_FROM_BYTES: Final = 1 << 30
 """Below, the start of processes and their imports take longer than they save."""
@@ -28,7 +29,10 @@ UNPACKED_RATIO: Final = 5
 """Bytes of text for each byte of a compressed file, roughly."""
 HASHES_AT_ONCE: Final = 1 << 22
 
-_RENAMED: Final = pa.schema([pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string())])
+_DECISIONS: Final = pa.schema(
+    [pa.field("row_key", pa.uint64(), nullable=False), pa.field("id", pa.string()), pa.field("removed", pa.bool_())]
+)
+"""What is decided about some rows: a new id, and whether the row is removed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,8 +53,12 @@ class IngestConfig:
     )
     roles: dict[str, str] = option({}, "speaker = role: system, user, assistant or tool; for speakers of other names")
     split: str = option("", "the split that is read, as train; several with commas; all: every file")
+    limit: int = option(0, "read only so many records, the first ones in the order of the files; 0: all")
     tree_paths: Literal["best", "every"] = option(
         "best", "of a tree of messages: the path of the best replies, or every path that ends in an answer"
+    )
+    columns: Literal["typed", "json"] = option(
+        "typed", "fields of documents besides text and id: columns of their type, or all of them as JSON in extra"
     )
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what happens with files of another kind than the one asked for"
@@ -69,6 +77,8 @@ class IngestConfig:
             reading_of(self.map, self.roles)
             if self.layout != "auto" and self.map.keys() - {"id"}:
                 raise ConfigError("layout and map exclude each other: the mapping says which fields are read")
+        if self.limit < 0:
+            raise ConfigError(f"limit is {self.limit}; it should be at least 1, or 0 for all records")
         if self.shard_mb < 1:
             raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
 
@@ -88,7 +98,9 @@ class Ingest(Stage):
     marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
     """By local path: size, times and inode when the files were planned."""
     decisions: Path | None = None
-    """The file of new ids, in the stage that `bind` returns."""
+    """The file of new ids and removed rows, in the stage that `bind` returns."""
+    removals: "RemovalList | None" = None
+    """Rows that are dropped as `removed`."""
 
     name: ClassVar[str] = "ingest"
     help: ClassVar[str] = "Inputs are files, folders, globs or URLs. Records that cannot be read are counted too."
@@ -99,6 +111,7 @@ class Ingest(Stage):
         {
             "id_clashes": "rows had an id that an earlier row has; they got a suffix (#2, #3, ...)",
             "answers_judged_bad": "answers are judged as bad by their record (label false); they have weight 0",
+            "fields_of_other_type": "values do not fit the column of their field; they are in `extra`",
             "repeated_keys": "records have a field twice: the last value counts, the earlier ones are in `extra`",
         }
     )
@@ -141,10 +154,13 @@ class Ingest(Stage):
         return self._plan.kind
 
     def facts(self) -> dict[str, Any]:
-        """The layout of each file, and for documents the field of their text where it is not `text`."""
+        """The layout of each file; of documents also the field of their text where it is not `text`, and the types of
+        the user's own columns."""
         planned = list(zip(self._plan.files, self._plan.layouts, strict=True))
         fields = {f.name: c.text_field for f, c in planned if c.text_field not in ("", "text")}
-        return {"layouts": {f.name: c.layout for f, c in planned}} | ({"text_fields": fields} if fields else {})
+        columns = {f.name: str(f.type) for f in self._plan.columns}
+        optional = {"text_fields": fields, "columns": columns}
+        return {"layouts": {f.name: c.layout for f, c in planned}} | {k: v for k, v in optional.items() if v}
 
     def use_processes(self) -> bool:
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
@@ -153,11 +169,33 @@ class Ingest(Stage):
         size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in self._plan.files)
         return size > PROCESSES_FROM_BYTES
 
-    def raw_units(self) -> Iterator[tuple[int, Any]]:
-        """The work units of the plan, cut by the files' bytes and the configuration alone."""
-        from datakit.read.planning import units
+    def raw_groups(self) -> Sequence[RawGroup]:
+        """The groups of files that share shards, each with the formats and layouts of its files."""
+        from datakit.read.planning import groups
 
-        return ((unit.index, unit) for unit in units(self._plan, self.table))
+        plan, found = self._plan, []
+        for group in groups(plan):
+            files = [plan.files[place] for place in group]
+            formats = [[f.format, f.compression, f.header, f.delimiter] for f in files]
+            columns = [[f.name, str(f.type)] for f in plan.columns]
+            limits = [plan.limits[place] for place in group] if plan.limits else []
+            reading = [
+                plan.kind,
+                plan.segment_source,
+                limits,
+                columns,
+                formats,
+                [asdict(plan.layouts[place]) for place in group],
+            ]
+            found.append(RawGroup(group.start, tuple(f.name for f in files), reading))
+        return found
+
+    def raw_units(self, group: RawGroup) -> Iterator[Any]:
+        """The work units of a group, cut by its files' bytes and the configuration alone."""
+        from datakit.read.planning import units_of
+
+        first = group.first_file
+        return units_of(self._plan, range(first, first + len(group.files)), self.table)
 
     def read(self, unit: Any) -> Iterator[RawBatch]:
         """The rows of a unit and the records that could not become rows."""
@@ -165,15 +203,29 @@ class Ingest(Stage):
 
         return read_unit(unit, self._plan)
 
+    def leave_out(self, removed: Path) -> Self:
+        """The stage without the rows on the list of removed rows.
+
+        Raises:
+            IntegrityError: the list is damaged.
+        """
+        from datakit.read.removal import RemovalList
+
+        return replace(self, removals=RemovalList.load(removed)) if removed.is_file() else self
+
+    def resources(self) -> dict[str, Any]:
+        """The hash of the list of removed rows, where there are any."""
+        return {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
+
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """`row_key`, `id` and a 64-bit hash of the id."""
+        """`row_key`, `id`, a 64-bit hash of the id, and the `content_hash`."""
         from datakit.text.words import hash_values
 
-        ids = batch.column("id")
-        return pa.record_batch({"row_key": batch.column("row_key"), "id": ids, "id_hash": hash_values(ids)})
+        columns = {name: batch.column(name) for name in ("row_key", "id", "content_hash")}
+        return pa.record_batch(columns | {"id_hash": hash_values(batch.column("id"))})
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write new ids for all rows but the first of each id, by `row_key`.
+        """Write new ids for all rows but the first of each id, and which rows are removed, by `row_key`.
 
         Raises:
             InputError: a file changed while it was read.
@@ -181,10 +233,12 @@ class Ingest(Stage):
         changed = [path for path, mark in self.marks if tuple(file_mark(Path(path))) != mark]
         if changed:
             raise InputError(f"{changed[0]}: it changed while it was read; run the same command again")
-        renamed = pa.table(_new_ids(sketches), schema=_RENAMED)
+        decisions = _new_ids(sketches)
+        if self.removals and self.removals.rows:
+            decisions = _with_removed(decisions, sketches, self.removals)
         temporary = out.with_name(f".{out.name}.{os.getpid()}.tmp")
-        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, _RENAMED) as writer:
-            writer.write_table(renamed)
+        with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, _DECISIONS) as writer:
+            writer.write_table(pa.table(decisions, schema=_DECISIONS))
         temporary.rename(out)
         return {}
 
@@ -193,21 +247,32 @@ class Ingest(Stage):
         return replace(self, decisions=out)
 
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
-        """Whether no row with these keys gets a new id."""
-        return not np.isin(row_keys, self._renamed().column("row_key")).any()
+        """Whether no row with these keys gets a new id or is removed."""
+        return not np.isin(row_keys, self._decisions().column("row_key")).any()
+
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch:
+        """The new ids of the rows with these keys, null where the id stays; and whether they are removed."""
+        return self._about(pa.array(row_keys)).drop_columns(["row_key"])
+
+    def _about(self, row_keys: pa.Array) -> pa.RecordBatch:
+        decisions = self._decisions()
+        found = decisions.take(pc.index_in(row_keys, decisions.column("row_key").combine_chunks()))
+        return pa.record_batch([column.combine_chunks() for column in found.columns], _DECISIONS.names)
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Keep every row, some with a new id."""
-        renamed = self._renamed()
-        at = pc.index_in(batch.column("row_key"), renamed.column("row_key").combine_chunks())
-        new = renamed.column("id").combine_chunks().take(at)
+        """Keep every row, some with a new id; drop those on the list of removed rows, without their id and text."""
+        found = self._about(batch.column("row_key"))
+        new, removed = found.column("id"), pc.fill_null(found.column("removed"), False)
+        columns = {"id": pc.coalesce(new, batch.column("id"))}
+        if self.removals and pc.any(removed).as_py():
+            columns |= self.removals.blank(batch, removed, columns["id"])
         return Decision(
-            reasons=pa.nulls(batch.num_rows, pa.string()),
-            columns={"id": pc.coalesce(new, batch.column("id"))},
+            reasons=pc.if_else(removed, pa.scalar("removed"), pa.scalar(None, pa.string())),
+            columns=columns,
             notes={"id_clashes": len(new) - new.null_count},
         )
 
-    def _renamed(self) -> pa.Table:
+    def _decisions(self) -> pa.Table:
         assert self.decisions is not None, "call bind first"
         with pa.memory_map(str(self.decisions)) as file:
             return pa.ipc.open_file(file).read_all()
@@ -234,6 +299,20 @@ def _table_hash(table: pa.Table) -> str:
     return total.hexdigest()
 
 
+def _with_removed(
+    decisions: dict[str, list[Any]], sketches: Sequence[Path], removals: "RemovalList"
+) -> dict[str, list[Any]]:
+    """The decisions with the rows whose content is on the list of removed rows, by `row_key`."""
+    ids = dict(zip(decisions["row_key"], decisions["id"], strict=True))
+    gone = set[int]()
+    for path in sketches:
+        with pa.memory_map(str(path)) as file:
+            rows = pa.ipc.open_file(file).read_all()
+            gone.update(rows.filter(pa.array(removals.holds(rows["content_hash"])))["row_key"].to_pylist())
+    keys = sorted(ids.keys() | gone)
+    return {"row_key": keys, "id": [ids.get(key) for key in keys], "removed": [key in gone for key in keys]}
+
+
 def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
     """`row_key` and new `id` of all rows but the first of each id: `id#2`, `id#3`, ..., whichever is free."""
     with contextlib.ExitStack() as stack:
@@ -243,7 +322,7 @@ def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
         ]
         hashes = [table.column("id_hash").to_numpy() for table in tables]
         repeated = repeated_hashes(hashes)
-        renamed: dict[str, list[Any]] = {"row_key": [], "id": []}
+        renamed: dict[str, list[Any]] = {"row_key": [], "id": [], "removed": []}
         if len(repeated) == 0:
             return renamed
         # Free ids are looked up in all hashes at once: only inputs with clashes hold them in memory.
@@ -255,6 +334,7 @@ def _new_ids(sketches: Sequence[Path]) -> dict[str, list[Any]]:
                     seen[name] = 1
                     continue
                 renamed["row_key"].append(key)
+                renamed["removed"].append(False)
                 renamed["id"].append(_free_id(name, seen, taken, made))
         return renamed
 

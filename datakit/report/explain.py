@@ -8,13 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import RECORD_BITS, compared_fields, read_shard
+from datakit.data import RECORD_BITS, compared_fields, read_rows
 from datakit.manifest import Manifest, ancestors, data_dir, tables
 from datakit.report.pairs import compare_fields
 from datakit.report.texts import body, differences, shorten, side_by_side, visible
 
 MOST_CUTS = 20
 """Cut pieces of a row that are shown; the others are counted."""
+
+MOST_MATCHES = 5
+"""Evaluation items that a row matches and that are shown, the largest share first; the others are counted."""
 
 _MOST_CHARACTERS = 10_000_000
 """Longer texts (both together) are not compared by shingles: that takes some hundred bytes a word."""
@@ -55,6 +58,7 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
         if found.role == "kept":
             lines += _cuts(path, manifest, row_id)
+        lines += _matches(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
         elif found.role == "dropped" and manifest.stage == "dedup_ngrams":
@@ -75,12 +79,12 @@ def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
     folder = data_dir(path, manifest)
     for role in ("kept", "dropped"):
         for shard in tables(manifest, role):
-            for batch in read_shard(folder / shard.path):
+            for batch in read_rows(folder, shard):
                 at = pc.index(batch.column("id"), pa.scalar(row_id)).as_py()
                 if at >= 0:
                     return FoundRow(path, manifest, role, batch.slice(at, 1))
     for shard in tables(manifest, "quarantine"):
-        for batch in read_shard(folder / shard.path):
+        for batch in read_rows(folder, shard):
             for at, row in enumerate(batch.to_pylist()):
                 if row_id == f"{row['file']}:{row['line'] - 1}":  # the id that it would have got
                     return FoundRow(path, manifest, "quarantined", batch.slice(at, 1))
@@ -107,13 +111,30 @@ def _cuts(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
     """A line for each piece that the stage cut out of the row: its place, and the row that still has it."""
     pieces = []
     for shard in tables(manifest, "cuts"):
-        for batch in read_shard(data_dir(path, manifest) / shard.path):
+        for batch in read_rows(data_dir(path, manifest), shard):
             pieces += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
     for piece in pieces[:MOST_CUTS]:
         kept = f", stays in {visible(piece['duplicate_of'])}" if piece["duplicate_of"] else ""
         yield f"          cut at byte {piece['start']}{kept}: {visible(shorten(piece['text'].strip(), 100))}"
     if len(pieces) > MOST_CUTS:
         yield f"          and {len(pieces) - MOST_CUTS} more pieces"
+
+
+def _matches(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
+    """A line for each evaluation item that the row matches: the item, its file, how much of it, and the passage."""
+    found = []
+    for shard in tables(manifest, "matches"):
+        for batch in read_rows(data_dir(path, manifest), shard):
+            found += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
+    found.sort(key=lambda match: -match["overlap"])
+    for match in found[:MOST_MATCHES]:
+        file, _, record = match["item"].rpartition(":")
+        yield (
+            f"          holds {match['overlap']:.0%} of the {match['part']} of item {record} of {visible(file)}: "
+            f"{visible(shorten(match['passage'], 200))}"
+        )
+    if len(found) > MOST_MATCHES:
+        yield f"          and parts of {len(found) - MOST_MATCHES} more items"
 
 
 def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], columns: int) -> Iterator[str]:

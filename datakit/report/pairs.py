@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import read_shard
+from datakit.data import read_rows
 from datakit.errors import InputError
-from datakit.manifest import AGAINST, Manifest, ancestors, data_dir, load, tables
+from datakit.manifest import AGAINST, Manifest, Shard, ancestors, data_dir, load, tables
 from datakit.report.texts import body, differences, side_by_side, visible
 from datakit.text.words import normalize, split_words
 
-LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams")
+LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
 COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity"]
 FIELDS = ("prompt", "chosen", "rejected")
@@ -97,7 +97,7 @@ def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
         return
     elsewhere = ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
     for shard in tables(manifest, "dropped"):
-        yield from read_shard(data_dir(path, manifest) / shard.path, [*COLUMNS, *elsewhere])
+        yield from read_rows(data_dir(path, manifest), shard, [*COLUMNS, *elsewhere])
 
 
 def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list[Pair]:
@@ -128,15 +128,15 @@ def _rows(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict
     """Whole rows by id."""
     wanted, found = pa.array(sorted(ids), pa.string()), dict[str, dict[str, Any]]()
     for shard in tables(manifest, role):
-        for batch in _rows_with(data_dir(path, manifest) / shard.path, wanted):
+        for batch in _rows_with(data_dir(path, manifest), shard, wanted):
             found |= {row["id"]: row for row in batch.to_pylist()}
     return found
 
 
-def _rows_with(file: Path, ids: pa.Array | pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
+def _rows_with(folder: Path, shard: Shard, ids: pa.Array | pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
     """The rows of a shard with these ids; from a shard without any of them only the ids are read."""
-    if any(pc.any(pc.is_in(b.column("id"), ids)).as_py() for b in read_shard(file, ["id"])):
-        for batch in read_shard(file):
+    if any(pc.any(pc.is_in(b.column("id"), ids)).as_py() for b in read_rows(folder, shard, ["id"])):
+        for batch in read_rows(folder, shard):
             yield batch.filter(pc.is_in(batch.column("id"), ids))
 
 
@@ -158,14 +158,15 @@ def _with_similarity(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]
     default configuration of `dedup`; null where the stage names no row.
     """
     folder = data_dir(path, manifest)
-    gone = [folder / shard.path for shard in tables(manifest, "dropped")]
-    named = pa.chunked_array([b.column(0) for f in gone for b in read_shard(f, ["duplicate_of"])] or [[]], pa.string())
+    gone = tables(manifest, "dropped")
+    ids = [batch.column(0) for shard in gone for batch in read_rows(folder, shard, ["duplicate_of"])]
+    named = pa.chunked_array(ids or [[]], pa.string())
     stay = dict[str, _Shingles]()
     for shard in tables(manifest, "kept"):
-        for batch in _rows_with(folder / shard.path, named):
+        for batch in _rows_with(folder, shard, named):
             stay |= dict(zip(batch.column("id").to_pylist(), _shingles_of_rows(batch), strict=True))
-    for file in gone:
-        for batch in read_shard(file):
+    for shard in gone:
+        for batch in read_rows(folder, shard):
             kept = map(stay.get, batch.column("duplicate_of").to_pylist())
             pairs = zip(_shingles_of_rows(batch), kept, strict=True)
             similarity = pa.array([None if other is None else _similarity(one, other) for one, other in pairs], "f8")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import RECORD_BITS, read_shard
+from datakit.data import RECORD_BITS, read_rows
 from datakit.errors import InputError
 from datakit.manifest import Manifest, data_dir, find_parent, load, tables
 from datakit.pack.inspect import (
@@ -62,7 +62,7 @@ class Origins:
         if self.path is None or self.manifest is None:
             return
         for shard in tables(self.manifest, "kept"):
-            yield from read_shard(data_dir(self.path, self.manifest) / shard.path, columns)
+            yield from read_rows(data_dir(self.path, self.manifest), shard, columns)
 
     def names(self, keys: set[int]) -> Names:
         """Id and source of the rows with these keys, as far as they are known."""
@@ -113,18 +113,25 @@ class Origins:
         return None
 
     def with_names(self, rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Rows, in ascending order of `row_key`, with `id` and `source` added (null if they are not known)."""
-        known = (
-            row
-            for batch in self.batches(["row_key", "id", "source"])
-            for row in zip(*(c.to_pylist() for c in batch.columns), strict=True)
-        )
-        key, row_id, source = next(known, (-1, None, None))
+        """Rows, in ascending order of `row_key`, with `id` and `source` added (null if they are not known).
+
+        `missing` then counts the tokens that were cut off after the last packed one, too.
+        """
+        known = (row for batch in self.batches(None) for row in _with_sizes(batch))
+        key, row_id, source, sizes = next(known, (-1, None, None, (0,)))
         for row in rows:
             while 0 <= key < row["row_key"]:
-                key, row_id, source = next(known, (-1, None, None))
+                key, row_id, source, sizes = next(known, (-1, None, None, (0,)))
             found = key == row["row_key"]
-            yield {"id": row_id if found else None, "source": source if found else None} | row
+            named = {"id": row_id if found else None, "source": source if found else None} | row
+            yield named | ({"missing": sizes[row["side"]] - row["tokens"]} if found else {})
+
+
+def _with_sizes(batch: pa.RecordBatch) -> Iterator[tuple[int, str | None, str | None, tuple[int, ...]]]:
+    """Key, id, source, and the number of tokens of each side of the rows of a batch."""
+    sides = [n for n in ("input_ids", "rejected_ids") if n in batch.schema.names]
+    sizes = zip(*(pc.list_value_length(batch.column(n)).to_pylist() for n in sides), strict=True)
+    yield from zip(*(batch.column(n).to_pylist() for n in ("row_key", "id", "source")), sizes, strict=True)
 
 
 def _row_title(key: int, names: Names) -> str:

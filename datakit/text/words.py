@@ -264,6 +264,15 @@ def hash_words_in(data: Bytes, offsets: Offsets) -> tuple[npt.NDArray[np.uint64]
     return hashes[: starts[-1]], starts
 
 
+@lru_cache(maxsize=1)
+def spaceless_words() -> npt.NDArray[np.uint64]:
+    """The hashes of all characters that are words of their own, ascending."""
+    table = character_table()
+    flat = table.entries.reshape(-1, 256)[table.pages].reshape(-1)
+    chars = [chr(code) for code in np.flatnonzero(flat & SPACELESS).tolist()]
+    return np.unique(hash_words(pa.array(chars, pa.string()))[0])
+
+
 def split_words(text: str) -> list[str]:
     """The words of one text, case-folded, in order; what the kernel hashes."""
     words, current = [], ""

@@ -84,7 +84,7 @@ def test_flags_take_underscores_and_dashes(datakit: Callable, project: Path) -> 
 BAD_FILES = {
     "language": ("--model", "expected a fastText model"),
     "classify": ("--model", "expected a fastText model"),
-    "filter": ("--eval", "cannot be read as JSON lines or a JSON array of evaluation items"),
+    "filter": ("--eval", "no evaluation item in it is long enough to search"),
     "tokenize": ("--tokenizer", "expected JSON"),
 }
 
@@ -110,7 +110,7 @@ def test_eval_items_are_dropped_and_told(datakit: Callable, project: Path) -> No
     (project / "eval.jsonl").write_text(json.dumps({"question": item, "answer": "6"}) + "\n")
     done = datakit("filter", "rows.jsonl", "--eval", "eval.jsonl", "--rules", "contamination", "--output", "out")
     assert done.code == 0, done.err
-    assert load(project / "out/manifest.json").ledger.rows.dropped == {"contamination.max_prompt_overlap_ratio": 1}
+    assert load(project / "out/manifest.json").ledger.rows.dropped == {"contamination.max_match_ratio": 1}
 
 
 def test_a_recipe_runs_every_stage_once_and_then_nothing(datakit: Callable, project: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_shard_without_duplicates_is_taken_over_and_a_damaged_one_is_not(datak
     assert unique.ledger.rows.dropped == {"duplicate_url": 2}
     assert unique.ledger.rows.into == rows.ledger.rows.kept == 9022
     same = [(project / "rows" / s.path).samefile(project / "unique" / s.path) for s in rows.of_role("kept")]
-    assert same == [True, False]
+    assert same == [True, True, False]
     assert unique.of_role("kept")[0] == rows.of_role("kept")[0]
     assert datakit("verify", "unique").code == 0
     shard = project / "rows" / rows.of_role("kept")[0].path
@@ -257,6 +257,27 @@ def test_gc_removes_only_what_no_manifest_names(datakit: Callable, project: Path
     assert len(list((project / "data/d/dedup").iterdir())) == 2
     assert datakit("gc", "--history").out.count("removed") == 1
     assert datakit("verify", "manifests/d/dedup.json").code == 0
+
+
+def test_purged_versions_keep_their_manifests_and_verify_reports_them(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=80, files=2)
+    assert datakit("run", "--until", "dedup").code == 0
+    old = load(project / "manifests/d/dedup.json")
+    assert datakit("dedup", "--threshold", "0.9").code == 0
+    assert datakit("ingest", "raw", "--dataset", "other").code == 0
+    assert "would purge d / dedup" in datakit("gc", "--purge", "--dry-run").out
+    assert datakit("gc", "--purge", "--dataset", "other").out == "0 bytes were freed\n"
+    said = datakit("gc", "--purge")
+    assert said.out.count("purged") == 1 and f"purged d / dedup {old.version}" in said.out
+    assert len(list((project / "data/d/dedup").iterdir())) == 1
+    history = f"manifests/d/history/dedup-{old.version}.json"
+    for command in (["verify", history], ["show", history]):
+        said = datakit(*command)
+        assert said.code == 0 and "shards were purged on 2" in said.out
+    assert "purged" not in datakit("verify", "manifests/d/dedup.json").out
+    assert datakit("gc", "--purge").out == "0 bytes were freed\n"
+    (project / "data/d/dedup" / old.key[:16]).mkdir()
+    assert datakit("verify", history).code == 1, "a folder without its shards is no purged one"
 
 
 @pytest.mark.parametrize(

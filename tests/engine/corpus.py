@@ -61,10 +61,10 @@ def write_project(root: Path, **corpus: int) -> Path:
 
 
 def results(root: Path) -> dict[str, bytes]:
-    """Every file that a run made, but those that tell when and where it ran."""
+    """Every file that a run made, but those that tell when and where it ran, and those that only save work."""
     return {
         str(p.relative_to(root)): p.read_bytes()
         for top in ("manifests", "data")
         for p in sorted((root / top).rglob("*"))
-        if p.is_file() and not p.name.endswith(".run.json")
+        if p.is_file() and not p.name.endswith(".run.json") and ".units" not in p.parts
     }

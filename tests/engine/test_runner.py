@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from datakit.config import option
-from datakit.data import document, quarantine
+from datakit.data import document, quarantine, read_rows
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import DatakitError, InputError, UsageError
 from datakit.manifest import Count, Manifest, data_dir, load, tables, verify
-from datakit.stage import Decision, Made, Parent, RawBatch, Stage
+from datakit.stage import Decision, Made, Parent, RawBatch, RawGroup, Stage
 
 UNITS = 5
 ROWS = 20
@@ -40,8 +39,11 @@ class Numbers(Stage):
     Config: ClassVar[type] = Nothing
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "raw"
 
-    def raw_units(self) -> Iterator[tuple[int, Any]]:
-        yield from enumerate(range(0, UNITS * ROWS, ROWS))
+    def raw_groups(self) -> Sequence[RawGroup]:
+        return [RawGroup(0, (), None)]
+
+    def raw_units(self, group: RawGroup) -> Iterator[Any]:
+        return iter(range(0, UNITS * ROWS, ROWS))
 
     def read(self, unit: int) -> Iterator[RawBatch]:
         for start in range(unit, unit + ROWS, 10):
@@ -221,8 +223,8 @@ def numbers(go: Go) -> Path:
 
 def rows(path: Path, role: str) -> list[dict[str, Any]]:
     manifest = load(path)
-    shards = [data_dir(path, manifest) / s.path for s in tables(manifest, role)]
-    return [row for shard in shards for row in pq.read_table(shard).to_pylist()]
+    folder = data_dir(path, manifest)
+    return [row for shard in tables(manifest, role) for batch in read_rows(folder, shard) for row in batch.to_pylist()]
 
 
 def ledger(path: Path) -> Count:
@@ -369,7 +371,8 @@ def test_a_stage_without_a_hook_says_which_one_is_missing() -> None:
         (lambda: stage.decide(batch), "decide"),
         (lambda: stage.sketch(batch), "sketch"),
         (lambda: stage.make(iter(()), Path(), ()), "make"),
-        (lambda: next(stage.raw_units()), "raw_units"),
+        (lambda: stage.raw_groups(), "raw_groups"),
+        (lambda: next(stage.raw_units(RawGroup(0, (), None))), "raw_units"),
     ):
         with pytest.raises(NotImplementedError, match=rf"Stage\.{name}"):
             call()

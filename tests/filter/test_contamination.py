@@ -1,6 +1,7 @@
 """Evaluation items in rows: against plain sets of n-grams, planted items of real sets, what goes and what is told."""
 
 import json
+import math
 import random
 from pathlib import Path
 
@@ -31,9 +32,11 @@ def items(tmp_path: Path) -> str:
     return str(path)
 
 
-def stage(items: str | list[str], **values) -> Filter:
+def stage(items: str | list[str], mode: str = "weighted", **values) -> Filter:
     files = [items] if isinstance(items, str) else items
-    made = build(FilterConfig, {"rules": ["contamination"], "contamination": {"eval": files} | values}, "filter")
+    made = build(
+        FilterConfig, {"rules": ["contamination"], "contamination": {"eval": files, "mode": mode} | values}, "filter"
+    )
     return Filter(config=made)
 
 
@@ -58,7 +61,7 @@ def test_overlaps_are_those_of_plain_sets(tmp_path):
     items = [{"question": " ".join(rng.choices(vocabulary, k=rng.randint(1, 30)))} for _ in range(40)]
     path = tmp_path / "e.json"
     path.write_text(json.dumps(items))
-    config = contamination.Contamination(eval=(str(path),), ngram_words=6, short_ngram_words=3)
+    config = contamination.Contamination(eval=(str(path),), mode="overlap", ngram_words=6, short_ngram_words=3)
     texts = [" ".join(rng.choices(vocabulary, k=rng.randint(0, 60))) for _ in range(40)]
     counts = config.count(pa.array(texts))
     for row, text in enumerate(texts):
@@ -68,7 +71,7 @@ def test_overlaps_are_those_of_plain_sets(tmp_path):
             held = sum(contains(text, g) for g in own)
             shares.append(max(1, round(1000 * held / len(own))) if held else 0)
         best = max(shares)
-        assert counts["contamination_prompt_overlap"][row] == best
+        assert counts["contamination_prompt"][row] == best
         assert counts["contamination_prompt_item"][row] == (shares.index(best) if best else -1)
 
 
@@ -79,35 +82,99 @@ def test_an_item_is_found_whatever_its_case_and_punctuation(items):
         QUESTION.replace(" ", " -- "),
         PROSE,
         "",
-        QUESTION[:60],
+        QUESTION[:45],
     )
-    decision = stage(items).decide(documents(*copies))
-    hit = "contamination.max_prompt_overlap_ratio"
-    assert decision.reasons.to_pylist() == [hit, hit, hit, None, None, None]
-    assert decision.detail[0].as_py() == "prompt_overlap_ratio 1.0 > 0.5"
+    for mode, hit in (("weighted", "match_ratio"), ("overlap", "prompt_overlap_ratio")):
+        decision = stage(items, mode).decide(documents(*copies))
+        assert decision.reasons.to_pylist() == [f"contamination.max_{hit}"] * 3 + [None] * 3
+        assert decision.detail[0].as_py() == f"{hit} 1.0 > 0.5"
+    dropped = stage(items, "any").decide(documents(*copies)).reasons.to_pylist()
+    assert dropped == ["contamination.max_shared_items"] * 3 + [None] * 3
 
 
 def test_short_items_are_found_by_shorter_ngrams_and_the_shortest_not_at_all(items):
-    found = stage(items).decide(
-        documents("See: the quick brown fox jumps over the lazy dog!", "Who wrote it? Nobody knows.")
-    )
-    assert [bool(r) for r in found.reasons.to_pylist()] == [True, False]
+    batch = documents("See: the quick brown fox jumps over the lazy dog!", "They say that nobody wrote it, he knows.")
+    for mode in ("overlap", "weighted", "any"):
+        found = stage(items, mode).decide(batch)
+        assert [bool(r) for r in found.reasons.to_pylist()] == [True, False], mode
 
 
 def test_prompts_and_answers_are_told_apart(items):
     batch = documents(f"{PROSE} {ANSWER}", f"{PROSE} {QUESTION}")
-    assert [bool(r) for r in stage(items).decide(batch).reasons.to_pylist()] == [False, True]
-    both = stage(items, max_answer_overlap_ratio=0.5).decide(batch)
+    assert [bool(r) for r in stage(items, "overlap").decide(batch).reasons.to_pylist()] == [False, True]
+    both = stage(items, "overlap", max_answer_overlap_ratio=0.5).decide(batch)
     assert both.reasons.to_pylist() == [f"contamination.max_{part}_overlap_ratio" for part in ("answer", "prompt")]
+    matches = stage(items).decide(batch).side_tables["matches"].to_pylist()
+    assert [(m["id"], m["part"]) for m in matches] == [("r0", "answer"), ("r1", "question")]
 
 
-def test_every_row_that_holds_an_item_is_listed_under_it(items):
-    matches = stage(items).decide(documents(PROSE, f"{QUESTION} {ANSWER}", QUESTION)).side_tables["matches"].to_pylist()
-    assert {(m["item"], m["part"], m["id"], m["overlap"]) for m in matches} == {
-        ("sheep.jsonl:1", "prompt", "r1", 1.0),
-        ("sheep.jsonl:1", "answer", "r1", 1.0),
-        ("sheep.jsonl:1", "prompt", "r2", 1.0),
+def test_every_row_that_holds_an_item_is_listed_under_it_with_the_passage(items):
+    batch = documents(PROSE, f"{QUESTION} {ANSWER}", f"{PROSE}\n{QUESTION.upper()} {PROSE}")
+    matches = stage(items, "overlap").decide(batch).side_tables["matches"].to_pylist()
+    assert {(m["item"], m["part"], m["id"], m["overlap"], m["passage"]) for m in matches} == {
+        ("sheep.jsonl:1", "prompt", "r1", 1.0, QUESTION),
+        ("sheep.jsonl:1", "answer", "r1", 1.0, ANSWER),
+        ("sheep.jsonl:1", "prompt", "r2", 1.0, QUESTION.upper()),
     }
+    matches = stage(items).decide(batch).side_tables["matches"].to_pylist()
+    assert [(m["item"], m["part"], m["id"], m["overlap"], m["passage"]) for m in matches] == [
+        ("sheep.jsonl:1", "question", "r1", 1.0, QUESTION),
+        ("sheep.jsonl:1", "question", "r2", 1.0, QUESTION.upper()),
+    ]
+
+
+def test_weighted_shares_are_those_of_the_plain_definition(tmp_path):
+    rng = random.Random(5)
+    vocabulary = ["the", "of", "7", "sheep", "market", "river", "lantern", "字", "牛"]
+    made = [{"question": " ".join(rng.choices(vocabulary, k=rng.randint(6, 30)))} for _ in range(30)]
+    path = tmp_path / "e.jsonl"
+    path.write_text("\n".join(map(json.dumps, made)))
+    least = 1.5
+    config = contamination.Contamination(eval=(str(path),), min_rare_words=least)
+    texts = [" ".join(rng.choices(vocabulary, k=rng.randint(0, 400))) for _ in range(40)]
+    texts += [f"{PROSE} {item['question']} {PROSE}" for item in made]
+    counts = config.count(pa.array(texts))
+
+    def size(words):
+        return 8 if 2 * sum(w in "字牛" for w in words) > len(words) else 5
+
+    def grams(words, n):
+        return [tuple(words[i : i + n]) for i in range(len(words) - n + 1)]
+
+    items = [split_words(item["question"]) for item in made]
+    holders = {}
+    for number, words in enumerate(items):
+        for gram in grams(words, size(words)):
+            holders.setdefault(gram, set()).add(number)
+    rarity = {gram: max(0.0, 1 - math.log(len(held)) / math.log(100)) for gram, held in holders.items()}
+    base = {"the": 250, "of": 250, "7": 250, "字": 400, "牛": 400}
+    for row, text in enumerate(texts):
+        words = split_words(text)
+        has = {n: set(grams(words, n)) for n in (5, 8)}
+        shares = []
+        for item in items:
+            n, factors, held = size(item), [0.0] * len(item), [False] * len(item)
+            for at, gram in enumerate(grams(item, n)):
+                for k in range(at, at + n):
+                    factors[k] = max(factors[k], rarity[gram])
+                    held[k] |= gram in has[n]
+            weights = [round(base.get(w, 1000) * f) for w, f in zip(item, factors, strict=True)]
+            matched = sum(w for w, h in zip(weights, held, strict=True) if h)
+            evidence, seen, counted = 0, set(), set()  # each word of the row and of the item counts once
+            for at, gram in enumerate(grams(words, n)):
+                for place in (p for p, other in enumerate(grams(item, n)) if other == gram):
+                    for k in range(n):
+                        if at + k not in seen and place + k not in counted:
+                            seen.add(at + k)
+                            counted.add(place + k)
+                            evidence += weights[place + k]
+            share = 1000 * matched // max(1, sum(weights))
+            own = matched if 2 * matched >= 3000 * least or share < 300 else evidence
+            enough = int(1000 * least)
+            if 2 * sum(held) < len(words):
+                share = share * min(4 * enough, 2 * own + enough) // (4 * enough) if own >= enough else 0
+            shares.append(share)
+        assert abs(int(counts["contamination_match"][row]) - max(shares)) <= 5, (row, text)
 
 
 def test_lines_that_hold_an_item_can_be_cut(items):
@@ -123,13 +190,13 @@ def test_the_question_of_a_conversation_is_looked_at_and_conversations_are_never
     batch = pa.record_batch({"messages": pa.array([turns], MESSAGES), "id": ["c"]})
     for action in ("drop", "cut"):
         made = stage(items, action=action).for_kind("conversation")
-        assert made.decide(batch).reasons.to_pylist() == ["contamination.max_prompt_overlap_ratio"]
+        assert made.decide(batch).reasons.to_pylist() == ["contamination.max_match_ratio"]
 
 
 def test_saved_overlaps_decide_as_the_text_did(items):
     batch = documents(QUESTION, PROSE, QUESTION[:-30])
     first = stage(items).decide(batch)
-    other = stage(items, max_prompt_overlap_ratio=0.9)
+    other = stage(items, max_match_ratio=0.9)
     assert other.decide_again(batch, first.side_tables["signals"]) == other.decide(batch)
 
 
@@ -141,7 +208,7 @@ def test_the_files_are_known_by_name_and_hash(items):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("not json", "cannot be read"), ('{"x": 1}', "no record has text"), ("", "no record has text")],
+    [("not json", "cannot be read"), ('{"x": 1}', "no record has text"), ("", "cannot be read")],
 )
 def test_a_file_without_items_is_an_error_before_any_work(tmp_path, content, message):
     path = tmp_path / "e.jsonl"
@@ -151,7 +218,7 @@ def test_a_file_without_items_is_an_error_before_any_work(tmp_path, content, mes
 
 
 def test_evaluation_files_must_be_named_and_be_there(tmp_path):
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="no such file"):
         stage(str(tmp_path / "none.jsonl")).resources()
     with pytest.raises(ConfigError, match="names no evaluation files"):
         stage([]).resources()
@@ -159,15 +226,169 @@ def test_evaluation_files_must_be_named_and_be_there(tmp_path):
         stage([], short_ngram_words=20)
 
 
+def planted(question: str, answer: str) -> dict[str, str]:
+    """Ways in which an item gets into a document."""
+    words = question.split()
+    reworded = " ".join("perhaps" if i % 12 == 6 else word for i, word in enumerate(words))
+    half = len(words) // 2
+    return {
+        "whole": f"{PROSE} {question} {answer} {PROSE}",
+        "question": f"{PROSE * 9} {question} {PROSE * 9}",
+        "answer": f"{PROSE * 9} {answer} {PROSE * 9}",
+        "reworded": f"{PROSE} {reworded} {PROSE}",
+        "apart": f"{' '.join(words[:half])}\n\n{PROSE}\n\n{' '.join(words[half:])}",
+        "JSON": PROSE + json.dumps({"q": f"{question}\n{answer}", "n": 'a "quote"'}),
+        "JSON in JSON": json.dumps({"arguments": json.dumps({"task": question})}),
+    }
+
+
+SOLUTION = """def rotate_matrix(grid):
+    rows, columns = len(grid), len(grid[0])
+    turned = [[0] * rows for _ in range(columns)]
+    for y in range(rows):
+        for x in range(columns):
+            turned[x][rows - 1 - y] = grid[y][x]
+    return turned
+"""
+LANGUAGES = {
+    "English": (QUESTION, ANSWER),
+    "Chinese": (
+        "一个农民有十七只绵羊，在集市上又买了四只，然后卖掉了其中的一半，请问他最后还剩下多少只绵羊？",
+        "他先有十七加四等于二十一只绵羊，卖掉一半以后，农场里大约还剩下十只绵羊，这就是答案。",
+    ),
+    "code": (
+        'def rotate_matrix(grid):\n    """Turn a matrix of numbers clockwise by ninety degrees.\n\n'
+        '    >>> rotate_matrix([[1, 2], [3, 4]])\n    [[3, 1], [4, 2]]\n    """',
+        SOLUTION,
+    ),
+    "Spanish": (
+        "Un granjero tiene diecisiete ovejas y compra cuatro más en el mercado, después vende la mitad. ¿Cuántas son?",
+        "Tiene diecisiete más cuatro, es decir veintiuna ovejas, vende la mitad, y quedan diez ovejas en la granja.",
+    ),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_items_are_found_however_they_are_hidden(tmp_path, language):
+    question, answer = LANGUAGES[language]
+    path = tmp_path / "items.jsonl"
+    path.write_text(json.dumps({"prompt": question, "canonical_solution": answer}))
+    texts = planted(question, answer)
+    if language == "Chinese":  # no spaces to cut at
+        texts |= {
+            "reworded": PROSE + question.replace("集市", "市场里").replace("多少", "几"),
+            "apart": f"{question[:20]}\n\n{PROSE}\n\n{question[20:]}",
+        }
+    reasons = stage(str(path)).decide(documents(*texts.values())).reasons.to_pylist()
+    assert [name for name, reason in zip(texts, reasons, strict=True) if reason is None] == []
+
+
+def test_all_of_a_row_is_searched(items):
+    call = json.dumps([{"name": "ask", "arguments": json.dumps({"text": f'He said "hm":\n{QUESTION}'})}])
+    hidden = {
+        "system": [{"role": "system", "content": QUESTION}],
+        "tool": [{"role": "tool", "content": json.dumps({"result": QUESTION})}],
+        "call": [{"role": "assistant", "tool_calls": call}],
+        "reasoning": [{"role": "assistant", "reasoning_content": QUESTION, "content": "Ten."}],
+        "turns": [{"role": "user", "content": QUESTION[:60]}, {"role": "user", "content": QUESTION[60:]}],
+        "none": [{"role": "user", "content": PROSE}],
+    }
+    n = len(hidden)
+    batch = pa.record_batch({"messages": pa.array(list(hidden.values()), MESSAGES), "id": list(hidden)})
+    reasons = stage(items).for_kind("conversation").decide(batch).reasons.to_pylist()
+    assert [name for name, r in zip(hidden, reasons, strict=True) if r is None] == ["none"]
+    clean = pa.array([hidden["none"]] * n, MESSAGES)
+    extra = [json.dumps({"notes": {"seen": [1, QUESTION]}}), None, "{}", json.dumps({"n": 1}), None, None]
+    tools = [None, json.dumps([{"function": {"description": QUESTION}}]), None, None, None, None]
+    columns = {
+        "messages": clean,
+        "id": list(hidden),
+        "extra": extra,
+        "tools": tools,
+        "title": ["", "", QUESTION, None, "", ""],
+    }
+    batch = pa.record_batch(
+        columns | {"tags": pa.array([None, [], ["a"], ["b", QUESTION], [], None], pa.list_(pa.string()))}
+    )
+    reasons = stage(items).for_kind("conversation").decide(batch).reasons.to_pylist()
+    assert [bool(r) for r in reasons] == [True, True, True, True, False, False]
+
+
+def test_common_words_do_not_condemn_a_long_text_and_a_row_that_is_the_item_goes(tmp_path):
+    path = tmp_path / "common.jsonl"
+    path.write_text(json.dumps({"question": "What is it that you do for them there?"}))
+    long = "He went to the house and saw what it was. What is it that you do for them there? So they said. " * 60
+    found = stage(str(path)).decide(documents(long, "What is it that you do for them there?"))
+    assert [bool(r) for r in found.reasons.to_pylist()] == [False, True]
+
+
+def test_choices_are_found_in_any_order_and_short_answers_support_short_questions(tmp_path):
+    choices = ["a glacier carves out the valley", "wind carries sand over the dunes", "rivers deposit silt in deltas"]
+    items = [
+        {"question": "Which one shows erosion?", "choices": choices, "answer": 0},
+        {
+            "question": "Who painted the ceiling of the Sistine Chapel?",
+            "choices": ["Raphael", "Michelangelo"],
+            "answer": 1,
+        },
+    ]
+    path = tmp_path / "mmlu.jsonl"
+    path.write_text("\n".join(map(json.dumps, items)))
+    shuffled = f"{PROSE} Q. Which one shows erosion? (A) {choices[2]} (B) {choices[0]} (C) {choices[1]} {PROSE}"
+    trivia = f"{PROSE * 5} Who painted the ceiling of the Sistine Chapel? Michelangelo did. {PROSE * 5}"
+    found = stage(str(path)).decide(documents(shuffled, trivia, PROSE)).reasons.to_pylist()
+    assert [bool(r) for r in found] == [True, True, False]
+
+
+def test_the_ledger_counts_the_items_and_an_item_that_cannot_be_searched_is_an_alarm(tmp_path):
+    rows = [
+        {"question": QUESTION},
+        {"question": "Why?", "answer": "So."},
+        {"question": None, "id": 3},
+        {"question": QUESTION},
+    ]
+    path = tmp_path / "e.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n{broken\n")
+    made = stage(str(path))
+    assert made.ledger() == {
+        "evaluation_items_read": 4,
+        "evaluation_items_searched": 2,
+        "evaluation_items_too_short": 1,
+        "evaluation_items_without_text": 1,
+        "evaluation_lines_unreadable": 1,
+    }
+    alarms = " | ".join(made.facts()["alarms"])
+    for said in ("1 of 4 items of e.jsonl have no text", "1 lines of e.jsonl are not JSON", "too short", "e.jsonl:1"):
+        assert said in alarms
+
+
+def test_a_changed_evaluation_file_is_read_again(tmp_path):
+    path = tmp_path / "e.jsonl"
+    path.write_text(json.dumps({"question": PROSE}))
+    made = stage(str(path))
+    first = made.resources()
+    assert made.decide(documents(QUESTION)).reasons.null_count == 1
+    path.write_text(json.dumps({"question": QUESTION}))
+    assert made.resources() != first
+    assert made.decide(documents(QUESTION)).reasons.null_count == 0
+
+
+def test_a_window_finds_items_in_long_rows_and_ignores_words_that_are_far_apart(items):
+    words = QUESTION.split()
+    pieces = [" ".join(words[i : i + 6]) for i in range(0, len(words), 6)]
+    scattered = f" {PROSE * 150} ".join(pieces)
+    late = PROSE * 800 + QUESTION + PROSE * 800
+    assert [bool(r) for r in stage(items).decide(documents(scattered, late)).reasons.to_pylist()] == [False, True]
+
+
 def test_all_verbatim_items_of_gsm8k_are_found_and_hardly_any_row_of_its_training_set(shared):
     folder = shared / "corpora/sft/gsm8k"
     test = [json.loads(line) for line in (folder / "test.jsonl").open()]
     train = [json.loads(line) for line in (folder / "train.jsonl").open()]
     made = stage(str(folder / "test.jsonl"))
-    planted = [f"{PROSE}\n{item['question']}\n{PROSE}" for item in test]
+    hidden = [f"{PROSE}\n{item['question']}\n{PROSE}" for item in test]
     long_enough = [len(split_words(item["question"])) >= 8 for item in test]
-    found = [bool(r) for r in made.decide(documents(*planted)).reasons.to_pylist()]
+    found = [bool(r) for r in made.decide(documents(*hidden)).reasons.to_pylist()]
     assert found == long_enough and sum(long_enough) > 1300
     clean = made.decide(documents(*(f"{row['question']}\n{row['answer']}" for row in train))).reasons
     assert len(clean) - clean.null_count <= 0.001 * len(train)
-    assert len(contamination.evaluation_index((str(folder / "test.jsonl"),), 13, 8).items) == len(test)

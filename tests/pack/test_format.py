@@ -79,7 +79,7 @@ def test_golden_bytes_of_megatron(tmp_path):
 
 
 @fast
-@given(rows=ROWS, packing=st.sampled_from(["best_fit", "concat", "pad"]), labelled=st.booleans(),
+@given(rows=ROWS, packing=st.sampled_from(["best_fit", "wrap", "pad"]), labelled=st.booleans(),
        window=st.integers(1, 200))  # fmt: skip
 def test_bin_and_parquet_hold_what_bin2d_holds(tmp_path_factory, rows, packing, labelled, window):
     options = {"packing": packing, "window_tokens": window, "seq_len": 24}

@@ -22,11 +22,11 @@ fast = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], dea
 
 @st.composite
 def options(draw, labelled: bool) -> dict:
-    packing = draw(st.sampled_from(["best_fit", "pad", "concat"]))
-    align_bos = draw(st.booleans()) and not (labelled and packing == "concat")
+    packing = draw(st.sampled_from(["best_fit", "pad", "wrap"]))
+    align_bos = draw(st.booleans()) and not (labelled and packing == "wrap")
     formats = ["bin2d", "bin", "parquet"] + ([] if labelled else ["megatron"])
     form = draw(st.sampled_from(formats))
-    several = packing != "concat" and form != "megatron"
+    several = packing != "wrap" and form != "megatron"
     return {
         "packing": packing,
         "align_bos": align_bos,
@@ -123,7 +123,7 @@ def test_nothing_packed_from_nothing_is_right():
 @pytest.mark.parametrize(
     "config",
     [
-        {"seq_len": 20}, {"seq_len": 20, "packing": "concat"}, {"seq_len": (8, 40)}, {"format": "megatron"},
+        {"seq_len": 20}, {"seq_len": 20, "packing": "wrap"}, {"seq_len": (8, 40)}, {"format": "megatron"},
         {"seq_len": 20, "format": "bin", "ids_dtype": "uint16"}, {"seq_len": 20, "format": "parquet"},
     ],
 )  # fmt: skip

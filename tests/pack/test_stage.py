@@ -53,7 +53,7 @@ def test_best_fit_opens_as_many_bins_as_the_reference(lengths, capacity):
 
 
 @settings(deadline=None)  # the first call compiles
-@given(lengths=LENGTHS, stride=st.integers(200, 260), packing=st.sampled_from(["best_fit", "concat", "pad"]))
+@given(lengths=LENGTHS, stride=st.integers(200, 260), packing=st.sampled_from(["best_fit", "wrap", "pad"]))
 def test_every_token_has_one_place_and_no_row_overflows(lengths, stride, packing):
     array = np.array(lengths, np.int64)
     found = fit(array, stride, packing)
@@ -63,7 +63,7 @@ def test_every_token_has_one_place_and_no_row_overflows(lengths, stride, packing
     assert (used > 0).all()
     assert used.max(initial=0) <= stride
     assert found.row.tolist() == sorted(found.row.tolist())
-    if packing == "concat":
+    if packing == "wrap":
         assert all(used[:-1] == stride)
 
 
@@ -76,7 +76,7 @@ def test_rows_follow_the_order_of_the_data(lengths):
     assert [row[0] for row in firsts] == sorted(row[0] for row in firsts)
 
 
-@pytest.mark.parametrize("packing", ["best_fit", "concat", "pad"])
+@pytest.mark.parametrize("packing", ["best_fit", "wrap", "pad"])
 def test_nothing_gives_no_rows(packing):
     assert fit(np.empty(0, np.int64), 128, packing).num_rows == 0
 
@@ -188,7 +188,7 @@ def packed_tokens(packed: Packed):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
-    rows=ROWS, seq_len=st.integers(4, 50), packing=st.sampled_from(["best_fit", "concat", "pad"]),
+    rows=ROWS, seq_len=st.integers(4, 50), packing=st.sampled_from(["best_fit", "wrap", "pad"]),
     overflow=st.sampled_from(["split", "truncate", "drop"]), window=st.integers(1, 200), labelled=st.booleans(),
 )  # fmt: skip
 def test_packing_agrees_with_the_plain_reference(tmp_path_factory, rows, seq_len, packing, overflow, window, labelled):
@@ -201,9 +201,9 @@ def test_packing_agrees_with_the_plain_reference(tmp_path_factory, rows, seq_len
     stride = seq_len + 1
     for i, (length, edges) in enumerate(rows):
         labels = {t for s in spans_of(length, edges) for t in range(s["start"], s["end"])} - {0}
-        cut = min(length, stride) if overflow == "truncate" and packing != "concat" else length
-        stays = not (overflow == "drop" and packing != "concat" and length > stride)
-        if labelled and packed.header.labelled and packing != "concat":
+        cut = min(length, stride) if overflow == "truncate" and packing != "wrap" else length
+        stays = not (overflow == "drop" and packing != "wrap" and length > stride)
+        if labelled and packed.header.labelled and packing != "wrap":
             pieces = [range(a, min(a + stride, cut)) for a in range(0, cut, stride)]
             alive = [p for p in pieces if any(t in labels for t in p[1:])]
             stays = stays and bool(alive)
@@ -227,7 +227,7 @@ def segment_starts(packed: Packed, row: int) -> set[int]:
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
-@given(rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4), packing=st.sampled_from(["best_fit", "concat"]))
+@given(rows=ROWS, cuts=st.lists(st.integers(0, 25), max_size=4), packing=st.sampled_from(["best_fit", "wrap"]))
 def test_bytes_do_not_depend_on_batches(tmp_path_factory, rows, cuts, packing):
     whole = batch_of(rows)
     edges = sorted({0, len(rows), *(c for c in cuts if c < len(rows))})
@@ -325,7 +325,7 @@ def test_golden_bytes(tmp_path_factory):
     assert content("seg.bin") == np.array([0, 3, 5], "<i4").tobytes()
     assert content("seg.idx") == np.array([0, 3], "<u8").tobytes()
     sources = np.load(out / "kept" / "train.src.npy")
-    assert sources.tolist() == [(0, 0, 0, 0, 3), (1, 0, 0, 1, 2)]
+    assert sources.tolist() == [(0, 0, 0, 0, 3, 0), (1, 0, 0, 1, 2, 0)]
     assert json.loads(content("meta.json")) == {
         "version": 1,
         "format": "bin2d",
@@ -468,7 +468,7 @@ def aligned_by_hand(lengths: list[int], stride: int) -> list[list[tuple[int, int
 
 @given(st.lists(st.integers(1, 90), max_size=40), st.integers(1, 60))
 def test_aligned_rows_begin_where_sequences_do(lengths, stride):
-    found = fit(np.array(lengths, np.int64), stride, "concat", align_bos=True)
+    found = fit(np.array(lengths, np.int64), stride, "wrap", align_bos=True)
     rows = [[] for _ in range(found.num_rows)]
     for row, sequence, n in zip(found.row, found.sequence, found.length, strict=True):
         rows[row].append((int(sequence), int(n)))
@@ -477,7 +477,7 @@ def test_aligned_rows_begin_where_sequences_do(lengths, stride):
 
 
 @fast
-@given(rows=LONGER_ROWS, window=st.integers(1, 200), packing=st.sampled_from(["concat", "best_fit", "pad"]))
+@given(rows=LONGER_ROWS, window=st.integers(1, 200), packing=st.sampled_from(["wrap", "best_fit", "pad"]))
 def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
     options = {"seq_len": 24, "window_tokens": window, "packing": packing, "align_bos": True}
     result, sets = pack_rows(tmp_path_factory.mktemp("packed"), [batch_of(rows, labelled=False)], **options)
@@ -486,20 +486,20 @@ def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
     assert result.tokens.dropped == ({"truncated": lost} if lost else {})
     for (key, _, place), (token, _, _) in found_tokens(sets["train"]).items():
         assert token == ids_of(key, place + 1)[-1]
-    if packing == "concat":  # windows change nothing: every row but the last is full
+    if packing == "wrap":  # windows change nothing: every row but the last is full
         assert all(n == 25 for n in sets["train"].id_index[:-1, 1])
 
 
 def test_conversations_are_not_cut_to_begin_the_next_row_with_another(tmp_path):
     with pytest.raises(InputError, match="pack conversations with best_fit"):
-        pack_rows(tmp_path, [batch_of([(30, [20, 30])])], packing="concat", align_bos=True)
+        pack_rows(tmp_path, [batch_of([(30, [20, 30])])], packing="wrap", align_bos=True)
 
 
 @pytest.mark.parametrize(
     "bad",
     [
         {"seq_len": ()}, {"seq_len": (512, 256)}, {"seq_len": (256, 256)}, {"seq_len": (0, 256)},
-        {"seq_len": (256, 512), "packing": "concat"}, {"seq_len": (256, 512), "format": "megatron"},
+        {"seq_len": (256, 512), "packing": "wrap"}, {"seq_len": (256, 512), "format": "megatron"},
         {"validation": 1.0}, {"validation": -0.1}, {"align_bos": True, "overflow": "split"},
         {"format": "parquet", "ids_dtype": "uint16"},
     ],

@@ -194,7 +194,7 @@ def test_units_are_cut_by_data_alone_and_row_numbers_go_on(read, tmp_path):
     (tmp_path / "a.jsonl").write_bytes(lines(*({"text": t} for t in texts)))
     (tmp_path / "b.jsonl").write_bytes(lines(*({"text": t} for t in texts[:10])))
     whole, cut = read(tmp_path), read(tmp_path, shard_mb=1)
-    assert (whole.units, cut.units) == (1, 5)
+    assert (whole.units, cut.units) == (2, 6)
     assert cut.rows == whole.rows
     assert cut.texts == texts + texts[:10]
     assert [r["row_key"] for r in cut.rows] == [*range(2000), *range(1 << 40, (1 << 40) + 10)]

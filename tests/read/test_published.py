@@ -1,7 +1,10 @@
 """Layouts of published datasets, each by the fields that it really has; what a user maps; splits of a folder."""
 
+import gzip
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from datakit.errors import ConfigError, InputError, LayoutError
@@ -341,3 +344,22 @@ def test_splits_of_other_names_are_splits_too(folder, read):
 
 def test_folders_without_splits_are_read_as_before(folder, read):
     assert len(read(folder("a.jsonl", "b/contest.jsonl", "latest.jsonl")).rows) == 3
+
+
+# Limits.
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "jsonl.gz", "parquet", "json"])
+@pytest.mark.parametrize("limit", [1, 3, 4, 7, 100])
+def test_a_limit_reads_the_first_records_in_the_order_of_the_files(tmp_path, read, limit, suffix):
+    records = [{"text": f"t{i}"} for i in range(8)]
+    for name, part in (("a", records[:3]), ("b", records[3:])):
+        path = tmp_path / f"{name}.{suffix}"
+        if suffix == "parquet":
+            pq.write_table(pa.Table.from_pylist(part), path)
+        elif suffix == "json":
+            path.write_text(json.dumps(part))
+        else:
+            data = "".join(json.dumps(r) + "\n" for r in part).encode()
+            path.write_bytes(gzip.compress(data) if suffix.endswith("gz") else data)
+    assert read(tmp_path, limit=limit).texts == [r["text"] for r in records[:limit]]

@@ -1,0 +1,235 @@
+"""Rows that a person asked to remove: the list of a dataset, what is left of them, and the proof that they are gone.
+
+`manifests/<dataset>/removed.jsonl` names no row. It holds hashes of the id and of the content of each, salted with
+`manifests/removal.salt`, and the day and the reason, which enter no key. The content decides: an id like `file:17` may
+become another row's, and a row that occurs twice goes twice. Ingest drops the rows as `removed`, without id and text;
+every later stage follows, because its input changes. `datakit gc --purge` takes the old versions from the disk.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from datakit.data import read_rows, read_shard
+from datakit.errors import InputError, IntegrityError, UsageError
+from datakit.manifest import data_dir, find_parent, is_manifest, load, purged_on, tables, write_whole
+
+FORMAT: Final = "datakit.removed_rows"
+SALT: Final = "removal.salt"
+_STAYS: Final = ("row_key", "id", "source", "lang", "lang_score", "segment_source")
+_TEXTS: Final = ("text", "messages", "prompt", "chosen", "rejected", "extra", "tools", "raw", "detail")
+"""Columns that hold texts, not ids."""
+
+
+# The list.
+
+
+@dataclass(frozen=True, slots=True)
+class RemovalList:
+    """The removed rows of a dataset, as salted hashes."""
+
+    salt: bytes = b""
+    rows: dict[str, str] = field(default_factory=dict)
+    """Hash of the id -> hash of the content."""
+
+    @property
+    def contents(self) -> frozenset[str]:
+        """The hashes of the contents, which decide."""
+        return frozenset(self.rows.values())
+
+    @property
+    def sha256(self) -> str:
+        """Over the hashes of the contents: what the result of ingest depends on."""
+        return hashlib.sha256("\n".join(sorted(self.contents)).encode()).hexdigest()
+
+    def hash_of(self, value: str | bytes) -> str:
+        """The salted hash of an id, or of the digest of a content; 32 hex digits (BLAKE2b)."""
+        data = value.encode() if isinstance(value, str) else value
+        return hashlib.blake2b(data, key=self.salt, digest_size=16).hexdigest()
+
+    def holds(self, content_hashes: pa.Array) -> list[bool]:
+        """For each `content_hash` (strings), whether rows with that content are removed."""
+        contents = self.contents
+        return [self.hash_of(value) in contents for value in content_hashes.to_pylist()]
+
+    def blank(self, batch: pa.RecordBatch, removed: pa.Array, ids: pa.Array) -> dict[str, pa.Array]:
+        """The columns of a batch without what the removed rows (bool[rows]) said; their ids become hashes of `ids`."""
+        names = [f"removed:{self.hash_of(name)[:16]}" for name in ids.filter(removed).to_pylist()]
+        columns = {"id": pc.replace_with_mask(ids, removed, pa.array(names, pa.string()))}
+        rows = pc.if_else(removed, pa.scalar(batch.num_rows), pa.array(range(batch.num_rows)))
+        for column, kept in zip(batch.schema, batch.columns, strict=True):
+            if column.name not in _STAYS:
+                nothing = pa.array([None if column.nullable else _empty(column.type)], column.type)
+                columns[column.name] = pa.concat_arrays([kept, nothing]).take(rows)
+        return columns
+
+    @classmethod
+    def load(cls, path: Path) -> "RemovalList":
+        """The list of a dataset; empty where there is none.
+
+        Raises:
+            IntegrityError: the list is damaged, or its salt is missing: removed rows would come back.
+        """
+        try:
+            head, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+            found = {row["id"]: row["content"] for row in rows}
+            known = head["format"] == FORMAT
+        except FileNotFoundError:
+            return cls()
+        except (OSError, ValueError, KeyError, TypeError):
+            known = False
+        if not known:
+            raise IntegrityError(f"{path}: the list of removed rows is damaged, and they would come back: restore it")
+        salt_file = path.parents[1] / SALT
+        salt = bytes.fromhex(salt_file.read_text()) if salt_file.is_file() else b""
+        if not salt or head["salt"] != _salt_mark(salt):
+            raise IntegrityError(
+                f"{salt_file}: is not the salt of {path}: rows that were removed would not be found, and come back. "
+                "Restore it"
+            )
+        return cls(salt, found)
+
+
+def _empty(kind: pa.DataType) -> Any:
+    return [] if pa.types.is_list(kind) else "" if pa.types.is_string(kind) else 0
+
+
+def _salt_mark(salt: bytes) -> str:
+    return hashlib.sha256(salt).hexdigest()[:16]
+
+
+def list_of(root: Path, dataset: str) -> Path:
+    """Where the list of a dataset is."""
+    return root / "manifests" / dataset / "removed.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What `remove` did."""
+
+    added: int
+    """Ids that are new on the list."""
+    rows: int
+    """Rows of the newest ingest that have the content of these ids."""
+    before: int
+    """Ids that were on the list already."""
+    unknown: tuple[str, ...]
+    """Ids that the newest ingest does not have."""
+
+
+def remove(root: Path, dataset: str, ids: Sequence[str], why: str) -> Removed:
+    """Put rows on the list of a dataset. Nothing else changes: the next run drops them.
+
+    Raises:
+        UsageError: the dataset has not been ingested, or none of the ids is known.
+        InputError: the shards of its ingest are not there.
+    """
+    path, target = root / "manifests" / dataset / "ingest.json", list_of(root, dataset)
+    if not path.is_file():
+        raise UsageError(f"{path}: is not there; rows are found by their id in what was ingested")
+    manifest, known = load(path), RemovalList.load(target)
+    wanted, contents = set(ids), dict[str, str]()
+    folder, asked = data_dir(path, manifest), pa.array(sorted(wanted), pa.string())
+    for shard in tables(manifest, "kept"):
+        for batch in read_rows(folder, shard, ["id", "content_hash"]):
+            rows = batch.filter(pc.is_in(batch.column("id"), asked))
+            contents |= dict(zip(rows["id"].to_pylist(), rows["content_hash"].to_pylist(), strict=True))
+    salt = known.salt or _project_salt(root)
+    made = RemovalList(salt, known.rows)
+    new = {made.hash_of(name): made.hash_of(content) for name, content in contents.items()}
+    new = {name: content for name, content in new.items() if name not in known.rows}
+    before = sum(made.hash_of(name) in known.rows for name in wanted)
+    unknown = sorted(name for name in wanted - contents.keys() if made.hash_of(name) not in known.rows)
+    if not new and not before:
+        raise UsageError(f"{path}: its rows have none of these ids ({', '.join(map(repr, unknown[:3]))})")
+    if new:
+        head = [json.dumps({"format": FORMAT, "salt": _salt_mark(salt)})] if not target.exists() else []
+        lines = head or target.read_text(encoding="utf-8").splitlines()
+        about = {"on": time.strftime("%Y-%m-%d", time.gmtime()), "why": why}
+        lines += [json.dumps({"id": n, "content": c} | about, ensure_ascii=False) for n, c in sorted(new.items())]
+        write_whole(target, ("\n".join(lines) + "\n").encode())
+    wanted_contents, count = pa.array(sorted(set(contents.values())), pa.string()), 0
+    for shard in tables(manifest, "kept"):
+        for batch in read_rows(folder, shard, ["content_hash"]):
+            count += pc.sum(pc.is_in(batch.column(0), wanted_contents)).as_py() or 0
+    return Removed(len(new), count, before, tuple(unknown))
+
+
+def _project_salt(root: Path) -> bytes:
+    file = root / "manifests" / SALT
+    if not file.is_file():
+        write_whole(file, (os.urandom(32).hex() + "\n").encode())
+    return bytes.fromhex(file.read_text())
+
+
+# The proof that rows are gone.
+
+
+def absent(root: Path, ids: Iterable[str], dataset: str | None = None) -> Iterator[tuple[str, str | None]]:
+    """Look for rows in every file below `data/` of a dataset (None: of all): by id, and by content where it is known.
+
+    Yields (file, problem); problem is None where none of the rows is there. A packed file holds no ids: it is clean if
+    the tokenized rows that it was packed from are there, since these are looked at, too.
+    """
+    wanted = pa.array(sorted(set(ids)), pa.string())
+    for folder in sorted((root / "data").glob(dataset or "*")):
+        removals = RemovalList.load(list_of(root, folder.name))
+        contents = frozenset(c for n in wanted.to_pylist() if (c := removals.rows.get(removals.hash_of(n))))
+        looked_for = RemovalList(removals.salt, {content: content for content in contents})
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in (".parquet", ".arrow"):
+                yield str(file), _found_in(file, wanted, looked_for)
+            elif file.name == "removed.json":  # the rows that `datakit index remove` was given
+                there = set(json.loads(file.read_bytes())["ids"]) & set(wanted.to_pylist())
+                yield str(file), f"names {len(there)} of the ids" if there else None
+    for path in sorted((root / "manifests").glob(f"{dataset or '*'}/**/*.json")):
+        if is_manifest(path) and (manifest := load(path)).stage == "pack" and not purged_on(path, manifest):
+            yield str(path), _unseen_parent(path)
+
+
+def _unseen_parent(path: Path) -> str | None:
+    for parent in load(path).parents:
+        if parent.get("manifest") == "tokenize":
+            place = find_parent(path, parent)
+            if place is None or not data_dir(place, load(place)).is_dir():
+                return (
+                    "the tokenized rows that it was packed from are gone, so that nobody can tell what it holds: "
+                    "pack again, or remove it with `datakit gc --purge`"
+                )
+    return None
+
+
+def _found_in(file: Path, ids: pa.Array, removals: RemovalList) -> str | None:
+    by_id = by_content = 0
+    try:
+        for batch in _batches(file):
+            for column, values in zip(batch.schema, batch.columns, strict=True):
+                flat = values.flatten() if pa.types.is_list(column.type) else values
+                if pa.types.is_string(flat.type) and column.name not in (*_TEXTS, "content_hash"):
+                    by_id += pc.sum(pc.is_in(flat, ids)).as_py() or 0
+                if column.name == "content_hash" and removals.rows:
+                    by_content += sum(removals.holds(values))
+    except (OSError, pa.ArrowException, InputError) as e:
+        return f"cannot be read ({e}), so that nobody can tell what it holds"
+    problems = [f"{by_id} values are one of the ids"] * (by_id > 0)
+    problems += [f"{by_content} rows have the content of removed rows"] * (by_content > 0)
+    return "; ".join(problems) or None
+
+
+def _batches(file: Path) -> Iterator[pa.RecordBatch]:
+    if file.suffix == ".arrow":
+        with pa.memory_map(str(file)) as source:
+            reader = pa.ipc.open_file(source)
+            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
+        return
+    wide = {*_TEXTS, "input_ids", "rejected_ids", "label_spans", "rejected_label_spans"}
+    yield from read_shard(file, [name for name in pq.read_schema(file).names if name not in wide])

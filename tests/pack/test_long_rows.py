@@ -1,0 +1,135 @@
+"""Conversations longer than a row: cut between turns, the system prompt repeated, every token counted."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.data import SPANS
+from datakit.manifest import Count
+from datakit.pack.inspect import TokenIndex, open_rows, prove
+from datakit.pack.labels import label, labelled_ids
+from datakit.pack.long_rows import TurnMarks, split_turns
+from datakit.pack.stage import Pack, PackConfig, seq_len_for
+from tests.pack.token_rows import FACTS
+
+
+def exchange(i, words=3):
+    return [
+        {"role": "user", "content": f"question {i} " + "why " * words},
+        {"role": "assistant", "content": f"answer {i} " + "because " * words},
+    ]
+
+
+def joined_turns(exchanges):
+    return [message for pair in exchanges for message in pair]
+
+
+def tokens_of(tokenizer, messages):
+    row = label(tokenizer, messages)
+    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 1)
+    learnt = np.zeros(len(ids), bool)
+    for a, b in spans:
+        learnt[a:b] = True
+    return ids, learnt, spans
+
+
+def joined(ids, piece):
+    return np.concatenate([*(ids[a:b] for a, b in piece.head), ids[piece.start : piece.end]])
+
+
+def test_pieces_are_what_the_template_writes_for_the_same_turns(small, trained):
+    system, exchanges = [{"role": "system", "content": "the quick fox"}], [exchange(i) for i in range(5)]
+    ids, learnt, _ = tokens_of(small, system + joined_turns(exchanges))
+    alone = [tokens_of(small, system + joined_turns(exchanges[a:b]))[0] for a, b in ((0, 2), (2, 4), (4, 5))]
+    stride = max(map(len, alone))
+    marks = TurnMarks.of(trained)
+    pieces, lost = split_turns(ids, learnt, stride, marks, "split")
+    assert [joined(ids, p).tolist() for p in pieces] == [a.tolist() for a in alone]
+    assert (lost, pieces[0].head_tokens) == (Counter(), 0)
+
+
+def test_a_long_answer_is_split_with_its_prompt_or_dropped(small, trained):
+    messages = [*exchange(0), *exchange(1, words=60), *exchange(2)]
+    ids, learnt, spans = tokens_of(small, messages)
+    marks = TurnMarks.of(trained)
+    stride = 60
+    pieces, lost = split_turns(ids, learnt, stride, marks, "drop")
+    assert lost["long_answer"] == len(ids) - sum(p.end - p.start for p in pieces)
+    assert not any(p.start < spans[1][1] and spans[1][0] < p.end for p in pieces)
+    wide = 400
+    assert len(split_turns(ids, learnt, len(ids), marks, "split")[0]) == 1
+    ids, learnt, spans = tokens_of(small, [*exchange(0), {"role": "user", "content": "hi"},
+                                           {"role": "assistant", "content": "fox " * 400}, *exchange(2)])  # fmt: skip
+    pieces, lost = split_turns(ids, learnt, wide, marks, "split")
+    assert not lost
+    assert [(p.start, p.end) for p in pieces] == sorted((p.start, p.end) for p in pieces)
+    assert sum(p.end - p.start for p in pieces) == len(ids)
+    inner = [p for p in pieces if p.head]
+    assert inner and all(p.head[-1][1] == spans[1][0] for p in inner if p.start > spans[1][0])
+
+
+def test_a_tool_result_that_looks_like_a_users_turn_is_not_cut_from_its_call(real, load):
+    folder = real("minimind")
+    if not folder.is_dir():
+        pytest.skip("no such tokenizer beside the repository")
+    marks, tokenizer = TurnMarks.of(folder), load(folder)
+    call = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": '[{"type":"function","function":{"name":"f","arguments":{}}}]',
+    }
+    messages = [exchange(0)[0], call, {"role": "tool", "content": "3"}, {"role": "assistant", "content": "it is 3"}]
+    ids, _, _ = tokens_of(tokenizer, [*messages, *exchange(1)])
+    assert len(marks.starts(ids)) == 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    words=st.lists(st.integers(0, 30), min_size=1, max_size=7),
+    seq_len=st.integers(20, 150),
+    long_answer=st.sampled_from(["split", "drop"]),
+    system=st.booleans(),
+)
+def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_answer(
+    small, trained, tmp_path_factory, words, seq_len, long_answer, system
+):
+    head = [{"role": "system", "content": "fox"}] if system else []
+    turns = [exchange(i, n) for i, n in enumerate(words)]
+    rows = [tokens_of(small, head + joined_turns(turns[:k])) for k in (1, len(words))]
+    batch = pa.record_batch(
+        {
+            "row_key": pa.array([0, 1], pa.uint64()),
+            "id": ["a", "b"],
+            "content_hash": ["0" * 16] * 2,
+            "source": ["s"] * 2,
+            "input_ids": pa.array([r[0].tolist() for r in rows], pa.list_(pa.int32())),
+            "label_spans": pa.array([[{"start": a, "end": b} for a, b in r[2]] for r in rows], SPANS),
+        }
+    )
+    out = tmp_path_factory.mktemp("out")
+    made = Pack(PackConfig(seq_len=seq_len, long_answer=long_answer)).run([batch], out, FACTS, trained)
+    assert made.tokens.balance == 0 and made.rows.balance == 0
+    sets = [open_rows(out, made.header)]
+    rows_in, tokens_in = Count(**vars_of(made.rows)), Count(**vars_of(made.tokens))
+    assert list(prove(TokenIndex(sets), [batch], rows_in, tokens_in)) == []
+    for _, _, pieces in TokenIndex(sets).rows():
+        for piece in pieces:
+            assert piece.learnt.any()
+            if long_answer == "drop":  # each piece ends where an answer ends
+                assert piece.learnt[-2:].any()
+
+
+def vars_of(count):
+    return {"into": count.into, "kept": count.kept, "dropped": count.dropped, "padding": count.padding}
+
+
+def test_the_alarm_names_the_row_length_that_keeps_enough():
+    sizes = Counter({10: 90, 1000: 10})
+    assert seq_len_for(sizes, 0.95, whole=True) == 1024
+    assert seq_len_for(Counter({100: 1000, 5000: 1}), 0.95, whole=True) == 128
+    # 95 of 100 tokens are kept if the long ones are only shortened
+    assert seq_len_for(Counter({64: 1, 640: 1}), 0.5, whole=False) in (64, 640)

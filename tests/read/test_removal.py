@@ -1,0 +1,161 @@
+"""Removed rows: gone from every file of every stage, wherever else their content stands, and only they."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from datakit.errors import IntegrityError, UsageError
+from datakit.manifest import Manifest, data_dir, load
+from datakit.read.removal import RemovalList, absent, remove
+from tests.cli.conftest import Said, datakit, project
+
+__all__ = ["datakit", "project"]
+
+WORDS = "the of and to in that with for data model train token shard row count hash word text near same other"
+SECRET = "Jane Roe lives at 12 Elm Street and called about her invoice on Monday, which nobody else needs to know."
+RECIPE = """
+[dataset]
+kind = "KIND"
+inputs = ["raw/*"]
+stages = ["ingest", "language", "dedup", "filter", "tokenizer", "tokenize", "pack"]
+[dedup]
+save_index = true
+[filter]
+rules = ["gopher_quality"]
+[filter.gopher_quality]
+min_words = 5
+min_stop_words = 0
+[tokenizer]
+vocab_size = 600
+[pack]
+seq_len = 256
+"""
+
+
+def write(root: Path, kind: str = "text") -> None:
+    """Three files; the secret stands in the first under an id of the user, in the last one as a line without an id."""
+    rng = random.Random(3)
+    texts = [" ".join(rng.choices(WORDS.split(), k=30)) + f" in row {n} of this small file." for n in range(24)]
+    rows = [{"id": f"u{n}", "text": text} for n, text in enumerate(texts)]
+    rows[5] = {"id": "jane", "text": SECRET, "phone": "555-0100"}
+    rows[20] = {"text": SECRET + "  "}  # equal after normalisation
+    if kind == "sft":
+        rows = [
+            {k: v for k, v in row.items() if k != "text"}
+            | {
+                "messages": [
+                    {"role": "user", "content": "Tell."},
+                    {"role": "assistant", "content": row["text"].strip()},
+                ]
+            }
+            for row in rows
+        ]
+    (root / "raw").mkdir(parents=True, exist_ok=True)
+    for file in range(3):
+        lines = [json.dumps(row) for row in rows[file * 8 : file * 8 + 8]]
+        (root / f"raw/{file}.jsonl").write_text("\n".join(lines) + "\n")
+    recipe = root / "manifests/d/recipe.toml"
+    recipe.parent.mkdir(parents=True, exist_ok=True)
+    recipe.write_text(RECIPE.replace("KIND", kind))
+
+
+def manifest(root: Path, stage: str) -> tuple[Manifest, Path]:
+    path = root / f"manifests/d/{stage}.json"
+    return load(path), data_dir(path, load(path))
+
+
+def holders(root: Path) -> list[str]:
+    """The files below `data/` that hold the id or words of the secret, in whatever column."""
+    found = []
+    for file in sorted((root / "data").rglob("*")):
+        if file.suffix == ".parquet":
+            content = json.dumps(pq.read_table(file).to_pylist(), default=str)
+        else:
+            content = file.read_bytes().decode(errors="replace") if file.is_file() else ""
+        if "jane" in content or "Elm Street" in content or "2.jsonl:4" in content:
+            found.append(str(file))
+    return found
+
+
+@pytest.mark.parametrize("kind", ["text", "sft"])
+def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
+    kind: str, datakit: Callable[..., Said], project: Path
+) -> None:
+    write(project, kind)
+    (project / "ids").write_text("jane\n")
+    assert datakit("run", "--dataset", "d").code == 0
+    said = datakit("verify", "--absent", "ids")
+    assert said.code == 1 and "values are one of the ids" in said.err
+    said = datakit("remove", "ids", "--dataset", "d", "--why", "asked by Jane Roe on the phone")
+    assert said.code == 0 and "2 rows have their content" in said.out
+    listed = (project / "manifests/d/removed.jsonl").read_text()
+    assert "jane" not in listed and "on the phone" in listed
+    assert datakit("run", "--dataset", "d").code == 0
+    made, folder = manifest(project, "ingest")
+    assert made.ledger.rows.dropped == {"removed": 2} and made.ledger.rows.kept == 22
+    gone = [row for s in made.of_role("dropped") for row in pq.read_table(folder / s.path).to_pylist()]
+    assert all(row["reason"] == "removed" and row["id"].startswith("removed:") for row in gone)
+    assert [row.get("text", row.get("messages")) for row in gone] == [[] if kind == "sft" else ""] * 2
+    assert datakit("verify", "manifests/d/pack.json").code == 0
+    assert datakit("verify", "--absent", "ids").code == 1, "older versions still hold it"
+    assert datakit("gc", "--purge").code == 0
+    said = datakit("verify", "--absent", "ids")
+    assert said.code == 0 and "none of 1 ids" in said.out
+    assert holders(project) == []
+
+
+def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable[..., Said], project: Path) -> None:
+    write(project)
+    assert datakit("ingest", "--dataset", "d").code == 0
+    remove(project, "d", ["jane"], "one reason")
+    assert datakit("ingest", "--dataset", "d").code == 0
+    version = manifest(project, "ingest")[0].version
+    listed = project / "manifests/d/removed.jsonl"
+    listed.write_text(listed.read_text().replace("one reason", "another one"))
+    assert "up to date" in datakit("ingest", "--dataset", "d").err
+    shutil.copy(project / "raw/0.jsonl", project / "raw/new.jsonl")  # the same content under another id
+    assert datakit("ingest", "--dataset", "d").code == 0
+    assert manifest(project, "ingest")[0].ledger.rows.dropped == {"removed": 3}
+    (project / "raw/new.jsonl").unlink()
+    assert datakit("ingest", "--dataset", "d").code == 0
+    assert manifest(project, "ingest")[0].version == version
+    found = remove(project, "d", ["jane", "u1", "nobody"], "again")
+    assert (found.added, found.before, found.unknown) == (1, 1, ("nobody",))
+    with pytest.raises(UsageError, match="nobody"):
+        remove(project, "d", ["nobody"], "x")
+
+
+def test_a_list_that_is_damaged_or_without_its_salt_is_refused(datakit: Callable[..., Said], project: Path) -> None:
+    write(project)
+    assert datakit("ingest", "--dataset", "d").code == 0
+    remove(project, "d", ["jane"], "x")
+    listed, salt = project / "manifests/d/removed.jsonl", project / "manifests/removal.salt"
+    whole = salt.read_text()
+    salt.write_text("00" * 32)
+    assert datakit("run", "--dataset", "d").code == 1
+    salt.unlink()
+    with pytest.raises(IntegrityError, match=r"removal\.salt"):
+        RemovalList.load(listed)
+    salt.write_text(whole)
+    assert len(RemovalList.load(listed).rows) == 1
+    listed.write_text(listed.read_text()[:-20])
+    with pytest.raises(IntegrityError, match="damaged"):
+        RemovalList.load(listed)
+
+
+def test_what_cannot_be_looked_into_is_no_proof(datakit: Callable[..., Said], project: Path) -> None:
+    write(project)
+    assert datakit("run", "--dataset", "d").code == 0
+    assert [name for name, problem in absent(project, ["u9999"]) if problem] == []
+    damaged = next((project / "data/d/filter").rglob("*.parquet"))
+    damaged.unlink()  # it may be linked in several folders
+    damaged.write_bytes(b"PAR1")
+    shutil.rmtree(project / "data/d/tokenize")
+    problems = {Path(name).name: problem for name, problem in absent(project, ["u9999"]) if problem}
+    assert "cannot be read" in problems[damaged.name]
+    assert "packed from are gone" in problems["pack.json"]
