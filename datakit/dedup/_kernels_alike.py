@@ -216,8 +216,11 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
         at = encode(code, buffer, at)
         count = _add(tokens, count, start, at, kind, pending)
         pending = 0
+        inside = after < end and (0x30 <= data[after] <= 0x39 or 0x61 <= (data[after] | 0x20) <= 0x7A)
         if code == 0x22 or code == 0x27:
             pending = _QUOTED
+        elif width == 1 and inside and (code == 0x2E or code == 0x3A):
+            pending = 0  # file.txt
         elif code == 0x2E or code == 0x21 or code == 0x3F or code == 0x3B:
             pending = _SENTENCE | _CLAUSE
         elif code == 0x2C or code == 0x3A or code == 0x7E:
