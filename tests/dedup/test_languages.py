@@ -43,7 +43,8 @@ def one_word_changed(text: str) -> str:
         at = text.index(" ", half)
         word = text[at:].split()[0]
     else:
-        at, word = half, text[half]
+        at = len(text) - len(text[half:].lstrip())
+        word = text[at]
     return text[:at] + " " + word + text[at:]
 
 
