@@ -14,9 +14,11 @@ Functions import the kernels that they use: loading `PackConfig` for `--help` mu
 """
 
 import json
+import os
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -701,8 +703,8 @@ class Pack(Stage):
         work = self._begin(out, task, tokenizer_facts)
         if work.limits.overflow == "split_turns" and tokenizer is not None:
             work.limits = replace(work.limits, marks=TurnMarks.of(tokenizer))
-        for batch in () if first is None else chain([first], source):
-            self._add(batch, work)
+        for batch, found in _cut_ahead(() if first is None else chain([first], source), work):
+            self._add(batch, found, work)
         for packer in work.packers.values():
             packer.flush(final=True)
         return _result(out, work)
@@ -722,10 +724,7 @@ class Pack(Stage):
             packers[name] = Packer(packing, config.window_tokens, outputs, lost, config.align_bos)
         return _Work(_limits(config, task, headers[-1].stride), task != "pretrain", packers, lost)
 
-    def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
-        if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
-            raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
-        found = cut(batch, work.limits, work.labelled)
+    def _add(self, batch: pa.RecordBatch, found: CutBatch, work: _Work) -> None:
         reasons = pa.array(found.reasons, pa.string())
         _, gone = split(batch, Decision(reasons, pa.array(found.details, pa.string())), self.name)
         if gone.num_rows:
@@ -748,6 +747,22 @@ class Pack(Stage):
         of_validation = np.isin(sequences.row_key, batch.column("row_key").to_numpy()[held_out])
         yield "train", sequences.take(~of_validation)
         yield "validation", sequences.take(of_validation)
+
+
+def _cut_ahead(batches: Iterable[pa.RecordBatch], work: _Work) -> Iterator[tuple[pa.RecordBatch, CutBatch]]:
+    """Each batch with its sequences, in order. Some batches ahead are cut by as many threads as there are cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    waiting = deque[tuple[pa.RecordBatch, Future[CutBatch]]]()
+    with ThreadPoolExecutor(cores) as pool:
+        for batch in batches:
+            if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
+                raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
+            waiting.append((batch, pool.submit(cut, batch, work.limits, work.labelled)))
+            if len(waiting) > cores:
+                ready, made = waiting.popleft()
+                yield ready, made.result()
+        for ready, made in waiting:
+            yield ready, made.result()
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:
