@@ -37,8 +37,8 @@ def tokenized(corpus: Path, tokenizer: Path, folder: Path) -> tuple[list[pa.Reco
         sys.exit(done.stderr)
     path = folder / "manifests" / corpus.stem / "tokenize.json"
     manifest = load(path)
-    shards = (data_dir(path, manifest) / shard.path for shard in tables(manifest, "kept"))
-    return [b for s in shards for b in read_shard(s)], manifest.facts["tokenizer"]
+    folder = data_dir(path, manifest)
+    return [b for s in tables(manifest, "kept") for b in read_shard(folder, s)], manifest.facts["tokenizer"]
 
 
 def offline_rows(lengths: list[int], stride: int) -> int:

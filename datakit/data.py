@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from datakit.config import canonical
-from datakit.errors import InputError
-from datakit.manifest import Shard
+from datakit.errors import IntegrityError
+from datakit.manifest import Shard, damaged
 
 RECORD_BITS: Final = 40
 """Bits of `row_key` that number the records of one file; the file's index stands above them."""
@@ -127,13 +127,12 @@ def read_rows(folder: Path, shard: Shard, columns: list[str] | None = None) -> I
     """The rows of a shard in a data folder, with `row_key`, one batch a row group; `columns` chooses some.
 
     Raises:
-        InputError: missing, or not a Parquet file.
+        IntegrityError: it is missing, or its bytes are not those that were written.
     """
     stored = columns and [
         RECORD.name if name == KEY.name and shard.first_file is not None else name for name in columns
     ]
-    for batch in read_shard(folder / shard.path, stored):
-        yield with_row_keys(batch, shard.first_file)
+    return (with_row_keys(batch, shard.first_file) for batch in read_shard(folder, shard, stored))
 
 
 def with_row_keys(batch: pa.RecordBatch, first_file: int | None) -> pa.RecordBatch:
@@ -156,25 +155,33 @@ def as_stored(batch: pa.RecordBatch, first_file: int) -> pa.RecordBatch:
     return batch.set_column(at, RECORD, pa.array(records))
 
 
-def read_shard(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The columns of a Parquet file as it stores them, one batch a row group. `read_rows` has `row_key`, too.
+def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The columns of a shard as its file stores them, one batch a row group. `read_rows` has `row_key`, too.
+
+    The file is read into memory once, and its SHA-256 is compared before any of it is used: values, page headers and
+    the footer, which the page checksums of Parquet leave out.
 
     Raises:
-        InputError: missing, or not a Parquet file.
+        IntegrityError: it is missing, or its bytes are not those that were written.
     """
+    path = folder / shard.path
     try:
-        file = pq.ParquetFile(path, memory_map=True)
-    except (OSError, pa.ArrowInvalid) as e:
-        raise InputError(f"{path}: cannot read the shard ({e}); `datakit verify` names what is damaged") from None
-    with file:
+        data = path.read_bytes()
+    except OSError as e:
+        raise IntegrityError(damaged(path, f"cannot be read: {e.strerror or e}")) from None
+    if len(data) != shard.bytes:
+        raise IntegrityError(damaged(path, f"expected {shard.bytes} bytes, found {len(data)}"))
+    if (found := hashlib.sha256(data).hexdigest()) != shard.sha256:
+        raise IntegrityError(damaged(path, f"expected sha256 {shard.sha256}, found {found}"))
+    return _batches(data, columns)
+
+
+def _batches(data: bytes, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
         if file.num_row_groups == 0:
             yield _empty(file.schema_arrow, columns)
         for group in range(file.num_row_groups):
-            try:
-                rows = file.read_row_group(group, columns=columns)
-            except (OSError, pa.ArrowException) as e:
-                raise InputError(f"{path}: row group {group} is damaged ({e}); `datakit verify` tells more") from None
-            yield from rows.combine_chunks().to_batches()
+            yield from file.read_row_group(group, columns=columns).combine_chunks().to_batches()
 
 
 def _empty(schema: pa.Schema, columns: list[str] | None) -> pa.RecordBatch:

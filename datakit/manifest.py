@@ -5,15 +5,16 @@ everything it names: if it exists, the stage is complete. It holds nothing of th
 and where inputs lay are in `<stage>.run.json` beside it.
 """
 
+import errno
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from datakit.config import digest, sha256_file
-from datakit.errors import IntegrityError, ManifestError
+from datakit.errors import IntegrityError, ManifestError, UsageError
 
 FORMAT = "datakit.manifest"
 FORMAT_VERSION = 1
@@ -233,13 +234,36 @@ def is_manifest(path: Path) -> bool:
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file aside, flush it to the disk and rename it: a reader sees the old file or the whole new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with aside.open("wb") as f:
         f.write(data)
         f.flush()
         os.fsync(f.fileno())
     aside.rename(path)
+    flush_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they are still there after a power cut."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        flush_folder(folder.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk: without this, a renamed file may lose its name in a power cut."""
+    if os.name == "nt":  # Windows opens no folders; one can train there
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as e:
+        if e.errno != errno.EINVAL:  # a file system that flushes no folders
+            raise
+    finally:
+        os.close(opened)
 
 
 def run_file(path: Path) -> Path:
@@ -326,16 +350,46 @@ def tables(manifest: Manifest, role: str) -> tuple[Shard, ...]:
     return tuple(s for s in manifest.of_role(role) if s.path.endswith(".parquet"))
 
 
+def check_shards(folder: Path, shards: Iterable[Shard]) -> None:
+    """Compare every byte of some files with their checksums, before anything reads them.
+
+    Raises:
+        IntegrityError: a file is missing, truncated or changed.
+    """
+    for shard in shards:
+        if problem := "; ".join(_shard_problems(folder, shard)):
+            raise IntegrityError(damaged(folder / shard.path, problem))
+
+
+def damaged(file: Path, problem: str) -> str:
+    """The message about a file that differs from its manifest."""
+    return (
+        f"{file}: {problem}. The file was damaged or changed after datakit wrote it. Run `datakit run` again: it makes "
+        "the file anew. `datakit verify` on its manifest lists all that is damaged"
+    )
+
+
 def lock(data: Path) -> int | None:
-    """A file descriptor that holds a data folder for its owner alone, until it is closed; None where it is held."""
+    """A file descriptor that holds a data folder for its owner alone, until it is closed; None where it is held.
+
+    Raises:
+        UsageError: the file system has no locks, and `DATAKIT_NO_LOCKS` is not set.
+    """
     import fcntl  # not there on Windows, where one can train
 
     held = os.open(data, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(held)
         return None
+    except OSError as e:
+        if not os.environ.get("DATAKIT_NO_LOCKS"):
+            os.close(held)
+            raise UsageError(
+                f"{data}: its file system cannot lock a folder ({e.strerror}), so two runs could write there at once. "
+                "Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
+            ) from None
     return held
 
 
@@ -356,7 +410,7 @@ def _is_whole(path: Path) -> bool:
 
 
 Inspect = Callable[[Path, Shard], Iterator[str]]
-"""Reads a shard as a table and yields what differs from its entry; given by whoever may import pyarrow."""
+"""Reads a shard of a data folder as a table and yields what differs from its entry; by whoever may import pyarrow."""
 
 
 def verify(path: Path, inspect: Inspect | None = None) -> Iterator[tuple[str, str | None]]:
@@ -384,7 +438,10 @@ def _verify(path: Path, inspect: Inspect | None, seen: set[Path]) -> Iterator[tu
     if purged := purged_on(path, manifest):
         yield f"{path}: its {len(manifest.shards)} shards were purged on {purged}", None
     for shard in () if purged else manifest.shards:
-        yield str(folder / shard.path), "; ".join(_shard_problems(folder / shard.path, shard, inspect)) or None
+        problems = list(_shard_problems(folder, shard))
+        if not problems and inspect is not None and shard.content_sha256 is not None:
+            problems = list(inspect(folder, shard))
+        yield str(folder / shard.path), "; ".join(problems) or None
     for parent in manifest.parents:
         if "raw" in parent:
             yield _verify_raw(path, parent)
@@ -403,15 +460,14 @@ def _counts(manifest: Manifest) -> Iterator[str]:
             yield f"ledger: {rows} rows {role}, but the shards hold {found}"
 
 
-def _shard_problems(file: Path, shard: Shard, inspect: Inspect | None) -> Iterator[str]:
+def _shard_problems(folder: Path, shard: Shard) -> Iterator[str]:
+    file = folder / shard.path
     if not file.is_file():
         yield "missing"
     elif file.stat().st_size != shard.bytes:
         yield f"expected {shard.bytes} bytes, found {file.stat().st_size}"
     elif (found := sha256_file(file)) != shard.sha256:
         yield f"expected sha256 {shard.sha256}, found {found}"
-    elif inspect is not None and shard.content_sha256 is not None:
-        yield from inspect(file, shard)
 
 
 def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:

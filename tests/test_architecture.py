@@ -25,12 +25,19 @@ LEVELS = (
     {"filter", "dedup", "pack"},
     {"read"},
     {"text", "stage", "data"},
-    {"manifest", "config", "errors", "kernels"},
+    {"manifest", "config", "errors", "terminal", "kernels"},
 )
 """From the top down: a module imports from its own level or from lower ones."""
 ROOMS = {"filter", "dedup", "pack"}
 """Each is imported by nothing on its level or below, and by nothing in the engine."""
-CONTRACT = ("datakit.manifest", "datakit.config", "datakit.errors", "datakit.pack.format", "datakit.pack.chat")
+CONTRACT = (
+    "datakit.manifest",
+    "datakit.config",
+    "datakit.errors",
+    "datakit.terminal",
+    "datakit.pack.format",
+    "datakit.pack.chat",
+)
 """What the trainer may import from datakit."""
 DRAWERS = {"utils", "util", "common", "base", "helpers", "helper", "misc", "tools", "shared", "core", "types"}
 GONE = {

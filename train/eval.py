@@ -15,7 +15,7 @@ import torch
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train.data.batches import DataConfig
-from train.data.packed import PackedSet
+from train.data.packed import VERIFY_HELP, PackedSet, Verify
 from train.engine import checkpoint, flags
 from train.engine.device import precision, usable_device
 from train.engine.evaluator import Score, evaluate, total
@@ -35,6 +35,7 @@ class EvalConfig:
     dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
+    verify: Verify = option("all", VERIFY_HELP)
     json: bool = option(False, "print the scores as one JSON object")
 
     def __post_init__(self) -> None:
@@ -53,7 +54,9 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     device = usable_device(config.device)
     if config.threads:
         torch.set_num_threads(config.threads)
-    sets = PackedSet.open_all(Path(config.manifest), "packed" if config.split == "train" else "validation")
+    sets = PackedSet.open_all(
+        Path(config.manifest), "packed" if config.split == "train" else "validation", config.verify
+    )
     folder = checkpoint.newest_of_run(Path(config.model))
     if sets[0].header.rows_per_unit != 1:
         raise InputError(f"{config.manifest}: has preference pairs; a loss over rejected answers is meaningless")

@@ -23,7 +23,7 @@ from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, load, save
 from train.data.batches import DataConfig, StepStream
-from train.data.packed import PackedSet
+from train.data.packed import VERIFY_HELP, PackedSet, Verify
 from train.dpo import SHARD, log_probs
 from train.engine import checkpoint, flags
 from train.engine.device import autocast, precision, usable_device
@@ -45,6 +45,7 @@ class ReferenceConfig:
     )
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
+    verify: Verify = option("all", VERIFY_HELP)
 
     def __post_init__(self) -> None:
         if not (self.manifest and self.model and self.output):
@@ -64,7 +65,10 @@ def write(config: ReferenceConfig) -> Path:
     if config.threads:
         torch.set_num_threads(config.threads)
     half = precision(config.dtype, device)
-    data, folder = PackedSet.open(Path(config.manifest)), checkpoint.newest_of_run(Path(config.model))
+    data, folder = (
+        PackedSet.open(Path(config.manifest), verify=config.verify),
+        checkpoint.newest_of_run(Path(config.model)),
+    )
     if data.packed.header.rows_per_unit != 2:
         raise ManifestError(f"{data.manifest}: expected preference pairs, found task {data.packed.header.task!r}")
     model = lora.read(folder).to(device)

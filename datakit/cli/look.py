@@ -101,8 +101,18 @@ def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, datas
         lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
         raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
     if not as_json:
+        click.echo("".join(_stale_line(manifest)), nl=False)
         click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
+
+
+def _stale_line(manifest: Path) -> Iterator[str]:
+    """A line where a result is not what a run would make now."""
+    from datakit.engine.plan import why_stale_result
+
+    if why := why_stale_result(manifest):
+        dataset = manifest.parent.name
+        yield f"STALE: {manifest}: {why}; `datakit run --dataset {dataset}` brings it up to date\n"
 
 
 def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
@@ -136,6 +146,7 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         click.echo(found.to_bytes().decode(), nl=False)
         return
     click.echo("\n".join(ledger_lines(found)))
+    click.echo("".join(_stale_line(manifest)), nl=False)
     for parent in found.parents:
         click.echo(
             f"  {parent.get('use', 'from'):<9} {parent.get('raw') or parent['manifest']}  "

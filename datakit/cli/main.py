@@ -10,6 +10,7 @@ import click
 from datakit import __version__
 from datakit.engine.recipe import FLOW, STAGES
 from datakit.errors import DatakitError
+from datakit.terminal import guarded_output, printable
 
 OTHER_COMMANDS = {
     "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
@@ -82,7 +83,9 @@ def main(args: list[str] | None = None) -> None:
     log.setLevel(logging.WARNING if "--json" in (sys.argv if args is None else args) else logging.INFO)
     log.addHandler(notices)
     try:
-        sys.exit(_exit_code(args))
+        with guarded_output():
+            code = _exit_code(args)
+        sys.exit(code)
     finally:
         log.removeHandler(notices)
 
@@ -124,4 +127,4 @@ class _Notices(logging.Handler):
 
 
 def _say(text: str) -> None:
-    print(f"datakit: {text}", file=sys.stderr, flush=True)
+    print(f"datakit: {printable(text)}", file=sys.stderr, flush=True)

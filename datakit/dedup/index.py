@@ -21,12 +21,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import digest, resolved, sha256_file
+from datakit.config import digest, resolved
 from datakit.data import MESSAGES, read_shard
 from datakit.dedup.minhash import Sketches, sketch
 from datakit.dedup.stage import DedupConfig
 from datakit.errors import ConfigError, InputError, IntegrityError, UsageError
-from datakit.manifest import AGAINST, Shard, ancestors, data_dir, find_parent, load, lock, tables, write_whole
+from datakit.manifest import (
+    AGAINST,
+    Shard,
+    ancestors,
+    check_shards,
+    data_dir,
+    find_parent,
+    load,
+    lock,
+    tables,
+    write_whole,
+)
 from datakit.stage import Parent
 from datakit.text.words import UNICODE_VERSION
 
@@ -107,21 +118,7 @@ class EarlierRun:
             IntegrityError: a file is missing, truncated or changed.
         """
         with ThreadPoolExecutor(workers) as pool:
-            for shard, problem in zip(self.shards, pool.map(self._problem, self.shards), strict=True):
-                if problem:
-                    raise IntegrityError(
-                        f"{self.folder / shard.path}: {problem}; the index of {self.name} is damaged. Restore the "
-                        "file, or run that dedup again with save_index"
-                    )
-
-    def _problem(self, shard: Shard) -> str:
-        file = self.folder / shard.path
-        if not file.is_file():
-            return "missing"
-        if file.stat().st_size != shard.bytes:
-            return f"expected {shard.bytes} bytes, found {file.stat().st_size}"
-        found = sha256_file(file)
-        return "" if found == shard.sha256 else f"expected sha256 {shard.sha256}, found {found}"
+            list(pool.map(lambda shard: check_shards(self.folder, [shard]), self.shards))
 
     def ids(self) -> Iterator[pa.Array]:
         """The ids in the index, batch by batch."""
@@ -314,5 +311,5 @@ def dropped_ids(path: Path, later: Path) -> Iterator[str]:
             f"{later}: expected the manifest of a stage that came after the dedup {dedup.version} of {path}"
         )
     for shard in tables(lineage[0][1], "dropped"):
-        for batch in read_shard(data_dir(later, lineage[0][1]) / shard.path, ["id"]):
+        for batch in read_shard(data_dir(later, lineage[0][1]), shard, ["id"]):
             yield from batch.column("id").to_pylist()

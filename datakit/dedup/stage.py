@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from datakit.config import option, shares
 from datakit.dedup.exact import ARRAY_SHARE, Memory, SketchRows
-from datakit.errors import ConfigError, UsageError
+from datakit.errors import ConfigError, IntegrityError, UsageError
 from datakit.stage import MAX_ALARMS, Decision, Losses, Parent, Stage, worst_first
 from datakit.text.words import UNICODE_VERSION, character_table
 
@@ -304,8 +304,17 @@ def source_column(batch: pa.RecordBatch, name: str = "source") -> pa.Array:
 
 
 def text_bytes(files: Sequence[Path]) -> tuple[int, int]:
-    """(rows, bytes of their columns before compression) of Parquet shards."""
-    shards = [pq.read_metadata(file) for file in files]
+    """(rows, bytes of their columns before compression) of Parquet shards, for a forecast: footers are not checked yet.
+
+    Raises:
+        IntegrityError: a footer cannot be read.
+    """
+    try:
+        shards = [pq.read_metadata(file) for file in files]
+    except (OSError, pa.ArrowException) as e:
+        raise IntegrityError(
+            f"{files[0].parent}: a shard there has no readable footer ({e}). Run its stage again"
+        ) from None
     sizes = (shard.row_group(n).total_byte_size for shard in shards for n in range(shard.num_row_groups))
     return sum(shard.num_rows for shard in shards), sum(sizes)
 

@@ -24,7 +24,18 @@ from typing import TYPE_CHECKING, Any
 from datakit.config import digest, file_mark, sha256_file
 from datakit.engine.recipe import STAGES
 from datakit.errors import ManifestError
-from datakit.manifest import ROLES, Manifest, ancestors, data_dir, load, load_run, lock, run_file, write_whole
+from datakit.manifest import (
+    ROLES,
+    Manifest,
+    Shard,
+    ancestors,
+    data_dir,
+    load,
+    load_run,
+    lock,
+    run_file,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from datakit.stage import Stage
@@ -151,28 +162,86 @@ def relative_path(folder: Path, file: Path | str) -> str:
 
 
 def current(path: Path, key: str) -> Manifest | None:
-    """The manifest at `path` if it has this key and its shards are there in their sizes; else None."""
+    """The manifest at `path` if it has this key and its shards are intact (`changed_shards`); else None."""
     if not path.is_file():
         return None
     try:
         manifest = load(path)
     except ManifestError:
         return None
-    folder = data_dir(path, manifest)
-    intact = all((folder / s.path).is_file() and (folder / s.path).stat().st_size == s.bytes for s in manifest.shards)
-    return manifest if manifest.key == key and intact else None
+    return manifest if manifest.key == key and not changed_shards(path, manifest) else None
+
+
+def changed_shards(path: Path, manifest: Manifest) -> list[Path]:
+    """The files of the manifest at `path` that are missing or not as they were written.
+
+    A file whose size, times of change and inode are those of the last look is not read again.
+    """
+    folder, hashes, changed = data_dir(path, manifest), FileHashes(), []
+    for shard in manifest.shards:
+        file = folder / shard.path
+        if not file.is_file() or file.stat().st_size != shard.bytes or hashes.of(file) != shard.sha256:
+            changed.append(file)
+    hashes.save()
+    return changed
+
+
+MOST_HASHES = 50_000
+"""With more remembered files, those that are gone are forgotten."""
+
+
+def differences(
+    path: Path, parents: Iterable[dict[str, Any]], config: dict[str, Any], resources: dict[str, Any], code: str
+) -> str:
+    """In what the manifest at `path` differs from one that would be made now, for people."""
+    if not path.is_file():
+        return "has not run"
+    try:
+        old = load(path)
+    except ManifestError as e:
+        return str(e)
+    said = [*_raw_differences(old.parents, parents)]
+    before, now = ({p["manifest"]: p["version"] for p in ps if "manifest" in p} for ps in (old.parents, parents))
+    said += [f"was made from an older {name}" for name in now if name in before and before[name] != now[name]]
+    said += [f"was made from other stages ({', '.join(before)})" for _ in [0] if before.keys() != now.keys()]
+    said += [
+        f"{key} is {config.get(key)!r} now, and was {old.config.get(key)!r}"
+        for key in sorted(config.keys() | old.config.keys())
+        if config.get(key) != old.config.get(key)
+    ]
+    used = old.facts.get("resources", {})
+    said += [
+        "rows were put on the list of removed rows" if name == "removed" else f"its {name} changed"
+        for name in sorted(resources.keys() | used.keys())
+        if resources.get(name) != used.get(name)
+    ]
+    said += ["was made by another version of the code"] * (old.code != code)
+    return "; ".join(said) or "its shards are not as they were written"
+
+
+def _raw_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:
+    before, now = ({p["raw"]: p["sha256"] for p in parents if "raw" in p} for parents in (old, new))
+    found = {
+        "new": now.keys() - before.keys(),
+        "gone": before.keys() - now.keys(),
+        "changed": {name for name in now.keys() & before.keys() if now[name] != before[name]},
+    }
+    for what, names in found.items():
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            yield f"input files are {what}: {', '.join(sorted(names)[:3])}{more}"
 
 
 class FileHashes:
-    """SHA-256 of raw files, remembered in the user's cache by path, size, times of change and inode.
+    """SHA-256 of files, remembered in the user's cache by path, size, times of change and inode.
 
-    A remembered hash only decides what is up to date; `verify` never uses it.
+    A remembered hash only decides what is up to date. `verify` never uses it, neither does what reads a file's rows.
     """
 
     def __init__(self) -> None:
         import platformdirs
 
-        self._path = platformdirs.user_cache_path("datakit") / "raw-hashes.json"
+        self._path = platformdirs.user_cache_path("datakit") / "file-hashes.json"
         try:
             known = json.loads(self._path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -190,9 +259,24 @@ class FileHashes:
         found: str = entry[1]
         return found
 
+    def remember(self, folder: Path, shards: Iterable[Shard]) -> None:
+        """Note the hashes of files that were just written to a data folder."""
+        for shard in shards:
+            file = folder / shard.path
+            self._known[str(file.resolve())] = [file_mark(file), shard.sha256]
+            self._changed = True
+
+    def forget(self, folder: Path) -> None:
+        """Read the files of a folder again at the next look: one of them was found damaged."""
+        below = f"{folder.resolve()}{os.sep}"
+        self._known = {path: entry for path, entry in self._known.items() if not path.startswith(below)}
+        self._changed = True
+
     def save(self) -> None:
         """Remember for the next run; a cache that cannot be written is no error."""
         if self._changed:
+            if len(self._known) > MOST_HASHES:
+                self._known = {path: entry for path, entry in self._known.items() if os.path.exists(path)}
             try:
                 write_whole(self._path, json.dumps(self._known).encode())
             except OSError:

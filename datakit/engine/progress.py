@@ -4,6 +4,8 @@ import sys
 import time
 from typing import Any
 
+from datakit.terminal import printable, unguarded
+
 
 class Progress:
     """The base class prints nothing: for `--json`, and for the library unless `progress=True`."""
@@ -52,7 +54,7 @@ class Lines(Progress):
 
     def line(self, text: str) -> None:
         """Print a line."""
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Print the totals of the last phase."""
@@ -83,7 +85,7 @@ class Bar(Progress):
             MofNCompleteColumn(),
             TextColumn("{task.fields[speed]}"),
             TimeElapsedColumn(),
-            console=Console(stderr=True),
+            console=Console(file=unguarded(sys.stderr)),
         )
         self._bar.start()
         self._task: Any = None
@@ -106,7 +108,7 @@ class Bar(Progress):
 
     def line(self, text: str) -> None:
         """Print a line above the bar."""
-        self._bar.console.print(text, markup=False, highlight=False)
+        self._bar.console.print(printable(text), markup=False, highlight=False)
 
     def close(self) -> None:
         """Finish the bar and give the terminal back."""

@@ -9,7 +9,6 @@ The key of a unit says all that shapes its result: the stage (config, models, co
 input, and what the comparison of all rows decided about its rows. The place of a file among the others is not in it.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -23,8 +22,8 @@ import pyarrow as pa
 
 from datakit.config import digest, resolved, sha256_file
 from datakit.data import KEY, ContentHash, row_key
-from datakit.engine.store import Result, corrupted, crc32, link_or_copy
-from datakit.manifest import COMPARED_WITH, Shard, write_whole
+from datakit.engine.store import Result, corrupted, link_or_copy, read_sealed, write_sealed
+from datakit.manifest import COMPARED_WITH, Shard
 from datakit.stage import Stage
 
 FOLDER = ".units"
@@ -76,7 +75,7 @@ class EarlierUnits:
         shards = _take_shards(folder, record["shards"], work / "staged", index, first_file)
         if sketch is None or shards is None:
             return None
-        files = [[f".work/staged/{s['path']}", s["bytes"]] for s in shards] + sketch
+        files = [[f".work/staged/{s['path']}", s["bytes"], s["sha256"]] for s in shards] + sketch
         return {**record, "index": index, "files": files, "shards": shards, "linked": True, "first_file": first_file}
 
     def take_sketch(self, key: str, work: Path, index: int, first_file: int) -> Result | None:
@@ -93,7 +92,7 @@ class EarlierUnits:
         shards = _take_shards(found[0], found[1]["shards"], data, index, first_file) if found else None
         if found is None or shards is None:
             return None
-        files = [[s["path"], s["bytes"]] for s in shards]
+        files = [[s["path"], s["bytes"], s["sha256"]] for s in shards]
         return {**found[1], "files": files, "shards": shards, "linked": True, "measured": {}}
 
 
@@ -105,11 +104,8 @@ def _with_units(stage_folder: Path) -> list[Path]:
 
 @lru_cache(maxsize=4)
 def _records(path: Path, _written: int) -> Records:
-    try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    found: Records | None = read_sealed(path)
+    return found or {}
 
 
 def decisions_hash(decided: pa.RecordBatch) -> str:
@@ -145,19 +141,19 @@ def _take_sketch(
     """Put sketches into the work folder, with the row keys of the place where their file stands now."""
     if entry is None:
         return []
-    if corrupted(folder, [entry["at"], entry["bytes"], entry["crc32"]]):
+    if corrupted(folder, [entry["at"], entry["bytes"], entry["sha256"]]):
         return None
     source, target = folder / entry["at"], work / "sketches" / f"{index:05d}.arrow"
     if entry["first_file"] == first_file:
         link_or_copy(source, target)
-        return [[f".work/sketches/{target.name}", entry["bytes"], entry["crc32"]]]
+        return [[f".work/sketches/{target.name}", entry["bytes"], entry["sha256"]]]
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     with pa.memory_map(str(source)) as file, pa.OSFile(str(temporary), "wb") as out:
         reader = pa.ipc.open_file(file)
         with pa.ipc.new_file(out, reader.schema) as writer:
             for number in range(reader.num_record_batches):
                 writer.write_batch(_moved(reader.get_batch(number), entry["first_file"], first_file))
-    written = [temporary.stat().st_size, crc32(temporary)]
+    written = [temporary.stat().st_size, sha256_file(temporary)]
     temporary.rename(target)
     return [[f".work/sketches/{target.name}", *written]]
 
@@ -211,7 +207,7 @@ class MadeUnits:
             at = f"{FOLDER}/sketches/{Path(entry[0]).name}"
             if not kept(data / entry[0], data / at):
                 return {}
-            return {"at": at, "bytes": entry[1], "crc32": entry[2], "first_file": unit["first_file"]}
+            return {"at": at, "bytes": entry[1], "sha256": entry[2], "first_file": unit["first_file"]}
 
         records: Records = {"read": {}, "sketch": {}, "split": {}}
         for unit in self.split:
@@ -240,7 +236,7 @@ class MadeUnits:
                 _record(unit) | {"sketch": sketch, "shards": shards} if whole else None
             )
         records["read"] = {key: units for key, units in records["read"].items() if all(units)}
-        write_whole(data / _RECORDS, json.dumps(records).encode())
+        write_sealed(data / _RECORDS, records)
         for old in _with_units(data.parent)[_KEPT:]:
             shutil.rmtree(old / FOLDER, ignore_errors=True)
 

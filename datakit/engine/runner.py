@@ -35,8 +35,10 @@ from datakit.config import resolved, sha256_file
 from datakit.data import read_rows, read_shard, with_row_keys
 from datakit.engine.lineage import (
     FileHashes,
+    changed_shards,
     code_hash,
     current,
+    differences,
     earlier_tables,
     key_of,
     module_hashes,
@@ -53,13 +55,25 @@ from datakit.engine.store import (
     UnitWriter,
     Work,
     check_intact,
-    crc32,
     entry,
     finish_file,
     link_or_copy,
 )
-from datakit.errors import DatakitError, InputError, UsageError
-from datakit.manifest import AGAINST, Count, Ledger, Manifest, Shard, ancestors, data_dir, save, tables, write_whole
+from datakit.errors import DatakitError, InputError, IntegrityError, ManifestError, UsageError
+from datakit.manifest import (
+    AGAINST,
+    Count,
+    Ledger,
+    Manifest,
+    Shard,
+    ancestors,
+    data_dir,
+    load,
+    make_folder,
+    save,
+    tables,
+    write_whole,
+)
 from datakit.stage import Losses, Parent, RawFile, RawGroup, Stage, split
 
 CACHE_BYTES = 128 << 20
@@ -94,9 +108,26 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     if _up_to_date(job):
         return job.manifest
     stage.open()
-    with _work(job) as work:
-        run_units = make_files if stage.work_unit == "all" else _map_rows
-        return _close(job, work, run_units(job, work, parents))
+    try:
+        with _work(job) as work:
+            run_units = make_files if stage.work_unit == "all" else _map_rows
+            return _close(job, work, run_units(job, work, parents))
+    except IntegrityError:
+        hashes = FileHashes()
+        for parent in (*parents, *against):  # the next run looks at all of them, and makes what is damaged again
+            hashes.forget(data_dir(parent.path, parent.manifest))
+        hashes.save()
+        raise
+
+
+def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
+    """Why a run of a stage would not end with the result that is there; empty if it would. Nothing is run."""
+    kind = parents[0].manifest.kind if parents else ""
+    stage = stage.for_kind(kind)
+    job = _begin(run, stage, kind, parents, against)
+    if current(job.manifest, job.key) is not None:
+        return ""
+    return differences(job.manifest, job.parents, resolved(stage.config), job.resources, job.code)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,11 +237,30 @@ def _remote_hash(url: str) -> str:
 def _up_to_date(job: Job) -> bool:
     """Whether the result of an earlier run with the same key is there and intact."""
     manifest = current(job.manifest, job.key)
+    if manifest is None and job.manifest.is_file():
+        for line in _damage(job):
+            job.run.progress.line(line)
     if manifest is not None:
         Work.sweep(job.data)
         job.run.progress.line(f"{job.stage.name}: up to date ({manifest.version})")
         _fail_on_alarms(job, manifest.ledger, manifest.facts)
     return manifest is not None
+
+
+def _damage(job: Job) -> Iterator[str]:
+    """Why a result with the same key must be made again."""
+    try:
+        manifest = load(job.manifest)
+    except IntegrityError as e:
+        yield f"{job.stage.name}: {e} It is made again"
+        return
+    except ManifestError:
+        return
+    changed = changed_shards(job.manifest, manifest) if manifest.key == job.key else []
+    for file in changed[:5]:
+        yield f"{job.stage.name}: {file} is missing or was changed after it was written: it is made again"
+    if len(changed) > 5:
+        yield f"{job.stage.name}: and {len(changed) - 5} more files"
 
 
 def _fail_on_alarms(job: Job, ledger: Ledger, facts: dict[str, Any]) -> None:
@@ -246,6 +296,10 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     for name, count in ledger.notes.items():
         if name in stage.note_lines:
             job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
+    if alarms := stage.alarms(ledger):
+        facts["alarms"] = [*facts.get("alarms", []), *alarms]
+        for alarm in alarms:
+            job.run.progress.line(f"ALARM {stage.name}: {alarm}")
     _fail_on_alarms(job, ledger, facts)
     if ledger.rows.dropped:
         reasons = ", ".join(
@@ -283,6 +337,9 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
         "data": relative_path(job.manifest.parent, job.data),
     }
     measured = {"measured": result.measured} if result.measured else {}
+    hashes = FileHashes()
+    hashes.remember(job.data, manifest.shards)
+    hashes.save()
     units = {"units": counts} if (counts := result.units.counts()) else {}
     save(job.manifest, manifest, run | measured | units | job.locations)
     if job.grows:
@@ -309,7 +366,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         facts["saved"] = wants = wants | {"code": module_hashes(stage)}
         if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, wants):
             run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
-            saved = found[1] / wants["role"]
+            saved = _Saved(found[1], {s.path: s for s in tables(found[0], wants["role"])}, wants["role"])
     if stage.work_unit == "raw":
         earlier = job.earlier(stage)
         folder, read = work.folder / "staged", _read_raw(job, work, earlier)
@@ -461,7 +518,7 @@ def read_unit(
             size += batch.rows.nbytes
             notes.update(batch.notes)
         shards = out.close()
-        files = [[f".work/staged/{s.path}", s.bytes] for s in shards] + sketches.close()
+        files = [[f".work/staged/{s.path}", s.bytes, s.sha256] for s in shards] + sketches.close()
     return {
         "index": index,
         "key": part.key,
@@ -498,12 +555,12 @@ class _SketchWriter:
         self._writer.write_batch(sketch)
 
     def close(self) -> list[list[Any]]:
-        """Finish the file; returns its entry for the unit's record: [path, bytes, CRC-32]."""
+        """Finish the file; returns its entry for the unit's record: [path, bytes, SHA-256]."""
         if self._writer is None:
             return []
         self._writer.close()
         self._file.close()
-        written = [self._temporary.stat().st_size, crc32(self._temporary)]
+        written = [self._temporary.stat().st_size, sha256_file(self._temporary)]
         self._temporary.rename(self._target)  # not flushed: the checksum tells whether it reached the disk
         return [[f".work/sketches/{self._target.name}", *written]]
 
@@ -555,7 +612,7 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
         with ThreadPoolExecutor(run.executor.workers) as pool:
             list(pool.map(partial(check_intact, work.data), entries))
         facts = stage.reduce([work.data / path for path, *_ in entries], out, workers=run.executor.workers)
-        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, crc32(out)]]}
+        return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, sha256_file(out)]]}
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
     check_intact(work.data, *result["files"])
@@ -585,7 +642,7 @@ def index_unit(stage: Stage, data: Path, index: int, sketches: Sequence[Any]) ->
     """Write the index of the kept rows of one shard, from the file of their sketches."""
     check_intact(data, sketches)
     path, rows = f"index/part-{index:05d}.arrow", 0
-    (data / "index").mkdir(exist_ok=True)
+    make_folder(data / "index")
     temporary = data / "index" / f".{index:05d}.{os.getpid()}.tmp"
     with pa.memory_map(str(data / sketches[0])) as source, pa.OSFile(str(temporary), "wb") as file:
         reader = pa.ipc.open_file(source)
@@ -596,14 +653,14 @@ def index_unit(stage: Stage, data: Path, index: int, sketches: Sequence[Any]) ->
                 writer.write_batch(batch)
                 rows += batch.num_rows
     shard = finish_file(temporary, data / path, path, rows, None)
-    return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes]]}
+    return {"shard": asdict(shard), "rows": rows, "bytes": shard.bytes, "files": [[path, shard.bytes, shard.sha256]]}
 
 
 def split_unit(
     stage: Stage,
     folder: Path,
     data: Path,
-    saved: Path | None,
+    saved: "_Saved | None",
     cache: ShardCache,
     earlier: EarlierUnits,
     index: int,
@@ -611,8 +668,7 @@ def split_unit(
 ) -> Result:
     """Decide about the rows of one shard and write kept rows, dropped rows and side tables.
 
-    Rows that all stay as they are, or about which an earlier run decided the same, are linked. `saved` is the folder
-    with the tables that an earlier run of the stage saved.
+    Rows that all stay as they are, or about which an earlier run decided the same, are linked.
     """
     parts, comparable = [unit.kept.sha256, unit.quarantined and unit.quarantined.sha256], True
     if stage.compares_rows:
@@ -627,7 +683,7 @@ def split_unit(
         return taken | {"key": key}
     stage.open()
     linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
-    sidecar = SidecarReader(saved / f"part-{index:05d}.parquet", unit.kept.first_file) if saved else None
+    sidecar = saved.reader(index, unit.kept.first_file) if saved else None
     count, tokens, size, notes, losses = Count(), None, 0, Counter[str](), Losses("rows")
     with UnitWriter(data, index, cache, unit.kept.first_file or 0) as out:
         for batch in cache.read(folder, unit.kept):
@@ -665,7 +721,7 @@ def _split_result(
     losses: Losses,
 ) -> Result:
     return {
-        "files": [[s.path, s.bytes] for s in shards],
+        "files": [[s.path, s.bytes, s.sha256] for s in shards],
         "shards": [asdict(s) for s in shards],
         "rows": count.into,
         "bytes": size,
@@ -683,14 +739,8 @@ def _row_keys(folder: Path, shard: Shard) -> Any:
 
 
 def _link_all(stage: Stage, folder: Path, data: Path, cache: ShardCache, index: int, unit: _Input) -> Result:
-    """Keep all rows of a shard as they are: link it, after its checksum was compared.
-
-    Raises:
-        InputError: the shard differs from its manifest.
-    """
+    """Keep all rows of a shard as they are: link its file, which was compared with its checksum for the keys."""
     file, shard = folder / unit.kept.path, replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
-    if stage.work_unit != "raw" and sha256_file(file) != shard.sha256:  # a staged shard was written by this run
-        raise InputError(f"{file}: the shard changed after it was written (see `datakit verify`). Run its stage again")
     linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
     link_or_copy(file, data / shard.path)
     cache.rename(file, data / shard.path)
@@ -704,11 +754,29 @@ def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
     return shard
 
 
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    """The tables that an earlier run of a stage saved."""
+
+    folder: Path
+    shards: dict[str, Shard]
+    """By path."""
+    role: str
+
+    def reader(self, index: int, first_file: int | None) -> "SidecarReader | None":
+        """The rows saved beside shard number `index`; None where they are damaged, since they can be measured again."""
+        shard = self.shards.get(f"{self.role}/part-{index:05d}.parquet")
+        try:
+            return SidecarReader(read_shard(self.folder, shard), first_file) if shard else None
+        except IntegrityError:
+            return None
+
+
 class SidecarReader:
     """The saved rows beside one shard, in the order of the rows they were made from."""
 
-    def __init__(self, path: Path, first_file: int | None) -> None:
-        self._batches = (with_row_keys(batch, first_file) for batch in read_shard(path))
+    def __init__(self, batches: Iterator[pa.RecordBatch], first_file: int | None) -> None:
+        self._batches = (with_row_keys(batch, first_file) for batch in batches)
         self._rest: pa.Table | None = None
 
     def take(self, rows: int) -> pa.RecordBatch | None:
@@ -757,14 +825,14 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         made = stage.make(rows(), folder, parents)
         shards = []
         for path in made.files:
-            (job.data / path).parent.mkdir(parents=True, exist_ok=True)
+            make_folder((job.data / path).parent)
             shards.append(finish_file(folder / path, job.data / path, path, 0, None))
         with UnitWriter(job.data, 0) as out:
             for batch in made.dropped:
                 out.write("dropped", batch)
             shards += out.close()
         return {
-            "files": [[s.path, s.bytes] for s in shards],
+            "files": [[s.path, s.bytes, s.sha256] for s in shards],
             "shards": [asdict(s) for s in shards],
             "rows": made.rows.into,
             "bytes": sum(s.bytes for s in shards),

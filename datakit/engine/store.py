@@ -6,11 +6,11 @@ unit's record is written after its files are on the disk. It names them, and it 
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import shutil
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,15 +25,15 @@ from datakit.config import sha256_file
 from datakit.data import KEY, RECORD, ContentHash, as_stored, content_of, read_rows, read_shard, stored, with_row_keys
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
-from datakit.errors import DatakitError, InputError, IntegrityError, ManifestError, UsageError
-from datakit.manifest import ROLES, Shard, load, lock, write_whole
+from datakit.errors import DatakitError, IntegrityError, ManifestError, UsageError
+from datakit.manifest import ROLES, Shard, flush_folder, load, lock, make_folder, write_whole
 
 ROW_GROUP_BYTES = 16 << 20
 ROW_GROUP_ROWS = 1 << 16
 
 Result = dict[str, Any]
-"""What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes] or [path, bytes, CRC-32] of the
-files that must be intact for the unit to count as done; `rows` and `bytes` feed the progress report."""
+"""What a unit reports, as JSON. `files` lists [path relative to the data folder, bytes, SHA-256] of the files that must
+be intact for the unit to count as done; `rows` and `bytes` feed the progress report."""
 
 
 # Shards: record batches in Parquet files.
@@ -52,7 +52,7 @@ class ShardWriter:
         self._path, self._target, self.rows = path, folder / path, 0
         self._first_file = first_file if KEY.name in schema.names else None
         schema = pa.schema([RECORD if f.name == KEY.name else f for f in schema])
-        self._target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._target.parent)
         self._temporary = self._target.with_name(f".{self._target.name}.{os.getpid()}.tmp")
         self._schema = pa.schema([f.with_type(stored(f.type)) for f in schema])
         self._hash = ContentHash(self._schema)
@@ -159,29 +159,31 @@ def finish_file(temporary: Path, target: Path, path: str, rows: int, content: st
 
 
 def flush_and_rename(temporary: Path, target: Path) -> None:
-    """Flush a finished file to the disk and rename it to `target`."""
+    """Flush a finished file to the disk and rename it to `target`; its name is flushed too."""
     with temporary.open("rb") as f:
         os.fsync(f.fileno())
     temporary.rename(target)
+    flush_folder(target.parent)
 
 
 def link_or_copy(source: Path, target: Path) -> None:
     """Hard-link a finished file to `target`, or copy it where the file system has no hard links."""
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     target.unlink(missing_ok=True)
     try:
         target.hardlink_to(source)
+        flush_folder(target.parent)
     except OSError:  # a file system without hard links
         temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         shutil.copyfile(source, temporary)
         flush_and_rename(temporary, target)
 
 
-def inspect(file: Path, shard: Shard) -> Iterator[str]:
+def inspect(folder: Path, shard: Shard) -> Iterator[str]:
     """Yield how a shard's values differ from its entry: rows, content (for `manifest.verify`)."""
     try:
-        rows, digest = content_of(read_shard(file))
-    except (InputError, pa.ArrowException) as e:
+        rows, digest = content_of(read_shard(folder, shard))
+    except (IntegrityError, pa.ArrowException) as e:
         yield f"cannot be read: {e}"
         return
     if rows != shard.rows:
@@ -233,7 +235,7 @@ class ShardCache:
         """The rows of a shard in a data folder, with `row_key`, one batch a row group.
 
         Raises:
-            InputError: the shard is not cached, and its file is missing or damaged.
+            IntegrityError: the shard is not cached, and its file is missing or damaged.
         """
         with self._lock:
             groups = self._shards.get(folder / shard.path)
@@ -273,7 +275,7 @@ class Work:
         self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
 
     def __enter__(self) -> Self:
-        self.data.mkdir(parents=True, exist_ok=True)
+        make_folder(self.data)
         self._lock = lock(self.data)
         if self._lock is None:
             raise UsageError(f"{self.data}: another run is writing to this folder; wait for it, or stop it")
@@ -352,18 +354,33 @@ class Work:
         return [results[i] for i in sorted(results)]
 
     def _done(self, name: str, index: int) -> Result | None:
-        try:
-            result: Result = json.loads((self.folder / name / f"{index:05d}.json").read_text())
-        except (OSError, ValueError):
-            return None
-        return None if any(corrupted(self.data, entry) for entry in result.get("files", [])) else result
+        """What an earlier run recorded of a unit; None unless the record and all files that it names are intact."""
+        result: Result | None = read_sealed(self.folder / name / f"{index:05d}.json")
+        return (
+            None if result is None or any(corrupted(self.data, entry) for entry in result.get("files", [])) else result
+        )
+
+
+def write_sealed(path: Path, record: Any) -> None:
+    """Write a record as JSON, after a line with the SHA-256 of its bytes."""
+    body = json.dumps(record).encode()
+    write_whole(path, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+def read_sealed(path: Path) -> Any:
+    """The record that `write_sealed` wrote; None where there is none, or it was changed."""
+    try:
+        checksum, body = path.read_bytes().split(b"\n", 1)
+    except (OSError, ValueError):
+        return None
+    return json.loads(body) if checksum == hashlib.sha256(body).hexdigest().encode() else None
 
 
 def corrupted(data: Path, entry: Sequence[Any]) -> bool:
-    """Whether a file differs from its entry in a unit's record: [path, bytes] or [path, bytes, CRC-32]."""
-    path, size, *checksum = entry
+    """Whether a file differs from its entry in a unit's record: [path, bytes, SHA-256]."""
+    path, size, checksum = entry
     file = data / path
-    return not file.is_file() or file.stat().st_size != size or checksum not in ([], [crc32(file)])
+    return not file.is_file() or file.stat().st_size != size or sha256_file(file) != checksum
 
 
 def check_intact(data: Path, entry: Sequence[Any]) -> None:
@@ -379,20 +396,11 @@ def check_intact(data: Path, entry: Sequence[Any]) -> None:
         )
 
 
-def crc32(file: Path) -> int:
-    """CRC-32 of a file's bytes, at 4 GB/s: detects what a crash or a bad disk did to files of this run."""
-    total = 0
-    with file.open("rb") as f:
-        while block := f.read(1 << 20):
-            total = zlib.crc32(block, total)
-    return total
-
-
 def _perform(work: Callable[[int, Any], Result], records: Path, task: tuple[int, Any]) -> tuple[int, Result]:
     index, payload = task
     try:
         result = work(index, payload)
-        write_whole(records / f"{index:05d}.json", json.dumps(result).encode())
+        write_sealed(records / f"{index:05d}.json", result)
     except OSError as e:
         raise DatakitError(
             f"{e.filename or records}: {os.strerror(e.errno) if e.errno else e}. Finished work is kept: make room or "

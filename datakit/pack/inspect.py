@@ -5,6 +5,7 @@ All of them read a set through `PackedSet`, in any format: rows of real tokens o
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError, ManifestError
-from datakit.manifest import Count, Manifest, data_dir, load
+from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import IDS, IGNORED, Header, Packed, map_file, total
 
@@ -177,12 +178,15 @@ def open_all(path: Path) -> tuple[list[PackedSet], ChatTokenizer]:
 
     Raises:
         ManifestError: it is not the manifest of a pack stage, or names no tokenizer.
-        InputError: a file is missing, or its size does not match the header.
+        IntegrityError: a file is missing or changed.
         ModelError: the tokenizer cannot be used.
     """
     manifest = load(path)
     folder = data_dir(path, manifest)
-    sets = [open_rows(folder, header) for header in headers(manifest, str(path))]
+    named = list(headers(manifest, str(path)))
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda shard: check_shards(folder, [shard]), manifest.of_role("kept")))
+    sets = [open_rows(folder, header) for header in named]
     files = manifest.facts.get("tokenizer", {}).get("files")
     if not files:
         raise ManifestError(f"{path}: names no tokenizer files; pack the set again")
@@ -303,7 +307,7 @@ def pieces(tokenizer: ChatTokenizer, ids: list[int], edges: frozenset[int] = fro
 
     A piece is decoded together with the previous piece, because some decoders change the first token of a text.
     """
-    known = frozenset(tokenizer.real_ids.values())
+    known = tokenizer.added_ids
     made: list[TextPiece] = []
     before: list[int] = []
     own: list[int] = []

@@ -1,5 +1,10 @@
-"""Parquet files, Arrow files and streams, and Arrow tables in memory: rows of typed columns."""
+"""Parquet files, Arrow files and streams, and Arrow tables in memory: rows of typed columns.
 
+Files come from anywhere. They are not memory-mapped, since one that is cut while it is mapped ends the process. Each
+batch is validated in full before a value is used, since Arrow follows wrong offsets out of the memory of the process.
+"""
+
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -9,14 +14,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from datakit.data import RECORD_BITS
 from datakit.errors import InputError
 from datakit.read.columns import types_of
-from datakit.read.files import Remaining, Segment, SourceFile, filesystem
+from datakit.read.files import EXPANSION_FROM, BrokenStreamError, Remaining, Segment, SourceFile, filesystem
 from datakit.read.layouts.record import Fields, MisfitError
 from datakit.read.row_builder import Cells, Position, RowBuilder
 
 ROWS: Final = 512
 """Rows that become Python objects at once."""
+MOST_LOST: Final = 1 << 16
+"""Rows of a damaged group that are quarantined one by one: a damaged file may claim any number of them."""
+MOST_ROWS: Final = 1 << RECORD_BITS
+_DAMAGE: Final = (OSError, pa.ArrowException, MemoryError, ValueError, TypeError, KeyError, BrokenStreamError)
+"""What Arrow raises about files that are damaged."""
 
 
 # Files.
@@ -26,7 +37,7 @@ def head(file: SourceFile, count: int) -> list[Fields]:
     """The first rows of a file that can be read, at most `count`."""
     opened, rows = _open(file), list[Fields]()
     for group, _ in enumerate(_groups(file)):
-        with suppress(OSError, pa.ArrowException):
+        with suppress(*_DAMAGE):
             for batch in _batches(opened, file, group):
                 rows += _good_rows(batch.slice(0, count - len(rows)))
                 if len(rows) >= count:
@@ -49,20 +60,32 @@ def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]
 def read(file: SourceFile, segment: Segment, builder: RowBuilder) -> Iterator[None]:
     """Give the rows of a segment to the builder. Each row of a damaged group is quarantined."""
     assert segment.groups is not None
-    opened, record = _open(file), segment.first_record
+    opened, record, unpacked = _open(file), segment.first_record, 0
     for group in range(*segment.groups):
         begin = record
         try:
             for batch in _batches(opened, file, group):
+                unpacked += batch.nbytes
+                file.limits.check_expansion(file.name, file.bytes, unpacked)
                 yield
                 _add(batch, record, builder)
                 record += batch.num_rows
-        except (OSError, pa.ArrowException) as e:
+        except _DAMAGE as e:
+            if isinstance(e, MemoryError) and not _asks_too_much(e, file):
+                raise
             end = begin + next(islice(_groups(file), group, None))[0]
-            why = MisfitError("corrupt_file", f"rows {record + 1} to {end} cannot be read: {e}")
-            for lost in range(record, end):
+            reason = e.reason if isinstance(e, BrokenStreamError) else "corrupt_file"
+            why = MisfitError(reason, f"rows {record + 1} to {end} cannot be read: {e}")
+            for lost in range(record, min(end, record + MOST_LOST)):
+                yield
                 builder.quarantine(Position(lost, lost, -1), why, b"")
             record = end
+
+
+def _asks_too_much(error: MemoryError, file: SourceFile) -> bool:
+    """Whether a damaged file asked for the memory that was not there, more than its bytes may become."""
+    size = re.search(r"size (\d+)", str(error))
+    return size is not None and int(size[1]) > EXPANSION_FROM + file.limits.expansion * file.bytes
 
 
 class _Stream:
@@ -72,13 +95,14 @@ class _Stream:
         self.reader = reader
         self.position = 0
 
-    def following(self) -> pa.RecordBatch | None:
-        """The next batch; None at the end."""
+    def following(self) -> pa.RecordBatch:
+        """The next batch.
+
+        Raises:
+            StopIteration: there is none.
+        """
         self.position += 1
-        try:
-            return self.reader.read_next_batch()
-        except StopIteration:
-            return None
+        return self.reader.read_next_batch()
 
     def get_batch(self, number: int) -> pa.RecordBatch:
         """Batch `number`; those before it are skipped."""
@@ -96,7 +120,7 @@ def _open(file: SourceFile) -> Any:
     """
     try:
         if file.is_local:
-            source: Any = pa.memory_map(file.path)
+            source: Any = pa.OSFile(file.path)
         else:
             fs, inner = filesystem(file.path)
             source = fs.open_input_file(inner)
@@ -106,7 +130,7 @@ def _open(file: SourceFile) -> Any:
         else:
             reader = pa.ipc.open_file(source) if file.format == "arrow" else pa.ipc.open_stream(source)
             opened, names = reader if file.format == "arrow" else _Stream(reader), reader.schema.names
-    except (OSError, pa.ArrowException) as e:
+    except _DAMAGE as e:
         raise InputError(f"{file.path}: not a readable {file.format.replace('_', ' ')} file: {e}") from e
     _check_names(names, file.path)
     return opened
@@ -119,29 +143,67 @@ def _check_names(names: list[str], path: str) -> None:
 
 
 def _groups(file: SourceFile) -> Iterator[tuple[int, int]]:
-    """(rows, uncompressed bytes) of each row group or record batch."""
-    opened = _open(file)
+    """(rows, uncompressed bytes) of each row group or record batch. A batch that cannot be read counts as one row.
+
+    Raises:
+        InputError: the file claims to hold more rows than a file can have.
+    """
+    opened, total = _open(file), 0
     if file.format == "parquet":
         for i in range(opened.metadata.num_row_groups):
             group = opened.metadata.row_group(i)
+            total += group.num_rows
+            if group.num_rows < 0 or total >= MOST_ROWS:
+                raise InputError(f"{file.path}: row group {i} is damaged: it claims to hold {group.num_rows:,} rows")
             yield group.num_rows, group.total_byte_size
     elif file.format == "arrow":
         for i in range(opened.num_record_batches):
-            batch = opened.get_batch(i)
-            yield batch.num_rows, batch.nbytes
+            try:
+                batch = _validated(opened.get_batch(i))
+                yield batch.num_rows, batch.nbytes
+            except _DAMAGE:
+                yield 1, 0
     else:
-        while (batch := opened.following()) is not None:
-            yield batch.num_rows, batch.nbytes
+        with suppress(StopIteration):
+            while True:
+                try:
+                    batch = _validated(opened.following())
+                    yield batch.num_rows, batch.nbytes
+                except _DAMAGE:  # where the next batch begins is not known
+                    yield 1, 0
+                    return
 
 
 def _batches(opened: Any, file: SourceFile, group: int) -> Iterator[pa.RecordBatch]:
     """The rows of one group, `ROWS` at a time."""
     if file.format == "parquet":
-        yield from opened.iter_batches(batch_size=ROWS, row_groups=[group])
+        for batch in opened.iter_batches(batch_size=ROWS, row_groups=[group]):
+            yield _validated(batch)
         return
-    whole = opened.get_batch(group)
+    whole = _validated(opened.get_batch(group))
     for at in range(0, whole.num_rows, ROWS):
         yield whole.slice(at, ROWS)
+
+
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, if no value in it lies outside of its buffers. Text that is not UTF-8 is left to its row.
+
+    Raises:
+        ArrowInvalid: an offset, a length or an index leads outside.
+    """
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid as e:
+        if "UTF8" not in str(e):
+            raise
+        for column in batch.columns:
+            column.view(_as_binary(column.type)).validate(full=True)
+    return batch
+
+
+def _as_binary(kind: pa.DataType) -> pa.DataType:
+    """The type with binary for text."""
+    return _replaced(kind, {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()})
 
 
 def types(file: SourceFile) -> dict[str, pa.DataType | None]:
@@ -182,17 +244,18 @@ def table_of(data: Any) -> pa.Table:
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
     """The type with large strings and binaries for views, which polars exports and few Arrow functions take."""
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
+    return _replaced(kind, {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()})
+
+
+def _replaced(kind: pa.DataType, other: dict[pa.DataType, pa.DataType]) -> pa.DataType:
+    """The type with other types for some, at any depth."""
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+        return pa.struct([field.with_type(_replaced(field.type, other)) for field in kind])
     if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_without_views(kind.value_type)))
+        return pa.large_list(kind.value_field.with_type(_replaced(kind.value_type, other)))
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
-    return kind
+        return pa.list_(kind.value_field.with_type(_replaced(kind.value_type, other)))
+    return other.get(kind, kind)
 
 
 def table_head(table: pa.Table, count: int) -> list[Fields]:

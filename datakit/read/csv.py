@@ -73,6 +73,7 @@ def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -
             yield
         raw, record = data[starts[i] : stops[i]], segment.first_record + i - header
         try:
+            builder.limits.check_record(len(raw))
             fields = _fields(raw, file)
             builder.add(fields, record, Cells(fields), len(raw))
         except MisfitError as e:

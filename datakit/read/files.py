@@ -11,7 +11,8 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Protocol, cast
 
@@ -20,6 +21,7 @@ import pyarrow as pa
 
 from datakit.errors import InputError, MissingExtraError
 from datakit.manifest import FORMAT, ROLES
+from datakit.read.layouts.record import MisfitError
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",
@@ -56,6 +58,12 @@ UNKNOWN: Final = "unknown suffix, or a file like README"
 HIDDEN: Final = "name begins with . or _"
 OURS: Final = "written by datakit"
 TWICE: Final = "link to a folder that is already read"
+SPECIAL: Final = "no regular file but a FIFO, a socket or a device"
+
+DANGLING: Final = -1
+"""The size of a link to a file that does not exist. It is an input file without records, whose place is quarantined."""
+EXPANSION_FROM: Final = 64 << 20
+"""Bytes that any compressed file may grow to."""
 
 BLOCK: Final = 4 << 20
 CHUNK: Final = 1 << 18
@@ -70,8 +78,9 @@ MAGIC: Final = {
 _MAKERS: Final[dict[str, Callable[[], Any]]] = {
     "gzip": lambda: zlib.decompressobj(wbits=31),
     "bz2": bz2.BZ2Decompressor,
-    "xz": lzma.LZMADecompressor,
+    "xz": lambda: lzma.LZMADecompressor(memlimit=1 << 30),  # `xz -9` needs 65 MiB
 }
+_ZLIB: Final = type(zlib.decompressobj())
 _ERRORS: Final = (zlib.error, lzma.LZMAError, OSError, ValueError)
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -88,7 +97,33 @@ class Skipped:
 
     path: str
     why: str
-    """`UNKNOWN`, `HIDDEN`, `OURS` or `TWICE`."""
+    """`UNKNOWN`, `HIDDEN`, `OURS`, `TWICE` or `SPECIAL`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """What a file may cost; see `IngestConfig`."""
+
+    record_bytes: int = 256 << 20
+    expansion: int = 300
+
+    def check_record(self, size: int) -> None:
+        """Raises a `MisfitError` for a record with too many bytes."""
+        if size > self.record_bytes:
+            raise MisfitError("too_long", self.too_long(size))
+
+    def too_long(self, size: int) -> str:
+        """Why a record is not read."""
+        return f"the record has {size:,} bytes or more, and max_record_mb allows {self.record_bytes >> 20} MiB"
+
+    def check_expansion(self, name: str, read: int, made: int) -> None:
+        """Raises a `BrokenStreamError` if `read` bytes of a file have become too many."""
+        if made > EXPANSION_FROM + self.expansion * read:
+            raise BrokenStreamError(
+                "too_large_unpacked",
+                f"{read:,} bytes of {name} became {made:,} bytes, more than {self.expansion} times as many; what "
+                "follows is not read. If the file is good, raise max_expansion",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +135,15 @@ class SourceFile:
     name: str
     """The path relative to the common parent folder of all inputs, so that the folder can be moved."""
     format: str
-    """"jsonl", "json" (an array), "json_objects", "csv", "text", "parquet", "arrow", "arrow_stream" or "table"."""
+    """"jsonl", "json" (an array), "json_objects", "csv", "text", "parquet", "arrow", "arrow_stream", "table" or, for a
+    link to nothing, "dangling"."""
     compression: str
     bytes: int
     header: tuple[str, ...] = ()
     """Column names of a CSV file."""
     delimiter: str = ","
     """The character between the cells of a CSV file."""
+    limits: FileLimits = field(default_factory=FileLimits)
 
     @property
     def is_local(self) -> bool:
@@ -194,6 +231,10 @@ def _expand(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
         yield from walk.below([path])
     elif os.path.isfile(path):
         yield path, os.path.getsize(path)
+    elif os.path.exists(path):
+        raise InputError(f"{given}: is {SPECIAL}, and datakit reads a file more than once; write its bytes into a file")
+    elif os.path.islink(path):
+        raise InputError(f"{given}: is a link to {os.readlink(path)}, which does not exist")
     else:
         raise InputError(f"{given}: no such file or folder")
 
@@ -255,7 +296,7 @@ class _Walk:
         links ends.
 
         Raises:
-            InputError: a folder cannot be listed, or a link to a data file is broken.
+            InputError: a folder cannot be listed.
         """
         links = [r for r in roots if os.path.islink(r)]
         folders = sorted(set(roots) - set(links), reverse=True)
@@ -294,9 +335,15 @@ class _Walk:
     def _once(self, path: str) -> Iterator[tuple[str, int]]:
         """The file, unless it was returned before under another path of its folder."""
         real = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
-        if real not in self._files:
-            self._files.add(real)
+        if real in self._files:
+            return
+        self._files.add(real)
+        if not os.path.exists(path):
+            yield path, DANGLING
+        elif os.path.isfile(path):
             yield path, _size(path)
+        else:
+            self.skipped.append(Skipped(path, SPECIAL))
 
     def _is_ours(self, folder: str) -> bool:
         if folder not in self._ours:
@@ -421,7 +468,7 @@ def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
     Several compressed members or frames, one after another, are read as one stream.
 
     Raises:
-        BrokenStreamError: the compressed stream is damaged; raised after the last good byte.
+        BrokenStreamError: the compressed stream is damaged, or grows beyond its limit; raised after the last good byte.
         InputError: the file cannot be opened or read.
     """
     with open_binary(file.path) as raw:
@@ -429,10 +476,12 @@ def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
             if not file.compression:
                 while block := raw.read(size):
                     yield block
-            elif file.compression in _MAKERS:
-                yield from _members(raw, _MAKERS[file.compression], file)
-            else:
-                yield from _frames(raw, file)
+                return
+            made, maker = 0, _MAKERS.get(file.compression)
+            for block in _members(raw, maker, file) if maker else _frames(raw, file):
+                made += len(block)
+                file.limits.check_expansion(file.name, file.bytes if raw.closed else raw.tell(), made)
+                yield block
         except OSError as e:
             raise InputError(f"{file.path}: cannot be read: {e}") from e
 
@@ -475,13 +524,23 @@ def _inflate(chunks: Iterator[bytes], make: Callable[[], Any]) -> Iterator[bytes
         data = chunk
         while data := data.lstrip(b"\0") if fresh else data:
             fresh = False
-            if out := decoder.decompress(data):
-                yield out
+            yield from _decompress(decoder, data)
             if not decoder.eof:
                 break
             data, decoder, fresh = decoder.unused_data, make(), True
     if not fresh:
         raise EOFError
+
+
+def _decompress(decoder: Any, data: bytes) -> Iterator[bytes]:
+    """What some bytes of one member become, at most `BLOCK` bytes at a time: a few bytes can become gigabytes."""
+    while True:
+        out = decoder.decompress(data, BLOCK)
+        if out:
+            yield out
+        data = decoder.unconsumed_tail if isinstance(decoder, _ZLIB) else b""
+        if decoder.eof or (len(out) < BLOCK and not data):
+            return
 
 
 def _truncated(file: SourceFile) -> BrokenStreamError:
@@ -579,19 +638,31 @@ the wanted bytes; None if more bytes are needed."""
 
 def cut_stream(file: SourceFile, index: int, remaining: Remaining, find_end: FindEnd) -> Iterator[Segment]:
     """Cut a file that is read once from its beginning to its end. A byte order mark is skipped."""
-    keep = bool(file.compression) or not file.is_local
+    keep, limits, skipping = bool(file.compression) or not file.is_local, file.limits, False
     buffer, base, record, line, wait = bytearray(), 0, 0, 0, 0
     for block, failure in _blocks_and_failure(file):
         at_end = block is None
+        if skipping and block is not None:  # inside a line that is too long
+            stop = block.find(b"\n") + 1
+            base += stop or len(block)
+            block, skipping = block[stop:] if stop else b"", not stop
         buffer += block or b""
         if base == 0 and buffer.startswith(BOM):
             del buffer[: len(BOM)]
             base = len(BOM)
         # The end of a long record is searched again only when twice the bytes are there: linear time in all.
         while buffer and (at_end or len(buffer) > max(remaining(), wait)):
-            end = find_end(buffer, max(remaining(), 1), at_end)
+            end, most = find_end(buffer, max(remaining(), 1), at_end), max(remaining(), 0) + limits.record_bytes
+            if end is None and len(buffer) > most and (end := _last_end(buffer, find_end)) is None:
+                why = "too_long", limits.too_long(len(buffer))
+                yield Segment(index, record, line, base, base, b"", failure=why)
+                if find_end is not line_end:
+                    return
+                base, record, line, wait, skipping = base + len(buffer), record + 1, line + 1, 0, True
+                buffer.clear()
+                break
             if end is None:
-                wait = 2 * len(buffer)
+                wait = min(2 * len(buffer), most)
                 break
             data = bytes(memoryview(buffer)[: end.stop]) if keep else None
             last = at_end and end.stop == len(buffer)
@@ -602,6 +673,18 @@ def cut_stream(file: SourceFile, index: int, remaining: Remaining, find_end: Fin
             failure = None if last else failure
     if failure:
         yield Segment(index, record, line, base, base, b"", failure=failure)
+
+
+def _last_end(data: bytearray, find_end: FindEnd) -> SegmentEnd | None:
+    """The last end of a record in bytes whose last record goes on; None without any."""
+    low, high = 0, len(data)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if copy(find_end)(data, middle, False) is None:  # a finder remembers what it found
+            high = middle - 1
+        else:
+            low = middle
+    return find_end(data, low, False) if low else None
 
 
 def _blocks_and_failure(file: SourceFile) -> Iterator[tuple[bytes | None, tuple[str, str] | None]]:
@@ -629,11 +712,16 @@ def cut_lines(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Se
             base, line = len(BOM) if opened.read(len(BOM)) == BOM else 0, 0
             while True:
                 opened.seek(base)
-                stop, newlines = _read_lines(opened, max(remaining(), 1))
-                if stop == 0:
+                stop, newlines, skip = _read_lines(opened, max(remaining(), 1), file.limits.record_bytes)
+                if stop + skip == 0:
                     return
-                yield Segment(index, line, line, base, base + stop)
-                base, line = base + stop, line + newlines
+                if stop:
+                    yield Segment(index, line, line, base, base + stop)
+                    base, line = base + stop, line + newlines
+                if skip:
+                    why = "too_long", file.limits.too_long(skip)
+                    yield Segment(index, line, line, base, base, b"", failure=why)
+                    base, line = base + skip, line + 1
         except OSError as e:
             raise InputError(f"{file.path}: cannot be read: {e}") from e
 
@@ -648,16 +736,26 @@ def line_end(data: bytearray, wanted: int, at_end: bool) -> SegmentEnd | None:
     return SegmentEnd(stop, newlines, newlines)
 
 
-def _read_lines(opened: BinaryIO, wanted: int) -> tuple[int, int]:
-    """(bytes, new lines) from here to the first line end at or after `wanted` bytes, or to the file's end."""
-    size = newlines = 0
+def _read_lines(opened: BinaryIO, wanted: int, longest: int) -> tuple[int, int, int]:
+    """(bytes, new lines, 0) from here to the first line end at or after `wanted` bytes, or to the file's end.
+
+    Before a line of more than `longest` bytes: (bytes, new lines, bytes of that line).
+    """
+    size = newlines = last = 0
     while piece := opened.read(_PIECE):
         if size + len(piece) >= wanted:
             found = piece.find(b"\n", max(wanted - 1 - size, 0)) + 1
             if found:
-                return size + found, newlines + piece.count(b"\n", 0, found)
-        size, newlines = size + len(piece), newlines + count_newlines(piece)
-    return size, newlines
+                return size + found, newlines + piece.count(b"\n", 0, found), 0
+        newest = piece.rfind(b"\n") + 1
+        size, newlines, last = size + len(piece), newlines + count_newlines(piece), size + newest if newest else last
+        if size - last > longest:
+            while piece := opened.read(_PIECE):
+                if found := piece.find(b"\n") + 1:
+                    return last, newlines, size + found - last
+                size += len(piece)
+            return last, newlines, size - last
+    return size, newlines, 0
 
 
 def count_newlines(data: bytes | bytearray | memoryview) -> int:

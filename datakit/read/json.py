@@ -20,7 +20,7 @@ import orjson
 from datakit.read import _kernels_records as kernels
 from datakit.read.files import BOM, Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
 from datakit.read.layouts.record import Fields, MisfitError, decoded, parse_exactly, to_json
-from datakit.read.row_builder import Position, RowBuilder, check_length
+from datakit.read.row_builder import Position, RowBuilder
 
 HEAD_RECORDS: Final = 100
 """How many of a file's first records are looked at to recognise its format and layout."""
@@ -263,7 +263,7 @@ def _read(
         for i, start, stop, b in records_here:
             line, rewrite = data[start:stop], False
             try:
-                check_length(stop - start)
+                builder.limits.check_record(stop - start)
                 try:
                     fields = orjson.loads(line)
                 except orjson.JSONDecodeError as e:

@@ -21,8 +21,11 @@ from datakit.read import columnar, csv, json, text
 from datakit.read.columns import inferred, types_of, unified
 from datakit.read.files import (
     BOM,
+    DANGLING,
     BrokenStreamError,
     Cutter,
+    FileLimits,
+    Remaining,
     Segment,
     Skipped,
     SourceFile,
@@ -95,7 +98,8 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     """
     found, skipped = find(inputs)
     found, unread, splits = _of_split(found, inputs, config.split)
-    made = _plan([_inspect(*file) for file in found], skipped + unread, config)
+    limits = FileLimits(config.max_record_mb << 20, config.max_expansion)
+    made = _plan([_inspect(*file, limits) for file in found], skipped + unread, config)
     made = _limited(made) if config.limit else made
     return replace(made, summary=(*made.summary, splits)) if splits else made
 
@@ -165,12 +169,14 @@ def _types(
     return {name: kind for name, kind in types.items() if name in layout.beside}
 
 
-def _inspect(path: str, name: str, size: int) -> tuple[SourceFile, list[Fields]]:
+def _inspect(path: str, name: str, size: int, limits: FileLimits) -> tuple[SourceFile, list[Fields]]:
     """A file with its format and compression, and its first records (plain text: none)."""
+    if size == DANGLING:
+        return SourceFile(path, name, "dangling", "", 0), []
     with open_binary(path) as opened:
         magic = opened.read(8)
-    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size)
-    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") else "")
+    file = SourceFile(path, name, suffixes_of(name)[0], compression_of(magic), size, limits=limits)
+    columns = _columnar_format(magic) or (file.format if file.format in ("parquet", "arrow") and magic else "")
     if not columns:
         return _inspect_stream(file, _head(file))
     if file.compression:
@@ -194,6 +200,8 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
             "iconv -f UTF-16 -t UTF-8 FILE > NEW"
         )
     head = head.removeprefix(BOM)
+    if file.format != "text" and not head.strip() and len(head) < json.FIRST_BYTES:  # as good as blank lines
+        return replace(file, format="jsonl"), []
     if file.format == "csv":
         header, delimiter = csv.header_of(head, file.name)
         return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
@@ -217,7 +225,7 @@ def _head(file: SourceFile) -> bytes:
             if len(head) >= wanted:
                 if wanted < HEAD_BYTES and json.begins_with_records(bytes(head[: json.FIRST_BYTES])):
                     break
-                if wanted >= HEAD_BYTES and _holds_a_record(head):
+                if wanted >= HEAD_BYTES and (_holds_a_record(head) or len(head) > file.limits.record_bytes):
                     break
                 wanted *= 2
     return bytes(head)
@@ -521,6 +529,11 @@ def units_of(plan: Plan, group: range, table: pa.Table | None = None) -> Iterato
         yield Unit(tuple(segments))
 
 
+def _cut_dangling(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
+    found = f"a link to {os.readlink(file.path)}, which does not exist"
+    yield Segment(index, 0, 0, 0, 0, b"", failure=("dangling_link", found))
+
+
 def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
     """The function that cuts files of this format."""
     cutters: dict[str, Cutter] = {
@@ -529,6 +542,7 @@ def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
         "json_objects": json.cut_objects,
         "csv": csv.cut,
         "text": partial(text.cut, split=config.text_split),
+        "dangling": _cut_dangling,
     }
     return cutters.get(file.format, columnar.cut)
 
@@ -548,13 +562,16 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     builder = RowBuilder(plan.kind, plan.segment_source, id_field, reading, plan.columns)
     for segment in unit.segments:
         file = plan.files[segment.file]
-        builder.begin_file(segment.file, file.name, plan.layouts[segment.file])
+        builder.begin_file(segment.file, file.name, plan.layouts[segment.file], file.limits)
         builder.last = plan.limits[segment.file] if plan.limits else None
         steps = _records(segment, file, plan, builder)
         while _next_step(steps):
             if builder.full:
                 yield builder.take()
-        if segment.failure:
+        if segment.failure and segment.failure[0] == "too_long":  # the record before it is whole
+            start = Position(segment.first_record, segment.first_line, segment.start)
+            builder.quarantine(start, MisfitError(*segment.failure), b"")
+        elif segment.failure:
             end = Position(segment.first_record, segment.first_line, segment.stop)
             builder.end_early(end, MisfitError(*segment.failure))
     if not builder.empty:

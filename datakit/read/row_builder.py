@@ -12,6 +12,7 @@ import pyarrow as pa
 from datakit import data as schema
 from datakit.data import conversation_view, preference_view
 from datakit.read.columns import array_of, fitting
+from datakit.read.files import FileLimits
 from datakit.read.layouts.mapping import Document, value_at
 from datakit.read.layouts.preferences import Preference
 from datakit.read.layouts.recognise import BY_NAME, FileLayout, folded
@@ -23,9 +24,6 @@ from datakit.text.words import digest, normalize
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 1 << 16
-MAX_RECORD_BYTES: Final = 1 << 30
-"""A longer record is quarantined: the offsets of an Arrow string array end at 2 GiB."""
-
 UNFINISHED: Final = ("invalid_json", "invalid_utf8", "bad_row")
 """Reasons that a record cut in the middle may have."""
 
@@ -42,12 +40,6 @@ class Position:
     record: int
     line: int
     offset: int
-
-
-def check_length(size: int) -> None:
-    """Raises a `MisfitError` for a record of more than `MAX_RECORD_BYTES`."""
-    if size > MAX_RECORD_BYTES:
-        raise MisfitError("too_long", f"the record has {size:,} bytes, more than {MAX_RECORD_BYTES:,}")
 
 
 class Original(Protocol):
@@ -94,6 +86,9 @@ class Cells:
             return to_json(with_exact_numbers(value))
 
 
+DEFAULT_LIMITS: Final = FileLimits()
+
+
 class RowBuilder:
     """Collects the rows and the quarantined records of one unit, file by file.
 
@@ -109,6 +104,7 @@ class RowBuilder:
         columns: pa.Schema | None = None,
     ) -> None:
         self.kind = kind
+        self.limits = DEFAULT_LIMITS
         self.columns = columns or pa.schema([])
         self._tests = [(f.name, fitting(f.type)) for f in self.columns]
         self.reading = reading
@@ -126,8 +122,9 @@ class RowBuilder:
         self.notes: dict[str, int] = {}
         self.bytes = 0
 
-    def begin_file(self, index: int, name: str, choice: FileLayout) -> None:
-        """The next records come from file number `index`, which has this name and this layout."""
+    def begin_file(self, index: int, name: str, choice: FileLayout, limits: FileLimits = DEFAULT_LIMITS) -> None:
+        """The next records come from file number `index`, which has this name, this layout and these limits."""
+        self.limits = limits
         self.name = name
         self.first_key = schema.row_key(index, 0)
         self.choice = choice
@@ -216,7 +213,7 @@ class RowBuilder:
         if self.last is not None and position.record >= self.last:
             return
         offset = None if position.offset < 0 else position.offset
-        self.bad.append((self.name, position.line + 1, offset, why.reason, why.detail, raw[:MAX_RECORD_BYTES]))
+        self.bad.append((self.name, position.line + 1, offset, why.reason, why.detail, raw[: self.limits.record_bytes]))
         self.bytes += len(raw)
         self.ends_badly = True
 

@@ -63,6 +63,10 @@ class IngestConfig:
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what happens with files of another kind than the one asked for"
     )
+    max_record_mb: int = option(256, "MiB of the longest record; a longer one is quarantined")
+    max_expansion: int = option(
+        300, "times its size that a compressed file may grow to (and 64 MiB always); what follows is quarantined"
+    )
     shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
 
     def __post_init__(self) -> None:
@@ -81,6 +85,10 @@ class IngestConfig:
             raise ConfigError(f"limit is {self.limit}; it should be at least 1, or 0 for all records")
         if self.shard_mb < 1:
             raise ConfigError(f"shard_mb is {self.shard_mb}; it should be at least 1")
+        if not 1 <= self.max_record_mb <= 1024:  # the offsets of an Arrow string array end at 2 GiB
+            raise ConfigError(f"max_record_mb is {self.max_record_mb}; it should be between 1 and 1024")
+        if self.max_expansion < 1:
+            raise ConfigError(f"max_expansion is {self.max_expansion}; it should be at least 1")
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,7 @@ class Ingest(Stage):
         if self.table is not None:
             (file,) = self._plan.files
             return (RawFile(file.name, "", file.bytes, sha256=_table_hash(self.table)),)
-        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files)
+        return tuple(RawFile(f.name, f.path, f.bytes, f.is_local) for f in self._plan.files if f.format != "dangling")
 
     def output_kind(self, kind: str) -> str:
         """The kind that all files have in common."""
@@ -214,8 +222,10 @@ class Ingest(Stage):
         return replace(self, removals=RemovalList.load(removed)) if removed.is_file() else self
 
     def resources(self) -> dict[str, Any]:
-        """The hash of the list of removed rows, where there are any."""
-        return {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
+        """The hash of the list of removed rows, and where links to nothing lead, where there are any."""
+        links = {f.name: os.readlink(f.path) for f in self._plan.files if f.format == "dangling"}
+        removed = {"removed": self.removals.sha256} if self.removals and self.removals.rows else {}
+        return removed | ({"dangling_links": links} if links else {})
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, a 64-bit hash of the id, and the `content_hash`."""
@@ -279,7 +289,7 @@ class Ingest(Stage):
 
 
 def _marks(plan: "Plan") -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local)
+    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local and f.format != "dangling")
 
 
 def _table_hash(table: pa.Table) -> str:

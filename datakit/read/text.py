@@ -6,7 +6,7 @@ from typing import Final
 
 from datakit.read.files import Remaining, Segment, SegmentEnd, SourceFile, count_newlines, cut_lines, cut_stream
 from datakit.read.layouts.record import MisfitError, decoded
-from datakit.read.row_builder import Cells, Position, RowBuilder, check_length
+from datakit.read.row_builder import Cells, Position, RowBuilder
 
 FIELD: Final = "text"
 """The only field of the records that plain text is made of."""
@@ -47,6 +47,7 @@ def read(data: bytes, segment: Segment, builder: RowBuilder, split: str) -> Iter
             yield
         raw, number = data[start:stop], segment.first_line + line
         try:
+            builder.limits.check_record(len(raw))
             fields = {FIELD: _plain_text(raw)}
             builder.add(fields, number, Cells(fields), len(raw))
         except MisfitError as e:
@@ -77,7 +78,6 @@ def _documents(data: bytes, split: str) -> Iterator[tuple[int, int, int]]:
 
 
 def _plain_text(raw: bytes) -> str:
-    check_length(len(raw))
     if b"\0" in raw:
         raise MisfitError("nul_bytes", f"byte {raw.index(0)} of the record is NUL: this is no plain text")
     return decoded(raw)

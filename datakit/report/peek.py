@@ -249,6 +249,7 @@ b { color: var(--added); font-weight: 600; } i { color: #888; font-style: normal
 HEAD = """\
 <!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>{title}</title>
 <style>
 {style}</style>
@@ -260,7 +261,7 @@ its id</p>
 
 def page(title: str, looks: Sequence[tuple[str, int, PackedRow]], names: Names) -> str:
     """The page; `looks` are (name of the set, number of its rows, row)."""
-    body = [HEAD.format(title=escape(title), style=STYLE)]
+    body = [HEAD.format(title=escape(visible(title)), style=STYLE)]
     for name, total, look in looks:
         body.append(_heading(name, total, look) + _html_bar(look))
         body += [_sequence(n, s, names) for n, s in enumerate(look.sequences)]
@@ -275,7 +276,7 @@ def _heading(name: str, total: int, look: PackedRow) -> str:
         f"{len(look.sequences)} sequences, {look.tokens:,} tokens, {look.labels:,} labels{share}, "
         f"{look.padding:,} padding"
     )
-    return f'<h2>{escape(name)}: row {look.row:,} of {total:,} <span class="facts">{facts}</span></h2>'
+    return f'<h2>{escape(visible(name))}: row {look.row:,} of {total:,} <span class="facts">{facts}</span></h2>'
 
 
 def _html_bar(look: PackedRow) -> str:

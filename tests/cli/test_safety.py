@@ -15,7 +15,7 @@ from datakit.engine.progress import Progress
 from datakit.engine.store import Work
 from datakit.manifest import load
 from tests.cli.test_commands import chats
-from tests.engine.corpus import write_project
+from tests.engine.corpus import results, write_project
 
 
 def texts(path: Path, rows: int = 4) -> Path:
@@ -128,10 +128,63 @@ def test_a_file_whose_times_were_set_back_is_hashed_again(project: Path, monkeyp
     assert FileHashes().of(path) != first
 
 
+def damage(file: Path, keep_mtime: bool = False) -> None:
+    """Flip a bit in the middle of a file."""
+    stat, data = file.stat(), bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 8
+    with file.open("r+b") as f:  # not replaced: the inode and the size stay
+        f.write(data)
+    if keep_mtime:
+        os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+@pytest.mark.parametrize("keep_mtime", [False, True])
+def test_up_to_date_notices_a_flipped_bit_and_makes_the_file_again(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch, keep_mtime: bool
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    write_project(project, rows=40, files=1)
+    assert datakit("run", "--until", "filter").code == 0
+    whole = results(project)
+    for file in sorted(project.glob("data/d/*/*/*/*.parquet")):
+        damage(file, keep_mtime)
+    said = datakit("run", "--until", "filter")
+    assert said.code == 0 and said.err.count("was changed after it was written: it is made again") >= 3
+    assert results(project) == whole
+
+
+def test_damage_that_left_no_mark_is_found_when_it_is_read_and_mended_by_the_next_run(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    write_project(project, rows=40, files=1)
+    assert datakit("run", "--until", "dedup").code == 0
+    (file,) = project.glob("data/d/dedup/*/kept/*.parquet")
+    damage(file)
+    hashes, manifest = FileHashes(), load(project / "manifests/d/dedup.json")
+    hashes.remember(file.parents[1], manifest.shards)  # as a bit that decays on the disk: size and times stay
+    hashes.save()
+    said = datakit("run", "--until", "filter")
+    assert said.code == 1 and f"{file}: expected sha256" in said.err and "Run `datakit run` again" in said.err
+    assert not (project / "manifests/d/filter.json").exists()
+    assert datakit("run", "--until", "filter").code == 0
+    assert datakit("verify", "manifests/d/filter.json").code == 0
+
+
+def test_reports_read_no_damaged_shard(datakit: Callable, project: Path) -> None:
+    write_project(project, rows=40, files=1)
+    assert datakit("run", "--until", "filter").code == 0
+    for file in project.glob("data/d/*/*/*/*.parquet"):
+        damage(file)
+    for command in ("show", "explain r0 --manifest", "pairs"):
+        said = datakit(*command.split(), "manifests/d/filter.json")
+        assert said.code == 1 and "expected sha256" in said.err, said
+
+
 def test_values_for_a_stage_that_does_not_run_are_refused(datakit: Callable, project: Path) -> None:
     write_project(project, rows=40, files=1)
     assert datakit("run", "--until", "filter").code == 0
-    for args in (["dedup", "--set", "filter.rules=nope"], ["filter", "--kind", "text"]):
+    for args in (["dedup", "--set", "filter.rules=nope"], ["filter", "--only", "--kind", "text"]):
         said = datakit(*args)
         assert said.code == 2 and "does not run in this command" in said.err
 

@@ -18,7 +18,7 @@ FORCED = {"kind": "sft", "other_kinds": "quarantine"}
 
 def rows(path: Path, role: str, columns: list[str]) -> pa.Table:
     manifest = load(path)
-    batches = [b for s in tables(manifest, role) for b in read_shard(data_dir(path, manifest) / s.path, columns)]
+    batches = [b for s in tables(manifest, role) for b in read_shard(data_dir(path, manifest), s, columns)]
     return pa.Table.from_batches(batches)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from datakit.data import read_rows
 from datakit.engine.store import ShardCache, UnitWriter
-from datakit.errors import InputError
+from datakit.errors import IntegrityError
 from datakit.manifest import Shard
 from datakit.read.planning import plan, read_unit, units
 from datakit.read.stage import IngestConfig
@@ -81,7 +81,7 @@ def test_the_oldest_make_room_and_what_is_gone_is_read(tmp_path: Path) -> None:
     for path in paths:
         path.with_suffix(".gone").write_bytes(path.read_bytes())
         path.unlink()
-    with pytest.raises(InputError, match="part-00000"):
+    with pytest.raises(IntegrityError, match="part-00000"):
         list(recent.read(tmp_path, shards[0]))
     assert [next(recent.read(tmp_path, s)).column("text")[0].as_py()[0] for s in shards[1:]] == ["1", "2"]
     paths[0].with_suffix(".gone").rename(paths[0])
@@ -92,7 +92,7 @@ def test_a_shard_larger_than_the_room_and_a_worker_process_keep_nothing(tmp_path
     for recent in (ShardCache(500), pickle.loads(pickle.dumps(ShardCache(1 << 20)))):
         shard = write(tmp_path, 0, recent, strings("x" * 1000))
         (tmp_path / shard.path).unlink()
-        with pytest.raises(InputError):
+        with pytest.raises(IntegrityError):
             list(recent.read(tmp_path, shard))
 
 
@@ -102,5 +102,5 @@ def test_a_shard_is_found_under_its_new_name_only(tmp_path: Path) -> None:
     recent.rename(tmp_path / shard.path, tmp_path / "kept/new.parquet")
     (tmp_path / shard.path).unlink()
     assert next(recent.read(tmp_path, replace(shard, path="kept/new.parquet"))).num_rows == 1
-    with pytest.raises(InputError):
+    with pytest.raises(IntegrityError):
         list(recent.read(tmp_path, shard))

@@ -1,16 +1,17 @@
 """Shards: content hashes that depend on values alone, row groups cut by data, whole files only."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.data import ContentHash, content_of, read_shard
-from datakit.engine.store import ROW_GROUP_ROWS, ShardWriter, UnitWriter, inspect
-from datakit.errors import InputError
+from datakit.engine.store import ROW_GROUP_ROWS, ShardWriter, UnitWriter, entry, inspect
+from datakit.errors import InputError, IntegrityError
 
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("weight", pa.float64())]))
 SCHEMA = pa.schema([("n", pa.uint64()), ("s", pa.string()), ("f", pa.float32()), ("b", pa.bool_()), ("m", MESSAGES)])
@@ -90,7 +91,7 @@ def test_the_same_batches_give_the_same_bytes_in_row_groups_of_bounded_size(tmp_
     assert shard is not None and shard.rows == rows.num_rows
     assert (tmp_path / "kept/a.parquet").read_bytes() == (tmp_path / "kept/b.parquet").read_bytes()
     assert pq.ParquetFile(tmp_path / "kept/a.parquet").num_row_groups == 2
-    assert list(inspect(tmp_path / "kept/b.parquet", shard)) == []
+    assert list(inspect(tmp_path, shard)) == []
 
 
 def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_path: Path) -> None:
@@ -102,13 +103,14 @@ def test_the_same_values_under_another_encoding_have_the_same_content_hash(tmp_p
     shard = writer.close()
     pq.write_table(
         pa.Table.from_batches([rows]),
-        tmp_path / "b.parquet",
+        tmp_path / "kept/b.parquet",
         compression="gzip",
         use_dictionary=False,
         row_group_size=100,
     )
-    assert content_of(read_shard(tmp_path / "b.parquet")) == (999, shard.content_sha256)
-    assert list(inspect(tmp_path / "b.parquet", shard)) == []
+    other = replace(entry(tmp_path, "kept/b.parquet"), rows=999, content_sha256=shard.content_sha256)
+    assert content_of(read_shard(tmp_path, other)) == (999, shard.content_sha256)
+    assert list(inspect(tmp_path, other)) == []
 
 
 def test_an_abandoned_unit_leaves_nothing_that_looks_whole(tmp_path: Path) -> None:
@@ -128,11 +130,35 @@ def test_kept_is_written_for_no_rows_and_keeps_its_schema(tmp_path: Path) -> Non
         out.write("dropped", batch_of([]))
         shards = out.close()
     assert [(s.path, s.rows) for s in shards] == [("kept/part-00003.parquet", 0)]
-    (batch,) = read_shard(tmp_path / "kept/part-00003.parquet")
+    (batch,) = read_shard(tmp_path, shards[0])
     assert batch.schema.names == SCHEMA.names and batch.num_rows == 0
 
 
-def test_a_file_that_is_no_shard_is_an_input_error(tmp_path: Path) -> None:
-    (tmp_path / "x.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(InputError, match=r"x\.parquet"):
-        list(read_shard(tmp_path / "x.parquet"))
+@given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_flipped_bit_of_a_shard_is_read(tmp_path: Path, where: float, bit: int) -> None:
+    writer = ShardWriter(tmp_path, "kept/a.parquet", SCHEMA)
+    writer.write(batch_of([dict.fromkeys(SCHEMA.names) | {"n": i} for i in range(50)]))
+    shard = writer.close()
+    data = bytearray((tmp_path / shard.path).read_bytes())
+    data[int(where * len(data))] ^= 1 << bit
+    (tmp_path / shard.path).write_bytes(data)
+    with pytest.raises(
+        IntegrityError, match=f"a.parquet: expected sha256 {shard.sha256}, found .* `datakit run` again"
+    ):
+        read_shard(tmp_path, shard, ["n"])
+
+
+@pytest.mark.parametrize("damage", ["cut", "longer", "gone"])
+def test_a_shard_of_another_size_is_not_read(tmp_path: Path, damage: str) -> None:
+    writer = ShardWriter(tmp_path, "kept/a.parquet", SCHEMA)
+    writer.write(batch_of([dict.fromkeys(SCHEMA.names)]))
+    shard, file = writer.close(), tmp_path / "kept/a.parquet"
+    data = file.read_bytes()
+    file.unlink()
+    if damage != "gone":
+        file.write_bytes(data[:-1] if damage == "cut" else data + b"x")
+    with pytest.raises(
+        IntegrityError, match="cannot be read: No such" if damage == "gone" else f"expected {shard.bytes}"
+    ):
+        read_shard(tmp_path, shard)

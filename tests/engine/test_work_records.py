@@ -1,5 +1,6 @@
 """Units of work: done once, resumed where they stopped, discarded when the key changes, never shared by two runs."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -24,17 +25,33 @@ def test_units_that_are_done_are_not_done_again(tmp_path: Path) -> None:
         path = f"kept/{index}"
         (tmp_path / "kept").mkdir(exist_ok=True)
         (tmp_path / path).write_text(payload)
-        return {"files": [[path, len(payload)]], "rows": index}
+        return {"files": [[path, len(payload), hashlib.sha256(payload.encode()).hexdigest()]], "rows": index}
 
     with open_work(tmp_path) as first, pytest.raises(KeyboardInterrupt):
         first.phase("x", work, [(0, "a"), (1, "bb"), (2, "stop")], title="x")
-    (tmp_path / "kept/1").write_text("cut")  # not the size its record says: to be done again
+    (tmp_path / "kept/1").write_text("bc")  # not the bytes that its record says: to be done again
     with open_work(tmp_path) as second:
         results = second.phase("x", work, [(0, "a"), (1, "bb"), (2, "ccc")], title="x")
         second.finish()
     assert calls == [0, 1, 2, 1, 2]
     assert [r["rows"] for r in results] == [0, 1, 2]
     assert not (tmp_path / ".work").exists()
+
+
+def test_a_unit_whose_record_was_changed_is_done_again(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def work(index: int, _: None) -> Result:
+        calls.append(index)
+        return {"rows": 100}
+
+    with open_work(tmp_path) as first:
+        first.phase("x", work, [(0, None), (1, None)], title="x")
+    record = tmp_path / ".work/x/00000.json"
+    record.write_bytes(record.read_bytes().replace(b"100", b"900"))
+    with open_work(tmp_path) as second:
+        assert second.phase("x", work, [(0, None), (1, None)], title="x") == [{"rows": 100}] * 2
+    assert calls == [0, 1, 0]
 
 
 def test_another_key_discards_what_lies_there(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from datakit.manifest import Count, Ledger, Manifest, save
+from datakit.config import sha256_file
+from datakit.manifest import Count, Ledger, Manifest, Shard, save
 from datakit.pack.format import SOURCE_DTYPE, Bin2dWriter, Header
 
 TEMPLATE = (
@@ -93,9 +94,13 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         if validation:
             facts["validation"] = written["validation"] | {"prefix": "kept/validation"}
         key = hashlib.sha256(repr((rows, validation) if validation else rows).encode()).hexdigest()
+        shards = tuple(
+            Shard(str(f.relative_to(folder)), 0, f.stat().st_size, sha256_file(f))
+            for f in sorted((folder / "kept").rglob("*")) if f.is_file()
+        )  # fmt: skip
         manifest = Manifest(
             dataset="tiny", kind="tokens", stage="pack", key=key,
-            parents=(), config={}, code="test", ledger=Ledger(Count()), shards=(), facts=facts,
+            parents=(), config={}, code="test", ledger=Ledger(Count()), shards=shards, facts=facts,
         )  # fmt: skip
         save(folder / "manifest.json", manifest, {})
         return folder / "manifest.json"

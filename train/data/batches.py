@@ -24,7 +24,7 @@ from torch.utils.data import IterableDataset
 from datakit.config import option, resolved
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Order, Split, StepPlan
-from train.data.packed import Mixture, PackedSet, mixture
+from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
 from train.model.attention import Groups, Segments, arrange_batches, offsets_of, repeat
 from train.model.loss import IGNORED
 
@@ -362,6 +362,7 @@ class DataConfig:
     data_cache: Literal["mmap", "memory"] = option(
         "mmap", "memory: read all rows into memory before the first step", result=False
     )
+    verify: Verify = option("all", VERIFY_HELP, result=False)
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1 or self.grad_accum < 1 or self.shuffle_buffer < 0:

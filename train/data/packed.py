@@ -4,21 +4,131 @@ A `PackedSet` is one file with rows of one length. A `Mixture` is the training d
 lengths and of all manifests, with rows numbered from 0 across sets.
 """
 
-from collections.abc import Sequence
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from datakit.errors import ConfigError, InputError, ManifestError
-from datakit.manifest import data_dir, load
+from datakit.config import file_mark
+from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
+from datakit.manifest import Manifest, Shard, data_dir, load
 from datakit.pack.format import Header, Packed
 from train.data.order import Int64
 
 Part = Literal["packed", "validation"]
+Verify = Literal["all", "sample", "off"]
+
+VERIFY_HELP = (
+    "check the data before the first step; all: every byte, at 1 GB/s a core or more; sample: every byte but of the "
+    "token ids, and a sample of rows; off: sizes only"
+)
+SAMPLED_ROWS = 4096
+BLOCK = 1 << 20
+EVERY_S = 5.0
+"""Seconds between two lines of progress."""
+
+
+def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
+    """Compare the files of pack manifests with their checksums: ids, labels, boundaries, sources and tokenizer.
+
+    Prints a line, and for large sets more of them. What was checked in this process and did not change since is not
+    checked again.
+
+    Raises:
+        ManifestError: no manifest.
+        IntegrityError: the manifest or a file was changed after it was written.
+    """
+    for path in dict.fromkeys(manifests if how != "off" else ()):
+        found = load(path)
+        folder = data_dir(path, found)
+        for shard in found.shards:
+            size = (folder / shard.path).stat().st_size if (folder / shard.path).is_file() else None
+            if size != shard.bytes:
+                raise IntegrityError(_damaged(folder / shard.path, f"expected {shard.bytes} bytes, found {size}"))
+        marks = tuple(tuple(file_mark(folder / shard.path)) for shard in found.shards)
+        _verify(path, found.version, marks, how)
+
+
+@lru_cache(maxsize=64)
+def _verify(path: Path, version: str, marks: tuple[tuple[int, ...], ...], how: Verify) -> None:
+    found = load(path)
+    folder = data_dir(path, found)
+    left_out = [s for s in found.shards if s.path.endswith(".ids2d.bin")] if how == "sample" else []
+    shards = [s for s in found.shards if s not in left_out]
+    begin, checked = time.monotonic(), _Checked(str(path), sum(s.bytes for s in shards))
+    with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1) or 1) as pool:
+        list(pool.map(lambda shard: _compare(folder, shard, checked), sorted(shards, key=lambda s: -s.bytes)))
+    sampled = sum(_sample(folder, header, version) for header in _headers(found)) if how == "sample" else 0
+    rate = checked.done / max(time.monotonic() - begin, 1e-9) / 1e6
+    more = f"; of the token ids {sampled:,} rows, and no checksum" if how == "sample" else ""
+    print(
+        f"[train] data: {path} ({version}) is intact: {checked.done / 1e6:,.1f} MB, {rate:,.0f} MB/s{more}", flush=True
+    )
+
+
+class _Checked:
+    """Counts checked bytes, and prints how far the check is."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self.done, self._name, self._total = 0, name, total
+        self._said, self._lock = time.monotonic(), threading.Lock()
+
+    def add(self, size: int) -> None:
+        """Some bytes more were read."""
+        with self._lock:
+            self.done += size
+            if time.monotonic() - self._said > EVERY_S:
+                self._said = time.monotonic()
+                gigabytes = f"{self.done / 1e9:,.1f} of {self._total / 1e9:,.1f} GB"
+                print(f"[train] data: {self._name}: {gigabytes} checked", flush=True)
+
+
+def _compare(folder: Path, shard: Shard, checked: _Checked) -> None:
+    total, block = sha256(), bytearray(BLOCK)
+    with (folder / shard.path).open("rb", buffering=0) as file:
+        while size := file.readinto(block):
+            total.update(memoryview(block)[:size])
+            checked.add(size)
+    if (found := total.hexdigest()) != shard.sha256:
+        raise IntegrityError(_damaged(folder / shard.path, f"expected sha256 {shard.sha256}, found {found}"))
+
+
+def _damaged(file: Path, problem: str) -> str:
+    return (
+        f"{file}: {problem}. The file was damaged or changed after it was packed. Run `datakit run` or `datakit pack` "
+        "again: it makes the file anew; or copy it again from where it is whole"
+    )
+
+
+def _headers(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    for part in ("packed", "validation"):
+        if packed := manifest.facts.get(part):
+            yield from (h for h in packed.get("buckets", [packed]) if h.get("format") == "bin2d")
+
+
+def _sample(folder: Path, header: dict[str, Any], version: str) -> int:
+    """Check that the ids of some rows are ids of the vocabulary, and padding after the last token; returns how many.
+
+    Raises:
+        IntegrityError: a row holds something else.
+    """
+    packed = Packed.open(folder / header["prefix"])
+    rows = packed.header.num_samples
+    some = np.random.default_rng(int(version, 16)).choice(rows, min(rows, SAMPLED_ROWS), replace=False)
+    for row in np.sort(some):
+        ids, end = packed.ids[row], int(packed.segments_of(int(row))[-1])
+        if ids.min() < 0 or ids.max() >= packed.header.vocab_size or (ids[end:] != packed.header.pad_id).any():
+            raise IntegrityError(_damaged(folder / f"{header['prefix']}.ids2d.bin", f"row {row} holds impossible ids"))
+    return len(some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +145,14 @@ class PackedSet:
     tokenizer_files: tuple[Path, ...]
 
     @classmethod
-    def open(cls, manifest: Path, part: Part = "packed") -> "PackedSet":
+    def open(cls, manifest: Path, part: Part = "packed", verify: Verify = "all") -> "PackedSet":
         """Map the rows of a pack manifest with one row length.
 
         Raises:
             ManifestError: not a pack manifest in bin2d format, no rows, or several row lengths.
-            InputError: files are missing or truncated.
+            IntegrityError: files are missing or changed.
         """
-        found = cls.open_all(manifest, part)
+        found = cls.open_all(manifest, part, verify)
         if len(found) > 1:
             raise ManifestError(
                 f"{manifest}: expected rows of one length, found {[s.header.seq_len for s in found]}; pack with a "
@@ -51,14 +161,14 @@ class PackedSet:
         return found[0]
 
     @classmethod
-    def open_all(cls, manifest: Path, part: Part = "packed") -> list["PackedSet"]:
+    def open_all(cls, manifest: Path, part: Part = "packed", verify: Verify = "all") -> list["PackedSet"]:
         """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
 
         `part` is the training data (`packed`) or the validation split, if there is one.
 
         Raises:
             ManifestError: not a pack manifest in bin2d format, or no rows or labels.
-            InputError: files are missing or truncated.
+            IntegrityError: files are missing or changed (`verify_manifests`).
         """
         found = load(manifest)
         packed = found.facts.get(part, {})
@@ -71,6 +181,7 @@ class PackedSet:
                 f"format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
             )
         folder = data_dir(manifest, found)
+        verify_manifests([manifest], verify)
         tokenizer = dict(found.facts.get("tokenizer", {}))
         files = tuple(folder / f for f in tokenizer.pop("files", ()))
         mapped = [p for h in headers if (p := Packed.open(folder / h["prefix"])).header.num_samples]
@@ -121,17 +232,17 @@ class Mixture:
             _check_alike(self.sets[0], other)
 
     @classmethod
-    def open(cls, manifests: Sequence[Path], in_memory: bool = False) -> "Mixture":
+    def open(cls, manifests: Sequence[Path], in_memory: bool = False, verify: Verify = "all") -> "Mixture":
         """Map the rows of several pack manifests.
 
         Raises:
             ManifestError: see `PackedSet.open_all`; or tokenizers, vocabularies or kinds of rows differ.
-            InputError: a file is missing or truncated.
+            IntegrityError: a file is missing or changed.
             ConfigError: a manifest is listed twice.
         """
         if len(set(manifests)) != len(manifests):
             raise ConfigError(f"--manifest has one manifest twice: {', '.join(map(str, manifests))}")
-        found = [s for m in manifests for s in PackedSet.open_all(m)]
+        found = [s for m in manifests for s in PackedSet.open_all(m, verify=verify)]
         return cls(tuple(s.in_memory() if in_memory else s for s in found))
 
     @property

@@ -135,6 +135,7 @@ def save(
         path.rename(folder / f".{path.name}.{os.getpid()}.old")
     temporary.rename(path)
     _flush(folder)
+    _flush(folder)
     shutil.rmtree(folder / f".{path.name}.{os.getpid()}.old", ignore_errors=True)
     return path
 

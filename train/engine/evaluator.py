@@ -23,7 +23,7 @@ from datakit.manifest import Manifest, find_parent, load
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import Batch, DataConfig, StepStream
 from train.data.order import Int64
-from train.data.packed import Mixture, PackedSet
+from train.data.packed import Mixture, PackedSet, Verify
 from train.engine.device import autocast
 from train.model.attention import grouped_attention
 from train.model.decoder import CausalLM
@@ -157,7 +157,7 @@ class EvaluatorConfig:
             raise UsageError("--eval-manifest and --sample-prompts need --eval-every: the steps between evaluations")
 
 
-def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int) -> list[PackedSet]:
+def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, verify: Verify) -> list[PackedSet]:
     """The sets to evaluate on: the validation split of `eval_manifest`, else its rows, else the training data's splits.
 
     Raises:
@@ -165,9 +165,11 @@ def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int) 
         InputError: no validation split, preference pairs, or rows longer than the model allows.
     """
     manifests = [Path(config.eval_manifest)] if config.eval_manifest else data.manifests
-    found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation")]
+    if not config.eval_manifest:  # checked with the training data
+        verify = "off"
+    found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation", verify)]
     if not found and config.eval_manifest:
-        found = PackedSet.open_all(manifests[0])
+        found = PackedSet.open_all(manifests[0], verify=verify)
     if not found:
         raise InputError(f"{data.name}: has no validation split; pack with --validation 0.01, or set --eval-manifest")
     for one in found:
@@ -252,7 +254,7 @@ class Evaluator:
             DatakitError: rows or prompts do not fit the model.
         """
         prompts = Prompts.read(config, data, length) if config.sample_prompts else None
-        return cls(config, validation_sets(config, data, length), batches, precision, prompts)
+        return cls(config, validation_sets(config, data, length, batches.verify), batches, precision, prompts)
 
     def due(self, step: int, done: bool) -> bool:
         """Whether to evaluate after this step."""

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from datakit.config import Option, build, options, parse
 from datakit.errors import ConfigError, DatakitError
+from datakit.terminal import guarded_output
 
 T = TypeVar("T")
 
@@ -126,6 +127,11 @@ def built(config: type[T], values: dict[str, Any]) -> T:
 
 def guarded(run: Callable[[Sequence[str]], int]) -> int:
     """Run a command with this process's arguments; a known error becomes a message and an exit code."""
+    with guarded_output():
+        return _guarded(run)
+
+
+def _guarded(run: Callable[[Sequence[str]], int]) -> int:
     try:
         return run(sys.argv[1:])
     except DatakitError as e:

@@ -24,7 +24,7 @@ from datakit.errors import ConfigError, InputError, MissingExtraError, ModelErro
 from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import DataConfig, StepStream
-from train.data.packed import Mixture, PackedSet
+from train.data.packed import Mixture, PackedSet, verify_manifests
 from train.engine import checkpoint, flags
 from train.engine.device import allow_tf32, limit_memory, precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
@@ -189,10 +189,11 @@ def open_data(config: RunConfig) -> Mixture:
         DatakitError: not a packed set, or one for another kind of objective.
     """
     manifests: Sequence[Path] = config.manifests
+    ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
     if config.quick.data:
-        ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
         manifests = [ranks.by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
-    data = Mixture.open(manifests, in_memory=config.data.data_cache == "memory")
+    ranks.by_first(lambda: verify_manifests(manifests, config.data.verify))
+    data = Mixture.open(manifests, in_memory=config.data.data_cache == "memory", verify="off")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
             f"{data.name}: has {found} rows per unit (task {data.header.task!r}), and this objective needs "

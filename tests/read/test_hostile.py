@@ -1,0 +1,182 @@
+"""Files that are made to harm: too large, endless, no files at all, or with offsets that lead out of the file."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from datakit.errors import DatakitError, InputError
+from datakit.read import files
+from datakit.read.files import FileLimits, SourceFile, cut_lines
+
+LINE = b'{"text": "good"}\n'
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.csv", "a.txt", "a.parquet", "a.arrow", "a.jsonl.gz"])
+@pytest.mark.parametrize("content", [b"", b" \n\n"])
+def test_blank_files_hold_no_rows(read, tmp_path, name, content):
+    if name.endswith((".parquet", ".arrow")) and content:
+        pytest.skip("white space is no Parquet or Arrow file")
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") and content else content)
+    (tmp_path / "z.jsonl").write_bytes(LINE)
+    found = read(tmp_path, kind="text")
+    assert found.texts == ["good"] and found.bad == []
+
+
+def test_a_fifo_is_refused_by_name_and_skipped_in_a_folder(read, tmp_path):
+    os.mkfifo(tmp_path / "a.jsonl")
+    (tmp_path / "z.jsonl").write_bytes(LINE)
+    found = read(tmp_path)
+    assert found.texts == ["good"]
+    assert any("no regular file" in line and "a.jsonl" in line for line in found.plan.summary)
+    for given_file in (tmp_path / "a.jsonl", "/dev/zero"):
+        with pytest.raises(InputError, match="is no regular file but a FIFO, a socket or a device"):
+            read(given_file)
+
+
+def test_a_dangling_link_is_one_quarantined_record_and_refused_by_name(read, tmp_path):
+    (tmp_path / "a.jsonl").symlink_to("gone.jsonl")
+    (tmp_path / "z.jsonl").write_bytes(LINE)
+    found = read(tmp_path)
+    assert found.texts == ["good"] and found.reasons == ["dangling_link"]
+    assert found.bad[0]["file"] == "a.jsonl" and "gone.jsonl" in found.bad[0]["detail"]
+    with pytest.raises(InputError, match=r"a\.jsonl: is a link to gone\.jsonl, which does not exist"):
+        read(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("codec", ["gz", "bz2", "xz", "zst"])
+def test_a_few_bytes_that_become_gigabytes_are_not_unpacked(read, tmp_path, monkeypatch, codec):
+    monkeypatch.setattr(files, "EXPANSION_FROM", 16 << 20)
+    data = LINE * 1000 + b'{"text": "' + b"a" * (48 << 20) + b'"}\n' + LINE
+    squeeze = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress,
+               "zst": lambda d: pa.compress(d, "zstd", asbytes=True)}[codec]  # fmt: skip
+    (tmp_path / f"a.jsonl.{codec}").write_bytes(squeeze(data))
+    found = read(tmp_path, max_expansion=100)
+    assert found.texts == ["good"] * 1000 and found.reasons == ["too_large_unpacked"]
+    assert "raise max_expansion" in found.bad[0]["detail"]
+    assert len(read(tmp_path, max_expansion=10**6).texts) == 1002
+
+
+def test_unpacking_makes_no_block_that_is_larger_than_the_others():
+    for maker in ("gzip", "bz2", "xz"):
+        squeezed = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[maker](bytes(30 << 20))
+        blocks = list(files._inflate(iter([squeezed]), files._MAKERS[maker]))
+        assert max(map(len, blocks)) <= files.BLOCK and sum(map(len, blocks)) == 30 << 20
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+def test_a_line_that_is_too_long_costs_one_row(read, tmp_path, name):
+    data = LINE * 3 + b'{"text": "' + b"a" * (3 << 20) + b'"}\n' + LINE * 2 + b"b" * (2 << 20)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    found = read(tmp_path, max_record_mb=1)
+    assert found.texts == ["good"] * 5 and found.reasons == ["too_long", "too_long"]
+    assert [b["line"] for b in found.bad] == [4, 7]
+    assert "max_record_mb allows 1 MiB" in found.bad[0]["detail"]
+
+
+@pytest.mark.parametrize("form", ["array", "objects", "csv", "text"])
+def test_the_records_before_one_that_is_too_long_are_read(read, tmp_path, form):
+    texts = [f"good {n}" for n in range(9)] + ["a" * (4 << 20)]
+    rows = [json.dumps({"text": t}) for t in texts]
+    data = {"array": f"[{','.join(rows)}]", "objects": "\n\n".join(rows).replace('{"', '{\n"'),
+            "csv": "text\n" + "\n".join([*texts[:9], f'"{texts[9]}"']), "text": texts[9]}[form]  # fmt: skip
+    (tmp_path / {"array": "a.json", "objects": "a.json", "csv": "a.csv", "text": "a.txt"}[form]).write_text(data)
+    (tmp_path / "z.jsonl").write_bytes(LINE)
+    found = read(tmp_path, max_record_mb=1, kind="text")
+    assert found.texts == ([] if form == "text" else texts[:9]) + ["good"] and found.reasons == ["too_long"]
+
+
+@given(lengths=st.lists(st.integers(0, 40), max_size=30), wanted=st.integers(1, 60), last=st.integers(0, 1))
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_line_is_in_a_segment_or_too_long(tmp_path: Path, lengths: list[int], wanted: int, last: int) -> None:
+    data = b"\n".join(b"x" * n for n in lengths) + b"\n" * last
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(data)
+    file = SourceFile(str(path), path.name, "jsonl", "", len(data), limits=FileLimits(record_bytes=20))
+    covered, too_long = bytearray(data), []
+    for segment in cut_lines(file, 0, lambda: wanted):
+        if segment.failure:
+            too_long.append(segment.first_line)
+        else:
+            covered[segment.start : segment.stop] = data[segment.start : segment.stop].replace(b"x", b"-")
+    left = [n for n, line in enumerate(bytes(covered).split(b"\n")) if line.strip(b"-")]
+    assert left == too_long and all(lengths[n] >= 20 for n in left)
+
+
+def tables() -> dict[str, pa.Table]:
+    texts = [f"text {n} {'x' * (n % 50)}" for n in range(300)]
+    plain = pa.table({"id": [str(n) for n in range(300)], "text": texts, "n": range(300)})
+    return {"plain": plain, "coded": plain.set_column(1, "text", plain["text"].dictionary_encode())}
+
+
+BROKEN = """
+import random, sys
+from pathlib import Path
+from datakit.errors import DatakitError
+from datakit.read.planning import plan, read_unit, units
+from datakit.read.stage import IngestConfig
+path = Path(sys.argv[1])
+whole, rng = path.read_bytes(), random.Random(0)
+for n in range(int(sys.argv[2])):
+    data = bytearray(whole)
+    at = rng.randrange(len(data) - 8)
+    if n % 2:
+        data[at] ^= 1 << rng.randrange(8)
+    else:
+        data[at:at + 4] = rng.choice((b"\\xff\\xff\\xff\\x7f", b"\\xff\\xff\\xff\\xff", b"\\x00\\x00\\x00\\x01"))
+    path.write_bytes(data)
+    try:
+        planned = plan([str(path)], IngestConfig(kind="text"))
+        for unit in units(planned):
+            for batch in read_unit(unit, planned):
+                batch.rows.validate(full=True)
+    except DatakitError as e:
+        assert path.name in str(e), e
+"""
+
+
+@pytest.mark.parametrize("name", ["plain.arrow", "coded.arrow", "plain.arrows", "zstd.feather", "zstd.parquet"])
+def test_a_changed_offset_ends_no_process(tmp_path, name):
+    kind, form = name.split(".")
+    path, table = tmp_path / name, tables().get(kind, tables()["plain"])
+    if form == "parquet":
+        pq.write_table(table, path, compression="zstd", row_group_size=100)
+    elif form == "feather":
+        pyarrow.feather.write_feather(table, str(path), compression="zstd")
+    else:
+        make = pa.ipc.new_file if form == "arrow" else pa.ipc.new_stream
+        with pa.OSFile(str(path), "wb") as file, make(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=100)
+    done = subprocess.run([sys.executable, "-c", BROKEN, path, "60"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_a_table_that_unpacks_to_far_more_is_not_read_to_its_end(read, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "EXPANSION_FROM", 1 << 20)
+    pq.write_table(pa.table({"text": ["a" * 2000] * 20_000}), tmp_path / "a.parquet", compression="zstd")
+    found = read(tmp_path, max_expansion=10)
+    assert 0 < len(found.rows) < 20_000 and len(found.rows) + len(found.bad) == 20_000
+    assert set(found.reasons) == {"too_large_unpacked"}
+
+
+def test_limits_that_make_no_sense_are_refused():
+    for values in ({"max_record_mb": 0}, {"max_record_mb": 5000}, {"max_expansion": 0}):
+        with pytest.raises(DatakitError, match=next(iter(values))):
+            files_config(**values)
+
+
+def files_config(**values: int) -> object:
+    from datakit.read.stage import IngestConfig
+
+    return IngestConfig(**values)
