@@ -274,7 +274,7 @@ def _cut_turns(
             work.repeated += piece.head_tokens
         sizes = np.array([p.head_tokens + p.end - p.start for p, _ in made], np.int64)
         starts = base + np.cumsum(sizes) - sizes
-        offsets = np.array([p.start for p, _ in made], np.int64) + flat.offset[row] + flat.offset[row]
+        offsets = np.array([p.start for p, _ in made], np.int64) + flat.offset[row]
         heads = np.array([p.head_tokens for p, _ in made], np.int64)
         base += int(sizes.sum())
         keys = np.repeat(flat.row_key[row], len(made))
