@@ -16,7 +16,7 @@ from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load, purged_on
+from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
@@ -104,6 +104,43 @@ def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, datas
         click.echo("".join(_stale_line(manifest)), nl=False)
         click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="Only this dataset.")
+@json_flag("the states")
+def status(dataset: str | None, as_json: bool) -> None:
+    """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
+    from datakit.report.history import state_lines, states
+
+    found = states(Path.cwd(), dataset)
+    if not found:
+        raise UsageError(f"manifests/ holds no dataset{f' {dataset!r}' if dataset else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(line for one in found for line in state_lines(one)))
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="The dataset's name.")
+@click.option("--stage", help="Only this stage.")
+@json_flag("the versions")
+def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
+    """Show the versions of each stage of a dataset, the oldest first: when each was made, and what changed.
+
+    A * marks the current version.
+    """
+    from datakit.report.history import version_lines, versions
+
+    name = dataset or only_dataset(Path.cwd())
+    found = versions(Path.cwd(), name, stage)
+    if not found:
+        raise UsageError(f"manifests/{name}/history holds no version{f' of {stage}' if stage else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(version_lines(found)))
 
 
 def _stale_line(manifest: Path) -> Iterator[str]:
@@ -290,6 +327,9 @@ def lint(manifest: Path, as_json: bool) -> None:
         click.echo(json.dumps({s: c.to_json() for s, c in by_source.items()}, ensure_ascii=False, indent=1))
     else:
         click.echo("\n".join(lint_table(by_source)))
+        for _, earlier in ancestors(manifest):
+            for name, count in earlier.ledger.notes.items() if earlier.stage == "tokenize" else ():
+                click.echo(f"{earlier.stage}: {count:,} rows {name}")
     wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
     if wrong:
         raise IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")
