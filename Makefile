@@ -41,8 +41,9 @@ format: setup ## format, and fix what lint can fix by itself
 test: setup ## the tests: exactly what CI runs second
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not campaign"
 
-campaign: setup ## the long tests, which `make test` leaves out
+campaign: setup ## the long tests, and a campaign of kills, disk errors, flipped bits and hostile files (hours)
 	$(BIN)/python -m pytest -m campaign $(FLAGS)
+	$(BIN)/python -m bench.campaign out/campaign
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
 	$(BIN)/python -m demo.run
