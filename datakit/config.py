@@ -106,6 +106,8 @@ def check(value: Any, kind: Any, where: str) -> Any:
         ConfigError: the value is of another type.
     """
     origin = get_origin(kind)
+    if kind is Any:
+        return value
     if origin is Literal:
         if value not in get_args(kind):
             raise ConfigError(f"{where}: expected one of {', '.join(map(str, get_args(kind)))}, found {value!r}")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.manifest import Count, Manifest
+from datakit.manifest import Count, Ledger, Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +313,10 @@ class Stage:
     def decide_again(self, batch: pa.RecordBatch, saved: pa.RecordBatch) -> Decision:
         """The decision from the table of an earlier run; for stages with `saves`."""
         raise NotImplementedError(f"{type(self).__name__}.decide_again")
+
+    def alarms(self, ledger: Ledger) -> list[str]:
+        """What is wrong with the result as a whole, from the ledger of all rows, a sentence each. Default: nothing."""
+        return []
 
     def measured(self) -> dict[str, int]:
         """Counters of this process since the last call; they may vary with the worker count. Default: none."""

@@ -16,7 +16,7 @@ from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load, purged_on
+from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
@@ -101,8 +101,55 @@ def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, datas
         lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
         raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
     if not as_json:
+        click.echo("".join(_stale_line(manifest)), nl=False)
         click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="Only this dataset.")
+@json_flag("the states")
+def status(dataset: str | None, as_json: bool) -> None:
+    """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
+    from datakit.report.history import state_lines, states
+
+    found = states(Path.cwd(), dataset)
+    if not found:
+        raise UsageError(f"manifests/ holds no dataset{f' {dataset!r}' if dataset else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(line for one in found for line in state_lines(one)))
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="The dataset's name.")
+@click.option("--stage", help="Only this stage.")
+@json_flag("the versions")
+def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
+    """Show the versions of each stage of a dataset, the oldest first: when each was made, and what changed.
+
+    A * marks the current version.
+    """
+    from datakit.report.history import version_lines, versions
+
+    name = dataset or only_dataset(Path.cwd())
+    found = versions(Path.cwd(), name, stage)
+    if not found:
+        raise UsageError(f"manifests/{name}/history holds no version{f' of {stage}' if stage else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(version_lines(found)))
+
+
+def _stale_line(manifest: Path) -> Iterator[str]:
+    """A line where a result is not what a run would make now."""
+    from datakit.engine.plan import why_stale_result
+
+    if why := why_stale_result(manifest):
+        dataset = manifest.parent.name
+        yield f"STALE: {manifest}: {why}; `datakit run --dataset {dataset}` brings it up to date\n"
 
 
 def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
@@ -136,6 +183,7 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         click.echo(found.to_bytes().decode(), nl=False)
         return
     click.echo("\n".join(ledger_lines(found)))
+    click.echo("".join(_stale_line(manifest)), nl=False)
     for parent in found.parents:
         click.echo(
             f"  {parent.get('use', 'from'):<9} {parent.get('raw') or parent['manifest']}  "
@@ -279,6 +327,9 @@ def lint(manifest: Path, as_json: bool) -> None:
         click.echo(json.dumps({s: c.to_json() for s, c in by_source.items()}, ensure_ascii=False, indent=1))
     else:
         click.echo("\n".join(lint_table(by_source)))
+        for _, earlier in ancestors(manifest):
+            for name, count in earlier.ledger.notes.items() if earlier.stage == "tokenize" else ():
+                click.echo(f"{earlier.stage}: {count:,} rows {name}")
     wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
     if wrong:
         raise IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")

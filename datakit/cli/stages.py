@@ -140,8 +140,10 @@ def stage_command(stage: str) -> click.Command:
     def call(inputs: tuple[str, ...], **flags: Any) -> None:
         do(stage, inputs, **flags)
 
+    only = "Run this stage alone; refuse if a result that it needs is stale, instead of running that first."
     flags = [*shared_flags(), *config_flags(stage)]
     if stage != "ingest":
+        flags.append(click.Option(["--only"], is_flag=True, help=only))
         flags += config_flags("ingest", READING)
     if kind.directly_after:
         flags += config_flags(kind.directly_after, kind.input_flags)
@@ -169,6 +171,7 @@ def do(
     sets: tuple[str, ...],
     strict: bool,
     as_json: bool,
+    only: bool = False,
     **values: Any,
 ) -> None:
     """Run one stage, or a whole recipe if `stage` is None, and print a summary.
@@ -192,7 +195,7 @@ def do(
     progress = for_terminal(as_json)
     run = Run(layout=layout, executor=Local(workers or all_cores()), progress=progress, strict=strict)
     try:
-        flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections(sets, stage))
+        flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections(sets, stage), only=only)
         path = flow.all(until) if stage is None else flow.stage(stage, inputs)
     finally:
         progress.close()

@@ -190,6 +190,52 @@ MOST_HASHES = 50_000
 """With more remembered files, those that are gone are forgotten."""
 
 
+def differences(
+    path: Path, parents: Iterable[dict[str, Any]], config: dict[str, Any], resources: dict[str, Any], code: str
+) -> str:
+    """In what the manifest at `path` differs from one that would be made now, for people."""
+    if not path.is_file():
+        return "has not run"
+    try:
+        old = load(path)
+    except ManifestError as e:
+        return str(e)
+    said = [*raw_differences(old.parents, parents)]
+    before, now = ({p["manifest"]: p["version"] for p in ps if "manifest" in p} for ps in (old.parents, parents))
+    said += [f"was made from an older {name}" for name in now if name in before and before[name] != now[name]]
+    said += [f"was made from other stages ({', '.join(before)})" for _ in [0] if before.keys() != now.keys()]
+    said += config_differences(old.config, config)
+    used = old.facts.get("resources", {})
+    said += [
+        "rows were put on the list of removed rows" if name == "removed" else f"its {name} changed"
+        for name in sorted(resources.keys() | used.keys())
+        if resources.get(name) != used.get(name)
+    ]
+    said += ["was made by another version of the code"] * (old.code != code)
+    return "; ".join(said) or "its shards are not as they were written"
+
+
+def config_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """The values that differ between two configs, for people."""
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key):
+            yield f"{key} is {new.get(key)!r} now, and was {old.get(key)!r}"
+
+
+def raw_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The raw files that differ between the parents of two manifests, for people."""
+    before, now = ({p["raw"]: p["sha256"] for p in parents if "raw" in p} for parents in (old, new))
+    found = {
+        "new": now.keys() - before.keys(),
+        "gone": before.keys() - now.keys(),
+        "changed": {name for name in now.keys() & before.keys() if now[name] != before[name]},
+    }
+    for what, names in found.items():
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            yield f"input files are {what}: {', '.join(sorted(names)[:3])}{more}"
+
+
 class FileHashes:
     """SHA-256 of files, remembered in the user's cache by path, size, times of change and inode.
 

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from datakit.engine.recipe import FLOW, Recipe, make_stage, stage_class
-from datakit.engine.runner import Run, run_stage
-from datakit.errors import UsageError
-from datakit.manifest import Manifest, ancestors, is_manifest, load
-from datakit.stage import Parent
+from datakit.engine.lineage import FileHashes
+from datakit.engine.local import Local
+from datakit.engine.progress import Progress
+from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
+from datakit.engine.runner import Run, run_stage, why_stale
+from datakit.engine.store import OutputLayout
+from datakit.errors import DatakitError, UsageError
+from datakit.manifest import Manifest, ancestors, is_manifest, load, load_run
+from datakit.stage import Parent, Stage
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,6 +26,8 @@ class Flow:
     """By stage: values from command-line flags."""
     sets: dict[str, dict[str, str]] = field(default_factory=dict)
     """By stage: `--set` values."""
+    only: bool = False
+    """Run one stage alone, and refuse where what it needs is stale."""
 
     def config(self, stage: str) -> Any:
         """A stage's config with this command's flags."""
@@ -67,6 +73,8 @@ class Flow:
         """Run one stage: on inputs (raw files or a manifest) with what they need first, or on the stage before it."""
         if not inputs:
             return self._continue(stage)
+        if self.only:
+            raise UsageError("--only is for a stage of a dataset without inputs; with inputs, only these are read")
         given, needs = given_manifest(inputs), stage_class(stage).directly_after
         steps = [s for s in (needs,) if s and (given is None or given.stage != s)] + [stage]
         done: dict[str, Path] = {}
@@ -80,10 +88,12 @@ class Flow:
         return done[stage]
 
     def _continue(self, stage: str) -> Path:
-        """Run a stage on what is there: earlier manifests are taken as they are, and only missing stages run first."""
+        """Run a stage on what is there. By a recipe, what is stale runs first; without one, only what is missing."""
         if stage == "ingest":
             self._check(["ingest"])
             return self._one("ingest", {}, list(self.recipe.inputs))
+        if self.recipe.path is not None and self.recipe.inputs:
+            return self._in_order(stage)
         project = replace(self.run.layout, output=None)
         before, needs = self.recipe.before(stage), stage_class(stage).directly_after
         done = {s: project.manifest(s) for s in before if project.manifest(s).is_file()}
@@ -100,31 +110,93 @@ class Flow:
         # without a recipe, only what cannot be left out
         steps = [s for s in before[last + 1 :] if self.recipe.path or s in ("ingest", needs)]
         self._check([*steps, stage])
-        self._warn_of_stale(done)
+        self._refuse_stale(stage, done)
         for step in steps:
             done[step] = self._one(step, done, list(self.recipe.inputs))
         return self._one(stage, done, [])
 
-    def _warn_of_stale(self, done: dict[str, Path]) -> None:
-        """Say where a stage continues from a result that was made from an older one than the newest."""
+    def _in_order(self, stage: str) -> Path:
+        """Run a stage of a recipe, after what it needs: stages whose results are stale run first, in the project.
+
+        Raises:
+            UsageError: with `only`, an earlier stage is stale.
+        """
+        steps = self.recipe.before(stage)
+        project = replace(self, run=replace(self.run, layout=replace(self.run.layout, output=None)))
+        self._check([stage] if self.only else [*steps, stage])
+        stale = project.stale(steps)
+        said = "; ".join(f"{step} ({why})" for step, why in stale.items())
+        if stale and self.only:
+            raise UsageError(f"{stage} --only: what it needs is stale: {said}. Without --only that is run first")
+        if stale:
+            self.run.progress.line(f"{stage}: first brings up to date what it needs: {said}")
+        done: dict[str, Path] = {}
+        for step in steps:
+            path = project.run.layout.manifest(step)
+            done[step] = project._one(step, done, list(self.recipe.inputs)) if step in stale else path
+        return self._one(stage, done, [])
+
+    def stale(self, stages: Sequence[str]) -> dict[str, str]:
+        """Which results of the recipe's first stages are not what a run would make now, and why. Nothing is run."""
+        found: dict[str, str] = {}
+        done: dict[str, Path] = {}
+        for stage in stages:
+            path = self.run.layout.manifest(stage)
+            if not path.is_file():
+                found[stage] = "has not run"
+            elif found:
+                found[stage] = f"comes after {next(iter(found))}"
+            else:
+                try:
+                    why = why_stale(self.run, *self._ready(stage, done, list(self.recipe.inputs)))
+                except DatakitError as e:
+                    why = str(e)
+                found |= {stage: why} if why else {}
+            done[stage] = path
+        return found
+
+    def _refuse_stale(self, stage: str, done: dict[str, Path]) -> None:
+        """Without a recipe nobody knows how to make the earlier results again, so they must be up to date.
+
+        Raises:
+            UsageError: a raw file changed, or an earlier result was made from an older one than the newest.
+        """
         rows = [s for s in done if stage_class(s).makes_rows]
         if not rows:
             return
+        dataset, hashes = self.recipe.dataset, FileHashes()
         used = {m.version for _, m in ancestors(done[rows[-1]])}
-        for stage in rows[:-1]:
-            if load(done[stage]).version not in used:
-                self.run.progress.line(
-                    f"{rows[-1]}: was made from an older {stage} than there is now; `datakit run` brings it up to date"
+        for earlier in rows[:-1]:
+            if load(done[earlier]).version not in used:
+                raise UsageError(
+                    f"{stage}: {rows[-1]} was made from an older {earlier} than there is now, and {dataset} has no "
+                    f"recipe: run `datakit {rows[-1]} --dataset {dataset}` first"
                 )
+        for path, manifest in ancestors(done[rows[-1]]):
+            lay = load_run(path).get("raw", {})
+            for raw in (p for p in manifest.parents if "raw" in p and "://" not in lay.get(p["raw"], "://")):
+                file = path.parent / lay[raw["raw"]]
+                if file.is_file() and hashes.of(file) != raw["sha256"]:
+                    raise UsageError(
+                        f"{stage}: {raw['raw']} changed after {dataset} was made from it, and {dataset} has no recipe: "
+                        f"give the files again, as in `datakit {rows[-1]} FILES... --dataset {dataset}`"
+                    )
+        hashes.save()
 
     def _one(self, name: str, done: dict[str, Path], inputs: list[Any]) -> Path:
+        return run_stage(self.run, *self._ready(name, done, inputs))
+
+    def _ready(
+        self, name: str, done: dict[str, Path], inputs: list[Any]
+    ) -> tuple[Stage, Sequence[Parent], Sequence[Parent]]:
+        """(a stage that can run, its parents, what it is compared with)."""
         stage = make_stage(name, self.config(name))
         if stage.work_unit == "raw":
             if not inputs:
                 raise UsageError(
                     f"dataset {self.recipe.dataset!r} names no inputs: give files, or put them into its recipe"
                 )
-            return run_stage(self.run, stage.read_from(inputs).leave_out(self.run.layout.removed))
+            return stage.read_from(inputs).leave_out(self.run.layout.removed), (), ()
         made = {s: Parent(path, load(path)) for s, path in done.items()}
         rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
@@ -139,7 +211,30 @@ class Flow:
             )
         stage, taken = stage.use_earlier(made)
         stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
-        return run_stage(self.run, stage, [rows, *taken], against)
+        return stage, [rows, *taken], against
+
+
+def stale_results(root: Path, dataset: str) -> dict[str, str]:
+    """Which results of a dataset are stale by its recipe, and why; empty where the recipe names no inputs.
+
+    The inputs of a recipe are relative to the current folder, so that a project elsewhere cannot be judged.
+    """
+    recipe = load_recipe(root, dataset)
+    if recipe.path is None or not recipe.inputs or root.resolve() != Path.cwd():
+        return {}
+    layout = OutputLayout(root=root, dataset=dataset)
+    return Flow(run=Run(layout, Local(1), Progress()), recipe=recipe).stale(recipe.stages)
+
+
+def why_stale_result(path: Path) -> str:
+    """Why a result of a dataset in the current folder is stale; empty where it is not, or its recipe does not tell."""
+    root, dataset = Path.cwd(), path.parent.name
+    try:
+        if path.resolve() != OutputLayout(root=root, dataset=dataset).manifest(path.stem).resolve():
+            return ""
+        return stale_results(root, dataset).get(path.stem, "")
+    except DatakitError as e:
+        return str(e)
 
 
 def manifest_path(given: str) -> Path:

@@ -38,6 +38,7 @@ from datakit.engine.lineage import (
     changed_shards,
     code_hash,
     current,
+    differences,
     earlier_tables,
     key_of,
     module_hashes,
@@ -117,6 +118,16 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
             hashes.forget(data_dir(parent.path, parent.manifest))
         hashes.save()
         raise
+
+
+def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
+    """Why a run of a stage would not end with the result that is there; empty if it would. Nothing is run."""
+    kind = parents[0].manifest.kind if parents else ""
+    stage = stage.for_kind(kind)
+    job = _begin(run, stage, kind, parents, against)
+    if current(job.manifest, job.key) is not None:
+        return ""
+    return differences(job.manifest, job.parents, resolved(stage.config), job.resources, job.code)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -285,6 +296,10 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     for name, count in ledger.notes.items():
         if name in stage.note_lines:
             job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
+    if alarms := stage.alarms(ledger):
+        facts["alarms"] = [*facts.get("alarms", []), *alarms]
+        for alarm in alarms:
+            job.run.progress.line(f"ALARM {stage.name}: {alarm}")
     _fail_on_alarms(job, ledger, facts)
     if ledger.rows.dropped:
         reasons = ", ".join(

@@ -19,7 +19,7 @@ _ALL = np.uint64(2**64 - 1)
 _SEED, _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
-@kernel
+@kernel(forceinline=True)
 def load(data, at):
     """The eight bytes from `at` on as one number, the first one lowest."""
     value = np.uint64(0)
@@ -28,7 +28,7 @@ def load(data, at):
     return value
 
 
-@kernel
+@kernel(forceinline=True)
 def first(mask):
     """The index of the first byte that is set in a mask other than 0."""
     return np.int64((((mask & (~mask + _ONE)) - _ONE) & _EACH) * _EACH >> _TOP) - 1
@@ -61,7 +61,7 @@ def same(eight, byte):
     return (apart - _EACH) & ~apart & HIGH
 
 
-@kernel
+@kernel(forceinline=True)
 def head(data, begin, end):
     """The first eight bytes as in `load`, or fewer and then zeros; there must be at least one."""
     size = min(end - begin, 8)

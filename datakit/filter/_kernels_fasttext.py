@@ -3,12 +3,14 @@
 First: from UTF-8 bytes to the rows of the input matrix, by words, their character n-grams and the dictionary.
 Bojanowski et al. 2017, Enriching Word Vectors with Subword Information; hashes are 32-bit FNV-1a. A row of text is one
 line: white space and new lines of every kind separate words, and so does the text `</s>`, fastText's end-of-line mark,
-at which fastText would stop. A word that occurred before in the same call is not looked up again.
+at which fastText would stop.
 
 Second, the hidden layer: the mean of the input vectors of a row's words and n-grams.
 Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip for pruned and quantized matrices.
-Every sum is computed in float32 in fastText's own order, so that scores agree to the last bits and the best label is
-the same. Text is (data uint8, offsets int64), as `string_buffers` gives it.
+The vectors of one word and of its n-grams are summed first, in fastText's order; then the words of a row are summed, in
+their order. A cache holds the sums of words that occurred before. A sum is the same whether the cache had it or not, so
+that a score depends on the row alone. fastText adds all vectors of a row one after another: its float32 sums round
+differently in the last bits. Text is (data uint8, offsets int64), as `string_buffers` gives it.
 
 Third, the output layer on that mean: softmax, hierarchical softmax, one-vs-all.
 Sums, logarithms and ties are those of fastText. With hierarchical softmax (Joulin et al. 2016) a
@@ -21,13 +23,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from datakit.filter._kernels_bytes import HIGH, first, load
 from datakit.kernels import kernel
 
 _FNV_BASIS, _FNV_PRIME = np.uint32(2166136261), np.uint32(16777619)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 LESS, GREATER, SLASH, S = 0x3C, 0x3E, 0x2F, 0x73
-CACHE_BITS = 13
-LONG_BYTES = 1 << 9
+END_OF_LINE = np.uint64(0x3E732F3C)
+_EACH, _LOW_SEVEN = np.uint64(0x0101010101010101), np.uint64(0x7F7F7F7F7F7F7F7F)
+_CONTROLS, _MARKS, _CASE = np.uint64(0x5F) * _EACH, np.uint64(LESS) * _EACH, np.uint64(0x20) * _EACH
+_LEADS = np.uint64(0xE2) * _EACH
+_LABEL = np.uint64(0x5F6C6562616C5F5F)  # `__label_`, and one more underscore follows
 
 
 @kernel(forceinline=True)
@@ -37,26 +43,53 @@ def _step(h, byte):
 
 
 @kernel(forceinline=True)
-def separator(data, i, end):
-    """Bytes of the separator at byte i, where `Arrays.marks` allows one; 0 inside a word."""
-    byte = data[i]
-    if byte == LESS:
-        mark = i + 4 <= end and data[i + 1] == SLASH and data[i + 2] == S and data[i + 3] == GREATER
-        return 4 if mark else 0
-    if byte == 0xC2:
-        return 2 if i + 2 <= end and data[i + 1] == 0x85 else 0
-    if byte == 0xE2:
-        return 3 if i + 3 <= end and data[i + 1] == 0x80 and data[i + 2] & 0xFE == 0xA8 else 0
-    return 1
+def _separator(eight):
+    """Bytes of the separator that eight bytes begin with, 0 inside a word: white space, a zero byte, `</s>`, U+0085,
+    U+2028, U+2029."""
+    byte = eight & np.uint64(0xFF)
+    if byte == 0x20 or byte - np.uint64(0x09) <= np.uint64(4) or byte == 0:
+        return 1
+    if eight & np.uint64(0xFFFFFFFF) == END_OF_LINE:
+        return 4
+    if eight & np.uint64(0xFFFF) == np.uint64(0x85C2):
+        return 2
+    return 3 if eight & np.uint64(0xFEFFFF) == np.uint64(0xA880E2) else 0
 
 
-@kernel
-def possible_separators():
-    """bool[256]: the bytes that a separator can begin with."""
-    marks = np.zeros(256, np.bool_)
-    for byte in (0, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, LESS, 0xC2, 0xE2):
-        marks[byte] = True
-    return marks
+@kernel(forceinline=True)
+def _may_separate(eight):
+    """The highest bit of each byte that a separator can begin with, and some others: up to 0x20, `<`, 0xC2, 0xE2."""
+    equal, lead = eight ^ _MARKS, (eight | _CASE) ^ _LEADS  # 0xC2 and 0xE2 differ in the bit of `_CASE`
+    inside = (eight & _LOW_SEVEN) + _CONTROLS | eight
+    inside &= (equal & _LOW_SEVEN) + _LOW_SEVEN | equal
+    inside &= (lead & _LOW_SEVEN) + _LOW_SEVEN | lead
+    return ~inside & HIGH
+
+
+@kernel(forceinline=True)
+def _word_part(eight, following):
+    """(the part of a word that eight bytes begin with, zeros after its end; its size; bytes of the separator).
+
+    `following` are the eight bytes after them; bytes after the end of a row are zeros, which count as a separator. A
+    word that goes on has eight bytes and a separator of 0.
+    """
+    maybe = _may_separate(eight)
+    while maybe != 0:
+        n = first(maybe)
+        bits = np.uint64(8 * n)
+        gap = _separator(eight if n == 0 else eight >> bits | following << np.uint64(64) - bits)
+        if gap > 0:
+            return eight & ((np.uint64(1) << bits) - np.uint64(1)), n, np.int64(gap)
+        maybe &= maybe - np.uint64(1)
+    return eight, np.int64(8), np.int64(0)
+
+
+@kernel(forceinline=True)
+def _until(eight, left):
+    """Eight bytes, zeros for those after the first `left` ones, which may be negative."""
+    if left >= 8:
+        return eight
+    return eight & ((np.uint64(1) << np.uint64(8 * max(left, 0))) - np.uint64(1))
 
 
 @kernel
@@ -100,44 +133,6 @@ def build_table(blob, word_offsets, table):
 
 
 @kernel(forceinline=True)
-def find(blob, word_offsets, table, data, begin, end, h):
-    """The number of a word, -1 for an unknown one."""
-    mask = np.int64(len(table) - 1)
-    slot = np.int64(h) & mask
-    while True:
-        word = np.int64(table[slot])
-        if word < 0:
-            return word
-        at = word_offsets[word]
-        size = word_offsets[word + 1] - at
-        if size == end - begin:
-            same = 0
-            while same < size and blob[at + same] == data[begin + same]:
-                same += 1
-            if same == size:
-                return word
-        slot = (slot + 1) & mask
-
-
-@kernel(forceinline=True)
-def labelled(data, begin, end):
-    """Whether a word begins with `__label__`: fastText then reads it as a label."""
-    prefix = (0x5F, 0x5F, 0x6C, 0x61, 0x62, 0x65, 0x6C, 0x5F, 0x5F)
-    same = 0
-    while same < len(prefix) and begin + same < end and data[begin + same] == prefix[same]:
-        same += 1
-    return same == len(prefix)
-
-
-@kernel(forceinline=True)
-def fnv(data, begin, end):
-    h = _FNV_BASIS
-    for i in range(begin, end):
-        h = _step(h, data[i])
-    return h
-
-
-@kernel(forceinline=True)
 def _modulo(h, magic, bucket):
     """h % bucket without a division (Lemire, Kaser and Kurz 2019); magic = 2**64 // bucket + 1, h and bucket uint32."""
     low = np.uint64(magic * np.uint64(h))
@@ -145,151 +140,213 @@ def _modulo(h, magic, bucket):
     return np.int64(high >> np.uint64(32))
 
 
-@kernel(forceinline=True)
-def hashed_row(num_words, seen, kept, bucket):
-    """The input row of a hashed n-gram, -1 where it was pruned."""
-    if len(kept) == 0:
-        return num_words + bucket
-    if seen[bucket >> 3] >> (bucket & 7) & 1 == 0:
-        return np.int64(-1)
-    return num_words + np.int64(kept[bucket])
+# Each of the next three kernels works on a block of words. Numba counts references for every call that is given arrays,
+# also for most inlined ones: so they call functions of numbers only, and are long.
+
+PLACE, INFO, SLOT, START, SIZE = range(5)
 
 
 @kernel(forceinline=True)
-def ngram_hashes(padded, total, i, min_chars, max_chars, hashes):
-    """Hash the n-grams from byte i of `padded` on, while `hashes` has space. Returns (next i, number of hashes).
-
-    The characters `<` and `>` alone are no n-grams.
-    """
-    n = np.int64(0)
-    while i < total and n + max_chars <= len(hashes):
-        h = _step(_FNV_BASIS, padded[i])
-        j = i + 1
-        while padded[j] & 0xC0 == 0x80:  # a zero byte follows the last one
-            h = _step(h, padded[j])
-            j += 1
-        following = j
-        if min_chars <= 1 and i > 0 and j < total:
-            hashes[n] = h
-            n += 1
-        for chars in range(2, max_chars + 1):
-            if j >= total:
-                break
-            h = _step(h, padded[j])
-            j += 1
-            while padded[j] & 0xC0 == 0x80:
-                h = _step(h, padded[j])
-                j += 1
-            hashes[n] = h
-            n += np.int64(chars >= min_chars)
-        i = following
-    return i, n
-
-
-@kernel(forceinline=True)
-def hashed_rows(hashes, found, magic, bucket, num_words, seen, kept, chosen, rows, n):
-    """Append the rows of hashed n-grams to `rows`, which has space; returns the new number of rows."""
-    if len(kept) == 0:
-        for k in range(found):
-            rows[n + k] = num_words + _modulo(hashes[k], magic, bucket)
-        return n + found
-    count = np.int64(0)
-    for k in range(found):
-        at = _modulo(hashes[k], magic, bucket)
-        chosen[count] = at
-        count += np.int64(seen[at >> 3] >> (at & 7) & 1)
-    for k in range(count):
-        rows[n + k] = num_words + np.int64(kept[chosen[k]])
-    return n + count
-
-
-@kernel(forceinline=True)
-def _same_head(data, a, b, size):
-    """Whether `size` bytes at a and at b are equal."""
-    same = 0
-    while same < size and data[a + same] == data[b + same]:
-        same += 1
-    return same == size
+def _ones_below(bits, place):
+    """How many of the bits below `place` are set."""
+    x = bits & ((np.uint64(1) << np.uint64(place)) - np.uint64(1))
+    x -= x >> np.uint64(1) & np.uint64(0x5555555555555555)
+    x = (x & np.uint64(0x3333333333333333)) + (x >> np.uint64(2) & np.uint64(0x3333333333333333))
+    x = x + (x >> np.uint64(4)) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64(x * _EACH >> np.uint64(56))
 
 
 @kernel
-def word_rows(
-    data, begin, end, marks, blob, word_offsets, table, num_words, min_chars, max_chars, bucket, magic, seen, kept,
-    rows, hashes, num_hashes, padded, ngrams, chosen, cache, pool, used,
-):  # fmt: skip
-    """Fill `rows` with the rows of the words from `begin` on: (where it stopped, rows, hashes).
+def _read_words(data, begin, end, keys, words):
+    """Look up the words from `begin` on in the cache: (where it stopped, how many words, how many are missing).
 
-    It stops at the end, before a word of more than `LONG_BYTES`, or where the rows of one more word may not fit. An
-    entry of the cache has a word's last 16 bytes (a word holds no zero byte, so that shorter words differ, too), its
-    position, its size (0: no entry), the place and number of its rows in the pool, its hash. Arrays are separate
-    arguments, and all calls are inlined: otherwise numba would count references for every word.
+    `words` (int64[5, W]) is filled: `PLACE` of word w says where its sum is, or will be: at a place of the cache, or
+    behind all of them, at `places + m` for missing word m. `INFO` has what the cache knows of a word. Of each missing
+    word, `SLOT` is the place that it takes, -1 for none; `START` and `SIZE` are those of its bytes. A key has the bytes
+    of a word of less than 32 bytes (a word holds no zero byte, so that shorter words differ, too), the place of its
+    sum, its info. `data` has 16 more bytes than the rows.
     """
-    n, i = 0, begin
-    room = len(rows) - (LONG_BYTES + 2) * max_chars - 1
-    while i < end and n <= room:
-        skip = separator(data, i, end) if marks[data[i]] else 0
-        if skip > 0:
-            i += skip
+    n, missing, i, places = 0, 0, begin, len(keys)
+    shift = np.uint64(64)
+    while places >> (np.uint64(64) - shift) > 1:
+        shift -= np.uint64(1)
+    while i < end and n < words.shape[1]:
+        low, high = _until(load(data, i), end - i), _until(load(data, i + 8), end - i - 8)
+        a, size, gap = _word_part(low, high)
+        if size == 0:
+            i += gap
             continue
-        start, high, low = i, np.uint64(0), np.uint64(0)
-        while i < end:
-            if marks[data[i]] and separator(data, i, end) > 0:
+        key, b, c, d = a, np.uint64(0), np.uint64(0), np.uint64(0)
+        at = i
+        while gap == 0:
+            at += 8
+            low, high = high, np.uint64(0) if at + 8 >= end else _until(load(data, at + 8), end - at - 8)
+            part, more, gap = _word_part(low, high)
+            b, c, d = part if size == 8 else b, part if size == 16 else c, part if size == 24 else d
+            key = key * _MIX ^ part
+            size += more
+        key *= _MIX
+        slot = np.int64((key ^ key >> np.uint64(32)) * _MIX >> shift)
+        if size < 32 and keys[slot, 0] == a and keys[slot, 1] == b and keys[slot, 2] == c and keys[slot, 3] == d:
+            words[PLACE, n], words[INFO, n] = np.int64(keys[slot, 4]), np.int64(keys[slot, 5])
+        else:
+            words[PLACE, n] = places + missing
+            words[START, missing], words[SIZE, missing], words[SLOT, missing] = i, size, -1
+            if size < 32:
+                keys[slot, 0], keys[slot, 1], keys[slot, 2], keys[slot, 3] = a, b, c, d
+                keys[slot, 4] = np.uint64(places + missing)
+                words[SLOT, missing] = slot
+            missing += 1
+        i += size + gap
+        n += 1
+    return i, n, missing
+
+
+@kernel
+def _sum_missing(
+    data, words, missing, blob, word_offsets, table, num_words, min_chars, max_chars, bucket, magic, seen, ranks,
+    input_RD, codes, centroids, norms, padded, ngrams, rows, infos, sums, dims,
+):  # fmt: skip
+    """Sum the vectors of each missing word and of its n-grams into `sums[m * D : (m + 1) * D]`.
+
+    Writes to `infos[m]` the number of vectors times 2**32, and the word's hash; -1 for a label, which is no word.
+    """
+    mask = np.int64(len(table) - 1)
+    for m in range(missing):
+        begin, size, at = words[START, m], words[SIZE, m], m * dims
+        for d in range(at, at + dims):
+            sums[d] = np.float32(0)
+        h, beyond_ascii = _FNV_BASIS, np.uint8(0)
+        for k in range(begin, begin + size):
+            h = _step(h, data[k])
+            beyond_ascii |= data[k]
+        slot, word = np.int64(h) & mask, np.int64(0)
+        while True:
+            word = np.int64(table[slot])
+            if word < 0:
                 break
-            high = high << np.uint64(8) | low >> np.uint64(56)
-            low = low << np.uint64(8) | np.uint64(data[i])
-            i += 1
-        size = i - start
-        if size > LONG_BYTES:
-            return start, n, num_hashes
-        slot = np.int64((high * _MIX ^ low) * _MIX >> np.uint64(64 - CACHE_BITS))
-        cached = cache[slot, 3] == size and cache[slot, 0] == np.int64(high) and cache[slot, 1] == np.int64(low)
-        if cached and (size <= 16 or _same_head(data, cache[slot, 2], start, size - 16)):
-            at, count = cache[slot, 4], cache[slot, 5]
-            for k in range(count):
-                rows[n + k] = pool[at + k]
-            n += count
-            hashes[num_hashes] = np.int32(cache[slot, 6])
-            num_hashes += len(hashes) > 1
+            from_ = word_offsets[word]
+            if word_offsets[word + 1] - from_ == size:
+                same = 0
+                while same < size and blob[from_ + same] == data[begin + same]:
+                    same += 1
+                if same == size:
+                    break
+            slot = (slot + 1) & mask
+        named = size >= 9 and load(data, begin) == _LABEL and data[begin + 8] == 0x5F
+        if word >= num_words or (word < 0 and named):
+            infos[m] = -1
             continue
-        h = fnv(data, start, i)
-        word = find(blob, word_offsets, table, data, start, i, h)
-        if word >= num_words or (word < 0 and labelled(data, start, i)):
-            continue
-        first = n
+        filled, count, i, total = 0, np.int64(0), 0, 0
         if word >= 0:
-            rows[n] = word
-            n += 1
+            rows[0] = word
+            filled = 1
         if max_chars > 0:
+            total = size + 2
             padded[0], padded[size + 1], padded[size + 2] = LESS, GREATER, 0
             for k in range(size):
-                padded[k + 1] = data[start + k]
-            _, found = ngram_hashes(padded, size + 2, 0, min_chars, max_chars, ngrams)
-            n = hashed_rows(ngrams, found, magic, bucket, num_words, seen, kept, chosen, rows, n)
-        hashes[num_hashes] = np.int32(h)
-        num_hashes += len(hashes) > 1
-        count = n - first
-        if used[0] + count > len(pool):
-            for k in range(len(cache)):
-                cache[k, 3] = 0
-            used[0] = 0
-        at = used[0]
-        for k in range(count):
-            pool[at + k] = rows[first + k]
-        used[0] = at + count
-        cache[slot, 0], cache[slot, 1], cache[slot, 2], cache[slot, 3] = np.int64(high), np.int64(low), start, size
-        cache[slot, 4], cache[slot, 5], cache[slot, 6] = at, count, np.int64(h)
-    return i, n, num_hashes
+                padded[k + 1] = data[begin + k]
+        while True:
+            found = 0
+            while beyond_ascii < 0x80 and i < total and found + max_chars <= len(ngrams):
+                g = _step(_FNV_BASIS, padded[i])
+                if min_chars <= 1 and 0 < i < total - 1:  # the characters `<` and `>` alone are no n-grams
+                    ngrams[found] = g
+                    found += 1
+                for j in range(i + 1, min(i + max_chars, total)):
+                    g = _step(g, padded[j])
+                    ngrams[found] = g
+                    found += np.int64(j - i >= min_chars - 1)
+                i += 1
+            while beyond_ascii >= 0x80 and i < total and found + max_chars <= len(ngrams):
+                g = _step(_FNV_BASIS, padded[i])
+                j = i + 1
+                while padded[j] & 0xC0 == 0x80:  # a zero byte follows the last one
+                    g = _step(g, padded[j])
+                    j += 1
+                following = j
+                if min_chars <= 1 and i > 0 and j < total:
+                    ngrams[found] = g
+                    found += 1
+                for chars in range(2, max_chars + 1):
+                    if j >= total:
+                        break
+                    g = _step(g, padded[j])
+                    j += 1
+                    while padded[j] & 0xC0 == 0x80:
+                        g = _step(g, padded[j])
+                        j += 1
+                    ngrams[found] = g
+                    found += np.int64(chars >= min_chars)
+                i = following
+            if len(ranks) == 0:
+                for k in range(found):
+                    rows[filled + k] = num_words + _modulo(ngrams[k], magic, bucket)
+                filled += found
+            else:
+                before = filled
+                for k in range(found):
+                    place = _modulo(ngrams[k], magic, bucket)
+                    rows[filled] = place
+                    filled += np.int64(seen[place >> 6] >> np.uint64(place & 63) & np.uint64(1))
+                for k in range(before, filled):
+                    place = rows[k]
+                    rows[k] = num_words + ranks[place >> 6] + _ones_below(seen[place >> 6], place & 63)
+            count += filled
+            if len(codes) == 0 and dims == 16:
+                for k in range(filled):
+                    row = rows[k]
+                    for d in range(16):
+                        sums[at + d] += input_RD[row, d]
+            elif len(codes) == 0:
+                for k in range(filled):
+                    row = rows[k]
+                    for d in range(dims):
+                        sums[at + d] += input_RD[row, d]
+            else:
+                width = centroids.shape[2]
+                for k in range(filled):
+                    row = rows[k]
+                    for d in range(dims):
+                        sums[at + d] += norms[row] * centroids[d // width, codes[row, d // width], d % width]
+            filled = 0
+            if i >= total:
+                break
+        infos[m] = count << 32 | np.int64(h)
 
 
 @kernel
-def word_end(marks, data, i, end):
-    while i < end and not (marks[data[i]] and separator(data, i, end) > 0):
-        i += 1
-    return i
+def _add_words(words, n, missing, infos, keys, sums, acc_D, line, in_line):
+    """Add the sums of n words to `acc_D`, in order; then put those of missing words into the cache.
+
+    Returns (how many vectors, words of the line so far, whose hashes are in `line`).
+    """
+    dims, places, total = len(acc_D), len(keys), np.int64(0)
+    for w in range(n):
+        at = words[PLACE, w] * dims
+        if dims == 16:
+            for d in range(16):
+                acc_D[d] += sums[at + d]
+        else:
+            for d in range(dims):
+                acc_D[d] += sums[at + d]
+    for w in range(n):
+        info = words[INFO, w] if words[PLACE, w] < places else infos[words[PLACE, w] - places]
+        total += max(info >> 32, 0)
+        if len(line) > 1 and info >= 0:
+            line[in_line] = np.int32(np.uint32(info))
+            in_line += 1
+    for m in range(missing):
+        slot = words[SLOT, m]
+        if slot >= 0:
+            keys[slot, 4], keys[slot, 5] = np.uint64(slot), np.uint64(infos[m])
+            for d in range(dims):
+                sums[slot * dims + d] = sums[(places + m) * dims + d]
+    return total, in_line
 
 
 _WORD_NGRAM_PRIME = np.uint64(116049371)
-_CACHED_ROWS = 1 << 17
+BLOCK = 1 << 8
 
 
 class Arrays(NamedTuple):
@@ -298,16 +355,14 @@ class Arrays(NamedTuple):
     blob: np.ndarray  # uint8: the bytes of all words and labels, in the order of the file
     word_offsets: np.ndarray  # int64[V + 1]
     table: np.ndarray  # int32[power of two]: word numbers by hash, -1 free; open addressing
-    marks: np.ndarray  # bool[256]: bytes that a separator can begin with
     num_words: int  # words come before labels
     min_chars: int
     max_chars: int  # of character n-grams; 0: none
     word_ngrams: int
     bucket: int
-    kept: np.ndarray  # int32[bucket] of a pruned model: row of a hashed n-gram, -1 pruned; else empty
-    seen: (
-        np.ndarray
-    )  # uint8[bucket / 8 + 1] of a pruned model: one bit for each n-gram, 1: kept; it fits into the cache
+    seen: np.ndarray  # uint64[bucket / 64 + 1] of a pruned model: one bit for each hashed n-gram, 1: kept; else empty
+    ranks: np.ndarray  # int64[bucket / 64 + 1]: how many are kept before these 64; rows of n-grams are in that order
+    end_of_line: int  # the row of the word `</s>`, -1: there is none
     input_RD: np.ndarray  # float32; (0, D) where the rows stay quantized
     codes: np.ndarray  # uint8[R, subvectors]; empty where input_RD is there
     centroids: np.ndarray  # float32[subvectors, 256, width], the last one padded with zeros
@@ -322,171 +377,99 @@ class Arrays(NamedTuple):
 
 
 @kernel
-def _long_word(m, magic, data, begin, end, h, s):
-    """Add the rows of a word of any size to `s.acc_D`. Returns (how many, is it a word)."""
-    word = find(m.blob, m.word_offsets, m.table, data, begin, end, h)
-    if word >= m.num_words or (word < 0 and labelled(data, begin, end)):
-        return 0, False
-    total = 0
-    if word >= 0:
-        s.rows[0] = word
-        _add_rows(m, s.rows, 1, s.acc_D)
-        total = 1
-    if m.max_chars > 0:
-        size = end - begin + 2
-        padded = np.empty(size + 1, np.uint8)
-        padded[0], padded[size - 1], padded[size] = LESS, GREATER, 0
-        padded[1 : size - 1] = data[begin:end]
-        i = np.int64(0)
-        while i < size:
-            i, found = ngram_hashes(padded, size, i, m.min_chars, m.max_chars, s.ngrams)
-            n = hashed_rows(
-                s.ngrams, found, magic, np.uint64(m.bucket), m.num_words, m.seen, m.kept, s.chosen, s.rows, 0
-            )
-            _add_rows(m, s.rows, n, s.acc_D)
-            total += n
-    return total, True
-
-
-@kernel
 def _add_rows(m, rows, n, acc_D):
     """Add n rows of the input matrix to `acc_D`, in order."""
     if len(m.codes) == 0:
-        dims = len(acc_D)
-        first = 0
-        while first + 16 <= dims:
-            _add_16(m.input_RD, rows, n, first, acc_D)
-            first += 16
-        if first < dims:
-            for k in range(n):
-                for d in range(first, dims):
-                    acc_D[d] += m.input_RD[rows[k], d]
+        for k in range(n):
+            for d in range(len(acc_D)):
+                acc_D[d] += m.input_RD[rows[k], d]
         return
-    subvectors, width = m.centroids.shape[0], m.centroids.shape[2]
+    width = m.centroids.shape[2]
     for k in range(n):
-        row = rows[k]
-        norm = m.norms[row]
-        for s in range(subvectors):
-            code = m.codes[row, s]
-            for d in range(s * width, min((s + 1) * width, len(acc_D))):
-                acc_D[d] += norm * m.centroids[s, code, d - s * width]
-
-
-@kernel
-def _add_16(input_RD, rows, n, f, acc):
-    """`_add_rows` for 16 dimensions from f on, kept in registers."""
-    a0, a1, a2, a3 = acc[f], acc[f + 1], acc[f + 2], acc[f + 3]
-    a4, a5, a6, a7 = acc[f + 4], acc[f + 5], acc[f + 6], acc[f + 7]
-    b0, b1, b2, b3 = acc[f + 8], acc[f + 9], acc[f + 10], acc[f + 11]
-    b4, b5, b6, b7 = acc[f + 12], acc[f + 13], acc[f + 14], acc[f + 15]
-    for k in range(n):
-        r = rows[k]
-        a0 += input_RD[r, f]
-        a1 += input_RD[r, f + 1]
-        a2 += input_RD[r, f + 2]
-        a3 += input_RD[r, f + 3]
-        a4 += input_RD[r, f + 4]
-        a5 += input_RD[r, f + 5]
-        a6 += input_RD[r, f + 6]
-        a7 += input_RD[r, f + 7]
-        b0 += input_RD[r, f + 8]
-        b1 += input_RD[r, f + 9]
-        b2 += input_RD[r, f + 10]
-        b3 += input_RD[r, f + 11]
-        b4 += input_RD[r, f + 12]
-        b5 += input_RD[r, f + 13]
-        b6 += input_RD[r, f + 14]
-        b7 += input_RD[r, f + 15]
-    acc[f], acc[f + 1], acc[f + 2], acc[f + 3] = a0, a1, a2, a3
-    acc[f + 4], acc[f + 5], acc[f + 6], acc[f + 7] = a4, a5, a6, a7
-    acc[f + 8], acc[f + 9], acc[f + 10], acc[f + 11] = b0, b1, b2, b3
-    acc[f + 12], acc[f + 13], acc[f + 14], acc[f + 15] = b4, b5, b6, b7
+        for d in range(len(acc_D)):
+            acc_D[d] += m.norms[rows[k]] * m.centroids[d // width, m.codes[rows[k], d // width], d % width]
 
 
 class _ReaderScratch(NamedTuple):
-    """Scratch buffers of one call, and its cache of words."""
+    """Scratch buffers of one call, and the cache of words, which outlives the call."""
 
-    rows: np.ndarray  # int32: rows of the input matrix to add next
-    hashes: np.ndarray  # int32: the words of a line, for word n-grams
+    words: np.ndarray  # int64[5, W]: a block of words, see `_read_words`
+    infos: np.ndarray  # int64[W]: of missing words
     padded: np.ndarray  # uint8: `<word>` and a zero byte
     ngrams: np.ndarray  # uint32: hashes of some character n-grams
-    chosen: np.ndarray  # int64: those that were not pruned
-    cache: np.ndarray  # int64[cached words, 8]: see `word_rows`
-    pool: np.ndarray  # int32
-    used: np.ndarray  # int64[1]: of `pool`
+    rows: np.ndarray  # int64: rows of the input matrix to add next
+    line: np.ndarray  # int32: the words of a line, for word n-grams
+    keys: np.ndarray  # uint64[places, 6]: see `_read_words`
+    sums: np.ndarray  # float32[(places + W) * D]: of the words in the cache, then of missing words
     acc_D: np.ndarray  # float32
 
 
 @kernel
-def _scratch(m, longest):
+def _scratch(m, longest, keys, sums):
+    room = 256 + max(m.max_chars, m.word_ngrams)
     return _ReaderScratch(
-        np.empty(2 * (LONG_BYTES + 2) * max(m.max_chars, 8), np.int32),
+        np.empty((5, BLOCK), np.int64),
+        np.empty(BLOCK, np.int64),
+        np.empty(longest + 3, np.uint8),
+        np.empty(room, np.uint32),
+        np.empty(room + 1, np.int64),
         np.empty(longest // 2 + 3 if m.word_ngrams > 1 else 1, np.int32),
-        np.empty(LONG_BYTES + 3, np.uint8),
-        np.empty((LONG_BYTES + 2) * m.max_chars + 1, np.uint32),
-        np.empty((LONG_BYTES + 2) * m.max_chars + 1, np.int64),
-        np.zeros((1 << CACHE_BITS, 8), np.int64),
-        np.empty(max(_CACHED_ROWS, (LONG_BYTES + 2) * m.max_chars + 1), np.int32),
-        np.zeros(1, np.int64),
+        keys,
+        sums,
         np.empty(m.output_DL.shape[0], np.float32),
     )
 
 
 @kernel
-def _piece(m, magic, data, begin, end, s, num_hashes):
-    """Add the rows of all words of a piece of text to `s.acc_D`. Returns (how many, hashes)."""
-    total, i = 0, begin
+def _piece(m, magic, data, begin, end, s, in_line):
+    """Add the sums of all words of a piece of text to `s.acc_D`. Returns (how many vectors, words of the line)."""
+    total, i, dims = np.int64(0), begin, len(s.acc_D)
     while i < end:
-        i, n, num_hashes = word_rows(
-            data, i, end, m.marks, m.blob, m.word_offsets, m.table, np.int64(m.num_words), m.min_chars, m.max_chars,
-            np.uint64(m.bucket), magic, m.seen, m.kept,
-            s.rows, s.hashes, num_hashes, s.padded, s.ngrams, s.chosen, s.cache, s.pool, s.used,
+        i, n, missing = _read_words(data, i, end, s.keys, s.words)
+        _sum_missing(
+            data, s.words, missing, m.blob, m.word_offsets, m.table, np.int64(m.num_words), m.min_chars, m.max_chars,
+            np.uint64(m.bucket), magic, m.seen, m.ranks, m.input_RD, m.codes, m.centroids, m.norms,
+            s.padded, s.ngrams, s.rows, s.infos, s.sums[len(s.keys) * dims :], dims,
         )  # fmt: skip
-        _add_rows(m, s.rows, n, s.acc_D)
-        total += n
-        if i < end and n == 0:  # the next word is a long one
-            stop = word_end(m.marks, data, i, end)
-            h = fnv(data, i, stop)
-            n, known = _long_word(m, magic, data, i, stop, h, s)
-            total += n
-            if known:
-                s.hashes[num_hashes] = np.int32(h)
-                num_hashes += len(s.hashes) > 1
-            i = stop
-    return total, num_hashes
+        more, in_line = _add_words(s.words, n, missing, s.infos, s.keys, s.sums, s.acc_D, s.line, in_line)
+        total += more
+    return total, in_line
 
 
 @kernel
-def _end_of_line(m, magic, s, num_hashes):
+def _end_of_line(m, s, in_line):
     """Add the end of the line: the word `</s>`, then the word n-grams of the line. Returns how many rows."""
-    mark = np.array([LESS, SLASH, S, GREATER], np.uint8)
-    h = fnv(mark, 0, 4)
-    word = find(m.blob, m.word_offsets, m.table, mark, 0, 4, h)
     total = 0
-    if 0 <= word < m.num_words:
-        s.rows[0] = word
+    if m.end_of_line >= 0:
+        s.rows[0] = m.end_of_line
         _add_rows(m, s.rows, 1, s.acc_D)
         total = 1
     if m.word_ngrams > 1:
-        s.hashes[num_hashes] = np.int32(h)
-        total += _word_ngrams(m, s, num_hashes + 1)
+        h = _FNV_BASIS
+        for byte in (LESS, SLASH, S, GREATER):
+            h = _step(h, np.uint8(byte))
+        s.line[in_line] = np.int32(h)
+        total += _word_ngrams(m, s, in_line + 1)
     return total
 
 
 @kernel
-def _word_ngrams(m, s, num_hashes):
+def _word_ngrams(m, s, in_line):
     """Add the rows of the n-grams of two words and more; how many."""
     total, n = 0, 0
-    for i in range(num_hashes):
+    for i in range(in_line):
         if n + m.word_ngrams > len(s.rows):
             _add_rows(m, s.rows, n, s.acc_D)
             total, n = total + n, 0
-        h = np.uint64(np.int64(s.hashes[i]))
-        for j in range(i + 1, min(num_hashes, i + m.word_ngrams)):
-            h = np.uint64(h * _WORD_NGRAM_PRIME + np.uint64(np.int64(s.hashes[j])))
-            row = hashed_row(np.int64(m.num_words), m.seen, m.kept, np.int64(h % np.uint64(m.bucket)))
-            if row >= 0:
-                s.rows[n] = row
+        h = np.uint64(np.int64(s.line[i]))
+        for j in range(i + 1, min(in_line, i + m.word_ngrams)):
+            h = np.uint64(h * _WORD_NGRAM_PRIME + np.uint64(np.int64(s.line[j])))
+            row = np.int64(h % np.uint64(m.bucket))
+            if len(m.ranks) == 0:
+                s.rows[n] = m.num_words + row
+                n += 1
+            elif m.seen[row >> 6] >> np.uint64(row & 63) & np.uint64(1):
+                s.rows[n] = m.num_words + m.ranks[row >> 6] + _ones_below(m.seen[row >> 6], row & 63)
                 n += 1
     _add_rows(m, s.rows, n, s.acc_D)
     return total + n
@@ -516,7 +499,7 @@ def _hidden(m, magic, data, begin, end, sample, s):
             start, stop = _after_character(data, first, end), _after_character(data, first + third, end)
             n, hashes = _piece(m, magic, data, start, stop, s, hashes)
             total += n
-    total += _end_of_line(m, magic, s, hashes)
+    total += _end_of_line(m, s, hashes)
     if total > 0:
         scale = np.float32(1.0 / total)
         for d in range(len(s.acc_D)):
@@ -525,12 +508,16 @@ def _hidden(m, magic, data, begin, end, sample, s):
 
 
 @kernel
-def means(m, magic, data, offsets, sample, means_ND, counts):
-    """Write the mean of each row's input vectors (float32[N, D]) and how many there were (int64[N])."""
+def means(m, magic, data, offsets, sample, keys, sums, means_ND, counts):
+    """Write the mean of each row's input vectors (float32[N, D]) and how many there were (int64[N]).
+
+    `keys` (uint64[places, 6], zeros at first; places are a power of two) and `sums` (float32[(places + BLOCK) * D])
+    are the cache of words. `data` has 16 bytes more than the rows.
+    """
     longest = np.int64(0)
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    s = _scratch(m, longest)
+    s = _scratch(m, longest, keys, sums)
     for row in range(len(offsets) - 1):
         counts[row] = _hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s)
         for d in range(len(s.acc_D)):

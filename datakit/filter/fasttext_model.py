@@ -11,8 +11,9 @@ import importlib.metadata
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -165,6 +166,9 @@ _CENTROIDS: Final = 256
 _MAX_DECODED_BYTES: Final = 512 << 20
 """Quantized rows are decoded once if that takes no more memory than this, else for each use."""
 
+_CACHE_BYTES: Final = 4 << 20
+"""Memory of one thread's cache of words. More of it leaves the processor's caches and gains nothing."""
+
 _MAX_NGRAM: Final = 64
 _MAX_PRUNED_BUCKETS: Final = 1 << 26
 """More than any real model has. The kernels' buffers grow with them, and a corrupted file may say anything."""
@@ -185,11 +189,13 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class FastTextModel:
-    """A model that classifies lines of text; its methods release the interpreter lock and keep no state."""
+    """A model that classifies lines of text; its methods release the interpreter lock."""
 
     labels: tuple[str, ...]
     """In the order of the file, without `__label__`."""
     arrays: Arrays
+    _caches: threading.local = field(default_factory=threading.local, repr=False, compare=False)
+    """Each thread's cache of words: see `_kernels_fasttext`."""
 
     def predict(self, texts: pa.Array, sample_bytes: int = 0, allowed: NDArray[np.bool_] | None = None) -> Prediction:
         """The best label of each text (string array; a null is an empty text), read as one line.
@@ -227,8 +233,29 @@ class FastTextModel:
         data, offsets = string_buffers(texts)
         means_ND = np.empty((len(texts), self.arrays.output_DL.shape[0]), np.float32)
         counts = np.empty(len(texts), np.int64)
-        kernels.means(self.arrays, self._magic, data, offsets, sample_bytes, means_ND, counts)
+        keys, sums = self._cache()
+        # the kernels read up to 16 bytes behind the end of a row: the last row is read from a copy
+        safe = max(int(np.searchsorted(offsets, len(data) - 16, side="right")) - 1, 0)
+        tail = np.concatenate([data[offsets[safe] : offsets[-1]], np.zeros(16, np.uint8)])
+        tail.setflags(write=False)
+        for rows, begin, ends in (
+            (slice(safe), data, offsets[: safe + 1]),
+            (slice(safe, None), tail, offsets[safe:] - offsets[safe]),
+        ):
+            kernels.means(
+                self.arrays, self._magic, begin, ends, sample_bytes, keys, sums, means_ND[rows], counts[rows]
+            )  # fmt: skip
         return means_ND, counts
+
+    def _cache(self) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
+        """(keys, sums) of this thread's cache of words, which takes less than `_CACHE_BYTES`."""
+        held = vars(self._caches)
+        if not held:
+            dims = self.arrays.output_DL.shape[0]
+            places = 1 << (_CACHE_BYTES // (4 * dims + 48)).bit_length() - 1
+            held["keys"] = np.zeros((places, 6), np.uint64)
+            held["sums"] = np.empty((places + kernels.BLOCK) * dims, np.float32)
+        return held["keys"], held["sums"]
 
     @property
     def _magic(self) -> np.uint64:
@@ -442,22 +469,24 @@ def _check(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _M
 def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> Arrays:
     table = np.full(1 << (2 * len(words.offsets)).bit_length(), -1, np.int32)
     kernels.build_table(words.blob, words.offsets, table)
-    kept, seen = _kept(settings, words.pruned)
+    seen, ranks, order = _kept(settings, words)
     decode = len(input_.norms) * settings.dim * 4 <= _MAX_DECODED_BYTES
+    if order is not None:  # only quantized models are pruned
+        input_ = input_._replace(codes=input_.codes[order], norms=input_.norms[order])
     rows = input_.decoded() * input_.norms[:, None] if decode and len(input_.codes) else input_.rows
     left, right, parent = _tree(words.label_counts)
     return Arrays(
         blob=words.blob,
         word_offsets=words.offsets,
         table=table,
-        marks=kernels.possible_separators(),
         num_words=words.num_words,
         min_chars=settings.minn,
         max_chars=max(settings.maxn, 0) if words.pruned is None or len(words.pruned) else 0,
         word_ngrams=settings.word_ngrams if words.pruned is None or len(words.pruned) else 1,
         bucket=settings.bucket,
-        kept=kept,
         seen=seen,
+        ranks=ranks,
+        end_of_line=_number_of(words, b"</s>"),
         input_RD=rows,
         codes=input_.codes[: 0 if decode else None],
         centroids=input_.centroids,
@@ -472,13 +501,29 @@ def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _
     )
 
 
-def _kept(settings: _Settings, pruned: NDArray[np.int32] | None) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Of a pruned model: the row of each hashed n-gram, and a bit for each that is kept; empty for other models."""
-    if pruned is None or not len(pruned):
-        return np.empty(0, np.int32), np.empty(0, np.uint8)
-    kept = np.full(settings.bucket, -1, np.int32)
-    kept[pruned[:, 0]] = pruned[:, 1]
-    return kept, np.packbits(kept >= 0, bitorder="little")
+def _kept(
+    settings: _Settings, words: _Dictionary
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64] | None]:
+    """Of a pruned model: a bit for each hashed n-gram that is kept, how many are kept before each 64 of them, and the
+    rows of the input matrix in the order of words and of these n-grams. Empty and None for other models."""
+    if words.pruned is None or not len(words.pruned):
+        return np.empty(0, np.uint64), np.empty(0, np.int64), None
+    bits = np.zeros((settings.bucket // 64 + 1) * 64, np.bool_)
+    bits[words.pruned[:, 0]] = True
+    seen = np.packbits(bits, bitorder="little").view(np.uint64)
+    ranks = np.concatenate([[0], np.cumsum(bits.reshape(-1, 64).sum(axis=1))[:-1]]).astype(np.int64)
+    by_ngram = np.full(settings.bucket, -1, np.int64)
+    by_ngram[words.pruned[:, 0]] = words.pruned[:, 1]  # of equal n-grams, the last one counts
+    return seen, ranks, np.concatenate([np.arange(words.num_words), words.num_words + by_ngram[by_ngram >= 0]])
+
+
+def _number_of(words: _Dictionary, wanted: bytes) -> int:
+    """The number of a word, -1 for an unknown one."""
+    sizes = np.diff(words.offsets[: words.num_words + 1])
+    for word in np.flatnonzero(sizes == len(wanted)).tolist():
+        if words.blob[words.offsets[word] : words.offsets[word + 1]].tobytes() == wanted:
+            return word
+    return -1
 
 
 def _sigmoid_table() -> NDArray[np.float32]:

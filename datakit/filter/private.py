@@ -1,21 +1,27 @@
-"""Private data: e-mail and IP addresses, phones, cards, bank accounts, national ids, keys; replaced or dropped.
+"""Private values: mail and IP addresses, phones, cards, bank accounts, national numbers, keys, passwords.
 
-A value must pass its own check: cards Luhn (ISO/IEC 7812) and a known prefix, IBANs modulo 97 (ISO 13616), Chinese,
-French and Spanish ids their check characters. IP addresses must be public and not look like version numbers. Phone
-numbers must have the international or the North American form, or follow a word like "phone". Addresses that are
-reserved for examples (RFC 2606, RFC 5737) and made-up keys stay. Private keys (PEM) are found over several lines, all
-other values within one line.
+A value must pass a check of its own. Cards: Luhn (ISO/IEC 7812) and a known prefix. IBANs: modulo 97 (ISO 13616) and
+the length of the country. National numbers of 40 countries: python-stdnum checks them; `private_numbers.py` has their
+shapes. Telephone numbers: phonenumbers (the rules of libphonenumber) checks them for their region; they must have the
+international form, a form that only phones have, or follow a word like "phone". IP addresses must be public and not
+look like version numbers. Keys have the prefix of a known service, or follow a name like `api_key =` and look random.
+Values that are reserved for examples (RFC 2606, RFC 5737, 555-0100) stay.
 
-Placeholders are `<EMAIL>`, `<IP>`, `<PHONE>`, `<CARD>`, `<IBAN>`, `<NATIONAL_ID>`, `<KEY>`. In conversations, contents
-and reasoning are searched, tool calls and tool schemas are not. The ledger notes how many values of each type were
-replaced. Names and addresses of people are not searched: that takes a model. Only texts and lines that a fast regular
-expression finds suspicious are searched, in plain Python.
+Replaced by a tag (`<EMAIL>`, `<PHONE>`, ...), or by made-up values that are the same for the same value. All text of a
+row is searched: see `data.edit_whole_rows`; in JSON (`extra`, tool calls) the strings one by one, with their names, and
+long numbers. What is counted is what was replaced. Names and addresses of people are not searched: that takes a model.
+A kernel finds the lines that may hold a value; only these are searched in Python.
 """
 
+import hashlib
 import ipaddress
+import json
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
@@ -24,11 +30,115 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.data import On
+from datakit.data import JSON_FIELDS, edit_whole_rows, string_buffers
 from datakit.errors import ConfigError
-from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
+from datakit.filter.private_numbers import is_phone, national_numbers
+from datakit.filter.rule_set import Measure, MeasuredRows, RowEdits, RuleSet, Signals
 
 Span = tuple[int, int]
+
+# Keys and passwords.
+
+_PREFIXED = re.compile(
+    r"(?<![A-Za-z0-9_-])(?:"
+    r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}"  # AWS
+    r"|gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_\w{60,90}|gl(?:pat|dt|rt|ptt|soat|agent)-[\w-]{20,}"
+    r"|xox[abeoprs]-[\w-]{10,250}|xapp-\d-[\w-]{20,}"
+    r"|sk-(?:ant-|proj-|or-v1-|svcacct-|admin-)?[\w-]{20,250}|hf_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{40,}|r8_\w{30,}"
+    r"|xai-[A-Za-z0-9]{40,}|pplx-[A-Za-z0-9]{40,}|nvapi-[\w-]{40,}"
+    r"|AIza[\w-]{35}|ya29\.[\w-]{20,}|GOCSPX-[\w-]{24,}"
+    r"|(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{16,}|whsec_[A-Za-z0-9+/=]{24,}|sq0(?:atp|csp)-[\w-]{22,}"
+    r"|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|SG\.[\w-]{16,}\.[\w-]{32,}|dckr_pat_[\w-]{20,}"
+    r"|SK[0-9a-f]{32}|key-[0-9a-f]{32}|[0-9a-f]{32}-us\d{1,2}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"
+    r"|do[op]_v1_[a-f0-9]{64}|dapi[a-f0-9]{32}|EAA[A-Za-z0-9]{40,}|(?:ntn|secret)_[A-Za-z0-9]{40,}|lin_api_\w{32,}"
+    r"|hv[sb]\.[\w-]{24,}|glsa_\w{32,}|PMAK-[\w-]{30,}|NRAK-[A-Z0-9]{27}|figd_[\w-]{30,}|ATATT3[\w=-]{50,}"
+    r"|AGE-SECRET-KEY-1[0-9A-Z]{58}|sbp_[a-f0-9]{40}|tfp_\w{40,}|rubygems_[a-f0-9]{48}|dp\.pt\.\w{40,}"
+    r"|\d{8,10}:[A-Za-z0-9_-]{35}"  # Telegram
+    r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"  # JSON web token
+    r")(?![A-Za-z0-9_-])",
+    re.ASCII,
+)
+_WEBHOOK = re.compile(
+    r"https://(?:hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,}"
+    r"|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[\w-]{20,}"
+    r"|[\w-]+\.webhook\.office\.com/[\w@/-]{30,}|api\.telegram\.org/bot\d{8,10}:[\w-]{35})"
+)
+_ASSIGNED = re.compile(
+    r"(?i)(?:api[ _.-]?key|apikey|secret|token|access[ _.-]?key|account[ _.-]?key|private[ _.-]?key"
+    r"|encryption[ _.-]?key|signing[ _.-]?key|auth[ _.-]?key|credential|client[ _.-]?id[ _.-]?secret)s?"
+    r"[\w.-]{0,20}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b)\s{0,3}[\"'`]?(?:Bearer )?([A-Za-z0-9_\-./+=~]{16,512})"
+)
+_BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)\s{1,3}([A-Za-z0-9_\-.~+/]{20,2048}={0,2})(?![\w-])")
+_BLOCK = re.compile(
+    r"-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY|PGP (?:PRIVATE KEY BLOCK|PUBLIC KEY BLOCK|MESSAGE))-----"
+    r"(?:.{0,20000}?-----END \1-----|[A-Za-z0-9+/=\s\\:,.()-]{40,20000})",
+    re.DOTALL,
+)
+_MADE_UP = re.compile(r"(?i)example|x{5}|0{8}|\*{3}|\.\.\.|your|placeholder|changeme|redacted|<|dummy")
+_IN_URL = re.compile(r"(?<![\w])[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s:/@\"'<>]{0,64}:([^\s/@\"'<>]{3,128})@[\w\[.-]")
+_PASSWORD = re.compile(
+    r"(?i)(?:password|passwd|passwort|kennwort|passphrase|passcode|\bpwd|\bpass|\bpw|contraseña"
+    r"|senha|mot de passe|wachtwoord|hasło|şifre|пароль|密码|口令|パスワード|비밀번호)"
+    r"[\w.-]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|：|\bis\b|\bist\b|\best\b|\bes\b|是|は)"
+    r"\s{0,3}[\"'`「“]?([^\s\"'`,;，。」”]{6,64})"
+)
+_PLACEHOLDER = re.compile(
+    r"(?i)^(?:\W*(?:password|passwd|passwort|pass|pwd|secret|token|user|null|none|true|false|string|str|required|hidden)\d{0,3}\W*"
+    r"|[\W_]*|x+|\*+)$|[(){}<>\[\]$%]|^[a-z_]+\.[a-z_.]+$|env\b|\.\.\."
+)
+
+
+def _entropy(text: str) -> float:
+    """Bits per character of the distribution of characters."""
+    return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
+
+
+def _is_random(text: str) -> bool:
+    """Whether a text is rather made by a machine: digits among letters, many different characters, no words."""
+    digits = sum(c.isdigit() for c in text)
+    if _MADE_UP.search(text) or not 2 <= digits < len(text) or _entropy(text) < 3:
+        return False
+    words = re.findall(r"[A-Za-z]{4,}", text)
+    plain = sum(len(w) for w in words if w.islower() or w.istitle() or w.isupper())
+    return digits >= len(text) / 25 and (plain < 0.6 * len(text) or digits >= len(text) / 8)
+
+
+def _keys(text: str) -> Iterator[Span]:
+    for found in _PREFIXED.finditer(text):
+        value = found[0]
+        if value[:4] in ("AKIA", "ASIA", "ABIA", "ACCA"):
+            good = "EXAMPLE" not in value and len(set(value)) >= 8
+        elif value.startswith("sk-"):
+            good = _is_random(value[3:])
+        else:
+            good = not _MADE_UP.search(value) and len(set(value)) >= 10
+        if good:
+            yield found.span()
+    yield from (found.span() for found in _WEBHOOK.finditer(text) if not _MADE_UP.search(found[0]))
+    for pattern in (_ASSIGNED, _BEARER):
+        for found in pattern.finditer(text):
+            value = found[1].rstrip(".=-")
+            if _is_random(value) and not re.fullmatch(
+                r"[\w-]+(?:\.[A-Za-z_]\w*)+|(?:\.{0,2}/)?[a-z][a-z0-9_.-]*(?:/[a-z0-9_.-]+)+", value
+            ):
+                yield found.start(1), found.start(1) + len(found[1].rstrip(".-"))
+
+
+def _passwords(text: str) -> Iterator[Span]:
+    for found in _IN_URL.finditer(text):
+        if not _PLACEHOLDER.search(found[1]) and not found[1].isdigit():
+            yield found.span(1)
+    for found in _PASSWORD.finditer(text):
+        value = found[1].rstrip(".!?):")
+        kinds = sum(
+            any(test(c) for c in value) for test in (str.isalpha, str.isdigit, lambda c: not c.isalnum() and c != "_")
+        )
+        strong = kinds >= 2 and (any(c.isdigit() for c in value) or re.search(r"[!@#^&*+?]", value))
+        if strong and len(value) >= 6 and not _PLACEHOLDER.search(value) and "://" not in value:
+            yield found.start(1), found.start(1) + len(value)
+
+
+# Addresses.
 
 _EXAMPLE_DOMAIN = re.compile(
     r"(?:^|\.)(?:example|test|invalid|localhost|example\.(?:com|org|net|edu))$"  # RFC 2606
@@ -36,54 +146,77 @@ _EXAMPLE_DOMAIN = re.compile(
     re.I,
 )
 _EMAIL = re.compile(
-    r"(?<![\w.%+-])[A-Za-z0-9][\w.%+-]{0,63}@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,24})(?![\w@])",
+    r"(?<![\w.%+-])[A-Za-z0-9_][\w.%+'-]{0,63}@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,24})(?![\w@])"
+    r"|(?<![\w.%+-])[A-Za-z0-9][\w.%+-]{0,63}\s?[(\[{]\s?at\s?[)\]}]\s?"
+    r"([A-Za-z0-9-]{1,40}(?:\s?(?:[(\[{]\s?dot\s?[)\]}]|\.)\s?[A-Za-z]{2,24}){1,3})(?!\w)",
     re.ASCII,
 )
-_IPV4 = re.compile(r"(?<![\w.:/=<>~^-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)", re.ASCII)
-_IPV6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{1,4}:{1,2}){3,7}[0-9A-Fa-f]{1,4}(?![\w:])", re.ASCII)
-_SAYS_VERSION = re.compile(r"\b(?:v|ver|version|release|rev|build|since|chapter|section|fig|figure)\.? *$", re.I)
-_SAYS_ADDRESS = re.compile(
-    r"\b(?:ip|ips|addr|address|host|server|dns|gateway|ping|ssh|client|remote)\b[^.;\n]{0,24}$", re.I
+_EMAIL_ANY = re.compile(r"(?<![\w.%+-])[\w][\w.%+-]{0,63}@((?:[^\W_][\w-]{0,61}\.)+[^\W\d_]{2,24})(?![\w@])")
+_IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d|-\w)", re.ASCII)
+_IPV6 = re.compile(r"(?<![\w:.])[23][0-9A-Fa-f]{3}:[0-9A-Fa-f:]{2,34}[0-9A-Fa-f:](?![\w])", re.ASCII)
+_SAYS_VERSION = re.compile(
+    r"(?:\b(?:v|ver|version|release|rev|revision|build|since|chapter|section|sec|fig|figure|firmware|driver|update|patch"
+    r"|kb|oid|clause|article|step|table|sdk|kernel|python|java|chrome|safari|edge|firefox|版本|версия)\.?[\s:=\"'(]{0,4}"
+    r"(?:to |is |from )?$"
+    r"|(?:[=<>!~^]=|[~^])\s?[\"']?$)",
+    re.I,
 )
-_CARD = re.compile(r"(?<![\w.,/=-])\d(?:[ -]?\d){12,18}(?![\w/-]|[.,]\d)", re.ASCII)
+_SAYS_ADDRESS = re.compile(
+    r"(?:\b(?:ipv4|ip|ips|addr|address|host|hosts|server|dns|gateway|ping|ssh|client|remote|peer|from|nameserver|rdp|vpn|proxy)\b"
+    r"|_ip\b|://|@|IP地址|地址|服务器|адрес)[^.;\n]{0,24}$",
+    re.I,
+)
+
+
+def _emails(text: str) -> Iterator[Span]:
+    patterns = (_EMAIL,) if text.isascii() else (_EMAIL, _EMAIL_ANY)
+    for found in (f for pattern in patterns for f in pattern.finditer(text)):
+        domain = next(group for group in found.groups() if group)
+        if not _EXAMPLE_DOMAIN.search(domain) and not found[0].startswith("git@"):
+            yield found.span()
+
+
+def _ips(text: str) -> Iterator[Span]:
+    for found in (*_IPV4.finditer(text), *_IPV6.finditer(text)):
+        value = found[0].rstrip(":") if not found[0].endswith("::") else found[0]
+        try:
+            address = ipaddress.ip_address(value)
+        except ValueError:
+            continue
+        before = text[max(0, found.start() - 40) : found.start()]
+        public = address.is_global and not address.is_multicast and not address.is_reserved
+        if not public or _SAYS_VERSION.search(before):
+            continue
+        says = bool(_SAYS_ADDRESS.search(before))
+        if address.version == 4:
+            if before[-1:] in ("/", "-", "<", "^", "~") and not before.endswith("//"):  # Chrome/76.0.3809.146
+                continue
+            if before[-1:] == ">" and not re.search(r"<[^<>]*>$", before):
+                continue
+            if max(address.packed) < 100 and not says:  # 5.0.71.32 is rather a version
+                continue
+        yield found.start(), found.start() + len(value)
+
+
+# Numbers.
+
+_CARD = re.compile(r"(?<![\w.,/-])\d(?:[ -]?\d){12,18}(?![\w/]|-\d|[.,]\d)", re.ASCII)
 _ISSUED = re.compile(
     r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}"  # Visa, Mastercard
     r"|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|35\d{14}|6(?:011|4[4-9]\d|5\d\d|2\d\d)\d{12,15}"  # Amex, Diners, ...
+    r"|220[0-4]\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"  # Mir, Maestro
 )
-_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)", re.ASCII)
-_CHINESE_ID = re.compile(
-    r"(?<![\w.])[1-8]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx](?!\w)", re.ASCII
+_GROUPED_CARD = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
+_SAYS_CARD = re.compile(
+    r"(?i)(?:card|kartennummer|visa|master|amex|american express|\bcc\b|credit|debit|\bpan\b|kreditkarte|karte"
+    r"|carte|tarjeta|cart[aã]o|carta|карт|卡|カード|카드)[^\n]{0,30}$"
 )
-_CHINESE_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
-_FRENCH_ID = re.compile(
-    r"(?<![\w.])[12] ?\d{2} ?(?:0[1-9]|1[0-2]) ?(?:\d{2}|2[AB]) ?\d{3} ?\d{3} ?\d{2}(?!\w|[.,]\d)", re.ASCII
+_SAYS_OTHER = re.compile(
+    r"(?i)(?:\bid|order|invoice|serial|tracking|isbn|imei|ean|sku|timestamp|time|hash|ticket|ref|batch|uuid)\w*\W{0,4}$"
 )
-_SPANISH_ID = re.compile(r"(?<!\w)(?:\d{8}|[XYZ]-?\d{7})-?[A-HJ-NP-TV-Z](?!\w)", re.ASCII)
-_PHONE = re.compile(
-    r"(?<![\w.+/=-])(?:"
-    r"\+[1-9]\d{0,2}[ .-]?(?:\(\d{1,5}\)[ .-]?)?\d{1,5}(?:[ .-]?\d{2,5}){1,5}"  # international
-    r"|(?:1[ .-])?\([2-9]\d{2}\)[ .-]?[2-9]\d{2}[ .-]\d{4}|(?:1[ .-])?[2-9]\d{2}([.-])[2-9]\d{2}\1\d{4}"  # American
-    r"|1[3-9]\d{9}"  # China, mobile
-    r"|0\d{1,4}[ /-]\d{2,4}(?:[ -]?\d{2,4}){1,3}"  # national, with the trunk's 0
-    r")(?![\w/-]|[.,]\d)",
-    re.ASCII,
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])", re.ASCII
 )
-_SAYS_PHONE = re.compile(
-    r"(?:tel|phone|fon|fax|mobile|mobil|cell|call|whatsapp|hotline|tél|telefon|电话|手机|電話|тел)\w*[^\w\n]{0,6}$",
-    re.I,
-)
-_KEY = re.compile(
-    r"(?<![\w-])(?:"
-    r"(?:AKIA|ASIA)[0-9A-Z]{16}"  # AWS
-    r"|gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_\w{60,90}|glpat-[\w-]{20,}"  # GitHub, GitLab
-    r"|xox[abeoprs]-[\w-]{10,250}"  # Slack
-    r"|sk-(?:ant-|proj-)?[\w-]{32,200}|hf_[A-Za-z0-9]{34,}"  # OpenAI, Anthropic, Hugging Face
-    r"|AIza[\w-]{35}|(?:sk|rk)_live_[0-9A-Za-z]{16,}|npm_[A-Za-z0-9]{36}|SG\.[\w-]{22}\.[\w-]{43}"  # Google, Stripe
-    r"|eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"  # JSON web token
-    r")(?![\w-])",
-    re.ASCII,
-)
-_MADE_UP = re.compile(r"example|x{6}|0{8}|1234567|abcdefg", re.I)
 
 
 def luhn(digits: str) -> bool:
@@ -95,104 +228,109 @@ def luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-def _emails(line: str) -> Iterator[Span]:
-    for found in _EMAIL.finditer(line):
-        if not _EXAMPLE_DOMAIN.search(found[1]) and not found[0].startswith("git@"):
-            yield found.span()
-
-
-def _ips(line: str) -> Iterator[Span]:
-    for found in (*_IPV4.finditer(line), *_IPV6.finditer(line)):
-        try:
-            address = ipaddress.ip_address(found[0])
-        except ValueError:
-            continue
-        before = line[max(0, found.start() - 40) : found.start()]
-        public = address.is_global and not address.is_multicast and not address.is_reserved
-        if not public or _SAYS_VERSION.search(before):
-            continue
-        small = address.version == 4 and max(address.packed) < 100  # 5.0.71.32 is rather a version
-        if not small or _SAYS_ADDRESS.search(before):
-            yield found.span()
-
-
-def _cards(line: str) -> Iterator[Span]:
-    for found in _CARD.finditer(line):
+def _cards(text: str) -> Iterator[Span]:
+    for found in _CARD.finditer(text):
         digits = re.sub(r"\D", "", found[0])
-        if _ISSUED.fullmatch(digits) and len(set(digits)) > 1 and luhn(digits):
-            yield found.span()
-
-
-def _ibans(line: str) -> Iterator[Span]:
-    for found in _IBAN.finditer(line):
-        code = found[0].replace(" ", "")
-        if 15 <= len(code) <= 34 and int("".join(str(int(c, 36)) for c in code[4:] + code[:4])) % 97 == 1:
-            yield found.span()
-
-
-def _national_ids(line: str) -> Iterator[Span]:
-    for found in _CHINESE_ID.finditer(line):
-        total = sum(int(d) * w for d, w in zip(found[0], _CHINESE_WEIGHTS, strict=False))
-        if "10X98765432"[total % 11] == found[0][-1].upper():  # GB 11643
-            yield found.span()
-    for found in _FRENCH_ID.finditer(line):
-        digits = found[0].replace(" ", "").replace("2A", "19").replace("2B", "18")
-        if 97 - int(digits[:-2]) % 97 == int(digits[-2:]):
-            yield found.span()
-    for found in _SPANISH_ID.finditer(line):
-        code = found[0].replace("-", "")
-        number = int(code[:-1].translate(str.maketrans("XYZ", "012")))
-        if "TRWAGMYFPDXBNJZSQVHLCKE"[number % 23] == code[-1]:
-            yield found.span()
-
-
-def _phones(line: str) -> Iterator[Span]:
-    for found in _PHONE.finditer(line):
-        digits = re.sub(r"\D", "", found[0])
-        bare = found[0].isdigit() or found[0].startswith("0")  # could be any number
-        fictional = re.search(r"555\D?01\d\d$", found[0])
-        if not 8 <= len(digits) <= 15 or fictional or len(set(digits)) < 3:
+        if not _ISSUED.fullmatch(digits) or len(set(digits)) < 2 or not luhn(digits):
             continue
-        if not bare or _SAYS_PHONE.search(line[max(0, found.start() - 24) : found.start()]):
+        before = text[max(0, found.start() - 40) : found.start()]
+        grouped = _GROUPED_CARD.fullmatch(found[0])
+        if (
+            _SAYS_CARD.search(before)
+            or (grouped and before[-1:] != "=")
+            or (found[0].isdigit() and before[-1:] != "=" and not _SAYS_OTHER.search(before))
+        ):
             yield found.span()
 
 
-def _keys(line: str) -> Iterator[Span]:
-    for found in _KEY.finditer(line):
-        if not _MADE_UP.search(found[0]) and len(set(found[0])) >= 10:
-            yield found.span()
+def _ibans(text: str) -> Iterator[Span]:
+    for found in _IBAN.finditer(text):
+        code = re.sub("[ -]", "", found[0])
+        for end in range(len(code), 14, -1):  # a word in capitals may follow
+            if end <= 34 and int("".join(str(int(c, 36)) for c in code[4:end] + code[:4])) % 97 == 1:
+                stop, left = found.start(), end
+                while left:
+                    left -= text[stop] not in " -"
+                    stop += 1
+                if text[stop : stop + 1] in ("", " ", "-") or stop == found.end():
+                    yield found.start(), stop
+                break
+
+
+_PHONE = re.compile(
+    r"(?<![\w+.,/=-])(?:\+|00)[(]?[1-9]\d{0,2}[)]?(?:[ \u00a0./-]{0,2}[(]?\d{1,9}[)]?){1,7}"  # international
+    r"|(?<![\w+.,/-])(?:\(0?\d{1,5}\)|\d{1,5})(?:[ \u00a0./-]{1,3}[(]?\d{1,9}[)]?){1,6}|(?<![\w+.,/-])\d{7,12}",
+    re.ASCII,
+)
+_EXTENSION = re.compile(r" ?(?:ext\.?|extension|x|poste|durchwahl|доб\.?|#) ?\d{1,6}\b", re.I)
+_SAYS_PHONE = re.compile(
+    r"(?:\b(?:tel|phone|telephone|fon|fax|mobile|mobil|mob|cell|cellphone|call|calling|ring|dial|text|sms|whatsapp|viber"
+    r"|telegram|signal|hotline|contact|reach|handy|rufnummer|telefon|telefono|teléfono|telefone|celular|móvil|movil|cel|fono"
+    r"|tél|téléphone|portable|appelez|mobiel|telefoon|gsm|komórka|mój numer|puhelin|telp|no\. hp|zadzwoń|chiama"
+    r"|cellulare|llámame|llama|ligue|ruf|(?:my|your|his|her|their|phone|contact) number)"
+    r"|тел|телефон|звоните|моб|номер|电话|手机|電話|携帯|联系|聯絡|号码|微信|전화|연락처|핸드폰|휴대폰|फ़ोन|फोन|मोबाइल|संपर्क|هاتف|جوال|موبايل|تلفن"
+    r"|điện thoại|sđt|โทร|☎|📞|📱)\w{0,8}(?:[^\w\n;]{1,4}[^\W\d]{1,10}){0,2}[^\w\n;]{0,6}$",
+    re.I,
+)
+
+
+def _phones(text: str) -> Iterator[Span]:
+    for found in _PHONE.finditer(text):
+        value, begin = found[0], found.start()
+        if value.count(")") > value.count("("):
+            value = value[: value.rindex(")")]
+        after = text[begin + len(value) : begin + len(value) + 2]
+        if re.match(r"[A-Za-z0-9_]|[.,]\d|[-/%]\w", after) and not _EXTENSION.match(text, begin + len(value)):
+            continue
+        digits = re.sub(r"\D", "", value)
+        if not 7 <= len(digits) <= 15 or len(set(digits)) < 3 or re.search(r"555\D{0,2}01\d\d$", value):
+            continue
+        said = bool(_SAYS_PHONE.search(text[max(0, begin - 48) : begin]))
+        if is_phone(value, digits, said):
+            end = begin + len(value)
+            extension = _EXTENSION.match(text, end)
+            yield begin, extension.end() if extension else end
 
 
 FINDERS: Final[dict[str, Callable[[str], Iterator[Span]]]] = {
+    "password": _passwords,
     "key": _keys,
     "email": _emails,
     "iban": _ibans,
-    "national_id": _national_ids,
     "card": _cards,
+    "national_id": national_numbers,
     "ip": _ips,
     "phone": _phones,
 }
 """By type. Where two types match the same characters, the first one in this order has them."""
 
+_NUMBERS: Final = ("iban", "national_id", "card", "phone")
+_SIGNS: Final = {"password": 32 | 4, "key": 2 | 32, "email": 4, "ip": 8 | 16} | dict.fromkeys(_NUMBERS, 1)
+"""By type: the signs of `_kernels_private` that a line with such a value has."""
+_WORDS: Final = (
+    "pass", "pwd", "pw=", "pw:", "senha", "kennwort", "wachtwoord", "contrase", "hasło", "şifre", "пароль", "Пароль",
+    "密码", "口令", "パスワ", "비밀번호", "mot de pass", "hooks.slack", "webhook", "akia", "asia", "abia", "acca",
+    "bearer",
+)  # fmt: skip
+_ALL_SIGNS: Final = 63
 
-def find(line: str, types: tuple[str, ...]) -> list[tuple[int, int, str]]:
-    """(begin, end, type) of the private values in a line, in order and without overlaps."""
-    taken: list[tuple[int, int, str]] = []
+
+def find(line: str, types: tuple[str, ...], context: str = "", signs: int = _ALL_SIGNS) -> list[tuple[int, int, str]]:
+    """(begin, end, type) of the private values in a line, in order and without overlaps.
+
+    `context` is the name of the field that holds the line: "phone", "password". `signs` has those of the line.
+    """
+    before = f"{context}: " if context else ""
+    text, taken = before + line, list[tuple[int, int, str]]()
     for name in FINDERS:
-        if name in types:
-            for begin, end in FINDERS[name](line):
-                if all(end <= a or begin >= b for a, b, _ in taken):
+        if name in types and _SIGNS[name] & signs:
+            for begin, end in FINDERS[name](text):
+                if begin >= len(before) and all(end <= a or begin >= b for a, b, _ in taken):
                     taken.append((begin, end, name))
-    return sorted(taken)
+    return sorted((a - len(before), b - len(before), name) for a, b, name in taken)
 
 
-_SUSPICIOUS = (
-    r"[A-Za-z0-9]@[A-Za-z0-9]|\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d[ ().-]{0,2}\d"
-    r"|\d\.\d{1,3}\.\d{1,3}\.\d|[0-9A-Fa-f]:[0-9A-Fa-f:]*:|[A-Z]{2}\d\d[ A-Z0-9]{6}"
-    r"|A[KS]IA|gh[pousr]_|github_pat|glpat|xox|sk-|hf_|AIza|k_live_|npm_|SG\.|eyJ"
-)
-"""RE2: every line with a private value has a match."""
-_PEM = re.compile(r"-----BEGIN ([A-Z ]*)PRIVATE KEY-----.{40,8000}?-----END \1PRIVATE KEY-----", re.DOTALL)
+# Rows.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,10 +340,12 @@ class Private(RuleSet):
     name: ClassVar[str] = "private"
     counts: ClassVar[bool] = True
     edits: ClassVar[bool] = True
-    on: ClassVar[On | None] = "all"
+    whole_row: ClassVar[bool] = True
 
     types: tuple[str, ...] = option(tuple(FINDERS), "the types of values to look for")
-    action: Literal["replace", "drop"] = option("replace", "replace values by placeholders, or drop rows with them")
+    action: Literal["replace", "drop"] = option("replace", "replace values, or drop rows with them")
+    replacement: Literal["tag", "fake"] = option("tag", "tag: <EMAIL>; fake: made-up values, equal for equal values")
+    seed: int = option(0, "of the made-up values")
     max_values: int = option(0, "with drop: drop rows with more values")
 
     def check(self) -> None:
@@ -214,17 +354,27 @@ class Private(RuleSet):
         if unknown or not self.types:
             raise ConfigError(f"types = {list(self.types)}: expected some of {', '.join(FINDERS)}")
 
+    def resources(self) -> dict[str, Any]:
+        """The versions of the libraries that check numbers."""
+        return {"private_numbers": {name: version(name) for name in ("phonenumbers", "python-stdnum")}}
+
+    def describe(self) -> tuple[str, ...]:
+        """Where the raw values remain."""
+        if self.action == "drop":
+            return ("private: dropped/ holds the rows with private values as they were",)
+        return (
+            "private: values are replaced in all that this stage writes; earlier stages (parents/ beside "
+            "an --output, data/DATASET/ in a project: shards, quarantine/, pairs/) still hold them",
+        )
+
     def counted_with(self) -> dict[str, Any]:
         """The types of values."""
         return {"types": self.types}
 
-    def count(self, texts: pa.Array) -> Signals:
-        """The number of values of each type in each text."""
-        counts = {f"private_{name}": np.zeros(len(texts), np.int64) for name in self.types}
-        for row, text in _suspects(texts):
-            for name, found in replace(text, self.types)[1].items():
-                counts[f"private_{name}"][row] += found
-        return Signals(counts)
+    def count_rows(self, rows: MeasuredRows) -> Signals:
+        """The number of values of each type in each row, in all of its text."""
+        rows.found[self.name] = self._edited(rows.batch)
+        return Signals(rows.found[self.name][1])
 
     def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
         """The number of values, where rows with too many are dropped."""
@@ -232,41 +382,164 @@ class Private(RuleSet):
         total = np.sum([counts[f"private_{name}"] for name in self.types], axis=0)
         yield Measure("max_values", total, None if self.action == "drop" else np.zeros(len(total), np.bool_))
 
-    def edit(self, texts: pa.Array, kind: str) -> pa.Array:
-        """The texts with placeholders for private values."""
+    def edit_rows(self, batch: pa.RecordBatch, rows: MeasuredRows) -> RowEdits | None:
+        """All rows without private values, those that other rules drop too."""
         if self.action == "drop":
-            return texts
-        mask, made = np.zeros(len(texts), np.bool_), []
-        for row, text in _suspects(texts):
-            changed, found = replace(text, self.types)
-            if found:
-                mask[row] = True
-                made.append(changed)
-        return pc.replace_with_mask(texts, pa.array(mask), pa.array(made, pa.string()))
+            return None
+        unchanged = batch is rows.batch and self.name in rows.found
+        columns, counts = rows.found[self.name] if unchanged else self._edited(batch)
+        changed = np.sum(list(counts.values()), axis=0) > 0
+        return RowEdits(columns, changed, {name: int(values.sum()) for name, values in counts.items()})
 
     def notes(self, rows: MeasuredRows, stays: NDArray[np.bool_]) -> dict[str, int]:
-        """The number of values of each type in the rows that stay."""
+        """With `drop`, the number of values of each type in the rows that stay."""
+        if self.action == "replace":
+            return {}
         counts = rows.counted(self)
         return {f"private_{name}": int(counts[f"private_{name}"][stays].sum()) for name in self.types}
 
+    def edit_text(self, texts: pa.Array) -> pa.Array:
+        """Texts of side tables (passages), without private values."""
+        if self.action == "drop":
+            return texts
+        return edit_whole_rows(pa.record_batch({"text": texts}), self._editor({})).get("text", texts)
 
-def replace(text: str, types: tuple[str, ...]) -> tuple[str, dict[str, int]]:
-    """(the text with placeholders, the number of values by type)."""
-    counts: dict[str, int] = {}
-    if "key" in types and "PRIVATE KEY-----" in text:
-        text, found = _PEM.subn("<KEY>", text)
-        counts |= {"key": found} if found else {}
-    lines = text.split("\n")
-    suspicious = pc.match_substring_regex(pa.array(lines, pa.string()), _SUSPICIOUS).to_numpy(zero_copy_only=False)
-    for i in np.flatnonzero(suspicious).tolist():
-        for begin, end, name in reversed(find(lines[i], types)):
-            lines[i] = f"{lines[i][:begin]}<{name.upper()}>{lines[i][end:]}"
-            counts[name] = counts.get(name, 0) + 1
-    return "\n".join(lines), counts
+    def _edited(self, batch: pa.RecordBatch) -> tuple[dict[str, pa.Array], dict[str, NDArray[np.int64]]]:
+        counts = {f"private_{name}": np.zeros(batch.num_rows, np.int64) for name in self.types}
+        return edit_whole_rows(batch, self._editor(counts)), counts
+
+    def _editor(self, counts: dict[str, NDArray[np.int64]]) -> Callable[[pa.Array, NDArray[np.int64], str], pa.Array]:
+        def edit(texts: pa.Array, rows: NDArray[np.int64], name: str) -> pa.Array:
+            mask, made = np.zeros(len(texts), np.bool_), []
+            for at, (changed, found) in self._replaced(texts, name):
+                if found:
+                    mask[at] = True
+                    made.append(changed)
+                    for kind, number in found.items() if counts else ():
+                        counts[f"private_{kind}"][rows[at]] += number
+            return pc.replace_with_mask(texts, pa.array(mask), pa.array(made, texts.type)) if made else texts
+
+        return edit
+
+    def _replaced(self, texts: pa.Array, name: str) -> Iterator[tuple[int, tuple[str, dict[str, int]]]]:
+        """(index, what `replace` returns) of the texts of a field that may hold private values."""
+        context = "" if name in _PROSE else name
+        if name in JSON_FIELDS or _CONTEXT.search(context):
+            for at in np.flatnonzero(pc.is_valid(texts).to_numpy(zero_copy_only=False)).tolist():
+                text = texts[at].as_py()
+                yield at, self.replace_json(text) if name in JSON_FIELDS else self.replace(text, context)
+            return
+        blocks = pc.fill_null(pc.match_substring(texts, "-----BEGIN"), False).to_numpy(zero_copy_only=False)
+        lines = _candidates(texts)
+        for at in np.union1d(np.unique(lines[:, 0]), np.flatnonzero(blocks)).tolist():
+            if blocks[at]:
+                yield at, self.replace(texts[at].as_py())
+            else:
+                begin, end = np.searchsorted(lines[:, 0], [at, at + 1])
+                yield at, self._replaced_lines(texts[at].as_buffer(), lines[begin:end, 1:].tolist())
+
+    def _replaced_lines(self, text: pa.Buffer, lines: list[list[int]]) -> tuple[str, dict[str, int]]:
+        """`replace`, where the lines that may hold values are known: first byte, last byte + 1, signs."""
+        counts: Counter[str] = Counter()
+        data, pieces, done = memoryview(text), [], 0
+        for first, last, signs in lines:
+            line = str(data[first:last], "utf-8")
+            found = find(line, self.types, "", signs)
+            if found:
+                for begin, end, name in reversed(found):
+                    line = f"{line[:begin]}{self._instead(name, line[begin:end])}{line[end:]}"
+                    counts[name] += 1
+                pieces += [str(data[done:first], "utf-8"), line]
+                done = last
+        return "".join([*pieces, str(data[done:], "utf-8")]) if pieces else "", dict(counts)
+
+    def replace(self, text: str, context: str = "") -> tuple[str, dict[str, int]]:
+        """(the text without private values, the number of values by type); `context` is the name of its field."""
+        counts: Counter[str] = Counter()
+        if "key" in self.types and "-----BEGIN" in text:
+            text, found = _BLOCK.subn(lambda m: self._instead("key", m[0]), text)
+            counts.update({"key": found} if found else {})
+        lines = text.split("\n")
+        for i, line in enumerate(lines):
+            for begin, end, name in reversed(find(line, self.types, context)):
+                lines[i] = f"{lines[i][:begin]}{self._instead(name, lines[i][begin:end])}{lines[i][end:]}"
+                counts[name] += 1
+        return "\n".join(lines), dict(counts)
+
+    def replace_json(self, text: str) -> tuple[str, dict[str, int]]:
+        """The same for JSON: its strings and long numbers, each by itself; all other bytes stay."""
+        counts: Counter[str] = Counter()
+
+        def literal(found: re.Match[str]) -> str:
+            key, value = found["key"] or "", found["value"] or found["alone"]
+            if not value:
+                return found[0]
+            try:
+                plain = json.loads(value) if value[0] == '"' else value
+                name = json.loads(key) if key else ""
+            except ValueError:
+                return found[0]
+            if plain[:1] in ("{", "["):
+                made, seen = self.replace_json(plain)
+            else:
+                made, seen = self.replace(plain, name)
+            counts.update(seen)
+            escaped = json.dumps(made, ensure_ascii="\\u" in value)
+            return f"{found['before'] or ''}{escaped}" if seen else found[0]
+
+        if text.lstrip()[:1] not in ("{", "["):
+            return self.replace(text)
+        return _LITERAL.sub(literal, text), dict(counts)
+
+    def _instead(self, kind: str, value: str) -> str:
+        return f"<{kind.upper()}>" if self.replacement == "tag" else fake(kind, value, self.seed)
 
 
-def _suspects(texts: pa.Array) -> Iterator[tuple[int, str]]:
-    """(row, text) of the texts that may hold a private value."""
-    suspicious = pc.match_substring_regex(texts, f"{_SUSPICIOUS}|PRIVATE KEY")
-    rows = np.flatnonzero(pc.fill_null(suspicious, False).to_numpy(zero_copy_only=False))
-    yield from zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True)
+_PROSE: Final = ("text", "content", "reasoning_content")
+_CONTEXT: Final = re.compile(
+    r"(?i)pass|pwd|secret|token|key|phone|tel|mobile|fax|cell|contact|whatsapp|ssn|\bid\b|card|bsn|cpf|pesel|\bip\b|电话|手机|密码"
+)
+"""Names of fields whose values need no other sign that they are private."""
+_STRING: Final = r'"(?:[^"\\]|\\.)*"'
+_SCALAR: Final = rf"{_STRING}|(?<![\w.+-])\d{{7,19}}(?![\w.])"
+_LITERAL: Final = re.compile(
+    rf"(?P<before>(?P<key>{_STRING})\s*:\s*)(?P<value>{_SCALAR})?|(?P<alone>{_SCALAR})", re.DOTALL
+)
+"""Of JSON: a key with its value, if that is a string or a long number, or such a value in a list."""
+
+
+def fake(kind: str, value: str, seed: int) -> str:
+    """A made-up value for a private one, the same for the same value and seed.
+
+    Values that nobody has: domains of RFC 2606, addresses of RFC 5737, 555-0100 to 555-0199, wrong check digits.
+    """
+    digest = hashlib.blake2b(f"{seed}\0{kind}\0{value}".encode(), digest_size=16).digest()
+    number = int.from_bytes(digest, "big")
+    digits = f"{number:039d}"
+    if kind == "email":
+        return f"user{digits[-9:]}@example.com"
+    if kind == "ip":
+        return f"203.0.113.{number % 256}" if ":" not in value else f"2001:db8::{number % 0xFFFF:x}"
+    if kind == "phone":
+        return f"+1-{number % 700 + 200}-555-01{digits[-2:]}"
+    if kind == "card":
+        return f"0000 {digits[:4]} {digits[4:8]} {digits[8:12]}"
+    if kind == "iban":
+        return f"XX00{digits[:16]}"
+    if kind == "national_id":
+        return f"000-00-{digits[:4]}"
+    return f"EXAMPLE-{kind}-{digest.hex()[:20]}"
+
+
+def _candidates(texts: pa.Array) -> NDArray[np.int64]:
+    """int64[H, 4]: text, first byte, last byte + 1 (both within the text), signs of the lines that may hold values."""
+    from datakit.filter import _kernels_private
+
+    data, offsets = string_buffers(texts)
+    words = np.zeros((len(_WORDS), 12), np.uint8)
+    for i, word in enumerate(_WORDS):
+        raw = word.encode()[:12]
+        words[i, : len(raw)] = np.frombuffer(raw, np.uint8)
+    lines = _kernels_private.candidates(data, offsets, words)
+    lines[:, 1:3] -= offsets[lines[:, 0], None]
+    return np.asarray(lines)

@@ -230,6 +230,17 @@ def _stopwordsiso() -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class RowEdits:
+    """What a rule set changes in the fields of rows."""
+
+    columns: dict[str, pa.Array]
+    changed: NDArray[np.bool_]
+    """bool[N]"""
+    counts: dict[str, int]
+    """For the ledger."""
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """The values that one threshold is compared with."""
 
@@ -304,9 +315,25 @@ class RuleSet:
         """The values that shape what `count` counts: with other values the texts must be read again. Default: none."""
         return {}
 
+    def count_rows(self, rows: "MeasuredRows") -> Signals:
+        """The same for rows, for a rule set that looks at their fields one by one. Default: `count` of their text."""
+        return self.count(rows.texts_for(self))
+
+    def edit_rows(self, batch: pa.RecordBatch, rows: "MeasuredRows") -> RowEdits | None:
+        """New columns for all rows of `batch`, those that are dropped too, instead of `edit`.
+
+        For a rule set that changes other fields than prose. `batch` is `rows.batch` with the changes of earlier rule
+        sets. Default: None, `edit` is called.
+        """
+        return None
+
+    def edit_text(self, texts: pa.Array) -> pa.Array:
+        """The same for texts of side tables. Default: unchanged."""
+        return texts
+
     def edit(self, texts: pa.Array, kind: str) -> pa.Array:
         """The new texts of rows that stay, string[N] to string[N]; unchanged texts must come back byte for byte."""
-        raise NotImplementedError(f"{type(self).__name__}.edit")
+        return texts
 
     def side_tables(self, rows: "MeasuredRows") -> dict[str, pa.RecordBatch]:
         """Tables to write beside the rows, by role. Default: none."""
@@ -328,6 +355,8 @@ class MeasuredRows:
     saved: pa.RecordBatch | None = None
     """Signals of these rows that an earlier run saved; then no text is read."""
     _counted: dict[str, Signals] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)
+    """What rule sets found when they counted, and need again when they edit; by their names."""
 
     @property
     def languages(self) -> pa.Array:
@@ -365,7 +394,7 @@ class MeasuredRows:
         if self.saved is not None:
             return self.signals
         if rule_set.name not in self._counted:
-            self._counted[rule_set.name] = rule_set.count(self.texts_for(rule_set))
+            self._counted[rule_set.name] = rule_set.count_rows(self)
         return self._counted[rule_set.name]
 
 

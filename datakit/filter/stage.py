@@ -21,7 +21,7 @@ from datakit.config import option, section, shares
 from datakit.data import On, conversation_view, preference_view
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import MeasuredRows, RuleSet, stop_words_version
-from datakit.stage import Decision, Stage
+from datakit.stage import Decision, Stage, with_column
 from datakit.text.words import UNICODE_VERSION, digest, normalize
 
 RULE_SETS: Final = {
@@ -191,13 +191,28 @@ class Filter(Stage):
         rows = MeasuredRows(batch, cast(On, config.on), config.include_system, saved)
         reasons, details = judge(rule_sets, rows)
         stays = pc.is_null(reasons)
-        edits = [partial(r.edit, kind=kind) for r in rule_sets if r.edits]
-        columns, edited = edit_rows(batch, stays, edits)
+        new = set[str]()
+        made, edited, notes = batch, pa.array(np.zeros(batch.num_rows, np.bool_)), dict[str, int]()
+        for rule_set in (r for r in rule_sets if r.edits):
+            own = rule_set.edit_rows(made, rows)
+            if own is None:
+                columns, which = edit_rows(made, stays, [partial(rule_set.edit, kind=kind)])
+            else:
+                which, notes = pa.array(own.changed), notes | own.counts
+                columns = with_hashes(made, own.columns, which)
+            for name, column in columns.items():
+                made = with_column(made, name, column)
+                new.add(name)
+            edited = pc.or_(edited, which)
+        columns = {n: made.column(n) for n in batch.schema.names if n in new}
         side_tables = {"signals": _signals_table(rows, rule_sets)} if config.signals else {}
-        notes: dict[str, int] = {}
         for rule_set in rule_sets:
             side_tables |= rule_set.side_tables(rows)
             notes |= rule_set.notes(rows, stays.to_numpy(zero_copy_only=False))
+        for rule_set in rule_sets:  # a passage of an evaluation item may hold a private value, too
+            for role, table in side_tables.items():
+                if "passage" in table.schema.names:
+                    side_tables[role] = with_column(table, "passage", rule_set.edit_text(table.column("passage")))
         return Decision(
             reasons=reasons, detail=details, columns=columns, side_tables=side_tables, notes=notes, edited=edited
         )
@@ -257,11 +272,15 @@ def edit_rows(batch: pa.RecordBatch, stays: pa.Array, edits: Sequence[Edit]) -> 
             if pc.any(which).as_py():
                 columns[name] = made
                 changed = pc.or_(changed, which)
-    if columns and "content_hash" in batch.schema.names:
-        columns["content_hash"] = pc.replace_with_mask(
-            batch.column("content_hash"), changed, _hashes(batch, columns, changed)
-        )
-    return columns, changed
+    return with_hashes(batch, columns, changed), changed
+
+
+def with_hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa.Array) -> dict[str, pa.Array]:
+    """The columns that changed, with the `content_hash` of the rows that changed (bool[N])."""
+    if not columns or "content_hash" not in batch.schema.names:
+        return columns
+    hashes = pc.replace_with_mask(batch.column("content_hash"), changed, _hashes(batch, columns, changed))
+    return columns | {"content_hash": hashes}
 
 
 def _hashes(batch: pa.RecordBatch, columns: dict[str, pa.Array], changed: pa.Array) -> pa.Array:

@@ -2,11 +2,13 @@
 
 The trainer imports this module, too: it needs jinja2 and tokenizers only.
 
-Added tokens (`<|im_start|>`, `<think>`) are recognised only in the template's own text. In the text of messages they
-are plain text. For this, the tokenizer is loaded with each added token spelled as a pair of reserved code points, and
-the rendering is rewritten so that only the template's own tokens have this spelling. The whole text is then encoded in
-one call, with normalisation and merges across the borders of messages. So the ids equal those of the unmodified
-tokenizer whenever no message spells an added token.
+Special tokens (`<|im_start|>`: added tokens marked `special`, and those that the settings name, such as `eos_token`)
+are recognised only in the template's own text. In the text of messages they are plain text. For this, the tokenizer is
+loaded with each special token spelled as a pair of reserved code points, and the rendering is rewritten so that only
+the template's own tokens have this spelling. All other added tokens (`<think>`, Gemma's newlines) are recognised
+wherever they occur, as the model's own tokenizer does. The whole text is then encoded in one call, with normalisation
+and merges across the borders of messages. So the ids equal those of the unmodified tokenizer whenever no message spells
+a special token.
 
 To tell the two apart, the text of messages enters the template as `Tracked`: a `str` with spans (start, end, tag) that
 say where its characters come from. Each string operation of a template passes the spans on: a user's `<|im_end|>` stays
@@ -14,17 +16,21 @@ ten characters of the user. If the origin of a result is not known, its text get
 refused.
 """
 
+import ctypes
 import datetime
 import functools
 import hashlib
 import json
 import re
+import threading
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self, SupportsIndex
 
 from jinja2 import Template, TemplateError, nodes
@@ -38,8 +44,8 @@ from tokenizers import Encoding, Tokenizer
 from datakit.errors import ModelError
 
 RESERVED = "\ufdd0"
-"""A Unicode noncharacter; with a private-use character after it, it spells an added token."""
-FIRST_PRIVATE, PRIVATE = 0xE000, 6400
+"""A Unicode noncharacter; with a private-use character after it, it spells a special token."""
+FIRST_PRIVATE, PRIVATE = 0xF0000, 65534
 
 FIELDS = ("content", "reasoning_content", "tool_calls", "name", "tool_call_id", "role")
 CONTENT, REASONING, TOOL_CALLS = 0, 1, 2
@@ -221,12 +227,14 @@ def tags(*values: Any) -> set[int]:
 def opaque(text: str, *origins: Any) -> str:
     """A text made from `origins` by an operation that does not pass spans on.
 
-    If the origins have one tag, the whole text gets it; if they have several, the text gets `UNKNOWN`.
+    If the origins have one tag, the whole text gets it; several fields of one message count as its first field. If they
+    have tags of several messages, the text gets `UNKNOWN`.
     """
     found = tags(*origins)
     if not found or not text:
         return text
-    return Tracked(text, [(0, len(text), found.pop() if len(found) == 1 else UNKNOWN)])
+    one = min(found) if len({of(tag) for tag in found}) == 1 and UNKNOWN not in found else UNKNOWN
+    return Tracked(text, [(0, len(text), one)])
 
 
 MARK = -2
@@ -319,8 +327,7 @@ def _string(value: Any) -> str:
 def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, separators: Any = None,
             sort_keys: bool = False) -> str:  # fmt: skip
     text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-    found = tags(value)
-    return Tracked(text, [(0, len(text), found.pop() if len(found) == 1 else UNKNOWN)]) if found else text
+    return opaque(text, value)
 
 
 def _raise(message: str) -> None:
@@ -336,17 +343,77 @@ class RenderError(ModelError):
     """A template fails on some messages, or refuses them; the text says why."""
 
 
-def _fields(message: Message, as_text: bool) -> dict[str, Any]:
-    """A message as a template gets it: only the fields that are set, calls as objects, "" for missing content."""
+THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
+"""Names of a message's thought: data sets and templates use all three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """How a template reads messages."""
+
+    thought_keys: tuple[str, ...] = THOUGHT_KEYS[:1]
+    """The fields in which it looks for a thought."""
+    splits_thoughts: bool = True
+    """It renders a thought in content (`<think>`) as it renders one in a field; otherwise it is moved there."""
+    shows: tuple[bool, bool] = (True, True)
+    """It renders the thought of the last turn: one in a field, one in content."""
+    parts: bool = False
+    """Content is a list of typed parts, as in templates for images."""
+    arguments_as_text: bool = False
+    """The arguments of tool calls are JSON text, as in OpenAI's API; otherwise objects."""
+
+    def content(self, text: str) -> Any:
+        """The content of a message."""
+        return [{"type": "text", "text": text}] if self.parts else text
+
+
+def _inside(content: str) -> tuple[int, int, int, int] | None:
+    """A thought in content: where `<think>` begins, the thought's first and last character and the end of `</think>`.
+
+    Some data sets leave `<think>` out, because the prompt has it: the thought then begins with the content.
+    """
+    close = content.find("</think>")
+    if close < 0:
+        return None
+    tag = content.find("<think>", 0, close)
+    thought = content[tag + len("<think>") if tag >= 0 else 0 : close]
+    start = close - len(thought.lstrip())
+    return max(tag, 0), start, start + len(thought.strip()), close + len("</think>")
+
+
+def thought_of(message: Message) -> str:
+    """The thought of an assistant's message, from its own field or from `<think>` in its content; "" if it has none."""
+    given = next((str(message[k]) for k in THOUGHT_KEYS if message.get(k)), "")
+    content = message.get("content") or ""
+    inside = _inside(content) if message["role"] == "assistant" else None
+    return given.strip() or (content[inside[1] : inside[2]] if inside else "")
+
+
+def answer_of(message: Message) -> str:
+    """The content of a message without a thought."""
+    content: str = message.get("content") or ""
+    inside = _inside(content) if message["role"] == "assistant" else None
+    return content[: inside[0]] + content[inside[3] :].lstrip() if inside else content
+
+
+def _fields(message: Message, reads: Reads) -> dict[str, Any]:
+    """A message as a template gets it: only the fields that are set, calls as objects, "" for missing content.
+
+    The thought stands under the first of `THOUGHT_KEYS`.
+    """
     seen: dict[str, Any] = {"role": message["role"] or "", "content": message.get("content") or ""}
-    for name in ("reasoning_content", "name", "tool_call_id"):
+    for name in ("name", "tool_call_id"):
         if message.get(name) is not None:
             seen[name] = message[name]
+    thought = next((message[k] for k in THOUGHT_KEYS if message.get(k) is not None), None)
+    if thought is None and not reads.splits_thoughts and seen["content"].lstrip().startswith("<think>"):
+        thought, seen["content"] = thought_of(message) or None, answer_of(message)
+    if thought is not None:
+        seen[THOUGHT_KEYS[0]] = thought
     calls = message.get("tool_calls")
     if calls:
-        seen["tool_calls"] = [
-            _call(c, as_text) for c in (_json(calls, "tool_calls") if isinstance(calls, str) else calls)
-        ]
+        calls = _json(calls, "tool_calls") if isinstance(calls, str) else calls
+        seen["tool_calls"] = [_call(c, reads.arguments_as_text) for c in calls]
     return seen
 
 
@@ -373,22 +440,35 @@ def _json(text: str, where: str) -> Any:
         raise RenderError(f"{where} is not JSON: {e}") from None
 
 
-def plain_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
-    """Messages as a template gets them; the arguments of calls are objects, or JSON with `as_text`."""
-    return [_fields(m, as_text) for m in messages]
+def _shown(fields: dict[str, Any], reads: Reads) -> dict[str, Any]:
+    """The fields under the names, and with the content, that the template reads."""
+    thought = fields.pop(THOUGHT_KEYS[0], None)
+    more = {} if thought is None else dict.fromkeys(reads.thought_keys, thought)
+    return fields | {"content": reads.content(fields["content"])} | more
 
 
-def tracked_messages(messages: Sequence[Message], as_text: bool = False) -> list[dict[str, Any]]:
+def plain_messages(messages: Sequence[Message], reads: Reads = Reads()) -> list[dict[str, Any]]:
+    """Messages as a template gets them."""
+    return [_shown(_fields(m, reads), reads) for m in messages]
+
+
+def tracked_messages(messages: Sequence[Message], reads: Reads = Reads()) -> list[dict[str, Any]]:
     """The same messages, with each string tagged by message and field.
 
     A role that is a plain word gets no tag: templates build markers from it (`<|` + role + `|>`).
     """
     seen = []
-    for i, message in enumerate(plain_messages(messages, as_text)):
-        tagged = {k: track(v, 1 + i * WIDTH + FIELDS.index(k)) for k, v in message.items()}
+    for i, message in enumerate(messages):
+        base = 1 + i * WIDTH
+        tagged = {k: track(v, base + FIELDS.index(k)) for k, v in _fields(message, reads).items()}
         if message["role"].isidentifier():
             tagged["role"] = message["role"]
-        seen.append(tagged)
+        content = str(tagged["content"])
+        if message["role"] == "assistant" and (inside := _inside(content)):
+            _, a, b, _ = inside
+            edges = ((0, a, base + CONTENT), (a, b, base + REASONING), (b, len(content), base + CONTENT))
+            tagged["content"] = Tracked(content, [span for span in edges if span[0] < span[1]])
+        seen.append(_shown(tagged, reads))
     return seen
 
 
@@ -415,14 +495,14 @@ class Rendering:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The added tokens that the template wrote, and the text with exactly these in reserved spelling."""
+    """The special tokens that the template wrote, and the text with exactly these in reserved spelling."""
 
     text: str
     tokens: tuple[tuple[int, int, int], ...]
     """Start and end in the rendering, and id."""
 
     def place(self, characters: Sequence[int]) -> list[int]:
-        """Positions in `text` of characters of the rendering that are not inside an added token."""
+        """Positions in `text` of characters of the rendering that are not inside a special token."""
         ends = [end for _, end, _ in self.tokens]
         shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.tokens)]
         return [at + shifts[bisect_right(ends, at)] for at in characters]
@@ -514,36 +594,112 @@ PLAIN = """\
 {%- if add_generation_prompt -%}{{ 'Assistant: ' }}{%- endif -%}
 """
 
+
+class TooSlowError(Exception):
+    """A chat template takes too long; raised in the thread that renders."""
+
+
+class Watch:
+    """Interrupts a template that renders one row for more than a second (of CPU time, where the system tells it).
+
+    A row may take another second for each million characters.
+    """
+
+    def __init__(self) -> None:
+        self._thread, self._row, self._done = threading.get_ident(), (0.0,), threading.Event()
+        self._watcher = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._row = (0.0,)
+        self._done.set()
+        self._watcher.join()
+
+    def begin(self, characters: int) -> None:
+        """A row is about to be rendered; 0 characters: no row is."""
+        self._row = (ROW_SECONDS * (1 + characters / 1e6) if characters else 0.0,)
+
+    def _look(self) -> None:
+        seen, since = self._row, 0.0
+        clock = time.pthread_getcpuclockid(self._thread) if hasattr(time, "pthread_getcpuclockid") else None
+        while not self._done.wait(ROW_SECONDS / 4):
+            now = time.monotonic() if clock is None else time.clock_gettime(clock)
+            if self._row is not seen:
+                seen, since = self._row, now
+            elif seen[0] and now - since > seen[0]:
+                thread, error = ctypes.c_ulong(self._thread), ctypes.py_object(TooSlowError)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
+                return
+
+
+ROW_SECONDS = 1.0
+"""A template that needs more than this for a row is stopped."""
+
 BUILT_IN = {"chatml": CHATML, "llama3": LLAMA3, "plain": PLAIN}
 
 
 class ChatTokenizer:
     """A `tokenizer.json` with its chat template."""
 
-    def __init__(self, definition: bytes, settings: Mapping[str, Any], chat_template: str, where: str) -> None:
+    def __init__(
+        self, definition: bytes, settings: Mapping[str, Any], chat_template: str, where: str,
+        variables: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
         self.settings, self.template_source, self.where = dict(settings), chat_template, where
+        self.variables = dict(settings.get("chat_template_kwargs") or {}) | dict(variables)
+        """What every rendering gets besides the messages; stored with the tokenizer, so that generation has it, too."""
         self.definition = definition
         self.sha256 = hashlib.sha256(definition).hexdigest()
         self.template_sha256 = hashlib.sha256(chat_template.encode()).hexdigest()
         spec = _parsed(definition, where)
-        self._added: list[dict[str, Any]] = spec.get("added_tokens") or []
+        self._added = _added_tokens(spec, settings)
+        self._spelled = {t["content"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._special())}
         self._prompts: dict[str, str] = {}
         self._load(spec)
-        self.special = {t["content"]: t["id"] for t in self._added if t.get("special")}
         self.tokens = {k: _text(settings.get(k)) for k in ("bos_token", "eos_token", "pad_token", "unk_token")}
         self.bos_id, self.eos_id, self.pad_id = (self._id(f"{k}_token") for k in ("bos", "eos", "pad"))
-        self._pattern = re.compile("|".join(sorted(map(re.escape, self._ids), key=len, reverse=True)) or r"(?!)")
+        self._pattern = re.compile("|".join(sorted(map(re.escape, self.special), key=len, reverse=True)) or r"(?!)")
         try:
             self._template: Template = Sandbox().from_string(chat_template)
         except TemplateError as e:
             raise ModelError(f"{where}: the chat template does not compile: {e}") from None
+        try:
+            with Watch() as watch:
+                watch.begin(1)
+                self.reads = self._probed()
+        except TooSlowError:
+            raise ModelError(f"{where}: the chat template takes too long for a question and an answer") from None
+
+    def _probed(self) -> Reads:
+        """How the template reads messages, found by rendering probes."""
+        keys = tuple(k for k in THOUGHT_KEYS if re.search(rf"(\.|['\"]){k}\b", self.template_source))
+        reads = Reads(keys or THOUGHT_KEYS[:1])
+        question: list[Message] = [{"role": "user", "content": "?"}]
+        if not self._try(question, reads).spans and self._try(question, replace(reads, parts=True)).spans:
+            reads = replace(reads, parts=True)
+        apart = self._try([*question, {"role": "assistant", "content": "!", "reasoning_content": "hm"}], reads)
+        inside = self._try([*question, {"role": "assistant", "content": "<think>\nhm\n</think>\n\n!"}], reads)
+        shows, shows_inside = (any((t - 1) % WIDTH == REASONING for *_, t in r.spans) for r in (apart, inside))
+        splits = not shows or apart.text == inside.text
+        return replace(reads, splits_thoughts=splits, shows=(shows, shows_inside if splits else shows))
+
+    def _try(self, messages: Sequence[Message], reads: Reads) -> Rendering:
+        try:
+            return self.render(tracked_messages(messages, reads))
+        except RenderError:
+            return Rendering("")
 
     @classmethod
-    def load(cls, path: Path | str, chat_template: str = "") -> Self:
+    def load(
+        cls, path: Path | str, chat_template: str = "", variables: Mapping[str, Any] = MappingProxyType({})
+    ) -> Self:
         """Load a tokenizer folder or a `tokenizer.json`.
 
         `chat_template` is the name of a built-in template, a file, or "" for the tokenizer's own (if it has none,
-        `chatml`).
+        `chatml`). `variables` are the template's, for example `enable_thinking`.
 
         Raises:
             ModelError: a file is missing or cannot be used, or the template does not compile.
@@ -560,48 +716,69 @@ class ChatTokenizer:
         own = file.with_name("chat_template.jinja")
         if own.is_file():
             settings["chat_template"] = own.read_text(encoding="utf-8")
-        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(file))
+        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(file), variables)
+
+    def _special(self) -> list[dict[str, Any]]:
+        return [t for t in self._added if t["special"]]
 
     def _load(self, spec: dict[str, Any]) -> None:
-        if len(self._added) > PRIVATE:
-            raise ModelError(f"{self.where}: {len(self._added)} added tokens; at most {PRIVATE} are supported")
-        self._ids = {t["content"]: t["id"] for t in self._added}
-        self._spelled = {t["id"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._added)}
+        unknown = (spec.get("model") or {}).get("unk_token")  # before `_bare` respells it
+        if len(self._spelled) > PRIVATE:
+            raise ModelError(f"{self.where}: {len(self._spelled)} special tokens; at most {PRIVATE} are supported")
         try:
             self.encoder = Tokenizer.from_str(json.dumps(self._bare(spec)))
         except Exception as e:  # the library raises plain Exception
             raise ModelError(f"{self.where}: this tokenizer.json cannot be used; tokenizers says: {e}") from None
-        vocabulary = self.encoder.get_vocab(with_added_tokens=False)
         numbers = {token.content: number for number, token in self.encoder.get_added_tokens_decoder().items()}
-        self.real_ids = {numbers[spelled]: token for token, spelled in self._spelled.items()}
-        self.first_added = min(self.real_ids, default=1 << 31)
-        """Encoded ids from this one on are added tokens."""
-        largest = max(vocabulary.values(), default=-1)
-        if largest >= self.first_added:
-            raise ModelError(f"{self.where}: the vocabulary skips ids; its added tokens cannot be told apart")
-        self.vocab_size = max(largest, *self._ids.values(), -1) + 1
-        self.spelled_by_model = frozenset(
-            t["id"] for t in self._added if t["id"] in self.encoder.encode(t["content"], add_special_tokens=False).ids
-        )
-        """Added tokens that plain text can encode to, too: a text with one of these ids is refused."""
+        contents = [t["content"] for t in self._added]
+        self.added: dict[str, int] = {c: numbers[self._spelled.get(c, c)] for c in contents}
+        """Added tokens and their ids: those that the library gives, which differ from the file's if it skips ids."""
+        self.special = {content: self.added[content] for content in self._spelled}
+        self.structural_ids = frozenset(self.special.values()) - {self.special.get(unknown or "")}
+        """Ids that plain text never encodes to: those of special tokens, without the one for unknown text."""
+        self.vocab_size = max(self.encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     @cached_property
     def _decoder(self) -> Tokenizer:
         """The unmodified tokenizer. Only decoding needs it, and loading it is slow."""
-        return Tokenizer.from_str(self.definition.decode())
+        return Tokenizer.from_str(json.dumps(_parsed(self.definition, self.where) | {"added_tokens": self._added}))
+
+    @property
+    def added_ids(self) -> frozenset[int]:
+        """The ids of all added tokens, special or not."""
+        return frozenset(self.added.values())
 
     def _bare(self, spec: dict[str, Any]) -> dict[str, Any]:
-        # No padding, truncation or tokens of the post-processor: the template defines the whole text.
-        added = [t | {"content": self._spelled[t["id"]]} for t in self._added]
-        return spec | {"truncation": None, "padding": None, "post_processor": None, "added_tokens": added}
+        """The definition of `encoder`, made from a parsed `tokenizer.json`, whose vocabulary is changed in place.
+
+        Special tokens have reserved spelling, also in the vocabulary: they keep their ids, and plain text cannot reach
+        them. No padding, truncation or tokens of the post-processor: the template defines the whole text.
+        """
+        model = spec.get("model") or {}
+        vocab, merges, unknown = model.get("vocab"), model.get("merges"), model.get("unk_token")
+        if isinstance(vocab, dict):
+            moved = self._spelled.keys() & vocab.keys()
+            for content in moved:
+                vocab[self._spelled[content]] = vocab.pop(content)
+            if moved and merges:
+                pairs = (m.split(" ", 1) if isinstance(m, str) else m for m in merges)
+                merges = [(a, b) for a, b in pairs if not (a in moved or b in moved or a + b in moved)]
+        elif vocab:  # Unigram: a list of (token, score)
+            vocab = [[self._spelled.get(token, token), score] for token, score in vocab]
+        changed = {"vocab": vocab, "merges": merges, "unk_token": self._spelled.get(unknown or "", unknown)}
+        added = [t | {"content": self._spelled.get(t["content"], t["content"])} for t in self._added]
+        bare = {"truncation": None, "padding": None, "post_processor": None, "added_tokens": added}
+        return spec | bare | {"model": model | {k: v for k, v in changed.items() if k in model}}
 
     def spec(self) -> dict[str, Any]:
-        """The parsed `tokenizer.json` of `encoder`: with added tokens in reserved spelling."""
-        return self._bare(_parsed(self.definition, self.where))
+        """The definition of `encoder`: special tokens in reserved spelling, added tokens with their ids."""
+        spec = self._bare(_parsed(self.definition, self.where))
+        spec["added_tokens"] = [t | {"id": self.encoder.token_to_id(t["content"])} for t in spec["added_tokens"]]
+        return spec
 
     def _id(self, name: str) -> int | None:
         text = self.tokens[name]
-        found = None if text is None else self._ids.get(text, self.encoder.token_to_id(text))
+        found = None if text is None else self.added.get(text, self.encoder.token_to_id(text))
         if text is not None and found is None:
             raise ModelError(f"{self.where}: {name} is {text!r}, which is not in the vocabulary")
         return found
@@ -609,14 +786,19 @@ class ChatTokenizer:
     def render(
         self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
     ) -> Rendering:
-        """Render messages; strings in them may be `Tracked`.
+        """Render messages as `plain_messages` or `tracked_messages` makes them.
+
+        `variables` are the template's, over those of the tokenizer; `today` (a date as 2025-07-31) is what
+        `strftime_now` formats.
 
         Raises:
             RenderError: the template refuses these messages or fails on them.
         """
         given: dict[str, Any] = {k: v for k, v in self.tokens.items() if v is not None}
-        given |= {"messages": messages, "tools": tools, "documents": None} | variables
+        given |= {"messages": messages, "tools": tools, "documents": None} | self.variables | variables
         try:
+            if "today" in given:
+                given["strftime_now"] = datetime.date.fromisoformat(given["today"]).strftime
             text = self._template.render(given, add_generation_prompt=add_generation_prompt)
         except (
             TemplateError,
@@ -630,18 +812,53 @@ class ChatTokenizer:
             raise RenderError(f"{type(e).__name__}: {e}") from None
         return unmarked(text)
 
-    def prompt_after(self, role: str) -> str:
+    def rendered(
+        self, messages: Sequence[Message], tools: Any = None, **variables: Any
+    ) -> tuple[Rendering, list[dict[str, Any]], Reads]:
+        """Render messages of a data set; returns also the tracked messages, and how the template read them.
+
+        If a template fails on tool calls with arguments as objects, it gets them as JSON (DeepSeek-V3's needs this).
+
+        Raises:
+            RenderError: the template refuses these messages or fails on them.
+        """
+        reads, tracked = self.reads, tracked_messages(messages, self.reads)
+        try:
+            return self.render(tracked, tracked_tools(tools), **variables), tracked, reads
+        except RenderError:
+            if not any(m.get("tool_calls") for m in messages):
+                raise
+        reads = replace(reads, arguments_as_text=True)
+        tracked = tracked_messages(messages, reads)
+        return self.render(tracked, tracked_tools(tools), **variables), tracked, reads
+
+    def prompt_after(self, role: str, **variables: Any) -> str:
         """The text that `add_generation_prompt` adds after a message of that role, found by rendering probes."""
-        if role not in self._prompts:
+        key = json.dumps([role, variables], sort_keys=True)
+        if key not in self._prompts:
             turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
             last = {"role": role, "content": "."}
             probe = {"user": turns[:1], "assistant": turns, "system": [last]}.get(role, [*turns, last])
+            shown = plain_messages(probe, self.reads)
             try:
-                base, asked = (self.render(probe, add_generation_prompt=asking).text for asking in (False, True))
+                base, asked = (self.render(shown, None, asking, **variables).text for asking in (False, True))
             except RenderError:
                 base = asked = ""
-            self._prompts[role] = asked[len(base) :] if asked.startswith(base) else ""
-        return self._prompts[role]
+            ends = next((c for c in self.special if base.endswith(c) and not asked.startswith(base)), "")
+            base = base.removesuffix(ends)  # Phi-3 ends a conversation with a token that no turn has
+            self._prompts[key] = asked[len(base) :] if asked.startswith(base) else ""
+        return self._prompts[key]
+
+    @cached_property
+    def _probe(self) -> tuple[Rendering, int, int] | None:
+        """A question, an answer and a question; the end of the answer's text and the start of the text after it."""
+        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
+        try:
+            rendering = self.render(tracked_messages(turns, self.reads))
+        except RenderError:
+            return None
+        said, asked = (next((b for _, b, tag in rendering.spans if of(tag) == i), 0) for i in (1, 2))
+        return rendering, said, asked - 1
 
     @cached_property
     def turn_end(self) -> tuple[int, ...]:
@@ -649,42 +866,56 @@ class ChatTokenizer:
 
         Found by rendering probe messages; empty if the template refuses them.
         """
-        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
-        try:
-            rendering = self.render(tracked_messages(turns))
-        except RenderError:
+        if self._probe is None:
             return ()
-        said, asked = (next((b for _, b, tag in rendering.spans if of(tag) == i), 0) for i in (1, 2))
-        special = {*self.special.values(), self.eos_id}
-        found = [t for t in self.structure(rendering).tokens if said <= t[0] < asked and t[2] in special]
+        rendering, said, asked = self._probe
+        found = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
         doubled = len(found) > 1 and found[1][0] == found[0][1] and found[1][2] == self.eos_id
         return tuple(token for _, _, token in found[: 1 + doubled])
 
+    @cached_property
+    def ends_with_question(self) -> bool:
+        """Whether only the header of the next question ends an answer, directly after its text (GLM-4.5)."""
+        if self._probe is None:
+            return False
+        rendering, said, asked = self._probe
+        tokens = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
+        return len(tokens) == 1 and tokens[0][0] == said
+
+    @cached_property
+    def answer_header(self) -> str:
+        """The text before an answer, as far as the generation prompt has it; "" if the template shows neither."""
+        if self._probe is None:
+            return ""
+        rendering, said, _ = self._probe
+        asked = next((b for _, b, tag in rendering.spans if of(tag) == 0), 0)
+        between = rendering.text[asked : said - 1]
+        prompt = self.prompt_after("user")
+        found = (between[at:] for at in range(len(between)) if prompt)
+        return next((prompt if rest.startswith(prompt) else rest for rest in found if rest.startswith(prompt)
+                     or prompt.startswith(rest)), "")  # fmt: skip
+
     def structure(self, rendering: Rendering) -> Structure:
-        """Find the added tokens in the template's own text (text without a tag)."""
+        """Find the special tokens in the template's own text (text without a tag)."""
         tokens: list[tuple[int, int, int]] = []
         for start, end in untagged(rendering):
             for m in self._pattern.finditer(rendering.text, start, end):
-                tokens.append((m.start(), m.end(), self._ids[m.group()]))
+                tokens.append((m.start(), m.end(), self.special[m.group()]))
         parts, at = [], 0
-        for start, end, token in tokens:
-            parts += [rendering.text[at:start], self._spelled[token]]
+        for start, end, _ in tokens:
+            parts += [rendering.text[at:start], self._spelled[rendering.text[start:end]]]
             at = end
         return Structure("".join([*parts, rendering.text[at:]]), tuple(tokens))
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Encode texts with added tokens in reserved spelling. Ids of added tokens must be mapped by `real_ids`."""
+        """Encode texts with special tokens in reserved spelling."""
         found: list[Encoding] = self.encoder.encode_batch(texts, add_special_tokens=False)
         return found
 
-    def ids(self, encoding: Encoding) -> list[int]:
-        """The ids of an encoding, with the tokenizer's own ids for added tokens."""
-        real = self.real_ids
-        return [real.get(i, i) for i in encoding.ids]
-
     def encode_text(self, text: str) -> list[int]:
-        """The ids of plain text; no part of it becomes an added token."""
-        return self.ids(self.encode([text])[0])
+        """The ids of plain text; no part of it becomes a special token."""
+        ids: list[int] = self.encode([text])[0].ids
+        return ids
 
     def encode_prompt(self, messages: Sequence[Message], tools: Any = None) -> list[int]:
         """The ids of a conversation, with the generation prompt for the assistant's next turn.
@@ -692,8 +923,8 @@ class ChatTokenizer:
         Raises:
             RenderError: the template refuses these messages or fails on them.
         """
-        rendering = self.render(tracked_messages(messages), tracked_tools(tools), add_generation_prompt=True)
-        return self.ids(self.encode([self.structure(rendering).text])[0])
+        rendering, _, _ = self.rendered(messages, tools, add_generation_prompt=True)
+        return self.encode_text(self.structure(rendering).text)
 
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""
@@ -723,6 +954,8 @@ class ChatTokenizer:
     def files(self) -> dict[str, bytes]:
         """The two files from which `load` makes the same tokenizer with the same template, by name."""
         settings = self.settings | {"chat_template": self.template_source}
+        if self.variables:
+            settings["chat_template_kwargs"] = self.variables
         config = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
         return {"tokenizer.json": self.definition, "tokenizer_config.json": config.encode()}
 
@@ -735,6 +968,33 @@ def _parsed(content: bytes, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ModelError(f"{where}: expected a JSON object, found {type(value).__name__}")
     return value
+
+
+FLAGS = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+"""An added token that is given by its text alone, as transformers reads it."""
+NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+
+def _added_tokens(spec: dict[str, Any], settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The added tokens, as transformers loads them: those of tokenizer.json, then those that only the settings have.
+
+    A token that the settings name (`eos_token`) is special, also where it is not marked so.
+    """
+    found = {t["content"]: FLAGS | {"special": False} | t for t in spec.get("added_tokens") or []}
+    decoder = settings.get("added_tokens_decoder") or {}
+    for _, token in sorted(decoder.items(), key=lambda item: int(item[0])):
+        found[token["content"]] = FLAGS | {"id": 0, "special": False} | found.get(token["content"], {}) | token
+    more = (settings.get(k) or [] for k in ("additional_special_tokens", "extra_special_tokens"))
+    for token in (t for group in more for t in (group.values() if isinstance(group, Mapping) else group)):
+        if (content := _text(token)) and content not in found:
+            found[content] = {"id": 0, "content": content} | FLAGS
+    vocab = (spec.get("model") or {}).get("vocab")
+    for name in (_text(settings.get(k)) for k in NAMED):
+        if name in found:
+            found[name] = found[name] | {"special": True}
+        elif name and isinstance(vocab, dict) and name in vocab:
+            found[name] = {"id": 0, "content": name} | FLAGS
+    return list(found.values())
 
 
 def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:

@@ -22,6 +22,7 @@ from datakit.errors import InputError, ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import IDS, IGNORED, Header, Packed, map_file, total
+from datakit.pack.labels import RowError, label, labelled_ids
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -307,7 +308,7 @@ def pieces(tokenizer: ChatTokenizer, ids: list[int], edges: frozenset[int] = fro
 
     A piece is decoded together with the previous piece, because some decoders change the first token of a text.
     """
-    known = frozenset(tokenizer.real_ids.values())
+    known = tokenizer.added_ids
     made: list[TextPiece] = []
     before: list[int] = []
     own: list[int] = []
@@ -346,7 +347,7 @@ class LintCounts:
     truncated_answers: int = 0
     """Rows with a labelled run that is cut off: their packed tokens end inside the run, without a special token."""
     special_in_content: int = 0
-    """Special tokens inside a labelled run, before its last token."""
+    """Special tokens inside a labelled run, before its last token, that the template does not write there itself."""
 
     @property
     def label_share(self) -> float:
@@ -387,11 +388,13 @@ def lint_rows(sets: Sequence[PackedSet], tokenizer: ChatTokenizer) -> dict[int, 
     """Count problems by input file: index of the file (the high bits of a row key) -> its `LintCounts`."""
     special = np.zeros(max(tokenizer.vocab_size, 1), bool)
     special[[i for i in (*tokenizer.special.values(), tokenizer.eos_id) if i is not None]] = True
+    strange = special.copy()
+    strange[sorted(_written_in_answers(tokenizer))] = False
     found: dict[int, LintCounts] = {}
     pieces = _Pieces()
     for rows in sets:
         for block in _blocks(rows):
-            labels, open_end = _lint_block(block, special, tokenizer.bos_id, found)
+            labels, open_end = _lint_block(block, special, strange, tokenizer.bos_id, found)
             _collect(pieces, block, labels if rows.header.labelled else block.end - block.start, open_end)
     if pieces.unit:
         _judge_rows(pieces, found)
@@ -459,8 +462,28 @@ def _gathered(values: npt.NDArray[Any], index: Int64) -> tuple[npt.NDArray[Any],
     return gathered.astype(np.int64) if gathered.dtype.kind == "i" else gathered, which
 
 
-def _lint_block(block: _Block, special: Bools, bos: int | None, found: dict[int, LintCounts]) -> tuple[Int64, Bools]:
-    """Count the problems of each sequence. Returns, by sequence: labels, int64; ends inside a labelled run, bool."""
+def _written_in_answers(tokenizer: ChatTokenizer) -> set[int]:
+    """The special tokens that the template itself writes inside answers, as gpt-oss does; found with probes."""
+    call = {"type": "function", "function": {"name": "f", "arguments": {"a": "b"}}}
+    thought, calls = {"reasoning_content": "hm"}, {"tool_calls": [call]}
+    found: set[int] = set()
+    for more in ({}, thought, calls, thought | calls | {"content": ""}):
+        try:
+            row = label(tokenizer, [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"} | more])
+            ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
+        except RowError:
+            continue
+        found.update(int(i) for a, b in spans for i in ids[a : b - 1])
+    return found & tokenizer.structural_ids
+
+
+def _lint_block(
+    block: _Block, special: Bools, strange: Bools, bos: int | None, found: dict[int, LintCounts]
+) -> tuple[Int64, Bools]:
+    """Count the problems of each sequence; `strange` are the special tokens that no answer should have inside.
+
+    Returns, by sequence: labels, int64; ends inside a labelled run, bool.
+    """
     ids, learnt, start, end = block.ids.astype(np.int64), block.learnt, block.start, block.end
     known = (ids >= 0) & (ids < len(special))
     is_special = known & special[np.where(known, ids, 0)]
@@ -481,7 +504,7 @@ def _lint_block(block: _Block, special: Bools, bos: int | None, found: dict[int,
         "labels_across_sequences": block.across,
         "doubled_bos": _doubled(ids, start, end, bos),
         "ids_outside_vocabulary": _per_sequence(~known, start, end),
-        "special_in_content": _per_sequence(is_special & stretch_goes_on, start, end),
+        "special_in_content": _per_sequence(known & strange[np.where(known, ids, 0)] & stretch_goes_on, start, end),
     }
     _add(found, block.keys, counts)
     return labels, open_end

@@ -14,9 +14,11 @@ Functions import the kernels that they use: loading `PackConfig` for `--help` mu
 """
 
 import json
+import os
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -32,7 +34,7 @@ from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
 from datakit.pack.format import SOURCE_DTYPE, Format, Header, RowWriter, open_writer
 from datakit.pack.long_rows import LONG_ANSWER, LONG_PROMPT, TRUNCATED, LongAnswer, Piece, TurnMarks, split_turns
-from datakit.stage import Decision, Made, Parent, Stage, split
+from datakit.stage import Decision, Made, Parent, Stage, split, with_column
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -40,6 +42,7 @@ Mask = npt.NDArray[np.uint8]
 
 Packing = Literal["best_fit", "wrap", "pad"]
 
+STARTS, FIRST = "sequence_starts", "first_token"
 EMPTY, TOO_LONG, NO_LABELS = "empty", "too_long", "no_labels"
 MAX_LOSS = 0.05
 """A greater share of tokens that is lost because sequences are longer than a row is an alarm."""
@@ -218,7 +221,7 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
         return _cut_turns(work, flat, length, kept, limits, batch)
     which, offset, run = _pieces(length, limits.stride if limits.overflow in ("split", "split_turns") else 0)
     pieces = flat.take(which)
-    pieces = replace(pieces, start=pieces.start + offset, length=run, offset=offset)
+    pieces = replace(pieces, start=pieces.start + offset, length=run, offset=pieces.offset + offset)
     alive = kept[which]
     if labelled and limits.overflow != "stream":
         labels = kernels.count_labels(flat.mask, pieces.start, pieces.length)
@@ -271,7 +274,7 @@ def _cut_turns(
             work.repeated += piece.head_tokens
         sizes = np.array([p.head_tokens + p.end - p.start for p, _ in made], np.int64)
         starts = base + np.cumsum(sizes) - sizes
-        offsets = np.array([p.start for p, _ in made], np.int64)
+        offsets = np.array([p.start for p, _ in made], np.int64) + flat.offset[row]
         heads = np.array([p.head_tokens for p, _ in made], np.int64)
         base += int(sizes.sum())
         keys = np.repeat(flat.row_key[row], len(made))
@@ -288,6 +291,38 @@ def _cut_turns(
     work.sequences = sequences.take(np.argsort(np.concatenate(order), kind="stable"))
     work.lost = +work.lost
     return work
+
+
+def each_sequence(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Int64]:
+    """A batch with one row for each sequence, and the row of the given batch that each is from, int64 (sequences,).
+
+    The tokenize stage puts a row's sequences (one for each answer) one after the other: `sequence_starts` says where
+    they begin. The made batch has the first token of each in its row, as the column `first_token`.
+    """
+    if STARTS not in batch.schema.names:
+        return batch, np.arange(batch.num_rows)
+    ids, spans, starts = batch.column("input_ids"), batch.column("label_spans"), batch.column(STARTS)
+    begin, count = np.concatenate([[0], np.cumsum(_lengths(ids))]), _lengths(starts)
+    owner = np.repeat(np.arange(batch.num_rows), count)
+    first = starts.flatten().to_numpy().astype(np.int64)
+    place = begin[owner] + first
+    edges = spans.flatten()
+    a, b = (edges.field(i).to_numpy() + np.repeat(begin[:-1], _lengths(spans)) for i in (0, 1))
+    sequence = np.searchsorted(place, a, side="right") - 1
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(sequence, minlength=len(place)))])
+    relative = [pa.array((x - place[sequence]).astype(np.int32)) for x in (a, b)]
+    values = pa.StructArray.from_arrays(relative, fields=list(spans.type.value_type))
+    made = batch.drop_columns([STARTS]).take(pa.array(owner))
+    offsets = pa.array(np.append(place, begin[-1]).astype(np.int32))
+    made = with_column(made, "input_ids", pa.ListArray.from_arrays(offsets, ids.flatten(), type=ids.type))
+    own_spans = pa.ListArray.from_arrays(pa.array(bounds.astype(np.int32)), values, type=spans.type)
+    made = with_column(made, "label_spans", own_spans)
+    return with_column(made, FIRST, pa.array(first)), owner
+
+
+def _lengths(lists: pa.Array) -> Int64:
+    found: Int64 = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
 
 
 def _drop(
@@ -320,6 +355,8 @@ def _flat(batch: pa.RecordBatch, sides: int, labelled: bool) -> Sequences:
     columns = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")][:sides]
     keys = batch.column("row_key").to_numpy(zero_copy_only=False).astype(np.uint64)
     parts = [_column(batch.column(ids), batch.column(spans), keys, labelled) for ids, spans in columns]
+    if FIRST in batch.schema.names:
+        return replace(parts[0], offset=batch.column(FIRST).to_numpy())
     if sides == 1:
         return parts[0]
     both = Sequences.join(parts)
@@ -645,7 +682,7 @@ class Pack(Stage):
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
     takes_tokens: ClassVar[bool] = True
     directly_after: ClassVar[str] = "tokenize"
-    input_flags: ClassVar[tuple[str, ...]] = ("tokenizer", "chat_template")
+    input_flags: ClassVar[tuple[str, ...]] = ("tokenizer", "chat_template", "template_var", "thinking", "train_on")
     help: ClassVar[str] = "Rows have seq_len + 1 tokens. Raw files are tokenized first."
 
     config: PackConfig
@@ -702,8 +739,8 @@ class Pack(Stage):
         work = self._begin(out, task, tokenizer_facts)
         if work.limits.overflow == "split_turns" and tokenizer is not None:
             work.limits = replace(work.limits, marks=TurnMarks.of(tokenizer))
-        for batch in () if first is None else chain([first], source):
-            self._add(batch, work)
+        for batch, owner, found in _cut_ahead(() if first is None else chain([first], source), work):
+            self._add(batch, owner, found, work)
         for packer in work.packers.values():
             packer.flush(final=True)
         return _result(out, work)
@@ -723,22 +760,24 @@ class Pack(Stage):
             packers[name] = Packer(packing, config.window_tokens, outputs, lost, config.align_bos)
         return _Work(_limits(config, task, headers[-1].stride), task != "pretrain", packers, lost)
 
-    def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
-        if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
-            raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
-        found = cut(batch, work.limits, work.labelled)
-        reasons = pa.array(found.reasons, pa.string())
-        _, gone = split(batch, Decision(reasons, pa.array(found.details, pa.string())), self.name)
+    def _add(self, batch: pa.RecordBatch, owner: Int64, found: CutBatch, work: _Work) -> None:
+        lost: dict[int, tuple[str | None, str | None]] = {}
+        for row, why in zip(owner.tolist(), zip(found.reasons, found.details, strict=True), strict=True):
+            lost[row] = why if lost.get(row, why)[0] is not None else (None, None)  # dropped if all its sequences are
+        told = [
+            pa.array([lost.get(row, (None, None))[i] for row in range(batch.num_rows)], pa.string()) for i in (0, 1)
+        ]
+        _, gone = split(batch, Decision(*told), self.name)
         if gone.num_rows:
             work.dropped.append(gone)
-        work.gone.update(r for r in found.reasons if r is not None)
+        work.gone.update(why for why, _ in lost.values() if why is not None)
         work.lost.update(found.lost)
         work.rows += batch.num_rows
         work.tokens += found.into
         work.repeated += found.repeated
         work.sizes.update(found.sizes)
-        for name, sequences in self._splits(batch, found.sequences):
-            work.packers[name].add(sequences)
+        for name, chosen in self._splits(batch, found.sequences):
+            work.packers[name].add(chosen)
 
     def _splits(self, batch: pa.RecordBatch, sequences: Sequences) -> Iterator[tuple[str, Sequences]]:
         """The sequences of each split, chosen by the content hash of their rows."""
@@ -749,6 +788,28 @@ class Pack(Stage):
         of_validation = np.isin(sequences.row_key, batch.column("row_key").to_numpy()[held_out])
         yield "train", sequences.take(~of_validation)
         yield "validation", sequences.take(of_validation)
+
+
+def _cut_ahead(batches: Iterable[pa.RecordBatch], work: _Work) -> Iterator[tuple[pa.RecordBatch, Int64, CutBatch]]:
+    """Each batch, the row of each of its sequences, and these cut, in order. Some batches ahead are cut by as many
+    threads as there are cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    waiting = deque[tuple[pa.RecordBatch, Future[tuple[Int64, CutBatch]]]]()
+
+    def work_on(batch: pa.RecordBatch) -> tuple[Int64, CutBatch]:
+        sequences, owner = each_sequence(batch)
+        return owner, cut(sequences, work.limits, work.labelled)
+
+    with ThreadPoolExecutor(cores) as pool:
+        for batch in batches:
+            if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
+                raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
+            waiting.append((batch, pool.submit(work_on, batch)))
+            if len(waiting) > cores:
+                ready, made = waiting.popleft()
+                yield ready, *made.result()
+        for ready, made in waiting:
+            yield ready, *made.result()
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:

@@ -12,19 +12,27 @@ documents and fine-tuned on conversations has one stop token (minimind and Qwen 
 document are labels, so it has no label spans.
 
 **Conversations** are rendered with the chat template; their label spans are the assistant's turns. Text in a row never
-becomes an added token (see `datakit.pack.chat`). Rows that bring token ids keep their ids and spans, after a check.
+becomes a special token (see `datakit.pack.chat`). Rows that bring token ids keep their ids and spans, after a check.
+
+**Thoughts** of earlier turns are stripped by many templates (Qwen3's), because the model does not see them later.
+`thinking = "every_turn"` makes one sequence of each answer, with the messages before it rendered as the model would
+have seen them; only that answer is labelled. A conversation of n turns then has about n / 2 times as many tokens. The
+sequences of a row stand one after the other in its `input_ids`; `sequence_starts` says where each begins.
 """
 
+import datetime
 import hashlib
 import json
 import multiprocessing
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -35,8 +43,8 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import check_shards, data_dir, write_whole
-from datakit.pack.chat import RESERVED, ChatTokenizer
+from datakit.manifest import Ledger, check_shards, data_dir, write_whole
+from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer, TooSlowError, Watch
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.stage import Decision, Parent, Stage
 
@@ -51,6 +59,8 @@ SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
 """Rows in the sample, and the maximum of characters taken from each text."""
 SMALL_BYTES = 500_000
 """`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
+MAX_NOT_RENDERED = 0.01
+"""With thoughts left out of a larger share of the rows, the run raises an alarm."""
 LONG_ROW = 100
 """With more tokens per row on average, `surround` copies row by row."""
 AWKWARD = (
@@ -75,6 +85,9 @@ AWKWARD = (
 
 Engine = Literal["fastokens", "tokenizers"]
 
+NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
+STARTS = "sequence_starts"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizeConfig:
@@ -85,6 +98,12 @@ class TokenizeConfig:
         "", "chatml, llama3, plain or a template file; empty: the tokenizer's own, else chatml", path=True
     )
     train_on: Literal["all", "last"] = option("all", "which assistant turns are labelled")
+    thinking: Literal["last", "every_turn"] = option(
+        "last", "conversations as one sequence, or one for each answer, with its thought: more tokens, all thoughts"
+    )
+    template_var: dict[str, Any] = option(
+        {}, "a variable of the chat template: enable_thinking=false, reasoning_effort=low, today=2025-07-31"
+    )
     add_bos: bool = option(False, "begin each document with the tokenizer's bos_token")
     add_eos: bool = option(True, "end each document with the tokenizer's eos_token")
     min_label_tokens: int = option(1, "drop conversations with fewer label tokens")
@@ -92,6 +111,28 @@ class TokenizeConfig:
     def __post_init__(self) -> None:
         if self.min_label_tokens < 0:
             raise ConfigError(f"min_label_tokens must be 0 or more, found {self.min_label_tokens}")
+        template_variables(self.template_var)
+
+
+def template_variables(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables of a chat template: a text that is JSON (`false`, `2`) is read as JSON.
+
+    Raises:
+        ConfigError: `today` is no date.
+    """
+    found = {name: _json_or_text(value) if isinstance(value, str) else value for name, value in given.items()}
+    try:
+        datetime.date.fromisoformat(str(found.get("today", "2024-07-26")))
+    except ValueError:
+        raise ConfigError(f"template_var today: expected a date such as 2025-07-31, found {found['today']!r}") from None
+    return found
+
+
+def _json_or_text(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +258,7 @@ class Encoder:
                 import fastokens
 
                 spec = self.tokenizer.spec()
-                # fastokens uses the ids of added tokens in the file; `tokenizers` numbers them after the vocabulary
-                numbers = {real: own for own, real in self.tokenizer.real_ids.items()}
-                spec["added_tokens"] = [token | {"id": numbers[token["id"]]} for token in spec["added_tokens"]]
+                _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
                 made = fastokens.Tokenizer.from_json_str(json.dumps(spec))
                 made.no_truncation()
                 made.no_padding()
@@ -264,11 +303,18 @@ class Encoder:
         """The bytes of all tokens, flat, and offsets, int64 (ids + 1,). A token of unknown spelling has no bytes."""
         spec = self.tokenizer.spec()
         known = dict(_token_bytes(spec))
-        added = {token["id"]: token["content"].encode() for token in spec["added_tokens"]}
-        known |= {own: added[real] for own, real in self.tokenizer.real_ids.items()}
-        numbers = self.tokenizer.encoder.get_vocab(with_added_tokens=True).values()
-        tokens = [known.get(i, b"") for i in range(max(numbers, default=-1) + 1)]
+        for token in spec["added_tokens"]:
+            if token["special"] or _on_bytes(spec) or token["id"] not in known:
+                known[token["id"]] = token["content"].encode()
+        tokens = [known.get(i, b"") for i in range(self.tokenizer.vocab_size)]
         return np.frombuffer(b"".join(tokens), np.uint8), np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+
+
+def _fill_holes(vocab: Any, added: int) -> None:
+    """Give the ids that a vocabulary skips (GPT-4o's does) to tokens that no text reaches: fastokens needs every id."""
+    if isinstance(vocab, dict) and max(vocab.values(), default=0) < len(vocab) + PRIVATE - added:
+        missing = sorted(set(range(max(vocab.values(), default=0))) - set(vocab.values()))
+        vocab |= {RESERVED + chr(FIRST_PRIVATE + added + i): number for i, number in enumerate(missing)}
 
 
 def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
@@ -276,7 +322,7 @@ def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
     vocab = spec["model"].get("vocab")
     if not isinstance(vocab, dict):
         return
-    if '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")]):
+    if _on_bytes(spec):
         table = _byte_alphabet()
         for token, number in vocab.items():
             yield number, token.translate(table).encode("latin-1", errors="ignore")
@@ -284,6 +330,10 @@ def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
         for token, number in vocab.items():
             is_byte = len(token) == 6 and token.startswith("<0x")
             yield number, bytes.fromhex(token[3:5]) if is_byte else token.replace("▁", " ").encode()
+
+
+def _on_bytes(spec: dict[str, Any]) -> bool:
+    return '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")])
 
 
 def _byte_alphabet() -> dict[int, int]:
@@ -295,9 +345,9 @@ def _byte_alphabet() -> dict[int, int]:
 
 
 @lru_cache(maxsize=1)
-def _encoder_of(tokenizer: str, chat_template: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
-    """The encoder, cached per process: a large tokenizer takes seconds to load."""
-    return Encoder(ChatTokenizer.load(Path(tokenizer), chat_template))
+def _encoder_of(tokenizer: str, chat_template: str, variables: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
+    """The encoder, cached per process: a large tokenizer takes seconds to load. `variables` are JSON."""
+    return Encoder(ChatTokenizer.load(Path(tokenizer), chat_template, json.loads(variables)))
 
 
 def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], ...]:
@@ -332,6 +382,13 @@ class Tokenize(Stage):
     Config: ClassVar[type] = TokenizeConfig
     holds_gil: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True
+    note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            NOT_RENDERED: "rows have thoughts that the chat template does not render: they are not learned",
+            STRIPPED: "rows have thoughts in earlier turns, which the chat template strips (--thinking every_turn)",
+            UNENDED: "rows end without a special token: the template ends an answer with the next question",
+        }
+    )
 
     config: TokenizeConfig
     kind: str = ""
@@ -359,7 +416,8 @@ class Tokenize(Stage):
             if not self.config.tokenizer:
                 raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
             given = self.config.tokenizer, self.config.chat_template
-            self._loaded.encoder = _encoder_of(*given, _stamps(*given))
+            variables = json.dumps(template_variables(self.config.template_var), sort_keys=True)
+            self._loaded.encoder = _encoder_of(*given, variables, _stamps(*given))
         return self._loaded.encoder
 
     def use_processes(self) -> bool:
@@ -400,8 +458,18 @@ class Tokenize(Stage):
         return {f"kept/tokenizer/{name}": content for name, content in self.tokenizer.files().items()}
 
     def kept_columns(self, names: list[str]) -> list[str]:
-        """The columns of kept rows: the tokens schema."""
-        return list(tokens(preference="rejected_ids" in names).names)
+        """The columns of kept rows: the tokens schema, and where a row's sequences begin if it may have several."""
+        return [*tokens(preference="rejected_ids" in names).names, *(n for n in names if n == STARTS)]
+
+    def alarms(self, ledger: Ledger) -> list[str]:
+        """An alarm if the template leaves thoughts out of more than 1% of the rows."""
+        lost, rows = ledger.notes.get(NOT_RENDERED, 0), ledger.rows.kept
+        if lost <= MAX_NOT_RENDERED * rows:
+            return []
+        return [
+            f"the chat template does not render the thoughts of {lost} of {rows} rows ({NOT_RENDERED}): "
+            "use a template of a thinking model, or --chat-template"
+        ]
 
     def measured(self) -> dict[str, int]:
         """Encoding counters of this process since the last call: rows by library."""
@@ -422,12 +490,15 @@ class Tokenize(Stage):
         path = folder / "encoder.json"
         choice = EngineChoice.load(path)
         if choice is None:
-            sample = Sample()
+            sample, tried = Sample(), _Tried()
             for batch in rows(READ_BYTES):
                 if "input_ids" in batch.schema.names:
                     return self
                 keys = batch.column("row_key").to_numpy(zero_copy_only=False)
-                sample.add(keys, batch.nbytes, partial(self._texts_of, batch))
+                sample.add(keys, batch.nbytes, partial(self._texts_of, batch, tried))
+            if tried.rows and sum(tried.failed.values()) == tried.rows:
+                why = tried.failed.most_common(1)[0][0]
+                raise ModelError(f"{self.tokenizer.where}: the chat template fails on every row: {why}")
             choice = choose_engine(self._encoder, sample)
             choice.save(path)
         self._loaded.reason = choice.reason
@@ -437,14 +508,21 @@ class Tokenize(Stage):
         """The library that encodes: its ids are only known to be equal on the sample."""
         return self.choice.engine
 
-    def _texts_of(self, batch: pa.RecordBatch, which: list[int]) -> list[list[str]]:
-        """The texts to encode of some rows of a batch."""
+    def _texts_of(self, batch: pa.RecordBatch, tried: "_Tried", which: list[int]) -> list[list[str]]:
+        """The texts to encode of some rows of a batch; `tried` counts those on which the template fails."""
         batch = batch.take(pa.array(which, pa.int64()))
         if "text" in batch.schema.names:
             return [[text] for text in text_list(batch.column("text"))]
         work = _Conversations(self._encoder, self.choice.engine, self.config, batch)
         sides = work.sides()
-        return [[row.text for side in sides if (row := work.rendered(i, *side(i)))] for i in range(batch.num_rows)]
+        with Watch() as watch:
+            made = [
+                [r.text for side in sides for r in work.rendered(i, *side(i), watch)] for i in range(batch.num_rows)
+            ]
+        tried.rows += batch.num_rows
+        failed = (d for r, d in zip(work.reasons, work.details, strict=True) if r == "template_error")
+        tried.failed.update(d or "" for d in failed)
+        return made
 
     def open(self) -> None:
         """Load the tokenizer.
@@ -502,6 +580,14 @@ class Tokenize(Stage):
 
 
 @dataclass(slots=True)
+class _Tried:
+    """Rows of the sample that were rendered, and the template's errors."""
+
+    rows: int = 0
+    failed: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
 class _Loaded:
     """What a stage loads and counts in one process. Copies of the stage share it."""
 
@@ -531,14 +617,13 @@ def encode_documents(
 
     Returns list<int32> (rows,), and the reason and the detail for each row; None keeps it. Dropped rows have no ids.
     """
-    tokenizer = encoder.tokenizer
     ids, offsets = encoder.encode(text_list(texts), engine)
     reasons: list[str | None] = [None] * len(texts)
     details: list[str | None] = [None] * len(texts)
     alive = np.ones(len(texts), np.bool_)
-    for row in _suspects(tokenizer, texts, ids, offsets):
+    for row in _suspects(texts, offsets):
         try:
-            plain_ids(tokenizer, texts[row].as_py() or "", ids[offsets[row] : offsets[row + 1]].tolist())
+            plain_ids(texts[row].as_py() or "", ids[offsets[row] : offsets[row + 1]].tolist())
         except RowError as e:
             reasons[row], details[row], alive[row] = e.reason, e.detail, False
     if not alive.all():
@@ -548,8 +633,8 @@ def encode_documents(
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids, pa.int32())), reasons, details
 
 
-def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: Int64) -> list[int]:
-    """Rows that `plain_ids` may refuse: those without ids, and those with the reserved spelling of added tokens."""
+def _suspects(texts: pa.Array, offsets: Int64) -> list[int]:
+    """Rows that `plain_ids` may refuse: those without ids, and those with the reserved spelling of special tokens."""
     found: list[npt.NDArray[np.int64]] = [np.flatnonzero(np.diff(offsets) == 0)]
     data, begins = string_buffers(texts)
     first, *rest = RESERVED.encode()
@@ -557,9 +642,6 @@ def _suspects(tokenizer: ChatTokenizer, texts: pa.Array, ids: Int32, offsets: In
     for i, byte in enumerate(rest, start=1):
         at = at[data[at + i] == byte]  # a lead byte is never the last byte of a text
     found.append(np.searchsorted(begins, at, side="right") - 1)
-    if tokenizer.spelled_by_model:
-        spelled = np.flatnonzero(np.isin(ids, list(tokenizer.spelled_by_model)))
-        found.append(np.searchsorted(offsets, spelled, side="right") - 1)
     rows: list[int] = np.unique(np.concatenate(found)).tolist()
     return rows
 
@@ -596,22 +678,44 @@ def text_list(texts: pa.Array) -> list[str]:
 
 @dataclass(slots=True)
 class _Tokens:
-    """Tokens and label spans of a batch, one sequence per row; None for dropped rows."""
+    """Tokens and label spans of a batch; None for dropped rows."""
 
     ids: list[npt.NDArray[np.int32] | None]
     spans: list[Spans | None]
+    starts: list[list[int] | None]
+    """Where the sequences of each row begin in its ids."""
 
     @classmethod
     def empty(cls, rows: int) -> "_Tokens":
-        return cls([None] * rows, [None] * rows)
+        return cls([None] * rows, [None] * rows, [None] * rows)
+
+    def add(self, row: int, sequences: Sequence[tuple[Int32, Spans]]) -> None:
+        """Put the sequences of a row one after the other."""
+        starts = np.cumsum([0, *(len(ids) for ids, _ in sequences[:-1])]).tolist()
+        self.ids[row] = sequences[0][0] if len(sequences) == 1 else np.concatenate([ids for ids, _ in sequences])
+        pairs = zip(sequences, starts, strict=True)
+        self.spans[row] = [(a + start, b + start) for (_, spans), start in pairs for a, b in spans]
+        self.starts[row] = starts
 
     def columns(self, ids: str, spans: str) -> dict[str, pa.Array]:
         """Arrow columns of these names; a dropped row has no ids."""
         lengths = [0 if a is None else len(a) for a in self.ids]
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
         flat = np.concatenate([np.empty(0, np.int32), *(a for a in self.ids if a is not None)])
-        made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in self.spans]
-        return {ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())), spans: pa.array(made, SPANS)}
+        return {
+            ids: pa.ListArray.from_arrays(offsets, pa.array(flat, pa.int32())),
+            spans: _spans_column(self.spans),
+            STARTS: pa.array(self.starts, pa.list_(pa.int32())),
+        }
+
+
+def _spans_column(rows: Sequence[Spans | None]) -> pa.Array:
+    """The label spans of rows, as an array of the type SPANS."""
+    flat = np.array([edge for spans in rows if spans for span in spans for edge in span], np.int32)
+    offsets = np.cumsum([0, *(len(spans or ()) for spans in rows)])
+    values = pa.StructArray.from_arrays([flat[::2], flat[1::2]], fields=list(SPANS.value_type))
+    missing = pa.array([spans is None for spans in rows], pa.bool_())
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=SPANS, mask=missing)
 
 
 Messages = Callable[[int], tuple[list[dict[str, Any]], int]]
@@ -625,9 +729,11 @@ class _Conversations:
         self.encoder, self.engine, self.config, self.batch = encoder, engine, config, batch
         self.tokenizer = encoder.tokenizer
         self.tools: list[str | None] = batch.column("tools").to_pylist()
+        self.variables = _row_variables(batch)
         self.reasons: list[str | None] = [None] * batch.num_rows
         self.details: list[str | None] = [None] * batch.num_rows
         self.counts = EncodingCounts()
+        self.notes = Counter[str]()
 
     def sides(self) -> list[Messages]:
         """One entry for conversations; the chosen and the rejected side for preference pairs."""
@@ -643,7 +749,10 @@ class _Conversations:
     def rows(self) -> Decision:
         """Tokenize conversations."""
         (side,) = (self._side(messages) for messages in self.sides())
-        return _decision(self.reasons, self.details, side.columns("input_ids", "label_spans"), "conversation")
+        columns = side.columns("input_ids", "label_spans")
+        if self.config.thinking == "last":
+            del columns[STARTS]
+        return _decision(self.reasons, self.details, columns, "conversation", self.notes)
 
     def pairs(self) -> Decision:
         """Tokenize preference pairs: only the answers have labels; both sides are kept or dropped."""
@@ -656,30 +765,60 @@ class _Conversations:
                 if reason is not None:
                     side.ids[i] = side.spans[i] = None
             columns |= side.columns(*names)
-        return _decision(self.reasons, self.details, columns, "preference")
+        del columns[STARTS]
+        return _decision(self.reasons, self.details, columns, "preference", self.notes)
 
     def _side(self, messages: Messages) -> _Tokens:
-        rendered = {i: r for i in range(self.batch.num_rows) if (r := self.rendered(i, *messages(i))) is not None}
-        side = _Tokens.empty(self.batch.num_rows)
-        made = self._encoded(list(rendered.values()))
-        for i, found in zip(rendered, made, strict=True):
+        with Watch() as watch:
+            rendered = [(i, r) for i in range(self.batch.num_rows) for r in self.rendered(i, *messages(i), watch)]
+        made = self._encoded([row for _, row in rendered])
+        sequences: dict[int, list[tuple[Int32, Spans]]] = {}
+        for (i, _), found in zip(rendered, made, strict=True):
             if isinstance(found, RowError):
                 self.reasons[i], self.details[i] = found.reason, found.detail
             else:
-                side.ids[i], side.spans[i] = found
+                sequences.setdefault(i, []).append(found)
+        side = _Tokens.empty(self.batch.num_rows)
+        for i, own in sequences.items():
+            if self.reasons[i] is None:
+                side.add(i, own)
         return side
 
-    def rendered(self, i: int, messages: list[dict[str, Any]], first: int) -> Labelled | None:
-        """A rendered row with its labels; None if the row is dropped."""
+    def rendered(self, i: int, messages: list[dict[str, Any]], first: int, watch: Watch) -> list[Labelled]:
+        """A row with its labels: one rendering, or one for each answer; empty if the row is dropped.
+
+        Raises:
+            ModelError: the template takes too long.
+        """
         if self.reasons[i] is not None:
-            return None
+            return []
         try:
             if not messages:
                 raise RowError("empty", "no messages")
-            return label(self.tokenizer, messages, self.tools[i], train_on=self.config.train_on, first=first)
+            watch.begin(1 + sum(len(m["content"] or "") for m in messages))
+            made = self._labelled(messages, self.tools[i], first, self.variables[i])
         except RowError as e:
             self.reasons[i], self.details[i] = e.reason, e.detail
-            return None
+            return []
+        except TooSlowError:
+            row = self.batch.column("id")[i]
+            raise ModelError(f"{self.tokenizer.where}: the chat template takes too long for the row {row}") from None
+        finally:
+            watch.begin(0)
+        self.notes[NOT_RENDERED] += any(row.thoughts_not_rendered for row in made)
+        self.notes[STRIPPED] += self.config.thinking == "last" and any(row.thoughts_stripped for row in made)
+        self.notes[UNENDED] += not all(row.ended for row in made)
+        return made
+
+    def _labelled(
+        self, messages: list[dict[str, Any]], tools: str | None, first: int, variables: dict[str, Any]
+    ) -> list[Labelled]:
+        more: dict[str, Any] = {"train_on": self.config.train_on, "variables": variables}
+        answers = [i for i in range(first, len(messages)) if messages[i]["role"] == "assistant"]
+        answers = [i for i in answers if messages[i].get("weight") != 0]
+        if self.config.thinking == "last" or first or len(answers) < 2 or self.config.train_on == "last":
+            return [label(self.tokenizer, messages, tools, first=first, **more)]
+        return [label(self.tokenizer, messages[: i + 1], tools, first=i, **more) for i in answers]
 
     def _encoded(self, rows: Sequence[Labelled]) -> Iterator[tuple[Int32, Spans] | RowError]:
         """The ids and label spans of each row, or the reason why it is dropped, in order."""
@@ -713,11 +852,27 @@ class _Conversations:
         return made
 
 
+def _row_variables(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The template's variables of each row: its `chat_template_kwargs`, a column or a field in `extra`."""
+    name = "chat_template_kwargs"
+    if name in batch.schema.names:
+        given = batch.column(name).to_pylist()
+    else:
+        extra = batch.column("extra")
+        if not pc.any(pc.match_substring(extra, name)).as_py():
+            return [{}] * batch.num_rows
+        given = [json.loads(e).get(name) if e and name in e else None for e in extra.to_pylist()]
+    read = [_json_or_text(value) if isinstance(value, str) else value for value in given]
+    return [{k: v for k, v in r.items() if v is not None} if isinstance(r, dict) else {} for r in read]
+
+
 def _decision(
-    reasons: list[str | None], details: list[str | None], columns: dict[str, pa.Array], source: str
-) -> Decision:
+    reasons: list[str | None], details: list[str | None], columns: dict[str, pa.Array], source: str,
+    notes: Mapping[str, int] = MappingProxyType({}),
+) -> Decision:  # fmt: skip
     columns = columns | {"segment_source": pa.repeat(pa.scalar(source), len(reasons))}
-    return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()), columns)
+    found = {name: count for name, count in notes.items() if count}
+    return Decision(pa.array(reasons, pa.string()), pa.array(details, pa.string()), columns, notes=found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,8 +169,9 @@ def test_a_stage_without_inputs_goes_on_from_the_one_before(datakit: Callable, p
     ]  # fmt: skip
     said = datakit("dedup", "--threshold", "0.9", "--json")
     assert json.loads(said.out)["stage"] == "dedup"
-    assert datakit("filter").code == 0
+    assert datakit("filter", "manifests/d/dedup.json").code == 0
     assert load(project / "manifests/d/filter.json").parents[0]["version"] == json.loads(said.out)["version"]
+    assert "dedup (" in datakit("filter").err, "the recipe has another threshold than the command before"
 
 
 def test_inputs_name_a_dataset_of_their_own_where_none_is_named(datakit: Callable, project: Path) -> None:

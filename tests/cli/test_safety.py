@@ -184,7 +184,7 @@ def test_reports_read_no_damaged_shard(datakit: Callable, project: Path) -> None
 def test_values_for_a_stage_that_does_not_run_are_refused(datakit: Callable, project: Path) -> None:
     write_project(project, rows=40, files=1)
     assert datakit("run", "--until", "filter").code == 0
-    for args in (["dedup", "--set", "filter.rules=nope"], ["filter", "--kind", "text"]):
+    for args in (["dedup", "--set", "filter.rules=nope"], ["filter", "--only", "--kind", "text"]):
         said = datakit(*args)
         assert said.code == 2 and "does not run in this command" in said.err
 

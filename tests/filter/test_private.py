@@ -1,7 +1,10 @@
 """Private values: what is one, what only looks like one, and what becomes of rows that hold them."""
 
+import importlib
+import json
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -85,12 +88,23 @@ def test_found_values_are_in_order_and_apart_and_what_arrow_finds_suspicious(lin
     assert all(0 <= a < b <= len(line) for a, b, _ in found)
     assert all(b <= c for (_, b, _), (c, _, _) in pairwise(found))
     if found and "\n" not in line:
-        assert private.replace(line, tuple(FINDERS))[1]
+        assert private.Private().replace(line)[1]
 
 
-def test_every_kind_of_value_is_suspicious_to_arrow():
-    for kind, value in VALUES:
-        assert private.replace(value, tuple(FINDERS)) == (f"<{kind.upper()}>", {kind: 1})
+@pytest.mark.parametrize("around", ["{}", "{}\n", "a\nb {} c\n\nd", "说：{}。\n再见"])
+def test_the_kernel_passes_every_line_that_holds_a_value(around):
+    texts = [around.format(value) for _, value in VALUES]
+    made = stage().decide(pa.record_batch({"text": texts})).columns["text"].to_pylist()
+    assert made == [around.format(f"<{kind.upper()}>") for kind, _ in VALUES]
+
+
+@given(st.lists(st.text(max_size=60) | st.sampled_from([v for _, v in VALUES]) | st.text("019.@:-+ aA\n", max_size=40)))
+def test_the_kernel_misses_nothing_that_the_slow_way_finds(pieces):
+    text = " ".join(pieces)
+    rules = private.Private()
+    slow, counts = rules.replace(text)
+    (fast,) = rules._editor({})(pa.array([text]), np.zeros(1, np.int64), "text").to_pylist()
+    assert fast == slow, counts
 
 
 def stage(**values) -> Filter:
@@ -146,7 +160,7 @@ def test_every_turn_of_a_conversation_is_mended_and_the_rest_stays_as_it_is():
 
 
 def test_unknown_types_are_refused():
-    with pytest.raises(ConfigError, match=r"types = \['name'\]: expected some of key, email"):
+    with pytest.raises(ConfigError, match=r"types = \['name'\]: expected some of password, key"):
         stage(types=["name"])
 
 
@@ -160,4 +174,74 @@ def test_long_lines_of_digits_and_letters_are_no_trap():  # a quadratic pattern 
         "x@" * 50_000,
         "1." * 50_000,
     ]
-    assert all(isinstance(private.replace(line, tuple(FINDERS))[0], str) for line in lines)
+    rules = private.Private()
+    assert all(isinstance(rules.replace(line)[0], str) for line in lines)
+
+
+def test_all_text_of_a_row_is_mended_and_what_is_counted_is_what_was_replaced():
+    mail, call = (
+        "bo.li@web.de",
+        {"name": "send", "arguments": json.dumps({"to": "bo.li@web.de", "n": 12345678901234567890})},
+    )
+    turns = [
+        {"role": "system", "content": f"Admin: {mail}"},
+        {"role": "user", "content": f"{mail} {mail}", "name": "bo"},
+        {"role": "assistant", "content": None, "tool_calls": json.dumps([call])},
+        {"role": "tool", "content": json.dumps({"found": mail, "phone": "9876543210"})},
+    ]
+    columns = {
+        "messages": pa.array([turns], MESSAGES),
+        "tools": [json.dumps([{"description": f"asks {mail}"}])],
+        "extra": [
+            '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "bo.li@web.de"}, "card": 4111111111111111}'
+        ],
+        "author": [mail],
+        "content_hash": ["h"],
+        "id": ["r"],
+    }
+    decision = stage().decide(pa.record_batch(columns))
+    made = {n: c.to_pylist()[0] for n, c in decision.columns.items()}
+    assert "web.de" not in json.dumps(made) and "9876543210" not in json.dumps(made)
+    assert made["extra"] == (
+        '{"a": 1.50, "big": 123456789012345678901234, "by": {"mail": "<EMAIL>"}, "card": "<CARD>"}'
+    )
+    assert json.loads(json.loads(made["messages"][2]["tool_calls"])[0]["arguments"]) == {
+        "to": "<EMAIL>",
+        "n": 12345678901234567890,
+    }
+    assert {k: v for k, v in decision.notes.items() if v} == {"private_email": 8, "private_phone": 1, "private_card": 1}
+    assert made["content_hash"] != "h" and decision.edited.to_pylist() == [True]
+
+
+def test_values_hidden_outside_of_the_prose_drop_a_row():
+    rows = pa.record_batch({"text": ["a", "b"], "extra": ['{"by": "bo.li@web.de"}', None]})
+    assert stage(action="drop").decide(rows).reasons.to_pylist() == ["private.max_values", None]
+
+
+def test_rows_that_another_rule_drops_are_mended_too():
+    rules = {"rules": ["gopher_quality", "private"]}
+    made = Filter(config=build(FilterConfig, rules, "filter")).decide(pa.record_batch({"text": ["bo.li@web.de"]}))
+    assert made.reasons.to_pylist() == ["gopher_quality.min_words"]
+    assert made.columns["text"].to_pylist() == ["<EMAIL>"]
+
+
+def test_made_up_values_are_the_same_for_the_same_value_and_nobodys():
+    texts = [f"{value} and {value}" for _, value in VALUES] + ["x@firma.de", "y@firma.de"]
+    one, other = (
+        stage(replacement="fake", seed=seed).decide(pa.record_batch({"text": texts})).columns["text"].to_pylist()
+        for seed in (1, 2)
+    )
+    assert all(a != b for a, b in zip(one, other, strict=True))
+    for text in one[:-2]:
+        first, second = text.split(" and ")
+        assert first == second
+    assert one[-1] != one[-2]
+    assert not stage().decide(pa.record_batch({"text": one})).columns
+
+
+def test_the_benchmark_is_large_and_met():
+    held_out = importlib.import_module("bench.private")
+    for half in (False, True):
+        recall, wrong, negatives = held_out.judge(half, False)
+        assert {kind: share for kind, (n, of) in recall.items() if (share := n / of) < 0.97} == {}
+        assert wrong <= 0.01 * negatives and negatives >= 300 and sum(of for _, of in recall.values()) >= 300

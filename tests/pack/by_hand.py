@@ -15,9 +15,12 @@ def added_tokens(folder) -> dict[str, int]:
 
 
 @functools.cache
-def without_added_tokens(folder) -> Tokenizer:
+def without_special_tokens(folder) -> Tokenizer:
+    """The tokenizer that reads no special token out of text; other added tokens are its own."""
     spec = json.loads((folder / "tokenizer.json").read_bytes())
-    return Tokenizer.from_str(json.dumps(spec | {"added_tokens": [], "truncation": None, "padding": None}))
+    made = Tokenizer.from_str(json.dumps(spec | {"truncation": None, "padding": None}))
+    made.encode_special_tokens = True
+    return made
 
 
 class ByHand:
@@ -25,7 +28,7 @@ class ByHand:
 
     def __init__(self, folder) -> None:
         self.names = added_tokens(folder)
-        self.plain = without_added_tokens(folder)
+        self.plain = without_special_tokens(folder)
         self.ids: list[int] = []
         self.learnt: list[bool] = []
         self._run: list[tuple[str, bool]] = []

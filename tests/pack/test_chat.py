@@ -16,6 +16,7 @@ from datakit.errors import ModelError
 from datakit.pack.chat import (
     MARK,
     UNKNOWN,
+    WIDTH,
     ChatTokenizer,
     RenderError,
     Sandbox,
@@ -206,9 +207,9 @@ def test_formatting_counts_as_the_rows_text_as_a_whole(template):
 
 
 def test_text_of_two_origins_that_cannot_be_followed_is_unknown():
-    text = render("{{ '%s %s' % (x, y) }}", x=track("a", 1), y=track("b", 2))
+    text = render("{{ '%s %s' % (x, y) }}", x=track("a", 1), y=track("b", 1 + WIDTH))
     assert {tag for _, _, tag in text.spans} == {UNKNOWN}
-    text = render("{{ x.format(y) }}", x=track("{}!", 1), y=track("a", 2))
+    text = render("{{ x.format(y) }}", x=track("{}!", 1), y=track("a", 1 + WIDTH))
     assert (text, {tag for _, _, tag in text.spans}) == ("a!", {UNKNOWN})
 
 
@@ -323,7 +324,8 @@ def test_two_rows_text_keep_their_tags():
 
 def test_what_cannot_be_followed_carries_its_only_origin_or_unknown():
     assert opaque("xy", track("a", 4)).spans == ((0, 2, 4),)
-    assert opaque("xy", [track("a", 4)], {"k": track("b", 5)}).spans == ((0, 2, UNKNOWN),)
+    assert opaque("xy", [track("a", 4)], {"k": track("b", 4 + WIDTH)}).spans == ((0, 2, UNKNOWN),)
+    assert opaque("xy", [track("a", 4)], {"k": track("b", 3)}).spans == ((0, 2, 3),)  # two fields of one message
     assert opaque("xy", "a") == "xy"
     assert not isinstance(opaque("xy", "a"), Tracked)
 

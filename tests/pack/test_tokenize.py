@@ -20,8 +20,9 @@ from tokenizers import Tokenizer, normalizers
 
 from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError
+from datakit.manifest import Count, Ledger
 from datakit.pack import tokenize
-from datakit.pack.chat import ChatTokenizer
+from datakit.pack.chat import CHATML, FIRST_PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.tokenize import (
     AWKWARD,
     Encoder,
@@ -33,7 +34,7 @@ from datakit.pack.tokenize import (
     surround,
 )
 from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
-from datakit.stage import split
+from datakit.stage import split, with_column
 
 SAY = {"role": "assistant", "content": "fine"}
 ASK = {"role": "user", "content": "how are you"}
@@ -89,9 +90,9 @@ def test_rows_without_anything_are_dropped_with_the_reason(stage, documents, con
 
 
 def test_reserved_code_points_are_refused_and_not_mistaken(stage, documents, conversations):
-    _, dropped = kept_and_dropped(stage, documents(["a\ufdd0\ue001b"]))
+    _, dropped = kept_and_dropped(stage, documents([f"a{RESERVED}{chr(FIRST_PRIVATE + 1)}b"]))
     assert dropped.column("reason").to_pylist() == ["reserved_code_point"]
-    _, dropped = kept_and_dropped(stage, conversations([[ASK | {"content": "\ufdd0\ue001"}, SAY]]))
+    _, dropped = kept_and_dropped(stage, conversations([[ASK | {"content": RESERVED + chr(FIRST_PRIVATE + 1)}, SAY]]))
     assert dropped.column("reason").to_pylist() == ["reserved_code_point"]
 
 
@@ -393,7 +394,7 @@ def test_threads_share_an_encoder(encoder):
 def test_added_tokens_are_found_before_normal_forms(trained_spec, tmp_path):
     """NFC composes `>` and U+0338; an added token is found before that can happen."""
     encoder = encoder_of(VARIANTS["qwen2"](trained_spec), tmp_path)
-    end = encoder.tokenizer._spelled[2]
+    end = encoder.tokenizer._spelled["<|im_end|>"]
     texts = [f"{end}\u0338", f"e\u0301{end}e\u0301", "e\u0301>\u0338", "\u037e<\u2000|im_end|>", "\u1fef e\u0301\u0323"]
     assert rows_of(encoder, texts) == expected(encoder, texts)
 
@@ -534,3 +535,78 @@ def test_real_tokenizers_on_real_text(shared, real, load, name):
     texts = [text[:6_000] for text in texts]
     assert rows_of(encoder, texts) == expected(encoder, texts)
     assert choose_engine(encoder, sampled(texts * 3)).engine == "fastokens"
+
+
+THINKS = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content and loop.last %}{{ '[' + m.reasoning_content + ']' }}{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"  # noqa: E501
+TWO_THOUGHTS = [ASK, SAY | {"reasoning_content": "one"}, ASK, SAY | {"reasoning_content": "two"}]
+
+
+def thinking_stage(with_added, tmp_path, **options) -> Tokenize:
+    with_added(THINKS)
+    return Tokenize(TokenizeConfig(tokenizer=str(tmp_path), **options))
+
+
+def test_thoughts_that_a_template_strips_are_counted(with_added, tmp_path, conversations):
+    stage = thinking_stage(with_added, tmp_path)
+    decision = stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]]))
+    assert decision.notes == {"reasoning_stripped": 1}
+    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), chat_template="plain"))
+    decision = stage.decide(conversations([TWO_THOUGHTS, [ASK, SAY]]))
+    assert decision.notes == {"reasoning_not_rendered": 1}
+    ledger = Ledger(Count(into=2, kept=2), None, decision.notes)
+    assert "1 of 2 rows" in stage.alarms(ledger)[0]
+    assert not stage.alarms(Ledger(Count(into=200, kept=200), None, decision.notes))
+
+
+def test_every_turn_makes_a_sequence_of_each_answer_as_the_model_would_have_seen_it(
+    with_added, tmp_path, conversations
+):
+    stage = thinking_stage(with_added, tmp_path, thinking="every_turn")
+    kept, _ = kept_and_dropped(stage, conversations([TWO_THOUGHTS, [ASK, SAY], [ASK, SAY, ASK, SAY | {"weight": 0}]]))
+    decode = stage.tokenizer.decode
+    ids, starts = kept.column("input_ids")[0].as_py(), kept.column("sequence_starts").to_pylist()
+    assert [len(s) for s in starts] == [2, 1, 1]
+    first, second = ids[: starts[0][1]], ids[starts[0][1] :]
+    assert decode(first).endswith(f"[one]{SAY['content']}<|im_end|>\n")
+    assert decode(second).startswith(decode(first).replace("[one]", ""))
+    assert decode(second).endswith(f"[two]{SAY['content']}<|im_end|>\n")
+    spans = kept.column("label_spans")[0].as_py()
+    learnt = [decode(ids[s["start"] : s["end"]]) for s in spans]
+    assert learnt == [f"[{thought}]{SAY['content']}<|im_end|>" for thought in ("one", "two")]
+
+
+def test_variables_of_the_template_and_of_the_row(with_added, tmp_path, conversations):
+    with_added(
+        "{% if loud %}<|im_start|>system\n{{ loud }} {{ strftime_now('%d.%m.%Y') }}<|im_end|>\n{% endif %}" + CHATML
+    )
+    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path), template_var={"loud": "yes", "today": "2025-12-31"}))
+    batch = conversations([[ASK, SAY], [ASK, SAY], [ASK, SAY]])
+    extra = [None, '{"chat_template_kwargs": {"loud": false}}', '{"chat_template_kwargs": {"loud": "VERY"}}']
+    batch = with_column(batch, "extra", pa.array(extra, pa.string()))
+    kept, _ = kept_and_dropped(stage, batch)
+    texts = [stage.tokenizer.decode(ids) for ids in kept.column("input_ids").to_pylist()]
+    assert ["yes 31.12.2025" in t for t in texts] == [True, False, False]
+    assert "VERY 31.12.2025" in texts[2] and "system" not in texts[1]
+    settings = json.loads(stage.tokenizer.files()["tokenizer_config.json"])
+    assert settings["chat_template_kwargs"] == {"loud": "yes", "today": "2025-12-31"}
+    with pytest.raises(ConfigError, match="today: expected a date"):
+        TokenizeConfig(template_var={"today": "tomorrow"})
+
+
+NEVER_ENDS = "{% for a in range(9999) %}{% for b in range(9999) %}{% set x = a %}{% endfor %}{% endfor %}"
+
+
+def test_a_template_that_fails_on_every_row_or_never_ends_stops_the_run(
+    with_added, tmp_path, conversations, monkeypatch
+):
+    monkeypatch.setattr("datakit.pack.chat.ROW_SECONDS", 0.2)
+    with_added("{% for m in messages %}{{ raise_exception('no chat here') }}{% endfor %}")
+    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
+    with pytest.raises(ModelError, match="fails on every row: TemplateError: no chat here"):
+        stage.prepare(lambda _: iter([conversations([[ASK, SAY]])]), tmp_path)
+    with_added(CHATML + "{% if messages[0].content == 'loop' %}" + NEVER_ENDS + "{% endif %}")
+    stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
+    with pytest.raises(ModelError, match="takes too long for the row r1"):
+        stage.decide(conversations([[ASK, SAY], [ASK | {"content": "loop"}, SAY]]))
+    with pytest.raises(ModelError, match="takes too long for a question"):
+        with_added(CHATML + NEVER_ENDS)

