@@ -57,8 +57,9 @@ test-templates: setup ## the tests with tokenizers of well-known models, fetched
 	done
 	DATAKIT_TOKENIZERS=$(TOKENIZERS) $(BIN)/python -m pytest tests/pack/test_real_tokenizers.py tests/pack/test_published_templates.py
 
-campaign: setup ## the long tests, which `make test` leaves out
+campaign: setup ## the long tests, and a campaign of kills, disk errors, flipped bits and hostile files (hours)
 	$(BIN)/python -m pytest -m campaign $(FLAGS)
+	$(BIN)/python -m bench.campaign out/campaign
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
 	$(BIN)/python -m demo.run
