@@ -25,7 +25,6 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-import datakit
 from datakit.errors import UsageError
 from train.engine import flags
 from train.serve.answers import Part, forced
@@ -48,7 +47,7 @@ def application(service: Service) -> ASGIApp:
 
     refusals: dict[int | str, dict[str, Any]] = {code: {"model": ErrorBody} for code in REFUSALS}
     no_pages: dict[str, Any] = {"docs_url": None, "redoc_url": None}  # they load scripts from elsewhere
-    app = FastAPI(title="datakit", version=datakit.__version__, lifespan=lifespan, responses=refusals, **no_pages)
+    app = FastAPI(title="datakit", version="1", lifespan=lifespan, responses=refusals, **no_pages)
     app.add_exception_handler(ApiError, lambda request, e: e.response())
     app.add_exception_handler(RequestValidationError, lambda request, e: _unfit(e).response())
     app.add_exception_handler(HTTPException, lambda request, e: _http_error(request, e).response())
