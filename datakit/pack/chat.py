@@ -252,7 +252,7 @@ class Sealed(Tracked):
         yield ""  # a generator: `is iterable` is true and looks at nothing
 
     def startswith(self, text: Any, *where: Any) -> bool:  # noqa: D102
-        return any([self._has(t) for t in (text if isinstance(text, tuple) else (text,))])
+        return any(self._has(t) for t in (text if isinstance(text, tuple) else (text,)))
 
     endswith = startswith
 
