@@ -2,9 +2,9 @@
 
 The shape of a conversation is its roles, and which of its messages have content. To learn what a template makes of a
 shape, its contents are replaced by `Sealed` texts, and `label` renders and labels it as always. The result is a
-`ShapePlan`: the template's own text, where contents go, where labels begin and end, and all that the template or `label` asked
-about the contents ("does it begin with <think>?"). For each row whose contents give the same answers, the template
-takes the same branches, so its rendering is the plan's text with the contents put in.
+`ShapePlan`: the template's own text, where contents go, where labels begin and end, and all that the template or
+`label` asked about the contents ("does it begin with <think>?"). For each row whose contents give the same answers, the
+template takes the same branches, so its rendering is the plan's text with the contents put in.
 
 All other rows are rendered one by one: those with tools, calls, thoughts, weights or variables of their own; shapes
 whose contents a template transforms, or looks into in a way that cannot be followed; contents with another answer (a
