@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import PurePath
+from statistics import median_low
 from typing import Final
 
 import pyarrow as pa
@@ -57,8 +58,10 @@ COUNT_BYTES: Final = 1 << 20
 """Bytes that are read at once where records are only counted."""
 HEAD_BYTES: Final = 4 << 20
 """How much of a file is read to recognise it; more only if its first record is longer."""
-SINGLE_FILES: Final = 64
-"""Up to twice as many small files have a shard each."""
+GROUP_BYTES: Final = 1 << 20
+FEWEST_GROUPS: Final = 18
+MOST_GROUPS: Final = 64
+"""Many small files make groups of 1 MiB, but at least 18 groups, and about 64 to 128 of them at most."""
 BESIDE: Final = 8
 """Names of fields in the plan's line about a file."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
@@ -406,12 +409,9 @@ def split_of(name: str) -> str:
     return _SPLITS[words[0]] if words else _SPLITS[folders[0]] if folders else ""
 
 
-def _below(path: str, inputs: Sequence[str]) -> str:
-    """The part of a path below the folder or glob that names it; of a file that is named itself, its name."""
-    for given in map(str, inputs):
-        whole = given if "://" in given else os.path.abspath(os.path.expanduser(given))
-        if path == whole:
-            return PurePath(path).name
+def _below(path: str, within: Sequence[str]) -> str:
+    """The part of a path below the folder or glob that names it."""
+    for whole in within:
         base = re.split(r"[*?\[]", whole)[0]
         if path.startswith(base):
             return path[(len(base) if base == whole else base.rfind("/") + 1) :].lstrip("/")
@@ -426,7 +426,10 @@ def _of_split(
     Raises:
         InputError: a folder or a glob has several splits, or there is no such split.
     """
-    splits = {path: split_of(_below(path, inputs)) for path, _, _ in found}
+    given_paths = [path if "://" in path else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
+    files = {path for path, _, _ in found}.intersection(given_paths)
+    within = [path for path in given_paths if path not in files]  # folders and globs
+    splits = {path: split_of(PurePath(path).name if path in files else _below(path, within)) for path, _, _ in found}
     listed = ", ".join(f"{s} ({n} file{'s'[: n != 1]})" for s, n in sorted(Counter(splits.values()).items()) if s)
     named = {s for s in splits.values() if s}
     given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
@@ -472,15 +475,14 @@ class Unit:
 def groups(plan: Plan) -> list[range]:
     """The places of the files that are read into the same shards: one file, or neighbours where many are small.
 
-    A file of `shard_mb` or more stands alone. Small files stand alone too, up to twice `SINGLE_FILES` of them; of more,
-    about 2, 4, 8, ... neighbours form a group, so that 10,000 documents make about 100 shards, not 10,000. A group
-    begins where the hash of a file name says so. Hence a file that is added, removed or changed concerns its own group
-    only, unless the number of small files passes a power of two.
+    A file of `shard_mb` or more stands alone, and so does every file where there are few. Of many small files about 2,
+    4, 8, ... neighbours form a group (see `_neighbours`). A group begins where the hash of a file name says so. Hence a
+    file that is added, removed or changed concerns its own group only, unless the number of small files or their median
+    size passes a power of two.
     """
     size = plan.config.shard_mb << 20
     weights = [f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files]
-    small = sum(weight < size for weight in weights)
-    mask = (1 << max(0, (small // SINGLE_FILES).bit_length() - 1)) - 1
+    mask = _neighbours([weight for weight in weights if weight < size]) - 1
     begins, filled = list[int](), 0
     for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):
         alone = weight >= size or (place > 0 and weights[place - 1] >= size)
@@ -489,6 +491,18 @@ def groups(plan: Plan) -> list[range]:
             filled = 0
         filled += weight
     return [range(a, b) for a, b in pairwise([*begins, len(plan.files)])]
+
+
+def _neighbours(small: list[int]) -> int:
+    """How many small files share shards on average, a power of two, from their sizes in bytes.
+
+    A unit takes about 50 ms over all stages, whatever it holds. So a group is to have `GROUP_BYTES`, as long as there
+    are `FEWEST_GROUPS` of them, and 10,000 documents make about 100 groups. The median counts, since one larger file
+    more must not move the bounds of all groups.
+    """
+    by_bytes = min(GROUP_BYTES // (max(1, median_low(small)) if small else 1), len(small) // FEWEST_GROUPS)
+    wanted = max(1, by_bytes, len(small) // MOST_GROUPS)
+    return 1 << (wanted.bit_length() - 1)
 
 
 def _name_hash(name: str) -> int:
