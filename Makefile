@@ -10,10 +10,10 @@ STAGE_FLAGS = $(if $(DATASET),--dataset $(DATASET)) $(FLAGS)
 
 .NOTPARALLEL:
 
-.PHONY: help setup check format test test-templates campaign demo bench lock clean run verify $(STAGES)
+.PHONY: help setup setup-browser check format test test-templates campaign demo bench lock clean run verify $(STAGES)
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z$$(]+.*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sed 's/\$$(STAGES)/STAGE      /'
+	@awk -F ':.*## ' '/^[a-z$$(]+.*:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sed 's/\$$(STAGES)/STAGE      /'
 	@echo "  STAGE is one of: $(STAGES)"
 
 setup: $(VENV)/.done ## make the environment in .venv from the lock files, and compile the kernels
@@ -28,6 +28,10 @@ $(VENV)/.done: requirements/lock.txt requirements/torch.txt requirements/models.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	$(BIN)/datakit compile
 	@touch $@
+
+setup-browser: setup ## what the tests of the chat page need: Chromium and Playwright
+	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -y -q chromium >/dev/null; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright==1.65.2
 
 check: setup ## format, lint, types: exactly what CI runs first
 	$(BIN)/ruff format --check .
@@ -53,8 +57,9 @@ test-templates: setup ## the tests with tokenizers of well-known models, fetched
 	done
 	DATAKIT_TOKENIZERS=$(TOKENIZERS) $(BIN)/python -m pytest tests/pack/test_real_tokenizers.py tests/pack/test_published_templates.py
 
-campaign: setup ## the long tests, which `make test` leaves out
+campaign: setup ## the long tests, and a campaign of kills, disk errors, flipped bits and hostile files (hours)
 	$(BIN)/python -m pytest -m campaign $(FLAGS)
+	$(BIN)/python -m bench.campaign out/campaign
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
 	$(BIN)/python -m demo.run

@@ -868,6 +868,7 @@ def run(folder: Path, counts: dict[str, int], seed: int = 1) -> Trials:
         importlib.import_module(f"datakit.{name}")
     for part, count in counts.items():
         PARTS[part](folder.resolve(), trials, count, seed)
+        (folder / "table.txt").write_text(trials.table() + "\n")
     return trials
 
 
@@ -893,7 +894,6 @@ def main() -> int:
     else:
         trials = Trials(folder)
     if "LD_PRELOAD" not in os.environ:
-        (folder / "table.txt").write_text(trials.table() + "\n")
         print(trials.table())
     return int(any(t["fault"] for t in trials.done))
 

@@ -1,6 +1,7 @@
-"""Lines, spans of sentences and n-grams: the command compared with datatrove's, and the Bloom filter's measured rates.
+"""Lines, spans and n-grams beside datatrove's, substrings beside a suffix array, and the Bloom filter's measured rates.
 
     python bench/dedup_levels.py lines|spans|ngrams TEXTS.jsonl.zst... --peer PYTHON
+    python bench/dedup_levels.py substrings TEXTS.jsonl...     # needs pydivsufsort
     python bench/dedup_levels.py rates
 
 PYTHON is that of an environment made from peers/requirements-datatrove.txt. The commands read the same uncompressed
@@ -10,6 +11,7 @@ JSONL, cut into as many files as there are workers, and write what they keep; ru
 import argparse
 import gzip
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -70,6 +72,36 @@ def command(level: str, paths: list[Path], peer: Path | None, repeats: int, work
         print(f"datakit is {ratios[0]:.0f} times as fast, and needs {ratios[1]:.0f} times less processor time")
 
 
+SUFFIX_ARRAY = """
+import sys, time
+from pathlib import Path
+import pyarrow.parquet as pq
+from pydivsufsort import divsufsort
+tables = [pq.read_table(path, columns=["text"]) for path in sorted(Path(sys.argv[1]).glob("*.parquet"))]
+texts = [text for table in tables for text in table["text"].to_pylist()]
+data = "\\n".join(texts).encode()
+del texts
+begin = time.process_time()
+divsufsort(data)
+print(len(data) / 1e6, time.process_time() - begin)
+"""
+
+
+def substrings(paths: list[Path], folder: Path) -> None:
+    """The stage on rows that were ingested, and the construction of a suffix array over the same texts alone: finding
+    and cutting repeats in it would come on top."""
+    ingest = [sys.executable, "-m", "datakit", "ingest", *map(str, paths), "--kind", "text"]
+    timed([*ingest, "--output", str(folder / "rows")], folder / "rows")
+    ours = [sys.executable, "-m", "datakit", "dedup-substrings", str(folder / "rows"), "--workers", "1"]
+    wall, cpu, _ = min(timed([*ours, "--output", str(folder / "out")], folder / "out") for _ in range(2))
+    done = subprocess.run(
+        [sys.executable, "-c", SUFFIX_ARRAY, str(folder / "rows" / "kept")], capture_output=True, text=True, check=True
+    )
+    size, seconds = map(float, done.stdout.split())
+    print(f"{size:.0f} MB of text. dedup-substrings: {wall:.1f} s, {cpu:.1f} CPU s, {size / cpu:.1f} MB per CPU s")
+    print(f"suffix array (divsufsort) alone: {seconds:.1f} CPU s, {size / seconds:.1f} MB per CPU s")
+
+
 def rates(keys: int) -> None:
     print(f"{keys:,} keys, {PROBES:,} probes: rate asked for, measured; bits a key, hashes, a filter of one piece")
     for rate in (0.1, 0.01, 0.001, 1e-4, 1e-5):
@@ -83,7 +115,7 @@ def rates(keys: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["lines", "spans", "ngrams", "rates"])
+    parser.add_argument("what", choices=["lines", "spans", "ngrams", "substrings", "rates"])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--peer", type=Path, help="the python of an environment with datatrove")
     parser.add_argument("--repeats", type=int, default=2)
@@ -91,6 +123,9 @@ def main() -> None:
     args = parser.parse_args()
     if args.what == "rates":
         rates(10_000_000)
+    elif args.what == "substrings":
+        with tempfile.TemporaryDirectory() as folder:
+            substrings(args.files, Path(folder))
     else:
         with tempfile.TemporaryDirectory() as folder:
             command(args.what, args.files, args.peer, args.repeats, args.workers, Path(folder))

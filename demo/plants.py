@@ -21,6 +21,15 @@ SURE: Final = 0.9
 MIN_NEAR_WORDS: Final = 110
 """Rows with fewer words do not become near duplicates: one word would change too many of their shingles."""
 
+DECISIVE: Final = frozenset(
+    [
+        *("no", "not", "never", "none", "nothing", "nor", "neither", "without", "unless", "except", "cannot", "half"),
+        *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "first", "second", "third"),
+        *("quarter", "hundred", "thousand", "million", *"不没无非未别否零一二三四五六七八九十百千万亿两半"),
+    ]
+)
+"""Negations and numbers: an answer that lacks one is another answer."""
+
 EXACT: Final = 30
 NEAR: Final = 20
 
@@ -116,6 +125,7 @@ def _without_a_word(said: Sequence[tuple[str, str]], rng: random.Random) -> list
     longest = max((i for i, (role, _) in enumerate(said) if role == "assistant"), key=lambda i: len(said[i][1]))
     role, content = said[longest]
     found = list(re.finditer(r"(?<= )[a-z]+ ", content)) or list(re.finditer(r"[\u4e00-\u9fff]", content))
+    found = [m for m in found if m.group().strip() not in DECISIVE]
     gone = found[rng.randrange(len(found))]
     return [*said[:longest], (role, content[: gone.start()] + content[gone.end() :]), *said[longest + 1 :]]
 

@@ -100,6 +100,9 @@ def tell(console: Console, plan: found.Plan, answers: dict[str, str], begin: flo
         console.print(f"WRONG: {problem}", style="bold red")
     minutes, seconds = divmod(round(time.monotonic() - begin), 60)
     console.print(f"\n{'Failed' if wrong else 'Done'} after {minutes} min {seconds} s.")
+    python = Path(sys.executable)
+    shown = python.relative_to(ROOT) if python.is_relative_to(ROOT) else python
+    console.print(f"Chat with the model: {shown} -m train.serve --checkpoint {OUT / 'run'}", soft_wrap=True)
     return 1 if wrong else 0
 
 

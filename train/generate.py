@@ -138,8 +138,12 @@ class Generator:
         return self.tokenizer.decode(ids, skip_special_tokens=True)
 
 
-def load(folder: Path, tokenizer_folder: Path | None = None) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
+def load(
+    folder: Path, tokenizer_folder: Path | None = None, base: Path | None = None
+) -> tuple[CausalLM, ChatTokenizer, dict[str, Any]]:
     """Load model, tokenizer and state.json (empty if there is none) of a folder, and check that they fit.
+
+    If the folder holds adapters, `base` is their model, where it is not where it lay in training.
 
     Raises:
         ModelError: no model there, or other tokenizer files than in training.
@@ -159,7 +163,7 @@ def load(folder: Path, tokenizer_folder: Path | None = None) -> tuple[CausalLM, 
                 f"{folder}: trained with a tokenizer of {name} {trained[name]}, but the files in {tokenizer_folder} "
                 f"give {found}; restore tokenizer.json and tokenizer_config.json of the training"
             )
-    model = lora.read(folder).eval()
+    model = lora.read(folder, base).eval()
     if tokenizer.vocab_size > model.config.vocab_size:
         raise ModelError(
             f"{folder}: the tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"

@@ -1,10 +1,11 @@
 """Commands that look and change nothing: verify, show, explain, pairs, tune; of packed sets: peek, lint, unpack."""
 
+import difflib
 import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -104,6 +105,43 @@ def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, datas
         click.echo("".join(_stale_line(manifest)), nl=False)
         click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="Only this dataset.")
+@json_flag("the states")
+def status(dataset: str | None, as_json: bool) -> None:
+    """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
+    from datakit.report.history import state_lines, states
+
+    found = states(Path.cwd(), dataset)
+    if not found:
+        raise UsageError(f"manifests/ holds no dataset{f' {dataset!r}' if dataset else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(line for one in found for line in state_lines(one)))
+
+
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="The dataset's name.")
+@click.option("--stage", help="Only this stage.")
+@json_flag("the versions")
+def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
+    """Show the versions of each stage of a dataset, the oldest first: when each was made, and what changed.
+
+    A * marks the current version.
+    """
+    from datakit.report.history import version_lines, versions
+
+    name = dataset or only_dataset(Path.cwd())
+    found = versions(Path.cwd(), name, stage)
+    if not found:
+        raise UsageError(f"manifests/{name}/history holds no version{f' of {stage}' if stage else ''}")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(version_lines(found)))
 
 
 def _stale_line(manifest: Path) -> Iterator[str]:
@@ -366,6 +404,12 @@ def tune(
     if as_json:
         click.echo(json.dumps([asdict(f) for f in listed], ensure_ascii=False, indent=1))
         return
+    width = max((len(f.name) for f in listed), default=0)
+    click.echo(f"{'threshold':<{width}}  {'limit':>10}  {'drops':>12}  {'':>6}  {'drops first':>12}")
+    for f in sorted(listed, key=lambda f: -f.drops):
+        share = _share(f.drops, signals.num_rows)
+        click.echo(f"{f.name:<{width}}  {f.limit:>10g}  {f.drops:>12,}  {share:>6}  {f.first:>12,}")
+    click.echo()
     texts = _texts(filtered, folder, {row_id for f in listed for row_id, _ in (*f.inside, *f.outside)})
     for finding in listed:
         click.echo("\n".join(_finding_lines(finding, signals.num_rows, groups, texts)))
@@ -394,6 +438,8 @@ def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...
         assign(values, FilterConfig, key.removeprefix("filter."), value)
     config = build(FilterConfig, values, "filter")
     asked = [t.partition(".")[0] for t in wanted]
+    for threshold in wanted:
+        _check_threshold(threshold)
     found = []
     for name in dict.fromkeys([*manifest.config["rules"], *asked]):
         rule_set_class(name)  # refuses an unknown name
@@ -405,6 +451,19 @@ def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...
                 f"{name}: was not measured with these values; run `datakit filter` with this rule set first"
             )
     return found
+
+
+def _check_threshold(wanted: str) -> None:
+    """Refuse the name of a rule set or a threshold that does not exist, and name the nearest one."""
+    from datakit.filter.stage import RULE_SETS, rule_set_class
+
+    rules, dot, _ = wanted.partition(".")
+    known, asked, what = list(RULE_SETS), rules, "rule set"
+    if rules in RULE_SETS and dot:
+        known, asked, what = [f"{rules}.{f.name}" for f in fields(rule_set_class(rules))], wanted, "threshold"
+    if asked not in known:
+        near = difflib.get_close_matches(asked, known, n=1, cutoff=0.0)
+        raise UsageError(f"{wanted}: there is no such {what}; did you mean {near[0]}?")
 
 
 def _was_measured(rule_set: "RuleSet", counted: dict[str, Any]) -> bool:

@@ -23,6 +23,8 @@ OTHER_COMMANDS = {
     "lint": ("datakit.cli.look:lint", "Count label errors of a packed set, by source."),
     "unpack": ("datakit.cli.look:unpack", "Turn a packed set back into text."),
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
+    "status": ("datakit.cli.look:status", "Show every dataset: stages, rows, sizes, what is stale."),
+    "history": ("datakit.cli.look:history", "Show the versions of a dataset, and what changed between them."),
     "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),
     "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
     "index": ("datakit.cli.keep:index", "Remove rows from the index that --against compares with."),

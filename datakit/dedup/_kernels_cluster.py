@@ -17,11 +17,13 @@ import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
+from datakit.dedup._kernels_alike import alike
 from datakit.kernels import kernel
 
 _STRIDE = 512  # merge steps between two checks whether enough can still be shared
 _COUNTER_BITS = 22  # shingles are counted by that many bits of their hash: enough to distinguish rare from common ones
 _CLASS_BITS = 7  # sizes of sets are distinguished to 1 part in 2 ** (bits - 1)
+_PAIRS, _TURNS = 1, 2  # of `Candidates.kind`: preference pairs, conversations
 _ANSWERS = np.uint64(1 << 62)  # of preference pairs, hashes of the prompt are smaller, those of answers are not
 _HEAD, _TAIL, _FRESH, _KEPT = range(4)  # of `BucketLists.ends`
 _UNKNOWN = -2  # of `jumps`
@@ -255,6 +257,42 @@ def answers_alike(a, b, numerator, denominator):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _first_alike(row, rows, tally, candidates):  # type: ignore[no-untyped-def]
+    """`_first_similar` for conversations: the similarity in thousandths instead of shared values.
+
+    With `rows.keep` above 1, a row is only dropped if so many kept rows are alike. `tally` int64 (rows, 3) counts them:
+    how many were found so far, the first of them and its similarity.
+    """
+    compared, stream = 0, set_at(rows.address[row], rows.length[row]).view(np.uint8)
+    for other in candidates:
+        compared += 1
+        others = set_at(rows.address[other], rows.length[other]).view(np.uint8)
+        found = alike(stream, others, rows.numerator, rows.denominator, rows.short_words)
+        if found < 0:
+            continue
+        if rows.keep == 1:
+            return other, found, compared
+        if tally[row, 0] == 0:
+            tally[row, 1], tally[row, 2] = other, found
+        tally[row, 0] += 1
+        if tally[row, 0] >= rows.keep:
+            return tally[row, 1], tally[row, 2], compared
+    return -1, 0, compared
+
+
+@kernel
+def _longer(row, rows, block, survivor, scratch, count):  # type: ignore[no-untyped-def]
+    """Append the kept rows that the row may be the beginning of to the candidates: how many there are then."""
+    for k in range(rows.longer_begin[row], rows.longer_end[row]):
+        other = rows.longer[k]
+        if block.since <= other < block.until and survivor[other] < 0 and scratch.mark[other] != row:
+            scratch.mark[other] = row
+            scratch.found[count] = other
+            count += 1
+    return count
+
+
+@kernel
 def _compare(row, other, rows):  # type: ignore[no-untyped-def]
     """(the values that two rows share, -1 where they are not similar enough; 1 if their sets were compared, else 0)."""
     size, length = rows.length[row], rows.length[other]
@@ -263,7 +301,7 @@ def _compare(row, other, rows):  # type: ignore[no-untyped-def]
         return -1, 0
     values, others = set_at(rows.address[row], size), set_at(rows.address[other], length)
     shared = shared_values(values, others, least)
-    if shared >= 0 and rows.by_field and not answers_alike(values, others, rows.numerator, rows.denominator):
+    if shared >= 0 and rows.kind == _PAIRS and not answers_alike(values, others, rows.numerator, rows.denominator):
         return -1, 1
     return shared, 1
 
@@ -313,7 +351,7 @@ def _enter(row, rows, begin, lists, index, scratch):  # type: ignore[no-untyped-
 
 
 @kernel
-def _first_kept(row, rows, block, lists, index, scratch):  # type: ignore[no-untyped-def]
+def _first_kept(row, rows, block, lists, index, survivor, tally, scratch):  # type: ignore[no-untyped-def]
     """(the first kept row of the block that shares a bucket with the row and is similar enough or -1, the values
     shared with it, sets compared, entries and nodes visited).
     """
@@ -321,35 +359,48 @@ def _first_kept(row, rows, block, lists, index, scratch):  # type: ignore[no-unt
     if large:
         candidates, steps = _probe(row, rows, index, scratch, candidates, block)
         visited += steps
-    survivor, shared, compared = _first_similar(row, rows, _ascending(scratch.found[:candidates]))
-    return survivor, shared, compared, visited
+    if rows.kind == _TURNS:
+        candidates = _longer(row, rows, block, survivor, scratch, candidates)
+        found = _first_alike(row, rows, tally, _ascending(scratch.found[:candidates]))
+    else:
+        found = _first_similar(row, rows, _ascending(scratch.found[:candidates]))
+    return found[0], found[1], found[2], visited
 
 
 @kernel
-def look_back(rows, block, lists, index, survivor, shared, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
+def look_back(  # type: ignore[no-untyped-def]
+    rows, block, lists, index, survivor, shared, tally, begin, end, scratch, counts
+):
     """Compare the rows from `begin` to `end` with all rows that were kept before their block.
 
-    This changes only `survivor`, `shared` and `counts`, so threads may share a block, each with its own scratch. The
-    first `rows.settled` rows are kept without a comparison. `survivor` int64 (rows,) becomes the first kept row that
-    shares a bucket with the row and is similar enough, -1 where there is none; `shared` int64 (rows,) how many shingles
-    they share. `counts` int64 (2,): sets compared, list entries and nodes visited.
+    This changes only `survivor`, `shared`, `tally` and `counts`, so threads may share a block, each with its own
+    scratch. The first `rows.settled` rows are kept without a comparison. `survivor` int64 (rows,) becomes the first
+    kept row that shares a bucket with the row and is similar enough, -1 where there is none; `shared` int64 (rows,) how
+    many shingles they share (of conversations: the similarity in thousandths). `counts` int64 (2,): sets compared, list
+    entries and nodes visited.
     """
     for row in range(begin, end):
         survivor[row] = -1
         if row >= rows.settled:
-            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, lists, index, scratch)
+            survivor[row], shared[row], tried, steps = _first_kept(
+                row, rows, block, lists, index, survivor, tally, scratch
+            )
             counts[0] += tried
             counts[1] += steps
 
 
 @kernel
-def decide_block(rows, block, lists, index, survivor, shared, begin, end, scratch, counts):  # type: ignore[no-untyped-def]
+def decide_block(  # type: ignore[no-untyped-def]
+    rows, block, lists, index, survivor, shared, tally, begin, end, scratch, counts
+):
     """Decide about the rows from `begin` to `end` of a block, after `look_back`: a row that is similar to none
     before the block is compared with what was kept of the block. The other arguments are those of `look_back`.
     """
     for row in range(begin, end):
         if survivor[row] < 0 and row >= rows.settled:
-            survivor[row], shared[row], tried, steps = _first_kept(row, rows, block, lists, index, scratch)
+            survivor[row], shared[row], tried, steps = _first_kept(
+                row, rows, block, lists, index, survivor, tally, scratch
+            )
             counts[0] += tried
             counts[1] += steps
         if survivor[row] < 0:

@@ -13,18 +13,19 @@ from datakit.text._kernels_text import decode
 LINE, PARAGRAPH, SENTENCE = range(3)
 
 # What a character is: white space, the end of a line, the end of a sentence, what may stand after that, what of these
-# may also open the next sentence, an end that needs no space after it.
-SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE = (1 << bit for bit in range(6))
+# may also open the next sentence, an end that needs no space after it, a letter.
+SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE, LETTER = (1 << bit for bit in range(7))
 
-_CR, _LF = 13, 10
+_CR, _LF, _STOP = 13, 10, 46
+_ALWAYS, _PERHAPS = 1, 2
 
 
 @kernel
-def find_units(data, offsets, flags, mode, starts, ends, row_starts):  # type: ignore[no-untyped-def]
+def find_units(data, offsets, flags, abbreviations, mode, starts, ends, row_starts):  # type: ignore[no-untyped-def]
     """Write where the units of each row begin and end.
 
     `starts` and `ends` need half as many places as there are bytes, and one more for each row. `row_starts` (rows + 1)
-    gets the number of each row's first unit.
+    gets the number of each row's first unit. `abbreviations` is `repeats.abbreviations()`.
     """
     units = 0
     for row in range(len(offsets) - 1):
@@ -32,6 +33,7 @@ def find_units(data, offsets, flags, mode, starts, ends, row_starts):  # type: i
         i, end = offsets[row], offsets[row + 1]
         last, previous = offsets[row], np.int64(0)
         inside, ended, alone, breaks = False, False, False, 0
+        word, letters, perhaps = np.uint64(0), 0, False
         while i < end:
             code, size = np.int64(data[i]), 1
             if code >= 0x80:
@@ -39,7 +41,7 @@ def find_units(data, offsets, flags, mode, starts, ends, row_starts):  # type: i
             flag = flags[code]
             if flag & SPACE:
                 breaks += flag & BREAK > 0 and not (code == _LF and previous == _CR)
-                if inside and _closes(mode, breaks, ended):
+                if inside and _closes(mode, breaks, ended) and not (perhaps and breaks == 0 and _goes_on(data, i, end)):
                     ends[units] = last
                     units += 1
                     inside = False
@@ -53,16 +55,50 @@ def find_units(data, offsets, flags, mode, starts, ends, row_starts):  # type: i
                     inside, ended, alone = True, False, False
                 breaks, last = 0, np.int64(i + size)
                 if mode == SENTENCE and flag & TERMINAL:
-                    ended = True
+                    kind = _abbreviation(word, letters, abbreviations) if code == _STOP else 0
+                    ended, perhaps = kind != _ALWAYS, kind == _PERHAPS
                     alone |= flag & ALONE > 0
                 elif flag & CLOSER == 0:
-                    ended = alone = False
+                    ended = alone = perhaps = False
+            if flag & LETTER:
+                word, letters = word << np.uint64(8) | np.uint64(code & 255 | 0x20), letters + 1
+            else:
+                word, letters = np.uint64(0), 0
             previous = code
             i += size
         if inside:
             ends[units] = last
             units += 1
     row_starts[len(offsets) - 1] = units
+
+
+@kernel
+def _abbreviation(word, letters, abbreviations):  # type: ignore[no-untyped-def]
+    """What a full stop means behind a word, given as its last eight letters in lower case.
+
+    The sentence goes on (_ALWAYS), it does before a digit or a small letter (_PERHAPS), or it ends (0). Single letters
+    are initials, but for the English I.
+    """
+    if letters == 1:
+        return 0 if word == np.uint64(0x69) else _ALWAYS
+    if letters < 2 or letters > 8:
+        return 0
+    at = np.searchsorted(abbreviations[0], word)
+    if at < len(abbreviations[0]) and abbreviations[0][at] == word:
+        return np.int64(abbreviations[1][at])
+    return 0
+
+
+@kernel
+def _goes_on(data, i, end):  # type: ignore[no-untyped-def]
+    """Whether a digit or a small letter of ASCII comes behind white space; not a letter with a mark, whose normal forms
+    differ.
+    """
+    while i < end and (data[i] == 0x20 or data[i] == 0x09):
+        i += 1
+    if i >= end or (i + 1 < end and data[i + 1] >= 0x80):
+        return False
+    return 0x61 <= data[i] <= 0x7A or 0x30 <= data[i] <= 0x39
 
 
 @kernel(inline="always")
@@ -170,6 +206,48 @@ def cut_units(data, offsets, flags, units, cut, kept, kept_offsets, gone, gone_o
             at += 1
     kept_offsets[len(offsets) - 1] = at
     gone_offsets[piece] = gone_at
+
+
+@kernel
+def number_equals(hashes, bits, starts, order, table, numbers):  # type: ignore[no-untyped-def]
+    """Number the values that occur more than once, in `numbers` (int64, -1 for the others); returns how many there are.
+
+    They are divided by their lowest `bits` bits into parts that stay in the cache, and each part goes through a hash
+    table of its own. `starts` int64 (2 ** bits + 1,), `order` int32 or int64 (values,), `table` int64: twice the values
+    and at least 4.
+    """
+    mask = np.uint64((1 << bits) - 1)
+    starts[:] = 0
+    for i in range(len(hashes)):
+        starts[np.int64(hashes[i] & mask) + 1] += 1
+    for part in range(1, len(starts)):
+        starts[part] += starts[part - 1]
+    for i in range(len(hashes) - 1, -1, -1):  # from the end of each part to its beginning, which moves there
+        own = np.int64(hashes[i] & mask) + 1
+        starts[own] -= 1
+        order[starts[own]] = i
+    count = 0
+    for part in range(1, len(starts)):
+        end = starts[part + 1] if part + 1 < len(starts) else len(hashes)
+        slots = 4
+        while slots < 2 * (end - starts[part]):
+            slots *= 2
+        table[:slots] = -1
+        for k in range(starts[part], end):
+            i = order[k]
+            at = np.int64(hashes[i] >> np.uint64(20)) & (slots - 1)
+            while table[at] >= 0 and hashes[table[at]] != hashes[i]:
+                at = np.int64(at + 1 if at + 1 < slots else 0)
+            first = table[at]
+            if first < 0:
+                table[at] = i
+                numbers[i] = -1
+                continue
+            if numbers[first] < 0:
+                numbers[first] = count
+                count += 1
+            numbers[i] = numbers[first]
+    return count
 
 
 @kernel

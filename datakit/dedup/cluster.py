@@ -19,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.dedup import _kernels_cluster as kernels
+from datakit.dedup.alike import KEYS, Longer, longer_conversations
 from datakit.dedup.exact import Memory, first_equal_rows, parts
 from datakit.dedup.index import EarlierRun, live_rows
 from datakit.dedup.minhash import Buckets, Sketches, find_buckets, open_sketches
-from datakit.dedup.stage import DedupConfig, candidate_probability, exact_ratio, policy_order
+from datakit.dedup.stage import NO_CHAINS, DedupConfig, candidate_probability, exact_ratio, policy_order
+from datakit.errors import ConfigError
 
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
 _MAX_SLOTS = 1 << 24
@@ -33,6 +35,8 @@ BLOCK_ROWS = 1 << 14
 """Rows that are compared at one time with what was kept before them. It does not depend on the number of threads, and
 so the counts of comparisons do not either."""
 
+_NONE_LONGER = Longer(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
+
 INDEX_THRESHOLD = 64
 """Kept rows of a bucket above which they are found through an index instead of compared one by one."""
 
@@ -42,7 +46,8 @@ class Verdict:
     """The decision about each row, in the order of the sketches.
 
     `survivor` int64 (rows,): the row that stays for it, -1 where it stays itself. `similarity` float64 (rows,).
-    `exact` bool (rows,): the survivor's text is equal. `cluster_rows` int64: how many rows are dropped for each row
+    `exact` bool (rows,): the survivor's text is equal. `prefix` bool (rows,): the survivor is a conversation that goes
+    on. `cluster_rows` int64: how many rows are dropped for each row
     (it may be shorter than the rows). Rows of indexes come first, and stay.
     """
 
@@ -50,6 +55,7 @@ class Verdict:
     survivor: npt.NDArray[np.int64]
     similarity: npt.NDArray[np.float64]
     exact: npt.NDArray[np.bool_]
+    prefix: npt.NDArray[np.bool_]
     cluster_rows: npt.NDArray[np.int64]
     facts: dict[str, Any]
 
@@ -67,7 +73,7 @@ def decide_all(
     `by_field`: the rows are preference pairs, whose answers alone must be similar enough too.
 
     Raises:
-        ConfigError: the policy's column holds no number in any row.
+        ConfigError: the policy's column holds no number in any row, or conversations are to form chains.
         IntegrityError: an index is damaged.
     """
     for run in earlier:
@@ -75,22 +81,25 @@ def decide_all(
     sketches = open_sketches([*(path for run in earlier for path in run.paths), *paths], memory)
     old = live_rows(sketches, earlier) if earlier else np.empty(0, np.int64)
     order = memory.keep(
-        np.concatenate([old, policy_order(sketches, sketches.row_key, config.policy, sum(run.rows for run in earlier))])
+        np.concatenate([old, _policy_order(sketches, config, sum(run.rows for run in earlier), memory)])
     )
     first = first_equal_rows(sketches, order, memory)
     groups, copies = _groups(sketches, order, first, memory)
     buckets = find_buckets(
         lambda n: memory.take(sketches.column(f"band{n}", memory), copies),
-        config.num_bands, len(copies), memory, workers,
+        KEYS - 1 if sketches.of_turns else config.num_bands, len(copies), memory, workers,
     )  # fmt: skip
     memory.release()
     address, length = memory.take(sketches.address, copies), memory.take(sketches.length, copies)
+    if sketches.of_turns and config.cluster != "star":
+        raise ConfigError(NO_CHAINS)
     if config.cluster == "star":
         settled = int(np.searchsorted(groups, len(old)))
         buckets.leave_settled(settled)
-        least = exact_ratio(config.threshold)
         clusters = star(
-            buckets, address, length, least, memory, settled=settled, by_field=by_field, workers=workers
+            buckets, address, length, exact_ratio(config.threshold), memory, settled=settled, by_field=by_field,
+            longer=longer_conversations(sketches, copies, memory) if sketches.of_turns else None,
+            short_words=config.shingle_words, keep=config.keep_per_prompt, workers=workers,
         )  # fmt: skip
     else:
         clusters = components(buckets, address, length, exact_ratio(config.threshold), memory, by_field=by_field)
@@ -103,7 +112,26 @@ def decide_all(
         "largest_cluster_rows": largest,
         "cluster_sizes": size_histogram(cluster_rows[sum(run.rows for run in earlier) :], int(stays.sum())),
     }
-    return Verdict(sketches, survivor, similarity, exact, cluster_rows, facts)
+    return Verdict(sketches, survivor, similarity, exact, _prefixes(sketches, survivor, memory), cluster_rows, facts)
+
+
+def _policy_order(sketches: Sketches, config: DedupConfig, old: int, memory: Memory) -> npt.NDArray[np.int64]:
+    """The rows that are not old in the policy's order; of conversations the longer ones first, so that they stay."""
+    order = policy_order(sketches, sketches.row_key, config.policy, old)
+    if not sketches.of_turns:
+        return order
+    messages = sketches.column("messages", memory).astype(np.int64)
+    return order[np.argsort(-messages[order], kind="stable")]
+
+
+def _prefixes(sketches: Sketches, survivor: npt.NDArray[np.int64], memory: Memory) -> npt.NDArray[np.bool_]:
+    """bool (rows,): the row is dropped for a conversation of more messages."""
+    found = np.zeros(len(survivor), np.bool_)
+    if sketches.of_turns:
+        messages = sketches.column("messages", memory)
+        for part in parts(len(survivor)):
+            found[part] = (survivor[part] >= 0) & (messages[survivor[part]] > messages[part])
+    return found
 
 
 def _groups(
@@ -191,8 +219,11 @@ class Candidates(NamedTuple):
     """The rows to decide about, in the policy's order, and the similarity of duplicates as a ratio.
 
     of_row int32 (bands, rows): each row's buckets, -1 for none; address uint64 and length int64 (rows,): its set.
-    by_field: 1 where the answers of preference pairs have to be similar enough too. settled: how many of the first rows
-    are kept without a comparison. index_threshold: as `INDEX_THRESHOLD`.
+    kind: 1 where the answers of preference pairs have to be similar enough too, 2 where the sets are the streams of
+    conversations. settled: how many of the first rows are kept without a comparison. index_threshold: as
+    `INDEX_THRESHOLD`. Of conversations: short_words, below which a turn is compared by letters; keep, how many rows
+    that are alike stay; longer_begin and longer_end int64 (rows,), where the rows that may go on a row lie in longer
+    int32.
     """
 
     of_row: Any
@@ -200,9 +231,14 @@ class Candidates(NamedTuple):
     length: Any
     numerator: int
     denominator: int
-    by_field: int
+    kind: int
     settled: int
     index_threshold: int
+    short_words: int
+    keep: int
+    longer_begin: Any
+    longer_end: Any
+    longer: Any
 
 
 class BucketLists(NamedTuple):
@@ -236,10 +272,12 @@ class PrefixIndex(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What a row is compared with: kept rows from `since` on, whose nodes in the index begin at `oldest`."""
+    """What a row is compared with: kept rows from `since` on, whose nodes in the index begin at `oldest`, and longer
+    conversations before `until`."""
 
     since: int
     oldest: int
+    until: int
 
 
 class Scratch(NamedTuple):
@@ -276,6 +314,9 @@ def star(
     index_threshold: int = INDEX_THRESHOLD,
     settled: int = 0,
     by_field: bool = False,
+    longer: Longer | None = None,
+    short_words: int = 1,
+    keep: int = 1,
     workers: int = 1,
     block_rows: int = BLOCK_ROWS,
 ) -> Clusters:
@@ -284,10 +325,17 @@ def star(
     The first such row is named. The first `settled` rows are kept without a comparison: an earlier run compared them.
     Rows are in the policy's order; `address` and `length` say where each row's set of shingles lies. The similarity is
     compared as a ratio of counts, without rounding. With `by_field` the answers of preference pairs must be as similar
-    too.
+    too. With `longer` the rows are conversations, and `address` says where their streams lie: see `alike`. A row is
+    then also dropped for a kept row that goes on after it, and only if `keep` kept rows are alike.
     """
-    ratio = least.numerator, least.denominator
-    rows = Candidates(buckets.of_row, address, length, *ratio, int(by_field), settled, index_threshold)
+    ratio, kind = (least.numerator, least.denominator), 2 if longer else int(by_field)
+    if longer:
+        index_threshold = len(length)  # streams are no sets; few kept rows share all letters that a key is made of
+    rows = Candidates(
+        buckets.of_row, address, length, *ratio, kind, settled, index_threshold, short_words, keep,
+        *(longer or _NONE_LONGER),
+    )  # fmt: skip
+    tally = memory.full((len(length) if keep > 1 else 1, 3), 0, np.int64)
     lists = _empty_lists(rows, buckets, memory)
     survivor, shared = (memory.full(length.shape, value, np.int64) for value in (-1, 0))
     index = _empty_index(rows, buckets.sizes, memory)
@@ -295,10 +343,10 @@ def star(
     scratch = [_scratch(length, memory) for _ in range(threads)]
     free, counts = deque(scratch), np.zeros(2, np.int64)
 
-    def look_back(part: range) -> npt.NDArray[np.int64]:
+    def look_back(part: range, begin: int) -> npt.NDArray[np.int64]:
         own, tried = free.popleft(), np.zeros(2, np.int64)  # there are as many as threads
         kernels.look_back(
-            rows, Block(0, 0), lists, index, survivor, shared, part.start, part.stop, own, tried
+            rows, Block(0, 0, begin), lists, index, survivor, shared, tally, part.start, part.stop, own, tried
         )  # fmt: skip
         memory.release()
         free.append(own)
@@ -306,14 +354,18 @@ def star(
 
     with ThreadPoolExecutor(threads) as pool:
         for block in _ranges(range(len(length)), block_rows):
-            counts += sum(pool.map(look_back, _ranges(block, max(_ROWS_AT_ONCE // threads, 1))))
-            within = Block(block.start, int(index.used[0]))
-            decided = rows, within, lists, index, survivor, shared
+            parts_of_block = _ranges(block, max(_ROWS_AT_ONCE // threads, 1))
+            counts += sum(pool.map(look_back, parts_of_block, [block.start] * len(parts_of_block)))
+            within = Block(block.start, int(index.used[0]), block.stop)
+            decided = rows, within, lists, index, survivor, shared, tally
             for part in _ranges(block, 2 * _ROWS_AT_ONCE):  # few of them are compared here
                 kernels.decide_block(*decided, part.start, part.stop, scratch[0], counts)
                 memory.release()
     compared, visited = counts.tolist()
-    return Clusters(survivor, _similarity(survivor, shared, length, memory), compared, visited)
+    if kind == 2:
+        return Clusters(survivor, np.where(survivor < 0, 1.0, shared / 1000), compared, visited)
+    similarity = _similarity(survivor, shared, length, memory)
+    return Clusters(survivor, similarity, compared, visited)
 
 
 def _ranges(rows: range, size: int) -> list[range]:
@@ -362,7 +414,7 @@ def components(
     lower than `least`.
     """
     ratio = least.numerator, least.denominator
-    rows = Candidates(buckets.of_row, address, length, *ratio, int(by_field), 0, index_threshold)
+    rows = Candidates(buckets.of_row, address, length, *ratio, int(by_field), 0, index_threshold, 1, 1, *_NONE_LONGER)
     lists, index = _empty_lists(rows, buckets, memory), _empty_index(rows, buckets.sizes, memory)
     jumps = memory.full(index.nexts.shape, -2, np.int64)
     first = memory.keep(np.arange(len(length)))

@@ -12,7 +12,7 @@ finalizer once, then each permutation takes the least `a * h + b` modulo 2**32. 
 import struct
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup import _kernels_minhash as kernels
+from datakit.dedup.alike import segments, sign_sets, streams, whole_conversations
 from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range, open_rows
 from datakit.dedup.stage import DedupConfig, policy_rank, source_column
 from datakit.text.words import binary_digest, compose, hash_values, hash_words_in, normalize, stated_digest
@@ -48,7 +49,7 @@ def compared_texts(batch: pa.RecordBatch, config: DedupConfig) -> list[pa.Array]
 
     (No word has white space, so it may stay in a text. Short fields are compared as a whole, so they are normalised.)
     """
-    texts = compared_fields(batch, config.on, config.include_system, include_calls=True)
+    texts = compared_fields(batch, config.on, include_calls=True)
     return [compose(texts[0])] if len(texts) == 1 else [normalize(t) for t in texts]
 
 
@@ -65,14 +66,17 @@ class ShingleSets:
     starts: npt.NDArray[np.int64]
 
 
-def row_shingles(texts: Sequence[pa.Array], shingle_words: int) -> ShingleSets:
+def row_shingles(texts: Sequence[pa.Array], shingle_words: int, compare: str | None = "auto") -> ShingleSets:
     """The set of shingle hashes of each row, from its `compared_texts`.
 
-    Hashes of field n have n in their two highest bits, and are mixed with it. A field with fewer words than a shingle
-    counts as one shingle, by its text; an empty one has none.
+    `compare` is that of the configuration; with None only words count. A text with fewer words than a shingle has pairs
+    of letters, a formula or code shingles of words and signs. Of preference pairs, hashes of field n have n in their
+    two highest bits, and are mixed with it; a field with fewer words than a shingle counts as one shingle, by its text;
+    an empty one has none.
     """
     if len(texts) == 1:
-        return shingle_sets(texts[0], shingle_words)
+        words = shingle_sets(texts[0], shingle_words)
+        return words if compare is None else _with_signs(texts[0], words, shingle_words, compare)
     rows, hashes = [], []
     for number, text in enumerate(texts):
         found = shingle_sets(text, shingle_words)
@@ -88,6 +92,21 @@ def row_shingles(texts: Sequence[pa.Array], shingle_words: int) -> ShingleSets:
     fresh[1:] = (row[1:] != row[:-1]) | (made[1:] != made[:-1])
     counts = np.bincount(row[fresh], minlength=len(texts[0]))
     return ShingleSets(made[fresh], np.concatenate(([0], np.cumsum(counts))))
+
+
+def _with_signs(texts: pa.Array, words: ShingleSets, shingle_words: int, compare: str) -> ShingleSets:
+    """The sets of words, replaced where the text is short or where signs carry its meaning."""
+    sizes = np.diff(words.starts)
+    short = (sizes == 0) & (pc.binary_length(texts).to_numpy() > 0)
+    rows, hashes, places = sign_sets(texts, short, compare, shingle_words)
+    if not len(rows):
+        return words
+    pieces, done = [], 0
+    for row, (begin, end) in zip(rows.tolist(), places.tolist(), strict=True):
+        pieces += [words.hashes[words.starts[done] : words.starts[row]], hashes[begin:end]]
+        sizes[row], done = end - begin, row + 1
+    pieces.append(words.hashes[words.starts[done] :])
+    return ShingleSets(np.concatenate(pieces), np.concatenate(([0], np.cumsum(sizes))))
 
 
 def shingle_sets(texts: pa.Array, shingle_words: int) -> ShingleSets:
@@ -144,17 +163,61 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     `shingles` is the sorted set of 64-bit shingle hashes. It is null where the row has fewer words than a shingle, and
     where an earlier row of the batch has the same digest (equal text has equal shingles: one copy is enough).
     """
+    if "messages" in batch.schema.names:
+        return _sketch_of_turns(batch, config)
     texts = compared_texts(batch, config)
     digests = _digests(batch, texts)
     halves = np.frombuffer(digests.buffers()[1], dtype=np.uint64).reshape(-1, 2)
     fresh = np.equal(first_of_equals(halves), np.arange(len(digests)))
-    sets = row_shingles(texts if fresh.all() else [t.filter(pa.array(fresh)) for t in texts], config.shingle_words)
+    sets = row_shingles(
+        texts if fresh.all() else [t.filter(pa.array(fresh)) for t in texts], config.shingle_words, config.compare
+    )
     bands = band_hashes(signatures(sets, config.num_perm, config.seed), config.num_bands, config.rows_per_band)
     lengths = np.zeros(len(batch), dtype=np.int64)
     lengths[fresh] = np.diff(sets.starts)
     every_band = np.zeros((config.num_bands, len(batch)), dtype=np.uint64)
     every_band[:, fresh] = bands.T
     starts = np.concatenate(([0], np.cumsum(lengths)))
+    return _sketch_of(
+        batch,
+        digests,
+        policy_rank(batch, config.policy, lambda: pc.utf8_length(whole_text(texts))),
+        every_band,
+        starts,
+        sets.hashes,
+    )
+
+
+def _sketch_of_turns(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
+    """The sketch of conversations: the streams of `alike` instead of shingles, and their keys instead of bands.
+
+    Further columns: `messages`, how many there are, and `prefixes`, the keys of the beginnings of the row. Where more
+    answers of a prompt than one stay, the digest is of the whole conversation, so that equal ones count once.
+    """
+    compared = segments(batch, config)
+    found = streams(compared, config.compare)
+    whole = whole_conversations(compared)
+    digested = whole
+    if config.keep_per_prompt > 1:
+        digested = whole_conversations(segments(batch, replace(config, on="all", keep_per_prompt=1)))
+    alone = found.keys == 0
+    found.keys[alone] = hash_values(whole)[np.nonzero(alone)[0]] + np.nonzero(alone)[1].astype(np.uint64)
+    rank = policy_rank(batch, config.policy, lambda: pc.utf8_length(whole))
+    made = _sketch_of(batch, binary_digest(digested), rank, found.keys.T, found.starts, found.values)
+    messages = pa.array(np.diff(found.prefix_starts).astype(np.uint64))
+    ends = found.prefix_starts if config.on == "all" else np.zeros_like(found.prefix_starts)
+    beginnings = pa.LargeListArray.from_arrays(pa.array(ends), pa.array(found.prefixes), type=SHINGLES)
+    return made.append_column("messages", messages).append_column("prefixes", beginnings)
+
+
+def _sketch_of(
+    batch: pa.RecordBatch,
+    digests: pa.Array,
+    rank: pa.Array,
+    bands: npt.NDArray[np.uint64],
+    starts: npt.NDArray[np.int64],
+    values: npt.NDArray[np.uint64],
+) -> pa.RecordBatch:
     return pa.record_batch(
         {
             "row_key": batch.column("row_key"),
@@ -162,10 +225,10 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
             "source": source_column(batch),
             "lang": source_column(batch, "lang"),
             "digest": digests,
-            "rank": policy_rank(batch, config.policy, lambda: pc.utf8_length(whole_text(texts))),
-            **{f"band{n}": pa.array(band) for n, band in enumerate(every_band)},
+            "rank": rank,
+            **{f"band{n}": pa.array(np.ascontiguousarray(band)) for n, band in enumerate(bands)},
             "shingles": pa.LargeListArray.from_arrays(
-                pa.array(starts), pa.array(sets.hashes), type=SHINGLES, mask=pa.array(lengths == 0)
+                pa.array(starts), pa.array(values), type=SHINGLES, mask=pa.array(np.diff(starts) == 0)
             ),
         }
     )
@@ -184,7 +247,7 @@ def saved_signatures(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:
     `datasketch.LeanMinHash.deserialize(value, "<")` makes an object of one, with the scheme `affine32` and the seed.
     The bytes are the seed, the negated number of values, the scheme, the values.
     """
-    sets = row_shingles(compared_texts(batch, config), config.shingle_words)
+    sets = row_shingles(compared_texts(batch, config), config.shingle_words, None)
     values = signatures(sets, config.num_perm, config.seed)
     rows, num_perm = values.shape
     head = struct.pack("<qiB", config.seed, -num_perm, _AFFINE32)
@@ -210,6 +273,11 @@ class Sketches(SketchRows):
     row_key: npt.NDArray[np.uint64]
     address: npt.NDArray[np.uint64]
     length: npt.NDArray[np.int64]
+
+    @property
+    def of_turns(self) -> bool:
+        """Whether the rows are conversations."""
+        return bool(self.batches) and "prefixes" in self.batches[0].schema.names
 
 
 def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:

@@ -60,7 +60,8 @@ CHECK_CUTS: Final = (
 )
 
 _CHUNK_BYTES: Final = 1 << 20
-_SORT_BYTES: Final = 48  # per span while its range is sorted: place, hash, order, both in that order, what is equal
+_SORT_BYTES: Final = 64  # per span while its range is looked through: place, hash, order, number, slots of the table
+_PART: Final = 1 << 10  # spans whose hashes go through one hash table
 _UNIT_BYTES: Final = {"line": 40, "paragraph": 200, "sentence": 60}  # of English prose and documentation; a low guess
 _DISK_BYTES: Final = 28  # per unit: hash and words in the sketch; words, group and place while all are compared
 _ROW_BYTES: Final = 60  # of a sketch besides its units
@@ -110,9 +111,9 @@ class SpansConfig(CuttingConfig):
 
 # Units: lines, paragraphs and sentences. They are compared by their words, as documents are (`text.words`): NFC,
 # case-folded, without punctuation and white space. A line ends where `str.splitlines` ends one, a paragraph at a blank
-# line, a sentence at its mark (of any script, with the quotes and brackets after it) and at the end of its line. Marks
-# of scripts written without spaces need no space after them. Thai and Lao mark no end of a sentence: there a sentence
-# is a line.
+# line, a sentence at its mark (of any script, with the quotes and brackets after it) and at the end of its line. A full
+# stop ends no sentence after an initial or an abbreviation ("Mr. J. R. Smith", "U.S. Rev. Stat. § 12"). Marks of
+# scripts written without spaces need no space after them. Thai and Lao mark no end of a sentence: there it is a line.
 
 _MODES: Final = {"line": 0, "paragraph": 1, "sentence": 2}
 _BRACKETS: Final = ")]}\u300b\u300d\u300f\u3011\uff09\uff3d"
@@ -127,6 +128,8 @@ def flags() -> npt.NDArray[np.uint8]:
 
     table = np.zeros(0x110000, np.uint8)
     table[[c for c in range(0x3001) if chr(c).isspace()]] = kernels.SPACE
+    # letters that no normal form changes, and the Kelvin sign, which NFC makes a K: units do not depend on the form
+    table[[*range(0x41, 0x5B), *range(0x61, 0x7B), 0x212A]] |= np.uint8(kernels.LETTER)
     marks = {
         kernels.BREAK: BREAKS,
         kernels.TERMINAL: TERMINALS,
@@ -138,6 +141,31 @@ def flags() -> npt.NDArray[np.uint8]:
         table[[ord(c) for c in chars]] |= np.uint8(flag)
     table.setflags(write=False)
     return table
+
+
+# Abbreviations whose full stop ends no sentence: titles, forms of address, courts and statutes, months.
+_GOES_ON: Final = (
+    "mr mrs ms messrs mme mlle dr prof rev hon gen col maj capt cmdr lt sgt cpl adm sen rep gov pres supt st ste mt ft "
+    "vs cf eg ie stat cir ct supp app cong const dept univ assn bros esq ph jan feb mar apr jun jul aug "
+    "sep sept oct nov dec sr sra srta dra hr fr frau herr dipl bzw ca evtl ggf vgl mgr ing sig dott"
+)
+# And those that end none before a number or a small letter.
+_MAY_GO_ON: Final = (
+    "etc usw viz approx inc ltd corp co no nos nr art arts sec secs para paras p pp fig figs vol vols ch chap eq ex pt "
+    "col ver num"
+)
+
+
+@lru_cache(maxsize=1)
+def abbreviations() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+    """(words of up to eight letters, the last letter in the lowest byte, ascending; what a full stop means after each).
+
+    1: the sentence goes on; 2: it does before a digit or a small letter.
+    """
+    found = dict.fromkeys(_MAY_GO_ON.split(), 2) | dict.fromkeys(_GOES_ON.split(), 1)
+    packed = {int.from_bytes(bytes(ord(c) & 255 | 0x20 for c in word)): kind for word, kind in found.items()}
+    words = sorted(packed)
+    return np.array(words, np.uint64), np.array([packed[word] for word in words], np.int64)
 
 
 class Units(NamedTuple):
@@ -157,7 +185,7 @@ def find_units(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], unit
 
     most = (offsets[-1] - offsets[0]) // 2 + len(offsets)
     starts, ends, row_starts = np.empty(most, np.int64), np.empty(most, np.int64), np.empty_like(offsets)
-    kernels.find_units(data, offsets, flags(), _MODES[unit], starts, ends, row_starts)
+    kernels.find_units(data, offsets, flags(), abbreviations(), _MODES[unit], starts, ends, row_starts)
     return Units(starts[: row_starts[-1]].copy(), ends[: row_starts[-1]].copy(), row_starts)
 
 
@@ -305,6 +333,7 @@ def _equals_in_range(
     units: list[npt.NDArray[np.uint64]], begins: npt.NDArray[np.int64], part: int, ranges: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int, int]:
     """(places of spans that have an equal, the number of each one's group, how many groups, how many spans)."""
+    from datakit.dedup import _kernels_repeats as kernels
     from datakit.dedup._kernels_minhash import NONE
 
     chosen = [in_range(hashes, part, ranges) for hashes in units]
@@ -312,13 +341,12 @@ def _equals_in_range(
     empty = np.empty(0, np.int64)
     places = np.concatenate([empty, *(begin + rows for begin, rows in zip(begins, chosen, strict=False))])
     hashes = np.concatenate([empty.view(np.uint64), *(h[rows] for h, rows in zip(units, chosen, strict=True))])
-    order = np.argsort(hashes)
-    hashes, places = hashes[order], places[order]
-    fresh = np.ones(len(hashes), np.bool_)
-    fresh[1:] = hashes[1:] != hashes[:-1]
-    alone = fresh & np.append(fresh[1:], True)
-    numbers = np.cumsum(fresh & ~alone) - 1
-    return places[~alone], numbers[~alone], int((fresh & ~alone).sum()), len(hashes)
+    bits = max(len(hashes) // _PART, 1).bit_length()
+    starts, order = np.empty((1 << bits) + 1, np.int64), np.empty(len(hashes), number_type(len(hashes)))
+    numbers, table = np.empty(len(hashes), np.int64), np.empty(4 * len(hashes) + 4, np.int64)
+    count = kernels.number_equals(hashes, bits, starts, order, table, numbers)
+    repeated = numbers >= 0
+    return places[repeated], numbers[repeated], count, len(hashes)
 
 
 # Cutting: what is decided about rows, carried out in their texts, and recorded.

@@ -40,7 +40,11 @@ class DedupConfig:
     """Exact, then near duplicates by MinHash LSH: which rows count as duplicates, and which of them stays."""
 
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a conversation or preference pair to compare")
-    include_system: bool = option(False, "compare system prompts, tool schemas and tool results too")
+    include_system: bool = option(True, "of conversations, compare system prompts, tool schemas and tool results too")
+    keep_per_prompt: int = option(1, "with --on prompt: how many answers of a question stay, the first by the policy")
+    compare: Literal["auto", "words", "characters"] = option(
+        "auto", "words: without signs; characters: with them; auto: with them where formulas or code need them"
+    )
     shingle_words: int = option(5, "words in a shingle")
     num_bands: int = option(
         0,
@@ -72,8 +76,10 @@ class DedupConfig:
     )
 
     def __post_init__(self) -> None:
-        at_least(1, self, "shingle_words", "max_cluster_rows", "min_alarm_rows", "memory_mb")
+        at_least(1, self, "shingle_words", "max_cluster_rows", "min_alarm_rows", "memory_mb", "keep_per_prompt")
         at_least(0, self, "num_bands", "rows_per_band")
+        if self.keep_per_prompt > 1 and self.on != "prompt":
+            raise ConfigError(f"keep_per_prompt is {self.keep_per_prompt}: it needs on = 'prompt', found {self.on!r}")
         exact_ratio(self.threshold)
         shares(self, "max_loss")
         if not 0 <= self.seed < 1 << 32:
@@ -325,6 +331,10 @@ _CHECK = (
     "Check with `datakit pairs` whether these rows are duplicates, or only share a template, a prompt or a long "
     "passage; then compare less of them (on), or raise threshold. If they are duplicates, raise max_loss"
 )
+NO_CHAINS = (
+    "cluster must be star for conversations: each dropped one is compared, turn by turn, with the one that stays"
+)
+
 _SIGNATURES = "minhash"  # the column of saved signatures
 _ROW_BYTES = 80  # of a sketch, besides bands and shingles: key, id, source, digest, ...
 _TEXT_RATIO = 1.6  # bytes of shingle hashes per byte of English prose, rounded up; twice that in scripts without spaces
@@ -336,12 +346,14 @@ class Dedup(CompareStage):
 
     Reasons are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. `earlier` are runs whose rows are
     compared with too, oldest first; `duplicate_in` is then the version of the dedup run that kept the row, null for
-    this run. `by_field` is set for preference pairs, whose fields are compared by themselves too.
+    this run. `by_field` is set for preference pairs, whose fields are compared by themselves too; `of_turns` for
+    conversations, which have the reason `prefix` too (see `alike`).
     """
 
     config: DedupConfig
     earlier: "tuple[EarlierRun, ...]" = ()
     by_field: bool = False
+    of_turns: bool = False
 
     name: ClassVar[str] = "dedup"
     help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
@@ -364,10 +376,15 @@ class Dedup(CompareStage):
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: the fields of preference pairs are compared by themselves too."""
-        return replace(self, by_field=kind == "preference" and self.config.on != "prompt")
+        if kind == "conversation" and self.config.cluster != "star":
+            raise ConfigError(NO_CHAINS)
+        by_field = kind == "preference" and self.config.on != "prompt"
+        return replace(self, by_field=by_field, of_turns=kind == "conversation")
 
     def describe(self) -> tuple[str, ...]:
         """The expected recall of the bands."""
+        if self.of_turns:
+            return (f"{self.name}: conversations are compared turn by turn, by the words that count",)
         return (f"{self.name}: {self.config.expected_recall()}",)
 
     def resources(self) -> dict[str, Any]:
@@ -486,7 +503,9 @@ def _dropped(verdict: "Verdict", earlier: "tuple[EarlierRun, ...]") -> pa.Record
     rows = rows[np.argsort(verdict.sketches.row_key[rows], kind="stable")]
     versions = pa.array([*(e.version for e in earlier), None], pa.string())
     run = np.searchsorted(np.cumsum([e.rows for e in earlier]), verdict.survivor[rows], side="right")
-    reasons = pa.array(["near_duplicate", "exact_duplicate"]).take(pa.array(verdict.exact[rows].astype(np.int8)))
+    reasons = pa.array(["near_duplicate", "exact_duplicate", "prefix"]).take(
+        pa.array(np.where(verdict.prefix[rows], 2, verdict.exact[rows]))
+    )
     return pa.record_batch(
         {
             "row_key": verdict.sketches.row_key[rows],

@@ -200,15 +200,11 @@ def differences(
         old = load(path)
     except ManifestError as e:
         return str(e)
-    said = [*_raw_differences(old.parents, parents)]
+    said = [*raw_differences(old.parents, parents)]
     before, now = ({p["manifest"]: p["version"] for p in ps if "manifest" in p} for ps in (old.parents, parents))
     said += [f"was made from an older {name}" for name in now if name in before and before[name] != now[name]]
     said += [f"was made from other stages ({', '.join(before)})" for _ in [0] if before.keys() != now.keys()]
-    said += [
-        f"{key} is {config.get(key)!r} now, and was {old.config.get(key)!r}"
-        for key in sorted(config.keys() | old.config.keys())
-        if config.get(key) != old.config.get(key)
-    ]
+    said += config_differences(old.config, config)
     used = old.facts.get("resources", {})
     said += [
         "rows were put on the list of removed rows" if name == "removed" else f"its {name} changed"
@@ -219,7 +215,15 @@ def differences(
     return "; ".join(said) or "its shards are not as they were written"
 
 
-def _raw_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:
+def config_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """The values that differ between two configs, for people."""
+    for key in sorted(old.keys() | new.keys()):
+        if old.get(key) != new.get(key):
+            yield f"{key} is {new.get(key)!r} now, and was {old.get(key)!r}"
+
+
+def raw_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """The raw files that differ between the parents of two manifests, for people."""
     before, now = ({p["raw"]: p["sha256"] for p in parents if "raw" in p} for parents in (old, new))
     found = {
         "new": now.keys() - before.keys(),

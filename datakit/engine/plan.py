@@ -214,19 +214,25 @@ class Flow:
         return stage, [rows, *taken], against
 
 
+def stale_results(root: Path, dataset: str) -> dict[str, str]:
+    """Which results of a dataset are stale by its recipe, and why; empty where the recipe names no inputs.
+
+    The inputs of a recipe are relative to the current folder, so that a project elsewhere cannot be judged.
+    """
+    recipe = load_recipe(root, dataset)
+    if recipe.path is None or not recipe.inputs or root.resolve() != Path.cwd():
+        return {}
+    layout = OutputLayout(root=root, dataset=dataset)
+    return Flow(run=Run(layout, Local(1), Progress()), recipe=recipe).stale(recipe.stages)
+
+
 def why_stale_result(path: Path) -> str:
     """Why a result of a dataset in the current folder is stale; empty where it is not, or its recipe does not tell."""
     root, dataset = Path.cwd(), path.parent.name
-    layout = OutputLayout(root=root, dataset=dataset)
     try:
-        if path.resolve() != layout.manifest(path.stem).resolve():
+        if path.resolve() != OutputLayout(root=root, dataset=dataset).manifest(path.stem).resolve():
             return ""
-        recipe = load_recipe(root, dataset)
-        stages = recipe.stages
-        if recipe.path is None or not recipe.inputs or path.stem not in stages:
-            return ""
-        flow = Flow(run=Run(layout, Local(1), Progress()), recipe=recipe)
-        return flow.stale(stages[: stages.index(path.stem) + 1]).get(path.stem, "")
+        return stale_results(root, dataset).get(path.stem, "")
     except DatakitError as e:
         return str(e)
 

@@ -2,12 +2,16 @@
 
 `empty_answer` looks at conversations and preference pairs. A conversation is measured by the shortest turn of its
 assistant (a turn that calls a tool needs no text); without such a turn it counts as 0 characters. A preference pair is
-measured by its shorter answer. Documents have no answers and are not judged.
+measured by its shorter answer. Documents have no answers and are not judged. Reasoning at the beginning of a content
+(`<think>...</think>`) is no answer, and characters without width count as white space.
 
 Gopher's repetition rules are for web pages. Short and technical answers naturally repeat a little of themselves (a
 worked sum, a tool call in the question's words, the chorus of a song), and those rules drop one in eight answers of
 GSM8K. `loops` looks only for repetition that no good answer has: long n-grams, a large share. It measures the same as
-`gopher_repetition.max_dup_10gram_char_ratio` with extra copies, with a threshold for answers instead of pages.
+`gopher_repetition.max_dup_10gram_char_ratio` with extra copies, with a threshold for answers instead of pages. A model
+may also repeat a few characters without a space ("aaaa", "hahaha", one emoji): that is one word, or a few, and
+`max_loop_char_ratio` sees it. A stretch counts from 200 bytes on, if it repeats a unit of at most 64 bytes ten times or
+more: a ruled line in a table is shorter.
 """
 
 from collections.abc import Iterator
@@ -20,7 +24,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from datakit.config import option
-from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
+from datakit.data import string_buffers
+from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
+
+_NO_ANSWER = r"(?s)\A\s*<think>.*?(?:</think>|\z)"
+_INVISIBLE = r"\s\p{Z}\p{Cf}\p{Cc}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}"
+_MARGINS = rf"\A[{_INVISIBLE}]+|[{_INVISIBLE}]+\z"
+"""RE2: white space, controls, and what has no width or no ink (zero-width spaces, fillers, blank Braille)."""
 
 _UNLIMITED = np.iinfo(np.int64).max
 
@@ -43,7 +53,8 @@ class EmptyAnswer(RuleSet):
 def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
     """int64[N]: characters of the shortest assistant turn of each list<message>, 0 for a list without one."""
     turns = messages.flatten()
-    chars = pc.fill_null(pc.utf8_length(pc.utf8_trim_whitespace(pc.struct_field(turns, "content"))), 0)
+    said = pc.replace_substring_regex(pc.struct_field(turns, "content"), _NO_ANSWER, "")
+    chars = pc.fill_null(pc.utf8_length(pc.replace_substring_regex(said, _MARGINS, "")), 0)
     calls = pc.fill_null(pc.greater(pc.binary_length(pc.struct_field(turns, "tool_calls")), 0), False)
     answer = pc.fill_null(pc.equal(pc.struct_field(turns, "role"), "assistant"), False).to_numpy(zero_copy_only=False)
     size = np.where(calls.to_numpy(zero_copy_only=False), _UNLIMITED, chars.to_numpy().astype(np.int64))
@@ -58,14 +69,27 @@ def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loops(RuleSet):
-    """How much of a text may be repeated runs of ten words."""
+    """How much of a text may be repeated runs of ten words, or of a few characters."""
 
     name: ClassVar[str] = "loops"
+    counts: ClassVar[bool] = True
 
     max_dup_10gram_char_ratio: float = option(
         0.3, "drop rows with a larger share of characters in 10-grams that came before"
     )
 
+    max_loop_char_ratio: float = option(
+        0.3, "drop rows with a larger share of bytes in stretches that repeat a few characters"
+    )
+
     def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
-        """The share of characters in duplicate 10-grams."""
+        """The shares of duplicate 10-grams and of loops of characters."""
         yield Measure("max_dup_10gram_char_ratio", rows.signals.ratio("dup_10gram_chars", "chars"))
+        yield Measure("max_loop_char_ratio", rows.counted(self).ratio("loop_bytes", "text_bytes"))
+
+    def count(self, texts: pa.Array) -> Signals:
+        """`loop_bytes`: bytes in stretches that repeat a few characters; `text_bytes`: all bytes."""
+        from datakit.filter._kernels_signals import loop_bytes
+
+        data, offsets = string_buffers(texts)
+        return Signals({"loop_bytes": loop_bytes(data, offsets), "text_bytes": np.diff(offsets)})

@@ -917,14 +917,18 @@ class ChatTokenizer:
         ids: list[int] = self.encode([text])[0].ids
         return ids
 
-    def encode_prompt(self, messages: Sequence[Message], tools: Any = None) -> list[int]:
+    def encode_prompt(self, messages: Sequence[Message], tools: Any = None, **variables: Any) -> list[int]:
         """The ids of a conversation, with the generation prompt for the assistant's next turn.
 
         Raises:
             RenderError: the template refuses these messages or fails on them.
         """
-        rendering, _, _ = self.rendered(messages, tools, add_generation_prompt=True)
+        rendering, _, _ = self.rendered(messages, tools, **variables | {"add_generation_prompt": True})
         return self.encode_text(self.structure(rendering).text)
+
+    def encode_trusted(self, text: str) -> list[int]:
+        """The ids of text that is not a user's: added tokens in it are tokens."""
+        return self.encode_text(self.structure(unmarked(text)).text)
 
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""

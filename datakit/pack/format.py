@@ -488,4 +488,10 @@ def map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:
     found = path.stat().st_size if path.is_file() else None
     if found != expected:
         raise InputError(f"{path}: expected {expected} bytes for {shape} of {dtype}, found {found}; pack the set again")
-    return np.memmap(path, dtype, "r", shape=shape) if expected else np.empty(shape, dtype)
+    try:
+        return np.memmap(path, dtype, "r", shape=shape) if expected else np.empty(shape, dtype)
+    except OSError as e:
+        raise InputError(
+            f"{path}: cannot be mapped into memory ({e.strerror or e}); its file system may not allow that, or a limit "
+            "on memory is too low (ulimit -v). Copy the packed set to a local disk"
+        ) from None

@@ -14,9 +14,11 @@ Functions import the kernels that they use: loading `PackConfig` for `--help` mu
 """
 
 import json
+import os
 import shutil
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -737,8 +739,8 @@ class Pack(Stage):
         work = self._begin(out, task, tokenizer_facts)
         if work.limits.overflow == "split_turns" and tokenizer is not None:
             work.limits = replace(work.limits, marks=TurnMarks.of(tokenizer))
-        for batch in () if first is None else chain([first], source):
-            self._add(batch, work)
+        for batch, owner, found in _cut_ahead(() if first is None else chain([first], source), work):
+            self._add(batch, owner, found, work)
         for packer in work.packers.values():
             packer.flush(final=True)
         return _result(out, work)
@@ -758,11 +760,7 @@ class Pack(Stage):
             packers[name] = Packer(packing, config.window_tokens, outputs, lost, config.align_bos)
         return _Work(_limits(config, task, headers[-1].stride), task != "pretrain", packers, lost)
 
-    def _add(self, batch: pa.RecordBatch, work: _Work) -> None:
-        if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
-            raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
-        sequences, owner = each_sequence(batch)
-        found = cut(sequences, work.limits, work.labelled)
+    def _add(self, batch: pa.RecordBatch, owner: Int64, found: CutBatch, work: _Work) -> None:
         lost: dict[int, tuple[str | None, str | None]] = {}
         for row, why in zip(owner.tolist(), zip(found.reasons, found.details, strict=True), strict=True):
             lost[row] = why if lost.get(row, why)[0] is not None else (None, None)  # dropped if all its sequences are
@@ -790,6 +788,28 @@ class Pack(Stage):
         of_validation = np.isin(sequences.row_key, batch.column("row_key").to_numpy()[held_out])
         yield "train", sequences.take(~of_validation)
         yield "validation", sequences.take(of_validation)
+
+
+def _cut_ahead(batches: Iterable[pa.RecordBatch], work: _Work) -> Iterator[tuple[pa.RecordBatch, Int64, CutBatch]]:
+    """Each batch, the row of each of its sequences, and these cut, in order. Some batches ahead are cut by as many
+    threads as there are cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    waiting = deque[tuple[pa.RecordBatch, Future[tuple[Int64, CutBatch]]]]()
+
+    def work_on(batch: pa.RecordBatch) -> tuple[Int64, CutBatch]:
+        sequences, owner = each_sequence(batch)
+        return owner, cut(sequences, work.limits, work.labelled)
+
+    with ThreadPoolExecutor(cores) as pool:
+        for batch in batches:
+            if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
+                raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
+            waiting.append((batch, pool.submit(work_on, batch)))
+            if len(waiting) > cores:
+                ready, made = waiting.popleft()
+                yield ready, *made.result()
+        for ready, made in waiting:
+            yield ready, *made.result()
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:

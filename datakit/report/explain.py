@@ -167,7 +167,9 @@ def _shared_shingles(gone: FoundRow, found: list[FoundRow]) -> str:
     config = gone.manifest.config
     if kept is None:
         return ""
-    view = config["on"], config["include_system"]
+    if "messages" in gone.batch.schema.names:
+        return ", the least of all turns"
+    view = config["on"], False
     one, other = (
         [text[0].as_py() for text in compared_fields(row.batch, *view, include_calls=True)] for row in (gone, kept)
     )

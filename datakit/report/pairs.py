@@ -225,12 +225,20 @@ def compare_fields(first: Sequence[str], second: Sequence[str], shingle_words: i
     one, two = (normalize(pa.array(texts, pa.string())).to_pylist() for texts in (first, second))
     a, b = _shingles_of_fields(one, shingle_words), _shingles_of_fields(two, shingle_words)
     return ShingleComparison(
-        similarity=_jaccard(len(a.keys() & b.keys()), len(a.keys() | b.keys())) if a and b else float(one == two),
+        similarity=_similarity_of(one, two, shingle_words),
         equal=one == two,
         shared=tuple(s for s in a if s in b),
         only_first=tuple(s for s in a if s not in b),
         only_second=tuple(s for s in b if s not in a),
     )
+
+
+def _similarity_of(one: list[str], two: list[str], shingle_words: int) -> float:
+    from datakit.dedup.minhash import row_shingles
+
+    sets = row_shingles([pa.array(field, pa.string()) for field in zip(one, two, strict=True)], shingle_words)
+    a, b = sets.hashes[: sets.starts[1]], sets.hashes[sets.starts[1] :]
+    return _similarity(_Shingles(a, "\n".join(one)), _Shingles(b, "\n".join(two)))
 
 
 def _shingles_of_fields(texts: list[str], size: int) -> dict[str, None]:

@@ -14,7 +14,11 @@ LINE_WIDTH = 400
 """Characters of a row that are shown on one line."""
 
 MOST_TOKENS = 2000
-"""Longer texts are compared by lines first, then by words within lines that differ: the time grows with the square."""
+"""Words of each text that are compared at one time: the time grows with the square. The next ones follow where the
+texts were last equal."""
+
+_MOST_WINDOWS = 30
+"""How often that is done."""
 
 _LONG = 200_000
 """Characters of both texts from which on their equal ends are cut off before they are split into words."""
@@ -27,7 +31,6 @@ _MARGIN = 20_000
 
 _SPACELESS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 _WORDS = re.compile(rf"[{_SPACELESS}]|[^\s{_SPACELESS}]+")
-_LINES = re.compile(r"\S[^\n]*")
 _TOO_LONG = "… the rest is too long to compare"
 
 
@@ -108,59 +111,70 @@ class _TokenPair:
         end = next((i for i in range(shorter - start) if a[-1 - i] != b[-1 - i]), shorter - start)
         return cls(a, b, start, end)
 
-    @property
-    def differing(self) -> int:
-        """Tokens of the longer text between the equal ends."""
-        return max(len(self.a), len(self.b)) - self.equal_at_start - self.equal_at_end
+    def _windows(self) -> Iterator[list[tuple[bool, int, int, int, int]] | None]:
+        """Stretches of both texts (equal, begin and end in each), `MOST_TOKENS` tokens at one time; None at last
+        where it ends before the texts do."""
+        i = j = self.equal_at_start
+        ends = len(self.a) - self.equal_at_end, len(self.b) - self.equal_at_end
+        for _ in range(_MOST_WINDOWS):
+            while i < ends[0] and j < ends[1] and self.a[i] == self.b[j]:
+                i, j = i + 1, j + 1
+            x, y = self.a[i : min(i + MOST_TOKENS, ends[0])], self.b[j : min(j + MOST_TOKENS, ends[1])]
+            codes = SequenceMatcher(None, x, y, autojunk=False).get_opcodes()
+            found = [(tag == "equal", i + p, i + q, j + r, j + t) for tag, p, q, r, t in codes]
+            if (i + len(x), j + len(y)) == ends:
+                yield found
+                return
+            last = max((n for n, stretch in enumerate(found) if stretch[0]), default=len(found) - 1)
+            yield found[: last + 1]
+            _, _, i, _, j = found[last]
+        yield None
 
     def changes(self, context: int) -> Iterator[Change]:
-        """The changes within the first `MOST_TOKENS` tokens between the equal ends."""
-        x, y = (t[self.equal_at_start : len(t) - self.equal_at_end][:MOST_TOKENS] for t in (self.a, self.b))
-        complete = self.differing <= MOST_TOKENS
-        for tag, i, i_end, j, j_end in SequenceMatcher(None, x, y, autojunk=False).get_opcodes():
-            start, end = self.equal_at_start + i, self.equal_at_start + i_end
-            if tag != "equal" and (complete or i_end < len(x) or j_end < len(y)):
-                yield self.a[max(start - context, 0) : start], x[i:i_end], y[j:j_end], self.a[end : end + context]
-        if not complete:
-            yield [], [], [], [_TOO_LONG]
+        """The changes between the equal ends."""
+        for window in self._windows():
+            for equal, i, i_end, j, j_end in window or ():
+                if not equal:
+                    before = self.a[max(i - context, 0) : i]
+                    yield before, self.a[i:i_end], self.b[j:j_end], self.a[i_end : i_end + context]
+            if window is None:
+                yield [], [], [], [_TOO_LONG]
 
     def hunks(self, context: int) -> Iterator[list[Stretch]]:
         """The changes as stretches; changes that are closer than twice the context form one hunk."""
-        begin, end = max(self.equal_at_start - context, 0), max(self.equal_at_end - context, 0)
-        x, y = (t[begin : len(t) - end][: MOST_TOKENS + 2 * context] for t in (self.a, self.b))
-        if x != y:
-            for group in SequenceMatcher(None, x, y, autojunk=False).get_grouped_opcodes(context):
-                yield [(x[i:i_end], y[j:j_end]) for _, i, i_end, j, j_end in group]
-        if self.differing > MOST_TOKENS:
-            yield [([_TOO_LONG], [_TOO_LONG])]
+        hunk: list[Stretch] = []
+        for window in self._windows():
+            for equal, i, i_end, j, j_end in window or ():
+                if not equal:
+                    before = self.a[max(i - context, 0) : i]
+                    hunk = hunk or [(before, before)]
+                    hunk.append((self.a[i:i_end], self.b[j:j_end]))
+                elif i_end - i > 2 * context and hunk:
+                    yield [*hunk, (self.a[i : i + context], self.b[j : j + context])]
+                    hunk = []
+                elif hunk:
+                    hunk.append((self.a[i:i_end], self.b[j:j_end]))
+            if window is None:
+                yield from [hunk] if hunk else []
+                hunk = []
+                yield [([_TOO_LONG], [_TOO_LONG])]
+        if hunk:
+            after = self.a[len(self.a) - self.equal_at_end :][:context]
+            yield [*hunk, (after, after)]
 
 
 def _changes(one: str, other: str, context: int) -> Iterator[Change]:
     one, other, complete = _cut_equal_ends(one, other)
     if not complete:
         yield [], [], [], [_TOO_LONG]
-    words = _TokenPair.split(one, other, _WORDS)
-    if words.differing <= MOST_TOKENS:
-        yield from words.changes(context)
-        return
-    for _, ours, theirs, after in _TokenPair.split(one, other, _LINES).changes(0):
-        if after:
-            yield [], [], [], after
-        yield from _TokenPair.split("\n".join(ours), "\n".join(theirs), _WORDS).changes(context)
+    yield from _TokenPair.split(one, other, _WORDS).changes(context)
 
 
 def _hunks(one: str, other: str, context: int) -> Iterator[list[Stretch]]:
     one, other, complete = _cut_equal_ends(one, other)
     if not complete:
         yield [([_TOO_LONG], [_TOO_LONG])]
-    words = _TokenPair.split(one, other, _WORDS)
-    if words.differing <= MOST_TOKENS:
-        yield from words.hunks(context)
-        return
-    for _, ours, theirs, after in _TokenPair.split(one, other, _LINES).changes(0):
-        if after:
-            yield [(after, after)]
-        yield from _TokenPair.split("\n".join(ours), "\n".join(theirs), _WORDS).hunks(context)
+    yield from _TokenPair.split(one, other, _WORDS).hunks(context)
 
 
 def _cut_equal_ends(one: str, other: str) -> tuple[str, str, bool]:
@@ -187,8 +201,19 @@ def _equal_characters(one: str, other: str, most: int, *, at_end: bool = False) 
     return low
 
 
+def _near_the_difference(ours: list[str], theirs: list[str]) -> tuple[list[str], list[str]]:
+    """The words, without the equal beginning of long first words, so that what differs is in sight."""
+    if not ours or not theirs or min(len(ours[0]), len(theirs[0])) < LINE_WIDTH:
+        return ours, theirs
+    same = _equal_characters(ours[0], theirs[0], min(len(ours[0]), len(theirs[0]))) - LINE_WIDTH // 10
+    if same <= 0:
+        return ours, theirs
+    return ["…" + ours[0][same:], *ours[1:]], ["…" + theirs[0][same:], *theirs[1:]]
+
+
 def _marked_line(change: Change, most_words: int) -> str:
     before, ours, theirs, after = change
+    ours, theirs = _near_the_difference(ours, theirs)
     parts = [join_words(before, len(before))] if before else []
     parts += [click.style(f"[-{join_words(ours, most_words)}-]", fg="red")] if ours else []
     parts += [click.style(f"{{+{join_words(theirs, most_words)}+}}", fg="green")] if theirs else []
@@ -224,7 +249,7 @@ def side_by_side(
         parts = []
         for stretch in hunk:
             if stretch[side]:
-                words = join_words(stretch[side], _MOST_STRETCH_WORDS)
+                words = join_words(_near_the_difference(*stretch)[side], _MOST_STRETCH_WORDS)
                 parts.append(Text(words) if stretch[0] == stretch[1] else Text(f"{begin}{words}{end}", color))
         return Text(" ").join(parts)
 

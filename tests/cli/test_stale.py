@@ -84,3 +84,24 @@ def test_without_a_recipe_stale_results_are_refused(datakit: Callable, project: 
     assert said.code == 2 and "dedup was made from an older ingest" in said.err
     assert datakit("dedup", "--dataset", "x").code == 0
     assert datakit("filter", "--dataset", "x", "--set", "rules=gopher_quality").code == 0
+
+
+def test_status_and_history_tell_what_is_there_stale_and_what_changed(datakit: Callable, made: Path) -> None:
+    first = load(made / "manifests/d/ingest.json")
+    assert "STALE" not in datakit("status").out
+    add_file(made)
+    (state,) = json.loads(datakit("status", "--json").out)
+    assert [(s["stage"], bool(s["stale"])) for s in state["stages"]] == [
+        (stage, True) for stage in ("ingest", "language", "dedup", "filter")
+    ]
+    assert "input files are new: z.jsonl" in datakit("status").out and "not run yet: tokenizer" in datakit("status").out
+    assert datakit("ingest", "--dataset", "d").code == 0
+    found = json.loads(datakit("history", "--dataset", "d", "--stage", "ingest", "--json").out)
+    assert [(v["version"], v["current"]) for v in found] == [
+        (first.version, False), (load(made / "manifests/d/ingest.json").version, True)
+    ]  # fmt: skip
+    assert found[1]["changed"] == ["input files are new: z.jsonl", "+1 rows"]
+    assert datakit("gc", "--purge").code == 0
+    said = datakit("history", "--dataset", "d").out
+    assert "language" in said and "* ingest" in said
+    assert datakit("history", "--dataset", "nope").code == 2 and datakit("status", "--dataset", "nope").code == 2

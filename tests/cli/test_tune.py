@@ -73,6 +73,24 @@ def test_tune_shows_what_each_threshold_drops_and_would_drop(datakit, corpus):
     shown = datakit("tune", "gopher-quality", "--dataset", "d", "--set", "gopher_quality.min_words=60").out
     assert "gopher_quality.min_words = 60" in shown
     assert "r6: Row 6 begins here." in shown
+    head, *table = shown.partition("\n\n")[0].splitlines()
+    drops = [int(line.split()[2].replace(",", "")) for line in table]
+    assert head.split()[:3] == ["threshold", "limit", "drops"] and len(table) > 5
+    assert drops == sorted(drops, reverse=True) and drops[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("gopher_qualty", "gopher_quality"),
+        ("gopher_quality.min_wrods", "gopher_quality.min_words"),
+        ("c5.min_lines", "c4"),
+    ],
+)
+def test_a_misspelt_threshold_is_an_error_with_the_nearest_name(datakit, corpus, asked, meant):
+    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
+    said = datakit("tune", asked, "--dataset", "d")
+    assert said.code == 2 and meant in said.err
 
 
 def test_tune_shows_rule_sets_that_were_not_on(datakit, corpus):

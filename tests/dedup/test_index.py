@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datakit.config import sha256_file
 from datakit.dedup.index import EarlierRun, RemovedRows, fingerprint
 from datakit.dedup.minhash import Buckets
 from datakit.dedup.stage import Dedup, DedupConfig
@@ -49,8 +50,8 @@ class Runs:
         stage.reduce(files, data / "decisions.arrow", workers=2)
         bound = stage.bind(data / "decisions.arrow")
         index = tuple(
-            Shard(**index_unit(bound, data, i, [files[i].name, files[i].stat().st_size])["shard"])
-            for i in range(len(files))
+            Shard(**index_unit(bound, data, i, [f.name, f.stat().st_size, sha256_file(f)])["shard"])
+            for i, f in enumerate(files)
         )
         self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows()),)
         found = {}

@@ -366,3 +366,19 @@ def test_real_documents_lose_what_plain_python_cuts(shared: Path, name: str) -> 
     texts = [text[:3000] for text in corpus(shared, name, 60)]
     check(lines(texts, 50, min_words_left=20), texts, "line", 1, 5, 20)
     check(spans(texts, 50, min_words_left=20), texts, "sentence", 3, 10, 20)
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        ["Mr. J. R. Smith came to Washington, D.C. yesterday.", "He left.", "So did I.", "Then it rained."],
+        ["U.S. Rev. Stat. § 12 applies.", "See No. 5, art. 3 and p. 7.", "The answer is no.", "Five more followed."],
+        ["Prof. Dr. Müller wohnt z.B. in der Nr. 5.", "Er kommt am Montag."],
+        ["La Sra. García y el Sr. López llegaron.", "Era tarde."],
+        ["It costs 3.14 dollars approx. at the market etc. and so on...", "Then what?"],
+    ],
+)
+def test_a_full_stop_after_an_abbreviation_ends_no_sentence(sentences: list[str]) -> None:
+    data, offsets = string_buffers(pa.array([" ".join(sentences)]))
+    found = find_units(data, offsets, "sentence")
+    assert [bytes(data[a:b]).decode() for a, b in zip(found.starts, found.ends, strict=True)] == sentences

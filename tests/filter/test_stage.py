@@ -248,6 +248,32 @@ def test_conversations_without_an_answer_go():
     assert verdicts(conversations(*rows).slice(3), rules=["empty_answer"]) == [empty] * 2 + [(None, None)]
 
 
+@pytest.mark.parametrize(
+    ("answer", "stays"),
+    [("<think>Hm, 2 + 2.</think>", False), ("\n<think>\nand so on\n</think>\n\u200b\n", False),
+     ("<think>no end", False),
+     ("\u200b\u2060\ufeff", False), ("\u3164\u00a0\u00ad", False), ("<think>a</think>4", True), ("\u200b4\u200b", True),
+     ("The tag <think> begins it.", True), ("👩\u200d🚀", True)],
+)  # fmt: skip
+def test_reasoning_alone_and_invisible_characters_are_no_answer(answer, stays):
+    rows = conversations([turn("user", "2 + 2?"), turn("assistant", answer)])
+    assert verdicts(rows, rules=["empty_answer"])[0][0] == (None if stays else "empty_answer.min_answer_chars")
+
+
+@pytest.mark.parametrize(
+    ("answer", "stays"),
+    [("a" * 3000, False), ("hahaha" * 200, False), ("😀" * 800, False), ("Sure! " + "abc123" * 100, False),
+     ("哈" * 300, False), ("ha" * 40, True), ("-" * 80 + "\n| a | b |\n" + "-" * 80, True),
+     ("A line.\n" + "=" * 250 + "\n" + " ".join(f"word{n}" for n in range(200)), True)],
+)  # fmt: skip
+def test_loops_of_a_few_characters_go(answer, stays):
+    rows = conversations([turn("user", "Say it."), turn("assistant", answer)])
+    reasons = [reason for reason, _ in verdicts(rows, rules=["loops"])]
+    assert (reasons == [None]) == stays
+    if answer.isascii() and not stays:
+        assert reasons == ["loops.max_loop_char_ratio"]
+
+
 def test_answers_that_show_their_work_stay():
     work = "There are 3 x 4 = <<3*4=12>>12 eggs in the boxes.\nThere are 12 + 5 = <<12+5=17>>17 eggs in all.\n#### 17"
     call = "The derivative of x^3 - 5x^2 + 2x + 1 is wolfram('derivative of x^3 - 5x^2 + 2x + 1')."

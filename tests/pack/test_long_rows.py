@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ from datakit.pack.inspect import TokenIndex, open_rows, prove
 from datakit.pack.labels import label, labelled_ids
 from datakit.pack.long_rows import TurnMarks, split_turns
 from datakit.pack.stage import Pack, PackConfig, seq_len_for
-from tests.pack.token_rows import FACTS
+from tests.pack.token_rows import FACTS, batch_of, ids_of, pack_rows
 
 
 def exchange(i, words=3):
@@ -133,3 +134,15 @@ def test_the_alarm_names_the_row_length_that_keeps_enough():
     assert seq_len_for(Counter({100: 1000, 5000: 1}), 0.95, whole=True) == 128
     # 95 of 100 tokens are kept if the long ones are only shortened
     assert seq_len_for(Counter({64: 1, 640: 1}), 0.5, whole=False) in (64, 640)
+
+
+def test_transformers_flattening_collator_reads_one_sequence_a_row_and_keeps_their_boundaries(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    rows = [(9, [3, 9]), (4, [1, 4]), (6, [2, 5])]
+    pack_rows(tmp_path, [batch_of(rows)], seq_len=20, format="parquet", packing="pad")
+    table = pq.read_table(tmp_path / "kept" / "train.parquet").to_pylist()
+    features = [{"input_ids": r["input_ids"], "labels": r["labels"]} for r in table]
+    made = transformers.DataCollatorWithFlattening()(features)
+    assert made["position_ids"][0].tolist() == [t for n, _ in rows for t in range(n)]
+    assert made["labels"][0].tolist() == [x for r in table for x in [-100, *r["labels"][1:]]]
+    assert made["input_ids"][0].tolist() == [x for i, (n, _) in enumerate(rows) for x in ids_of(i, n)]

@@ -13,7 +13,7 @@ from train.__main__ import COMMANDS, run
 TRAIN = Path(__file__).resolve().parents[2] / "train"
 MODULES = sorted(TRAIN.rglob("*.py"))
 BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "click", "stopwordsiso", "fsspec")
-ALLOWED = ("datakit.manifest", "datakit.pack.format", "datakit.pack.chat", "datakit.config", "datakit.errors")
+ALLOWED = tuple(f"datakit.{name}" for name in ("manifest", "pack.format", "pack.chat", "config", "errors", "terminal"))
 ROOMS = {"data": {"data", "model"}, "model": {"model"}, "engine": {"data", "model", "engine"}}
 """What each room imports from, when it runs; a top-level module imports from every room."""
 
@@ -54,7 +54,9 @@ def python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_module_starts_without_the_factorys_libraries() -> None:
-    names = [".".join(("train", *p.relative_to(TRAIN).with_suffix("").parts)) for p in MODULES]
+    extra = {TRAIN / "serve" / f"{name}.py" for name in ("requests", "service", "guard", "server")}  # need `serve`
+    modules = [p for p in MODULES if p not in extra]
+    names = [".".join(("train", *p.relative_to(TRAIN).with_suffix("").parts)) for p in modules]
     names = [name.removesuffix(".__init__") for name in names]
     done = python(f"""
 import importlib, sys

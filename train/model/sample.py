@@ -132,34 +132,48 @@ def filtered(logits_BV: Tensor, config: SampleConfig) -> Tensor:
 
 
 class TextStream:
-    """Decode a stream of tokens to text: only complete characters, and no part of a stop string."""
+    """Decode a stream of tokens to text: only complete characters, and no part of a stop string.
+
+    Only the last few tokens are decoded again for each token, so the work grows with the length of the answer, not
+    with its square. The token before the new ones is decoded with them, because some tokenizers write the first token
+    of a text without its space.
+    """
 
     def __init__(self, decode: Callable[[Sequence[int]], str], stop: Sequence[str] = ()) -> None:
-        self.decode, self.stop, self.ids, self.sent, self.ended = decode, tuple(stop), list[int](), 0, False
+        self.decode, self.stop, self.ended = decode, tuple(s for s in stop if s), False
+        self._window: list[int] = []
+        """The last tokens: those whose text is known, then those that are an incomplete character so far."""
+        self._told, self._known, self._held = 0, "", ""
 
     def add(self, token: int) -> str:
         """The new text that no later token can change; sets `ended` at the first stop string."""
-        self.ids.append(token)
-        text = self.decode(self.ids)
-        found = [at for at in (text.find(s) for s in self.stop) if at >= 0]
-        if found:
-            self.ended = True
-            return self._until(text, min(found))
-        whole = text.rstrip("\ufffd")  # an incomplete character decodes to this
-        return self._until(text, len(whole) - self._maybe_stop(whole))
+        self._window.append(token)
+        text = self.decode(self._window)
+        if text.endswith("\ufffd"):  # an incomplete character decodes to this
+            return ""
+        new = text[len(self._known) :]
+        del self._window[: self._told]
+        self._told, self._known = len(self._window), self.decode(self._window)
+        return self._release(new)
 
     def end(self) -> str:
         """The rest of the text at the end of the stream."""
-        text = self.decode(self.ids)
-        return "" if self.ended else self._until(text, len(text))
+        rest = "" if self.ended else self._release(self.decode(self._window)[len(self._known) :])
+        rest, self._held = rest + self._held, ""
+        return rest
 
-    def _maybe_stop(self, text: str) -> int:
-        """Number of characters at the end that may be the start of a stop string."""
-        longest = max((len(s) for s in self.stop), default=1) - 1
-        lengths = (n for n in range(min(longest, len(text)), 0, -1) if any(s.startswith(text[-n:]) for s in self.stop))
-        return next(lengths, 0)
+    def _release(self, new: str) -> str:
+        """Add text; returns what no stop string can include any more."""
+        text = self._held + new
+        if found := [at for at in (text.find(s) for s in self.stop) if at >= 0]:
+            self.ended, self._held = True, ""
+            return text[: min(found)]
+        sure = len(text) - max((start_of(s, text) for s in self.stop), default=0)
+        self._held = text[sure:]
+        return text[:sure]
 
-    def _until(self, text: str, end: int) -> str:
-        new = text[self.sent : max(end, self.sent)]
-        self.sent += len(new)
-        return new
+
+def start_of(marker: str, text: str) -> int:
+    """Number of characters at the end of `text` that may be the start of `marker`."""
+    lengths = range(min(len(marker) - 1, len(text)), 0, -1)
+    return next((n for n in lengths if text.endswith(marker[:n])), 0)

@@ -1,0 +1,168 @@
+"""The server beside itself and beside `transformers serve`: tokens a second and time to the first token.
+
+    python -m bench.serve [--model FOLDER] [--peer] [--clients 16] [--requests 48] [--new 64]
+
+Without --model, a 26m model with random weights is made, with the tokenizer of --tokenizer. Every request has another
+prompt of 20 to 200 words and is streamed. `one` sends them one after another, `all` from as many clients at once. With
+--peer, `transformers serve` answers the same requests on the same folder; it needs the packages of its own extra.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx2
+import torch
+
+from datakit.pack.chat import ChatTokenizer
+from train.model import hf
+from train.model.decoder import PRESETS, CausalLM
+
+WORDS = [
+    "the", "cat", "sat", "on", "a", "mat", "and", "saw", "how", "many", "large", "green", "birds", "flew", "over",
+    "old", "houses", "near", "some", "water",
+]  # fmt: skip
+
+
+def made_model(folder: Path, tokenizer_folder: Path) -> Path:
+    torch.manual_seed(0)
+    model = CausalLM(PRESETS["26m"])
+    model.init_weights(torch.Generator().manual_seed(0))
+    tokenizer = ChatTokenizer.load(tokenizer_folder)
+    files = [tokenizer_folder / name for name in ("tokenizer.json", "tokenizer_config.json")]
+    ids = {"eos_token_id": tokenizer.eos_id, "pad_token_id": tokenizer.pad_id, "bos_token_id": tokenizer.bos_id}
+    hf.write_model(folder, model, files, ids)
+    return folder
+
+
+def prompts(count: int) -> list[str]:
+    rng = random.Random(0)
+    return [" ".join(rng.choices(WORDS, k=rng.randrange(20, 200))) for _ in range(count)]
+
+
+async def answers(url: str, model: str, asked: list[str], clients: int, new: int) -> tuple[float, int, list[float]]:
+    """Seconds for all, tokens, and seconds to the first token of each."""
+    gate, firsts, tokens = asyncio.Semaphore(clients), [], 0
+
+    async with httpx2.AsyncClient(timeout=None) as client:
+
+        async def ask(text: str) -> None:
+            nonlocal tokens
+            body = {
+                "model": model, "messages": [{"role": "user", "content": text}], "max_tokens": new, "temperature": 0,
+                "stream": True, "stream_options": {"include_usage": True},
+            }  # fmt: skip
+            async with gate:
+                begun, first, pieces, used = time.perf_counter(), 0.0, 0, 0
+                async with client.stream("POST", f"{url}/v1/chat/completions", json=body) as response:
+                    assert response.status_code == 200, await response.aread()
+                    async for line in response.aiter_lines():
+                        if not line.startswith("data: {"):
+                            continue
+                        event = json.loads(line[6:])
+                        used = (event.get("usage") or {}).get("completion_tokens", used)
+                        if any((c.get("delta") or {}).get("content") for c in event.get("choices") or ()):
+                            first = first or time.perf_counter() - begun
+                            pieces += 1
+                firsts.append(first)
+                tokens += used or pieces
+
+        begun = time.perf_counter()
+        await asyncio.gather(*map(ask, asked))
+        return time.perf_counter() - begun, tokens, sorted(firsts)
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def run(command: list[str], port: int) -> subprocess.Popen:
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True)
+    for _ in range(600):
+        try:
+            httpx2.get(f"http://127.0.0.1:{port}/health", timeout=5)
+            return process
+        except httpx2.HTTPError:
+            time.sleep(0.2)
+    raise SystemExit(f"{command[0]} did not start")
+
+
+def cpu_seconds(process: subprocess.Popen) -> float:
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--tokenizer", type=Path, default=Path("../shared/tokenizers/minimind"))
+    parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--requests", type=int, default=48)
+    parser.add_argument("--new", type=int, default=64)
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="serve-"))
+    model = asked.model or made_model(folder, asked.tokenizer)
+    port = free_port()
+    ours = [
+        sys.executable,
+        "-m",
+        "train.serve",
+        "--checkpoint",
+        str(model),
+        "--port",
+        str(port),
+        "--slots",
+        str(asked.clients),
+    ]
+    servers = {"datakit": (ours, port, model.resolve().name)}
+    if asked.peer:
+        peer_port = free_port()
+        theirs = [
+            str(Path(sys.executable).with_name("transformers")),
+            "serve",
+            "--port",
+            str(peer_port),
+            "--host",
+            "127.0.0.1",
+        ]
+        servers["transformers"] = (theirs, peer_port, str(model))
+    texts = prompts(asked.requests)
+    print("| server | clients | tokens | s | tokens/s | tokens/CPU s | first token p50 | p99 |\n" + "| --- " * 8 + "|")
+    for name, (command, at, model_name) in servers.items():
+        process = run(command, at)
+        try:
+            url = f"http://127.0.0.1:{at}"
+            asyncio.run(answers(url, model_name, prompts(2)[:1], 1, 4))  # the first one loads and compiles
+            for clients in (1, asked.clients):
+                part = texts[: max(4, asked.requests // 6)] if clients == 1 else texts
+                best = None
+                for _ in range(2):
+                    before = cpu_seconds(process)
+                    seconds, tokens, firsts = asyncio.run(answers(url, model_name, part, clients, asked.new))
+                    found = (tokens / seconds, seconds, tokens, firsts, tokens / (cpu_seconds(process) - before))
+                    best = max(best, found) if best else found
+                rate, seconds, tokens, firsts, per_cpu = best
+                p50, p99 = firsts[len(firsts) // 2], firsts[int(len(firsts) * 0.99)]
+                numbers = (f"{seconds:.1f}", f"{rate:.1f}", f"{per_cpu:.1f}", f"{p50:.2f} s", f"{p99:.2f} s")
+                print("|", " | ".join((name, str(clients), str(tokens), *numbers)), "|", flush=True)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    shutil.rmtree(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

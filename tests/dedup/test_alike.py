@@ -1,0 +1,248 @@
+"""Conversations: which differences count, prefixes, answers of one prompt."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.data import MESSAGES
+from datakit.dedup._kernels_alike import edits_of_spelling
+from datakit.dedup.alike import segments, spelled_out, streams
+from datakit.dedup.politeness import phrase_table, word_hash
+from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.errors import ConfigError
+
+RunDedup = Callable[..., Any]
+Messages = list[dict[str, Any]]
+
+
+def talk(*turns: str, system: str = "") -> Messages:
+    made: Messages = [{"role": "system", "content": system}] if system else []
+    return made + [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(turns)]
+
+
+def rows_of(*rows: Messages, **columns: Any) -> pa.RecordBatch:
+    keys = pa.array(range(len(rows)), pa.uint64())
+    ids = [str(i) for i in range(len(rows))]
+    return pa.record_batch({"row_key": keys, "id": ids, "messages": pa.array(rows, MESSAGES)} | columns)
+
+
+def words_that_count(text: str, compare: str = "auto") -> str:
+    """The words of a turn that count, for people."""
+    made = streams(segments(rows_of(talk(text)), DedupConfig()), compare)
+    stream = made.values.tobytes().rstrip(b"\0").decode()
+    return " ".join(word.lstrip("\x04\x05\x06\x07\x08") for word in stream.split(" ")[1:])
+
+
+SAME = [
+    ("What is the capital of France?", "Paris."),
+    ("Hello! Could you please tell me what the capital of France is? Thanks in advance!", "Sure! Paris."),
+    ("  what's the CAPITAL of\n\nFrance ", "Paris. I hope this helps!"),
+    ("What is the captial of France", "paris"),
+    ("What is the capital of France? Good morning!", "Of course: Paris"),
+]
+OTHERS = [
+    ("What is the capital of Germany?", "Paris."),
+    ("What is the capital of France?", "Lyon."),
+    ("What is not the capital of France?", "Paris."),
+    ("What is the capital of France?", "Not Paris."),
+    ("What is the capital of southern France?", "Paris."),
+    ("Paris.", "What is the capital of France?"),
+]
+CHINESE_SAME = [
+    ("法国的首都是哪里?", "巴黎。"),
+    ("您好，请问法国的首都是哪里呢？谢谢！", "好的，巴黎"),
+    ("法国首都是哪里", "巴黎，希望对您有帮助！"),
+]
+CHINESE_OTHERS = [("德国的首都是哪里?", "巴黎。"), ("法国的首都不是哪里?", "巴黎。"), ("法国的首都是哪里?", "里昂。")]
+
+
+def test_what_does_not_count_makes_duplicates_and_what_counts_does_not(run_dedup: RunDedup) -> None:
+    pairs = [*SAME, *OTHERS, *CHINESE_SAME, *CHINESE_OTHERS]
+    dropped = run_dedup(rows_of(*(talk(*pair) for pair in pairs))).rows
+    assert set(dropped) == {"1", "2", "3", "4", "12", "13"}
+    assert {of for _, of, _ in dropped.values()} == {"0", "11"}
+    assert dropped["3"][2] == round(1 - 1 / len("whatcapitalfrance"), 3), "short turns are compared by letters"
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("Please don't translate 'please' and \"thank you\"!", "not translate please and thank you"),
+        ("I'd like to know: can't it be 1,000.50 km/h?", "can not it 1000.50 km h"),
+        ("From 10-20 to -5, 3 * 4 well-known C# and C++", "from 10 - 20 - 5 3 * 4 well - known c # and c + +"),
+        ("Solve f(x) = x² + ２; x[0] != ½.", "solve f ( x ) = x ^ 2 + 2 x [ 0 ] ! = 1 ⁄ 2"),
+        ("麻烦您帮我算一下，小明有３个苹果吗？谢谢！", "算 小 明 有 3 个 苹 果"),
+        ("Thank you so much!", "thank you so much"),
+        ("Sing I hope you are doing well.", "sing"),
+    ],
+)
+def test_the_words_that_count(text: str, counts: str) -> None:
+    assert words_that_count(text) == counts
+
+
+def test_signs_count_always_or_never_on_request() -> None:
+    assert words_that_count("12 - 30 = x; so?", "words") == "12 30 x so"
+    assert words_that_count("(Well), so?", "characters") == "( well ) so"
+
+
+def test_superscripts_and_fractions_do_not_join_the_digits_beside_them() -> None:
+    assert spelled_out(pa.array(["5²", "1½", "ﬁne", "plain"])).to_pylist() == ["5^2", "1 1⁄2", "fine", "plain"]
+
+
+def one_edit(a: str, b: str) -> bool:
+    """Damerau-Levenshtein distance 1, in plain Python; long enough words only."""
+    if len(a) < len(b):
+        a, b = b, a
+    swaps = [a[:i] + a[i + 1] + a[i] + a[i + 2 :] for i in range(len(a) - 1)]
+    fewer = [a[:i] + a[i + 1 :] for i in range(len(a))]
+    near = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
+    return len(b) >= 4 and (b in swaps or b in fewer or (near and len(a) >= 5))
+
+
+def spelling(a: str, b: str) -> int:
+    one, other = (np.frombuffer(word.encode() + b"\0", np.uint8) for word in (a, b))
+    return int(edits_of_spelling(one, 0, len(one) - 1, other, 0, len(other) - 1))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text("abé中", min_size=1, max_size=8), st.data())
+def test_spellings_are_those_of_plain_python(word: str, data: st.DataObject) -> None:
+    other = list(word)
+    for _ in range(data.draw(st.integers(0, 2))):
+        at = data.draw(st.integers(0, len(other)))
+        change = data.draw(st.sampled_from(["add", "drop", "swap", "set"]))
+        letter = data.draw(st.sampled_from("abé中"))
+        if change == "add":
+            other.insert(at, letter)
+        elif at < len(other) and change in ("drop", "set"):
+            other[at : at + 1] = [letter] if change == "set" else []
+        elif at + 1 < len(other):
+            other[at], other[at + 1] = other[at + 1], other[at]
+    changed = "".join(other) or "a"
+    assert spelling(word, changed) == (0 if word == changed else 1 if one_edit(word, changed) else -1)
+
+
+def test_names_and_numbers_in_words_are_not_misspelled_into_others() -> None:
+    name, count = "\x05", "\x08"
+    assert spelling(f"{name}natalia", f"{name}natalie") == spelling(f"{name}hanna", f"{name}hannah") == -1
+    assert spelling(f"{name}natalia", f"{name}natalai") == spelling(f"{name}hanna", f"{name}hana") == 1
+    assert spelling(f"{count}sixty", f"{count}sixth") == -1 and spelling(f"{count}three", "thhree") == 1
+    assert spelling("\x041234", "\x041243") == -1
+
+
+ESSAY = " ".join(
+    random.Random(3).sample([f"{a}{b}ing" for a in "bdfgklmnprst" for b in ("alm", "ork", "ink", "ept")], 48)
+)
+
+
+def test_a_long_answer_may_lack_a_word_but_a_question_may_not(run_dedup: RunDedup) -> None:
+    gone = " ".join(w for n, w in enumerate(ESSAY.split()) if n != 20)
+    three_gone = " ".join(w for n, w in enumerate(ESSAY.split()) if n not in (10, 20, 30))
+    answers = [ESSAY, gone, three_gone, f"{ESSAY} 7", f"never {ESSAY}"]
+    assert run_dedup(rows_of(*(talk("Why?", a) for a in answers))).kept == ["0", "2", "3", "4"]
+    assert run_dedup(rows_of(*(talk(a, "Yes.") for a in answers))).rows == {}
+
+
+def test_a_paragraph_with_many_questions_keeps_all_of_them(run_dedup: RunDedup) -> None:
+    things = ["mill", "harbour", "station", "market", "tower", "bridge", "chapel", "quarry", "school", "well"]
+    asked = [f"{ESSAY * 5}\n\n{who} built the {thing}?" for thing in things for who in ("Who", "When was it that they")]
+    rows = rows_of(*(talk(question, "Yes.") for question in [*asked, f"{asked[4]} "]))
+    assert run_dedup(rows).rows == {"20": ("exact_duplicate", "4", 1.0)}
+
+
+def test_system_prompts_tools_calls_and_roles_count(run_dedup: RunDedup) -> None:
+    call = '[{"name": "up", "arguments": {"by": 1}}]'
+    said = [
+        *talk("Go up"),
+        {"role": "assistant", "content": "", "tool_calls": call},
+        {"role": "tool", "name": "up", "content": "now at 2"},
+    ]
+    rows = [
+        said,
+        [*said[:2], said[2] | {"content": "now at 3"}],
+        [said[0], said[1] | {"tool_calls": call.replace("1", "2")}, said[2]],
+        [{"role": "system", "content": "Be brief."}, *said],
+        [said[0] | {"role": "assistant"}, *said[1:]],
+        [said[0], said[1] | {"tool_calls": call.replace(" ", "")}, said[2]],
+    ]
+    tools = pa.array([None, None, None, None, None, None], pa.string())
+    assert run_dedup(rows_of(*rows, tools=tools)).kept == ["0", "1", "2", "3", "4"]
+    assert run_dedup(rows_of(*rows, tools=tools), include_system=False).kept == ["0", "2", "4"]
+    assert run_dedup(rows_of(said, said, tools=pa.array(['[{"name": "up"}]', None]))).rows == {}
+
+
+def test_the_beginning_of_a_conversation_is_its_prefix_and_the_longer_one_stays(run_dedup: RunDedup) -> None:
+    turns = ["Hello there, what is rain?", "Water.", "And snow?", "Frozen water.", "And fog?", "A cloud."]
+    rows = [
+        talk(*turns[:2]),
+        talk(*turns[:4]),
+        talk(*turns),
+        talk("What is rain", *turns[1:4]),
+        talk(*turns[2:4], *turns[:2]),
+    ]
+    outcome = run_dedup(rows_of(*rows), cut=2)
+    assert outcome.rows == dict.fromkeys("013", ("prefix", "2", 1.0))
+    assert run_dedup(rows_of(*rows), on="answer").kept == ["0", "1", "2", "4"], "answers of other counts differ"
+
+
+def test_the_best_answers_of_each_prompt_stay(run_dedup: RunDedup) -> None:
+    rows = [talk("Why is it blue?", f"Answer {n}.") for n in range(6)] + [
+        talk("why is it blue", "Answer 5."),
+        talk("How?", "So."),
+    ]
+    batch = rows_of(*rows, score=pa.array([1.0, 5, 3, 4, 2, 9, 8, 0]))
+    found = run_dedup(batch, on="prompt", keep_per_prompt=3, policy="highest:score")
+    assert found.kept == ["1", "5", "6", "7"] or found.kept == ["1", "3", "5", "7"]
+    assert {of for _, of, _ in found.rows.values()} == {"5"}
+    assert run_dedup(batch, on="prompt", policy="highest:score").kept == ["5", "7"]
+    with pytest.raises(ConfigError, match="keep_per_prompt"):
+        DedupConfig(keep_per_prompt=2)
+
+
+def test_workers_and_shards_change_no_byte(run_dedup: RunDedup) -> None:
+    rng = random.Random(5)
+    rows = []
+    for _ in range(600):
+        asked, said = (
+            f"Question {rng.randrange(90)} about {ESSAY[: 40 + rng.randrange(3)]}",
+            f"Reply {rng.randrange(3)}. {ESSAY}",
+        )
+        rows.append(
+            talk(*[rng.choice(["Hello! ", ""]) + asked, said, "And then?", "Nothing."][: rng.choice([2, 2, 4])])
+        )
+    one = run_dedup(rows_of(*rows), workers=1)
+    for workers, cut in ((2, 77), (7, 13)):
+        other = run_dedup(rows_of(*rows), workers=workers, cut=cut)
+        assert (other.decisions, other.facts) == (one.decisions, one.facts)
+    kept = set(one.kept)
+    assert one.rows and all(of in kept for _, of, _ in one.rows.values())
+    assert {"prefix", "near_duplicate", "exact_duplicate"} == {why for why, _, _ in one.rows.values()}
+
+
+def test_chains_are_refused_for_conversations(run_dedup: RunDedup) -> None:
+    with pytest.raises(ConfigError, match="star"):
+        Dedup(DedupConfig(cluster="components")).for_kind("conversation")
+    with pytest.raises(ConfigError, match="star"):
+        run_dedup(rows_of(talk("a", "b")), cluster="components")
+
+
+def test_the_phrase_table_hashes_words_as_the_kernel_does() -> None:
+    table = phrase_table()
+    assert word_hash("") == 0xCBF29CE484222325 and len(table.keys) & (len(table.keys) - 1) == 0
+    assert 3 * (table.keys != 0).sum() <= len(table.keys)
+
+
+def test_real_conversations_are_only_dropped_for_a_row_that_asks_the_same(run_dedup: RunDedup, shared: Path) -> None:
+    import json
+
+    lines = (shared / "corpora/sft/gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()[:1500]
+    rows = [json.loads(line) for line in lines]
+    made = run_dedup(rows_of(*(talk(r["question"], r["answer"]) for r in rows)))
+    assert made.rows == {}

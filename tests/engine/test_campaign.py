@@ -1,0 +1,15 @@
+"""A few trials of every part of `make campaign`."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_hostile_files_are_read_or_refused_with_a_clear_error(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.campaign", tmp_path / "c", "inputs=40"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "inputs  all                                     40       0" in done.stdout

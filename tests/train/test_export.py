@@ -1,0 +1,88 @@
+"""Folders for other programs."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from datakit.errors import InputError, ModelError
+from datakit.pack.chat import ChatTokenizer
+from train.export import ExportConfig, export, modelfile, ollama_template
+from train.model import hf
+from train.model.decoder import CausalLM, ModelConfig
+
+SMALL = ModelConfig(
+    vocab_size=320,
+    hidden_size=16,
+    num_layers=1,
+    num_heads=2,
+    num_kv_heads=1,
+    head_dim=8,
+    intermediate_size=16,
+    max_positions=64,
+)
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path, tokenizer_folder: Path) -> Path:
+    folder, model = tmp_path / "model", CausalLM(SMALL)
+    folder.mkdir()
+    model.init_weights(torch.Generator().manual_seed(0))
+    hf.write_model(
+        folder, model, [tokenizer_folder / n for n in ("tokenizer.json", "tokenizer_config.json")], {"eos_token_id": 2}
+    )
+    return folder
+
+
+def go(template: str, messages: list[dict[str, str]]) -> str:
+    """What Ollama's template language makes of the few forms that are used."""
+    system = next((m["content"] for m in messages if m["role"] == "system"), "")
+    first, otherwise, user, answer = re.fullmatch(
+        r"\{\{ if \.System \}\}(.*)\{\{ else \}\}(.*)\{\{ end \}\}\{\{ range \.Messages \}\}"
+        r'\{\{ if eq \.Role "user" \}\}(.*)\{\{ else if eq \.Role "assistant" \}\}(.*)\{\{ end \}\}\{\{ end \}\}',
+        template, re.DOTALL,
+    ).groups()  # fmt: skip
+    text = first.replace("{{ .System }}", system) if system else otherwise
+    for m in messages:
+        form = {"user": user, "assistant": answer}.get(m["role"], "")
+        text += form.replace("{{ .Content }}", m["content"])
+    return text.replace('{{ "{{" }}', "{{")
+
+
+@pytest.mark.parametrize("system", [True, False])
+def test_the_template_for_ollama_gives_the_same_prompt(tokenizer_folder: Path, system: bool) -> None:
+    tokenizer = ChatTokenizer.load(tokenizer_folder)
+    messages = [{"role": "system", "content": "Be kind."}] * system
+    messages += [
+        {"role": r, "content": c} for r, c in (("user", "Hi"), ("assistant", "Hello {{ x }}"), ("user", "Why?"))
+    ]
+    assert go(ollama_template(tokenizer), messages) == tokenizer.render(messages, add_generation_prompt=True).text
+
+
+def test_a_modelfile_names_folder_template_stops_and_context(tokenizer_folder: Path) -> None:
+    text = modelfile(ChatTokenizer.load(tokenizer_folder), 64)
+    assert text.startswith('FROM .\nTEMPLATE """')
+    assert text.endswith('PARAMETER num_ctx 64\nPARAMETER stop "<|im_end|>"\n')
+
+
+def test_a_template_that_does_more_is_refused(tokenizer_folder: Path, tmp_path: Path) -> None:
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((tokenizer_folder / name).read_bytes())
+    config = json.loads((tmp_path / "tokenizer_config.json").read_text())
+    config["chat_template"] = config["chat_template"].replace("{{ m.content }}", "{{ loop.index }}{{ m.content }}")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="does more than put text around turns"):
+        ollama_template(ChatTokenizer.load(tmp_path))
+
+
+def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_folder: Path, tmp_path: Path) -> None:
+    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out"), to="ollama"))
+    before, after = (dict(hf.read_model(f).named_parameters()) for f in (model_folder, out))
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "Modelfile"} <= {
+        f.name for f in out.iterdir()
+    }
+    with pytest.raises(InputError, match="not empty"):
+        export(ExportConfig(checkpoint=str(model_folder), output=str(out)))

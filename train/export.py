@@ -1,0 +1,129 @@
+"""Write a model for other programs: a Hugging Face folder, with adapters merged, and a Modelfile for Ollama.
+
+python -m train.export --checkpoint out/run --output mymodel --to ollama
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from datakit.config import option
+from datakit.errors import InputError, ModelError, UsageError
+from datakit.pack.chat import ChatTokenizer, RenderError
+from train.engine import checkpoint, flags
+from train.generate import load
+from train.merge import TOKENIZER_FILES
+from train.model import hf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExportConfig:
+    """What to export, and where."""
+
+    checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
+    tokenizer: str = option("", "folder of the tokenizer, if it is not in the folder of the model")
+    output: str = option("", "folder to write")
+    to: Literal["hf", "ollama"] = option("hf", "ollama: with a Modelfile")
+
+    def __post_init__(self) -> None:
+        if not self.output:
+            raise UsageError("name a folder with --output")
+
+
+def export(config: ExportConfig) -> Path:
+    """Write the folder; returns it.
+
+    Raises:
+        ModelError: no model there, or its template cannot be written for Ollama.
+        InputError: the output folder is not empty.
+    """
+    folder, out = checkpoint.newest_of_run(Path(config.checkpoint)), Path(config.output)
+    if out.exists() and any(out.iterdir()):
+        raise InputError(f"{out}: is not empty; name another --output")
+    beside = Path(config.tokenizer) if config.tokenizer else folder
+    model, tokenizer, state = load(folder, beside)
+    text = (
+        modelfile(tokenizer, model.config.max_positions, state.get("task") == "pretrain")
+        if config.to == "ollama"
+        else ""
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
+    files = [beside / name for name in TOKENIZER_FILES if (beside / name).is_file()]
+    hf.write_model(out, model, files, ids, state.get("stop_ids", tokenizer.stop_ids()))
+    if text:
+        (out / "Modelfile").write_text(text, encoding="utf-8")
+    return out
+
+
+def modelfile(tokenizer: ChatTokenizer, context: int, plain: bool = False) -> str:
+    """A Modelfile for the folder in which it lies.
+
+    Raises:
+        ModelError: the chat template does more than put text around turns, which Ollama's form cannot say.
+    """
+    template = "{{ .Prompt }}" if plain else ollama_template(tokenizer)
+    assert '"""' not in template
+    stops = [text for text in map(tokenizer.token, tokenizer.stop_ids()) if text is not None]
+    lines = ["FROM .", f'TEMPLATE """{template}"""', f"PARAMETER num_ctx {context}"]
+    return "\n".join([*lines, *(f"PARAMETER stop {json.dumps(s, ensure_ascii=False)}" for s in stops)]) + "\n"
+
+
+def ollama_template(tokenizer: ChatTokenizer) -> str:
+    """The chat template in the form of Ollama, found by rendering probes: the text before, between and after turns.
+
+    Raises:
+        ModelError: longer conversations are not made of the same pieces.
+    """
+    turns = [
+        {"role": role, "content": f"<<{at}>>"} for at, role in enumerate(("system", *("user", "assistant") * 2, "user"))
+    ]
+    try:
+        with_system, without = _pieces(tokenizer, turns), _pieces(tokenizer, turns[1:])
+    except RenderError as e:
+        raise ModelError(f"{tokenizer.where}: the chat template refuses a plain conversation ({e})") from None
+    begin, after_system, after_user, after_answer, *_ = with_system
+    usual = [after_user, after_answer] * 2 + [after_user]
+    if with_system != [begin, after_system, *usual] or without != [without[0], *usual]:
+        raise ModelError(
+            f"{tokenizer.where}: the chat template does more than put text around turns, and Ollama's form cannot say "
+            f"that; use --to hf, and python -m train.serve to chat"
+        )
+    said = "{{ .Content }}"
+    first = "{{ if .System }}" + _quoted(begin) + "{{ .System }}" + _quoted(after_system)
+    each = '{{ if eq .Role "user" }}' + said + _quoted(after_user)
+    each += '{{ else if eq .Role "assistant" }}' + said + _quoted(after_answer) + "{{ end }}"
+    return first + "{{ else }}" + _quoted(without[0]) + "{{ end }}{{ range .Messages }}" + each + "{{ end }}"
+
+
+def _pieces(tokenizer: ChatTokenizer, turns: Sequence[dict[str, Any]]) -> list[str]:
+    """The text before the first turn's content, between contents, and after the last."""
+    rest, found = tokenizer.render(turns, add_generation_prompt=True).text, []
+    for turn in turns:
+        piece, marker, rest = rest.partition(turn["content"])
+        if not marker:
+            raise RenderError("a turn's content is not in the text")
+        found.append(piece)
+    return [*found, rest]
+
+
+def _quoted(text: str) -> str:
+    """Text that Ollama's template language takes as it is."""
+    return text.replace("{{", '{{ "{{" }}')
+
+
+def main(argv: Sequence[str], prog: str = "python -m train.export") -> int:
+    """Export; returns the exit code."""
+    config = flags.built(ExportConfig, flags.given(ExportConfig, prog, __doc__, argv))
+    out = export(config)
+    print(f"[train] wrote {out}")
+    if config.to == "ollama":
+        print(f"[train] next: ollama create {out.resolve().name} -f {out / 'Modelfile'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))

@@ -1,0 +1,322 @@
+"""The model behind the server: prompts from requests, answers as they grow, limits, metrics."""
+
+import asyncio
+import contextlib
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from datakit.config import option
+from datakit.errors import ConfigError
+from datakit.pack.chat import ChatTokenizer, RenderError
+from train.engine.device import usable_device
+from train.generate import load
+from train.model.batching import Batcher, Job, QueueFullError, Sampling, Token
+from train.model.decoder import CausalLM
+from train.model.sample import SampleConfig, TextStream
+from train.serve.answers import KEPT, Form, Part, Parts, form_of, thinks_first
+from train.serve.requests import ChatMessage, Generation, Tool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServeConfig:
+    """Model, address and limits."""
+
+    checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
+    adapter: str = option("", "folder of LoRA adapters for the model of --checkpoint")
+    tokenizer: str = option("", "tokenizer.json or its folder, if it is not in the folder of the model")
+    name: str = option("", "name of the model in the API; default: the name of its folder")
+    host: str = option("127.0.0.1", "address to listen on; 0.0.0.0: every network of the machine, with --api-key")
+    port: int = option(8000, "port to listen on; 0: any free one")
+    api_key: str = option("", "key that clients must send; better in the environment, as DATAKIT_API_KEY")
+    allow_origin: tuple[str, ...] = option((), "web pages of these origins may use the API (CORS); default: none")
+    slots: int = option(16, "answers that are generated at the same time")
+    queue: int = option(64, "requests that may wait for a slot; more are answered with 429")
+    context: int = option(0, "longest prompt and answer together, in tokens; 0: what the model allows, at most 8192")
+    max_tokens: int = option(0, "longest answer; 0: what the context allows")
+    timeout_s: float = option(600.0, "longest time for one request, waiting included")
+    max_body_mb: float = option(4.0, "largest body of a request")
+    max_clients: int = option(512, "open connections; more are answered with 503")
+    dtype: Literal["fp32", "bf16"] = option("fp32", "dtype of the weights; bf16 halves their memory")
+    device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
+    threads: int = option(0, "CPU threads; 0: all cores")
+
+    def __post_init__(self) -> None:
+        if min(self.slots, self.max_clients) < 1 or min(self.queue, self.context, self.max_tokens, self.threads) < 0:
+            raise ConfigError("slots and max_clients must be at least 1; queue, context, max_tokens, threads 0 or more")
+        if self.timeout_s <= 0 or self.max_body_mb <= 0 or not 0 <= self.port < 65536:
+            raise ConfigError("timeout_s and max_body_mb must be above 0, port 0 to 65535")
+
+
+class ApiError(Exception):
+    """An error in OpenAI's shape: HTTP status, message, and the field and the code that programs read."""
+
+    def __init__(self, status: int, message: str, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        kind = {401: "authentication_error", 429: "rate_limit_error"}.get(status, "invalid_request_error")
+        kind = "server_error" if status >= 500 else kind
+        self.body = {"error": {"message": message, "type": kind, "param": param, "code": code}}
+        self.status = status
+        self.headers = {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status, {})
+
+    def response(self) -> Response:
+        """The HTTP response; ASCII, since a message may quote anything."""
+        return Response(json.dumps(self.body), self.status, self.headers, media_type="application/json")
+
+
+class Metrics:
+    """Counters and histograms for Prometheus."""
+
+    def __init__(self, batcher: Batcher) -> None:
+        self.registry = CollectorRegistry()
+        own: dict[str, Any] = {"registry": self.registry}
+        self.requests = Counter("requests", "Requests by path and status", ("path", "status"), **own)
+        own["buckets"] = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+        self.first_token = Histogram("first_token_seconds", "Time to the first token", **own)
+        self.whole = Histogram("request_seconds", "Time of a generation", **own)
+        for name, about, value in (
+            ("slots_busy", "Answers under way", lambda: batcher.busy),
+            ("requests_waiting", "Answers that wait for a slot", lambda: len(batcher.waiting)),
+            ("prompt_tokens", "Tokens of prompts", lambda: batcher.prompt_tokens),
+            ("prompt_tokens_reused", "Tokens of prompts copied from another slot", lambda: batcher.reused_tokens),
+            ("generated_tokens", "Generated tokens", lambda: batcher.generated_tokens),
+            ("steps", "Steps of all answers together", lambda: batcher.steps),
+        ):
+            Gauge(name, about, registry=self.registry).set_function(value)
+
+
+@dataclass(eq=False, slots=True)
+class Choice:
+    """One answer of a request."""
+
+    index: int
+    job: Job
+    text: TextStream
+    parts: Parts
+    tokens: int = 0
+    calls: int = 0
+    finish: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What one answer gained."""
+
+    choice: Choice
+    parts: list[Part]
+    tokens: list[Token]
+
+
+class Service:
+    """The model with its tokenizer and batcher."""
+
+    def __init__(
+        self, config: ServeConfig, model: CausalLM, tokenizer: ChatTokenizer, plain: bool, folder: Path
+    ) -> None:
+        self.config, self.tokenizer, self.plain = config, tokenizer, plain
+        self.name, self.created = config.name or folder.resolve().name, int(time.time())
+        self.form: Form = form_of(tokenizer.template_source)
+        found = _generation_config(folder)
+        eos = found.get("eos_token_id", [])
+        self.stop_ids = frozenset(tokenizer.stop_ids()) | frozenset([eos] if isinstance(eos, int) else eos)
+        self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
+        usual: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
+        self.defaults = usual | {name: found[name] for name in usual.keys() & found.keys()}
+        if found.get("do_sample") is False:
+            self.defaults["temperature"] = 0.0
+        context = config.context or min(model.config.max_positions, 8192)
+        self.batcher = Batcher(model, self._deliver, config.slots, context, config.queue)
+        self.metrics = Metrics(self.batcher)
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    @classmethod
+    def of(cls, config: ServeConfig) -> "Service":
+        """Load the model.
+
+        Raises:
+            DatakitError: no model there, or it does not fit its tokenizer or adapters.
+        """
+        device = usable_device(config.device)
+        if config.threads:
+            torch.set_num_threads(config.threads)
+        folder = Path(config.adapter or config.checkpoint)
+        base = Path(config.checkpoint) if config.adapter else None
+        model, tokenizer, state = load(folder, Path(config.tokenizer or config.checkpoint), base)
+        dtype = torch.bfloat16 if config.dtype == "bf16" else torch.float32
+        return cls(config, model.to(device, dtype), tokenizer, state.get("task") == "pretrain", folder)
+
+    def _deliver(self, events: list[tuple[Job, Token]]) -> None:
+        """Pass tokens from the generating thread to the loop; they are nobody's once the loop has ended."""
+
+        def receive() -> None:
+            for job, token in events:
+                job.receive(token)
+
+        with contextlib.suppress(RuntimeError):
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(receive)
+
+    def check_model(self, name: str) -> None:
+        """Refuse a model that is not served."""
+        if name not in ("", self.name):
+            message = f"the model {name!r} does not exist; this server has {self.name!r}"
+            raise ApiError(404, message, "model", "model_not_found")
+
+    def prompt_of(self, messages: Sequence[ChatMessage], tools: Sequence[Tool], variables: dict[str, Any]) -> list[int]:
+        """The ids of a conversation.
+
+        Raises:
+            ApiError: the template refuses it.
+        """
+        if self.plain:
+            message = f"{self.name} was trained on plain text and has no chat turns; use /v1/completions"
+            raise ApiError(400, message, "messages", "plain_text")
+        described = [tool.model_dump(exclude_none=True) for tool in tools] or None
+        turns = [message.plain() for message in messages]
+        _check_text(json.dumps([turns, described, variables], ensure_ascii=False), "messages")
+        try:
+            return self.tokenizer.encode_prompt(turns, described, **variables)
+        except RenderError as e:
+            raise ApiError(400, f"the chat template refuses this conversation: {e}", "messages") from None
+
+    def encoded(self, text: str) -> list[int]:
+        """The ids of a plain text, with the first token that the tokenizer's settings ask for."""
+        _check_text(text, "prompt")
+        bos = self.tokenizer.bos_id if self.tokenizer.settings.get("add_bos_token") else None
+        return ([] if bos is None else [bos]) + self.tokenizer.encode_text(text)
+
+    def choices(
+        self, prompts: Sequence[list[int]], body: Generation, logprobs: int, tools: bool = False, beginning: str = ""
+    ) -> list[Choice]:
+        """The answers to generate, `n` for each prompt; `beginning` is the text with which each begins.
+
+        Raises:
+            ApiError: a prompt is empty, too long, or has ids that the model does not have.
+        """
+        found: list[Choice] = []
+        seed = secrets.randbits(62) if body.seed is None else body.seed
+        deadline = time.monotonic() + self.config.timeout_s
+        stop = [body.stop] if isinstance(body.stop, str) else body.stop or []
+        for prompt in prompts:
+            sampling = self._sampling(body, prompt, logprobs)
+            thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
+            for _ in range(body.n or 1):
+                own = replace(sampling, config=replace(sampling.config, seed=seed + len(found)))
+                parts = Parts(self.form if tools else None, thinking)
+                parts.add(beginning)
+                job = Job(prompt, own, deadline, lambda token: None)
+                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
+        return found
+
+    def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
+        context, vocabulary = self.batcher.context, self.batcher.model.config.vocab_size
+        if not 0 < len(prompt) < context:
+            wanted = f"expected 1 to {context - 1}, so that an answer fits into the context of {context}"
+            code = "context_length_exceeded" if prompt else None
+            raise ApiError(400, f"the prompt has {len(prompt)} tokens; {wanted}", "messages", code)
+        bias = {int(token): amount for token, amount in (body.logit_bias or {}).items()}
+        if (largest := max(*prompt, *bias, 0)) >= vocabulary:
+            message = f"prompt and logit_bias: expected token ids below {vocabulary}, found {largest}"
+            raise ApiError(400, message, "logit_bias" if largest in bias else "prompt")
+        given: dict[str, Any] = body.model_dump(exclude_none=True)
+        chosen: dict[str, Any] = {name: given.get(name, value) for name, value in self.defaults.items()}
+        most = self.config.max_tokens or context
+        wished = given.get("max_completion_tokens", given.get("max_tokens", most))
+        chosen |= {"top_k": max(chosen["top_k"], 0), "max_new_tokens": min(wished, most, context - len(prompt))}
+        return Sampling(
+            config=SampleConfig(**chosen),
+            presence_penalty=body.presence_penalty or 0.0,
+            frequency_penalty=body.frequency_penalty or 0.0,
+            logit_bias=bias,
+            logprobs=logprobs,
+            stop_ids=frozenset(body.stop_token_ids or ()) | (frozenset() if body.ignore_eos else self.stop_ids),
+        )
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode([i for i in ids if i not in self.hidden])
+
+    async def run(self, choices: Sequence[Choice], only_call: bool = False) -> AsyncIterator[list[Delta]]:
+        """Generate the answers and yield what they gain, until all are complete.
+
+        The first list is empty: the request is queued. With `only_call`, an answer ends with its first tool call.
+        A caller that stops early frees the slots.
+
+        Raises:
+            ApiError: the queue is full, the time is over, or generating failed.
+        """
+        tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
+        for choice in choices:
+            choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))  # type: ignore[misc]
+        jobs, begun = [choice.job for choice in choices], time.monotonic()
+        try:
+            self.batcher.submit(jobs)
+        except QueueFullError as e:
+            raise ApiError(429, f"{e}; try again later", code="queue_full") from None
+        try:
+            yield []
+            arrived = [await tokens.get()]
+            self.metrics.first_token.observe(time.monotonic() - begun)
+            while True:
+                while not tokens.empty():
+                    arrived.append(tokens.get_nowait())
+                gained = [(choice, [token for c, token in arrived if c is choice]) for choice in choices]
+                yield [self._delta(choice, new, only_call) for choice, new in gained if new and not choice.finish]
+                if all(choice.finish for choice in choices):
+                    return
+                arrived = [await tokens.get()]
+        finally:
+            self.batcher.cancel(jobs)
+            self.metrics.whole.observe(time.monotonic() - begun)
+
+    def _delta(self, choice: Choice, gained: Sequence[Token], only_call: bool) -> Delta:
+        delta = Delta(choice, [], [])
+        for token in gained:
+            if token.finish == "timeout":
+                raise ApiError(504, f"the answer took longer than {self.config.timeout_s:g} s", code="timeout")
+            if token.id < 0:
+                raise ApiError(500, token.message or "generation ended early", code=token.finish)
+            delta.tokens.append(token)
+            text = "" if token.finish == "stop" else choice.text.add(token.id)
+            parts = choice.parts.add(text)
+            if choice.text.ended or token.finish:
+                choice.finish = "length" if token.finish == "length" and not choice.text.ended else "stop"
+                parts += choice.parts.add(choice.text.end()) + choice.parts.end()
+            for part in parts:
+                delta.parts.append(part)
+                choice.calls += part.kind == "call"
+                if only_call and choice.calls:
+                    choice.finish = "stop"
+                    break
+            if choice.finish:
+                choice.finish = "tool_calls" if choice.finish == "stop" and choice.calls else choice.finish
+                break
+        choice.tokens += len(delta.tokens)
+        return delta
+
+    def logprob(self, token_id: int, logprob: float) -> dict[str, Any]:
+        """A token with its log-probability, as OpenAI gives it; part of a character has no `bytes`."""
+        text = self.tokenizer.decode([token_id])
+        return {"token": text, "logprob": logprob, "bytes": None if "\ufffd" in text else list(text.encode())}
+
+
+def _check_text(text: str, param: str) -> None:
+    try:
+        text.encode()
+    except UnicodeError:
+        raise ApiError(400, "a text holds half of a surrogate pair, which is no character", param) from None
+
+
+def _generation_config(folder: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {k: v for k, v in found.items() if v is not None}
