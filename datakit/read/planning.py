@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
-from datakit.read import columnar, csv, json, text
+from datakit.read import columnar, csv, json, text, web
 from datakit.read.columns import inferred, types_of, unified
 from datakit.read.files import (
     BOM,
@@ -102,7 +102,10 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     found, skipped = find(inputs)
     found, unread, splits = _of_split(found, inputs, config.split)
     limits = FileLimits(config.max_record_mb << 20, config.max_expansion)
-    made = _plan([_inspect(*file, limits) for file in found], skipped + unread, config)
+    inspected = [_inspect(*file, limits) for file in found]
+    if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
+        web.check(config.extractor)
+    made = _plan(inspected, skipped + unread, config)
     made = _limited(made) if config.limit else made
     return replace(made, summary=(*made.summary, splits)) if splits else made
 
@@ -154,6 +157,8 @@ def _limited(plan: Plan, table: pa.Table | None = None) -> Plan:
 
 
 def _records_in(segment: Segment, file: SourceFile, plan: Plan) -> int:
+    if file.format in web.FORMATS:
+        return 1 if segment.spans is None else len(segment.spans)
     builder = RowBuilder("document")
     builder.begin_file(0, "", FileLayout("", ""))
     count = 0
@@ -169,6 +174,8 @@ def _types(
     """The types of the fields of a file that its layout does not read."""
     if types is None:
         types = columnar.types(file) if file.format in ("parquet", "arrow", "arrow_stream") else inferred(head)
+    if layout.html:
+        types = {web.TITLE: pa.string(), **types}
     return {name: kind for name, kind in types.items() if name in layout.beside}
 
 
@@ -197,6 +204,10 @@ def _columnar_format(magic: bytes) -> str:
 
 
 def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fields]]:
+    file = replace(file, format="warc") if web.begins_archive(head) else file
+    if file.format in web.FORMATS:
+        web.check_head(file, head)
+        return file, [dict.fromkeys((FIELD, *web.COLUMNS), "x")]
     if head.startswith(_UTF16):
         raise InputError(
             f"{file.path}: it is UTF-16, and only UTF-8 is read; convert it first, for example with "
@@ -254,8 +265,10 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
     if kind := kind_of(config.map):
         _check_speakers(file, head, reading, config.map.get("messages", ""))
         return FileLayout(MAPPED.name, kind, records=len(head))
-    if file.format == "text":
+    if file.format in ("text", *web.FORMATS):
         return FileLayout("document", "document", FIELD)
+    if config.html_field and any(type(fields.get(config.html_field)) in (str, bytes) for fields in head):
+        return FileLayout("document", "document", config.html_field, len(head), html=True)
     if not head and config.layout == "auto":
         return FileLayout("", "")
     if reading.turn_fields:
@@ -285,6 +298,8 @@ def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestCo
     for fields in head:
         with suppress(MisfitError, InexactNumbersError):
             beside |= dict.fromkeys(builder.unused(fields))
+    if layout.html:
+        beside[web.TITLE] = None
     return replace(layout, beside=tuple(beside))
 
 
@@ -556,6 +571,8 @@ def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
         "json_objects": json.cut_objects,
         "csv": csv.cut,
         "text": partial(text.cut, split=config.text_split),
+        "html": partial(text.cut, split="file"),
+        "warc": web.cut,
         "dangling": _cut_dangling,
     }
     return cutters.get(file.format, columnar.cut)
@@ -574,6 +591,7 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     reading = reading_of(config.map, config.roles, config.tree_paths == "every")
     id_field = config.map.get("id") or config.id_field
     builder = RowBuilder(plan.kind, plan.segment_source, id_field, reading, plan.columns)
+    builder.pages = _pages(plan)
     for segment in unit.segments:
         file = plan.files[segment.file]
         builder.begin_file(segment.file, file.name, plan.layouts[segment.file], file.limits)
@@ -590,6 +608,12 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
             builder.end_early(end, MisfitError(*segment.failure))
     if not builder.empty:
         yield builder.take()
+
+
+def _pages(plan: Plan) -> web.Pages | None:
+    """What makes documents of web pages; None where the inputs have none."""
+    used = any(f.format in web.FORMATS or c.html for f, c in zip(plan.files, plan.layouts, strict=True))
+    return web.Pages(plan.config.extractor, plan.config.page_limits) if used else None
 
 
 def _next_step(steps: Iterator[None]) -> bool:
@@ -614,6 +638,8 @@ def _records(segment: Segment, file: SourceFile, plan: Plan, builder: RowBuilder
         return json.read_lines(data, segment, builder)
     if file.format == "csv":
         return csv.read(file, data, segment, builder)
+    if file.format in web.FORMATS:
+        return web.read(file, data, segment, builder)
     if file.format == "text":
         return text.read(data, segment, builder, plan.config.text_split)
     return json.read_values(data, segment, builder)
@@ -624,8 +650,8 @@ def _bytes(segment: Segment, file: SourceFile) -> bytes:
         return segment.data
     with open_binary(file.path) as opened:
         opened.seek(segment.start)
-        data = opened.read(segment.bytes)
-    if len(data) != segment.bytes:
+        data = opened.read(segment.stop - segment.start)
+    if len(data) != segment.stop - segment.start:
         raise InputError(
             f"{file.path}: it changed while it was being read: bytes {segment.start} to {segment.stop} are gone"
         )
