@@ -117,8 +117,11 @@ class EarlierRun:
         Raises:
             IntegrityError: a file is missing, truncated or changed.
         """
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda shard: check_shards(self.folder, [shard]), self.shards))
+        try:
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(lambda shard: check_shards(self.folder, [shard]), self.shards))
+        except IntegrityError as e:  # a run of the new dataset makes no index of the old one
+            raise IntegrityError(f"{e}. The file is of the index of {self.name}; run that dedup again") from None
 
     def ids(self) -> Iterator[pa.Array]:
         """The ids in the index, batch by batch."""
