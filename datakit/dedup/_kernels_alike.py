@@ -237,7 +237,10 @@ def _is_word(kind):
 
 @kernel
 def mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_bits, hashes):
-    """Set `act` of the tokens that do not count: formulas, light words, and clauses of soft words. `asked`: no answer."""
+    """Set `act` of the tokens that do not count: formulas, light words, and clauses of soft words.
+
+    asked: the turn is no answer.
+    """
     for t in range(count):
         act[t], word_bits[t], hashes[t] = _KEEP, 0, word_hash(buffer, tokens[t, 0], tokens[t, 1])
         if tokens[t, 2] == _WORDS:

@@ -48,8 +48,9 @@ soon later tomorrow tonight yesterday spare share sharing guidance advice input 
 stuck struggling confused trouble having issue issues problem problems task favor favour hand lend honored worries
 worry use using back own only even maybe perhaps possibly busy sake care long short small big huge deal mind minding
 human ai bot assistant chatgpt gpt well bunch buddy pal mate anyone someone everyone who which whatever whenever
-taking interrupt interrupting interruption intrude intruding intrusion disturbing disturbance answering replying reading
-listening consideration cooperation understanding unclear confusing clearer begin start begins concerning regarding part pass turn turns around working work works
+taking interrupt interrupting interruption intrude intruding intrusion disturbing disturbance answering replying
+reading listening consideration cooperation understanding unclear confusing clearer begin start begins concerning regarding
+part pass turn turns around working work works
 我 你 能 可 以 会 要 想 帮 忙 助 个 有 问 题 点 些 下 一 这 那 很 非 常 真 太 好 们 大 家 了 就 还 再 先 来
 给 为 对 于 和 与 到 是 在 也 都 更 多 少 询 咨 解 答 回 复 案 建 议 支 持 耐 心 时 间 抽 空 百 之 中 指 教
 导 赐 关 照 随 联 系 告 诉 知 道 希 望 愿 祝 生 活 愉 快 顺 利 天 早 晚 上 午 安 您 期 待 什 么 怎 样 呀 老 师
@@ -58,7 +59,8 @@ listening consideration cooperation understanding unclear confusing clearer begi
 _MARKER = """
 hi hello hey hiya greetings thanks thank thx please pls plz kindly sorry excuse pardon apologies apologize appreciate
 appreciated appreciating grateful gratitude hope hoping glad welcome regards cheers sincerely goodbye bye sure certainly
-absolutely definitely gladly luck pleasure 谢 歉 祝 help assist assistance question questions wondering curious answer response
+absolutely definitely gladly luck pleasure 谢 歉 祝 help
+assist assistance question questions wondering curious answer response
 """
 """A clause of soft words, light words and formulas that has at least one marker or formula is politeness as a whole."""
 
