@@ -7,6 +7,7 @@ on made rows compiles what any run needs.
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
             ("conversations", _conversations, ("dedup", "filter", *_TOKENIZE), {}),
             ("preference pairs", _pairs, ("dedup", "filter", *_TOKENIZE), {}),
         ]
+        if find_spec("fastwarc") and find_spec("resiliparse"):
+            steps.append(("web pages", _documents, (), {"ingest": {"html_field": "text"}}))
         for number, (title, rows, stages, values) in enumerate(steps):
             tell(f"compiling {number + 1}/{len(steps)}: {title}")
             path = root / f"rows{number}.jsonl"

@@ -8,11 +8,13 @@ of the user's cache.
 """
 
 import ast
+import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -43,6 +45,8 @@ if TYPE_CHECKING:
 # The code of a stage.
 
 PACKAGE = Path(__file__).parents[1]
+MOST_MODULES = 2_000
+"""Modules that are remembered; the newest of them."""
 ROW_CODE = ("datakit.engine.runner", "datakit.engine.reuse", "datakit.engine.store", "datakit.data", "datakit.stage")
 """The modules that cut, read or write the rows of every stage. What these import counts only if a stage imports it."""
 
@@ -55,7 +59,9 @@ def code_hash(stage: "Stage") -> str:
 
 def module_hashes(stage: "Stage") -> dict[str, str]:
     """The hash of each module that holds code of a stage, sorted by name."""
-    return {name: module_hash(name) for name in modules_of(type(stage).__module__, *stage.modules())}
+    found = {name: module_hash(name) for name in modules_of(type(stage).__module__, *stage.modules())}
+    _module_cache().save()
+    return found
 
 
 def modules_of(*modules: str) -> list[str]:
@@ -92,18 +98,62 @@ def _source(module: str) -> Path | None:
     return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
 
 
-def _read_module(name: str) -> tuple[str, tuple[str, ...]]:
+def _read_module(name: str) -> tuple[str, list[str]]:
     """(hash of a module's code, the modules of this package that it imports)."""
     path = _source(name)
     assert path is not None, name
-    return _parsed(path, path.stat().st_mtime_ns)
+    code, imported = _parsed(path, path.stat().st_mtime_ns)
+    return code, [module for module in imported if _source(module) is not None]
 
 
 @cache
-def _parsed(path: Path, mtime_ns: int) -> tuple[str, tuple[str, ...]]:
-    imported: dict[str, None] = {}
-    text = json.dumps(_plain(ast.parse(path.read_bytes()), imported), separators=(",", ":")).encode()
-    return hashlib.sha256(text).hexdigest(), tuple(name for name in imported if _source(name) is not None)
+def _parsed(path: Path, _mtime_ns: int) -> tuple[str, list[str]]:
+    """(hash of a module's code, the names of this package that it imports)."""
+    return _module_cache().of(path.read_bytes())
+
+
+@cache
+def _module_cache() -> "_ModuleCache":
+    return _ModuleCache()
+
+
+class _ModuleCache:
+    """What commands found in modules, in the user's cache: reading those of all stages takes a second.
+
+    It is kept by the SHA-256 of a module's source, for this version of the code here and of Python: it is never stale.
+    """
+
+    def __init__(self) -> None:
+        import platformdirs
+
+        made_by = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+        name = f"modules-{made_by}-{sys.version_info.major}.{sys.version_info.minor}.json"
+        self._path = platformdirs.user_cache_path("datakit") / name
+        try:
+            known = json.loads(self._path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        self._known: dict[str, Any] = known if isinstance(known, dict) else {}
+        self._changed = False
+
+    def of(self, source: bytes) -> tuple[str, list[str]]:
+        """(hash of the code, the names of this package that it imports)."""
+        key = hashlib.sha256(source).hexdigest()
+        if key not in self._known:
+            imported: dict[str, None] = {}
+            text = json.dumps(_plain(ast.parse(source), imported), separators=(",", ":")).encode()
+            names = [name for name in imported if name.split(".")[0] == PACKAGE.name]
+            self._known[key] = [hashlib.sha256(text).hexdigest(), names]
+            self._changed = True
+        code, names = self._known[key]
+        return code, names
+
+    def save(self) -> None:
+        """Remember for the next command; a cache that cannot be written is no error."""
+        if self._changed:
+            self._changed = False
+            with contextlib.suppress(OSError):
+                write_whole(self._path, json.dumps(dict(list(self._known.items())[-MOST_MODULES:])).encode())
 
 
 _VERSION_FIELDS = {"type_params", "type_comment", "type_ignores", "kind"}  # differ between versions of Python

@@ -38,6 +38,11 @@ SUFFIXES: Final = {
     ".text": "text",
     ".md": "text",
     ".markdown": "text",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".warc": "warc",
+    ".wet": "warc",
 }
 COMPRESSED: Final = {
     ".gz": "gzip",
@@ -135,8 +140,8 @@ class SourceFile:
     name: str
     """The path relative to the common parent folder of all inputs, so that the folder can be moved."""
     format: str
-    """"jsonl", "json" (an array), "json_objects", "csv", "text", "parquet", "arrow", "arrow_stream", "table" or, for a
-    link to nothing, "dangling"."""
+    """"jsonl", "json" (an array), "json_objects", "csv", "text", "html", "warc", "parquet", "arrow", "arrow_stream",
+    "table" or, for a link to nothing, "dangling"."""
     compression: str
     bytes: int
     header: tuple[str, ...] = ()
@@ -597,17 +602,22 @@ class Segment:
     stop: int
     data: bytes | None = None
     spans: Spans | None = None
-    """int64[records, 3] of JSON values: start and stop in the segment's bytes, lines before the start."""
+    """int64[records, 3] of JSON values: start and stop in the segment's bytes, lines before the start. Of the records
+    of a web archive: start, stop, and what is wrong with them."""
     groups: tuple[int, int] | None = None
     """Row groups (Parquet) or record batches (Arrow), half open."""
     table: pa.Table | None = None
     failure: tuple[str, str] | None = None
     """(reason, detail) if the file cannot be read beyond this segment."""
+    members: bool = False
+    """Whether the records of a web archive are gzip members, so that `start` and `stop` count compressed bytes."""
+    unpacked: int | None = None
+    """The uncompressed bytes of such a segment."""
 
     @property
     def bytes(self) -> int:
         """Uncompressed bytes."""
-        return self.stop - self.start
+        return self.stop - self.start if self.unpacked is None else self.unpacked
 
 
 Remaining = Callable[[], int]

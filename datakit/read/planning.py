@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import PurePath
+from statistics import median_low
 from typing import Final
 
 import pyarrow as pa
 
 from datakit.data import KINDS
 from datakit.errors import InputError, LayoutError
-from datakit.read import columnar, csv, json, text
+from datakit.read import columnar, csv, json, text, web
 from datakit.read.columns import inferred, types_of, unified
 from datakit.read.files import (
     BOM,
@@ -57,8 +58,10 @@ COUNT_BYTES: Final = 1 << 20
 """Bytes that are read at once where records are only counted."""
 HEAD_BYTES: Final = 4 << 20
 """How much of a file is read to recognise it; more only if its first record is longer."""
-SINGLE_FILES: Final = 64
-"""Up to twice as many small files have a shard each."""
+GROUP_BYTES: Final = 1 << 20
+FEWEST_GROUPS: Final = 18
+MOST_GROUPS: Final = 64
+"""Many small files make groups of 1 MiB, but at least 18 groups, and about 64 to 128 of them at most."""
 BESIDE: Final = 8
 """Names of fields in the plan's line about a file."""
 _CLI_NAMES = {kind: name for name, kind in KINDS.items()}
@@ -99,7 +102,10 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     found, skipped = find(inputs)
     found, unread, splits = _of_split(found, inputs, config.split)
     limits = FileLimits(config.max_record_mb << 20, config.max_expansion)
-    made = _plan([_inspect(*file, limits) for file in found], skipped + unread, config)
+    inspected = [_inspect(*file, limits) for file in found]
+    if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
+        web.check(config.extractor)
+    made = _plan(inspected, skipped + unread, config)
     made = _limited(made) if config.limit else made
     return replace(made, summary=(*made.summary, splits)) if splits else made
 
@@ -151,6 +157,8 @@ def _limited(plan: Plan, table: pa.Table | None = None) -> Plan:
 
 
 def _records_in(segment: Segment, file: SourceFile, plan: Plan) -> int:
+    if file.format in web.FORMATS:
+        return 1 if segment.spans is None else len(segment.spans)
     builder = RowBuilder("document")
     builder.begin_file(0, "", FileLayout("", ""))
     count = 0
@@ -166,6 +174,8 @@ def _types(
     """The types of the fields of a file that its layout does not read."""
     if types is None:
         types = columnar.types(file) if file.format in ("parquet", "arrow", "arrow_stream") else inferred(head)
+    if layout.html:
+        types = {web.TITLE: pa.string(), **types}
     return {name: kind for name, kind in types.items() if name in layout.beside}
 
 
@@ -194,6 +204,10 @@ def _columnar_format(magic: bytes) -> str:
 
 
 def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fields]]:
+    file = replace(file, format="warc") if web.begins_archive(head) else file
+    if file.format in web.FORMATS:
+        web.check_head(file, head)
+        return file, [dict.fromkeys((FIELD, *web.COLUMNS), "x")]
     if head.startswith(_UTF16):
         raise InputError(
             f"{file.path}: it is UTF-16, and only UTF-8 is read; convert it first, for example with "
@@ -251,8 +265,10 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
     if kind := kind_of(config.map):
         _check_speakers(file, head, reading, config.map.get("messages", ""))
         return FileLayout(MAPPED.name, kind, records=len(head))
-    if file.format == "text":
+    if file.format in ("text", *web.FORMATS):
         return FileLayout("document", "document", FIELD)
+    if config.html_field and any(type(fields.get(config.html_field)) in (str, bytes) for fields in head):
+        return FileLayout("document", "document", config.html_field, len(head), html=True)
     if not head and config.layout == "auto":
         return FileLayout("", "")
     if reading.turn_fields:
@@ -282,6 +298,8 @@ def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestCo
     for fields in head:
         with suppress(MisfitError, InexactNumbersError):
             beside |= dict.fromkeys(builder.unused(fields))
+    if layout.html:
+        beside[web.TITLE] = None
     return replace(layout, beside=tuple(beside))
 
 
@@ -406,12 +424,9 @@ def split_of(name: str) -> str:
     return _SPLITS[words[0]] if words else _SPLITS[folders[0]] if folders else ""
 
 
-def _below(path: str, inputs: Sequence[str]) -> str:
-    """The part of a path below the folder or glob that names it; of a file that is named itself, its name."""
-    for given in map(str, inputs):
-        whole = given if "://" in given else os.path.abspath(os.path.expanduser(given))
-        if path == whole:
-            return PurePath(path).name
+def _below(path: str, within: Sequence[str]) -> str:
+    """The part of a path below the folder or glob that names it."""
+    for whole in within:
         base = re.split(r"[*?\[]", whole)[0]
         if path.startswith(base):
             return path[(len(base) if base == whole else base.rfind("/") + 1) :].lstrip("/")
@@ -426,7 +441,10 @@ def _of_split(
     Raises:
         InputError: a folder or a glob has several splits, or there is no such split.
     """
-    splits = {path: split_of(_below(path, inputs)) for path, _, _ in found}
+    given_paths = [path if "://" in path else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
+    files = {path for path, _, _ in found}.intersection(given_paths)
+    within = [path for path in given_paths if path not in files]  # folders and globs
+    splits = {path: split_of(PurePath(path).name if path in files else _below(path, within)) for path, _, _ in found}
     listed = ", ".join(f"{s} ({n} file{'s'[: n != 1]})" for s, n in sorted(Counter(splits.values()).items()) if s)
     named = {s for s in splits.values() if s}
     given = ", ".join(map(str, inputs[:3])) + (", ..." if len(inputs) > 3 else "")
@@ -472,15 +490,14 @@ class Unit:
 def groups(plan: Plan) -> list[range]:
     """The places of the files that are read into the same shards: one file, or neighbours where many are small.
 
-    A file of `shard_mb` or more stands alone. Small files stand alone too, up to twice `SINGLE_FILES` of them; of more,
-    about 2, 4, 8, ... neighbours form a group, so that 10,000 documents make about 100 shards, not 10,000. A group
-    begins where the hash of a file name says so. Hence a file that is added, removed or changed concerns its own group
-    only, unless the number of small files passes a power of two.
+    A file of `shard_mb` or more stands alone, and so does every file where there are few. Of many small files about 2,
+    4, 8, ... neighbours form a group (see `_neighbours`). A group begins where the hash of a file name says so. Hence a
+    file that is added, removed or changed concerns its own group only, unless the number of small files or their median
+    size passes a power of two.
     """
     size = plan.config.shard_mb << 20
     weights = [f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files]
-    small = sum(weight < size for weight in weights)
-    mask = (1 << max(0, (small // SINGLE_FILES).bit_length() - 1)) - 1
+    mask = _neighbours([weight for weight in weights if weight < size]) - 1
     begins, filled = list[int](), 0
     for place, (file, weight) in enumerate(zip(plan.files, weights, strict=True)):
         alone = weight >= size or (place > 0 and weights[place - 1] >= size)
@@ -489,6 +506,18 @@ def groups(plan: Plan) -> list[range]:
             filled = 0
         filled += weight
     return [range(a, b) for a, b in pairwise([*begins, len(plan.files)])]
+
+
+def _neighbours(small: list[int]) -> int:
+    """How many small files share shards on average, a power of two, from their sizes in bytes.
+
+    A unit takes about 50 ms over all stages, whatever it holds. So a group is to have `GROUP_BYTES`, as long as there
+    are `FEWEST_GROUPS` of them, and 10,000 documents make about 100 groups. The median counts, since one larger file
+    more must not move the bounds of all groups.
+    """
+    by_bytes = min(GROUP_BYTES // (max(1, median_low(small)) if small else 1), len(small) // FEWEST_GROUPS)
+    wanted = max(1, by_bytes, len(small) // MOST_GROUPS)
+    return 1 << (wanted.bit_length() - 1)
 
 
 def _name_hash(name: str) -> int:
@@ -542,6 +571,8 @@ def _cutter(file: SourceFile, config: IngestConfig) -> Cutter:
         "json_objects": json.cut_objects,
         "csv": csv.cut,
         "text": partial(text.cut, split=config.text_split),
+        "html": partial(text.cut, split="file"),
+        "warc": web.cut,
         "dangling": _cut_dangling,
     }
     return cutters.get(file.format, columnar.cut)
@@ -560,6 +591,7 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
     reading = reading_of(config.map, config.roles, config.tree_paths == "every")
     id_field = config.map.get("id") or config.id_field
     builder = RowBuilder(plan.kind, plan.segment_source, id_field, reading, plan.columns)
+    builder.pages = _pages(plan)
     for segment in unit.segments:
         file = plan.files[segment.file]
         builder.begin_file(segment.file, file.name, plan.layouts[segment.file], file.limits)
@@ -576,6 +608,12 @@ def read_unit(unit: Unit, plan: Plan) -> Iterator[RawBatch]:
             builder.end_early(end, MisfitError(*segment.failure))
     if not builder.empty:
         yield builder.take()
+
+
+def _pages(plan: Plan) -> web.Pages | None:
+    """What makes documents of web pages; None where the inputs have none."""
+    used = any(f.format in web.FORMATS or c.html for f, c in zip(plan.files, plan.layouts, strict=True))
+    return web.Pages(plan.config.extractor, plan.config.page_limits) if used else None
 
 
 def _next_step(steps: Iterator[None]) -> bool:
@@ -600,6 +638,8 @@ def _records(segment: Segment, file: SourceFile, plan: Plan, builder: RowBuilder
         return json.read_lines(data, segment, builder)
     if file.format == "csv":
         return csv.read(file, data, segment, builder)
+    if file.format in web.FORMATS:
+        return web.read(file, data, segment, builder)
     if file.format == "text":
         return text.read(data, segment, builder, plan.config.text_split)
     return json.read_values(data, segment, builder)
@@ -610,8 +650,8 @@ def _bytes(segment: Segment, file: SourceFile) -> bytes:
         return segment.data
     with open_binary(file.path) as opened:
         opened.seek(segment.start)
-        data = opened.read(segment.bytes)
-    if len(data) != segment.bytes:
+        data = opened.read(segment.stop - segment.start)
+    if len(data) != segment.stop - segment.start:
         raise InputError(
             f"{file.path}: it changed while it was being read: bytes {segment.start} to {segment.stop} are gone"
         )

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,9 @@ from datakit.read.layouts.tokenised import Spans, Tokens
 from datakit.read.layouts.turns import PLAIN, Conversation, Message, Reading
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
+
+if TYPE_CHECKING:
+    from datakit.read.web import Pages
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 1 << 16
@@ -110,6 +113,8 @@ class RowBuilder:
         self.reading = reading
         self.segment_source = segment_source
         self.id_field = id_field or ID
+        self.pages: Pages | None = None
+        """What makes the text of records whose layout says that it is HTML."""
         self.last: int | None = None
         """Records with this number and later ones of the file are not read; None: all are."""
         self._begin_batch()
@@ -141,7 +146,7 @@ class RowBuilder:
     @property
     def empty(self) -> bool:
         """Whether there is nothing to take."""
-        return not (self.rows or self.bad)
+        return not (self.rows or self.bad or self.notes)
 
     def add(self, fields: Any, record: int, original: Original, size: int, repeated: bool = False) -> None:
         """Add record number `record`, which has `size` bytes. `repeated`: one of its keys occurs twice.
@@ -156,7 +161,9 @@ class RowBuilder:
         left = ""
         if self.convert is None:
             content, used = fields.get(self.text_field), self.text_used
-            if type(content) is not str:
+            if self.choice.html and isinstance(content, str | bytes):
+                content, fields, left = self._page(content, fields, record)
+            elif type(content) is not str:
                 raise self._no_text(fields)
         else:
             content, used, left = self._content(fields, original)
@@ -184,6 +191,16 @@ class RowBuilder:
                 self.values.append(values)
         self.bytes += size
         self.ends_badly = False
+
+    def _page(self, html: str | bytes, fields: Fields, record: int) -> tuple[str, Fields, str]:
+        """(text of a page, the fields with its title, the title as a JSON member if it is no column)."""
+        assert self.pages is not None
+        text, title = self.pages.of_html(html, f"{self.name}: record {record + 1}")
+        if title is None or "title" in fields:
+            return text, fields, ""
+        if "title" in self.columns.names:
+            return text, fields | {"title": title}, ""
+        return text, fields, _members_of({"title": title})
 
     def _own(self, fields: Fields, used: tuple[str, ...]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
         """(the values of the user's own columns, the fields that are then used up)."""

@@ -22,9 +22,12 @@ from datakit.stage import Decision, RawBatch, RawFile, RawGroup, Stage
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
     from datakit.read.removal import RemovalList
+    from datakit.read.web import PageLimits
 
 PROCESSES_FROM_BYTES: Final = 1 << 30
 """Below, the start of processes and their imports take longer than they save."""
+PROCESSES_FROM_BYTES_OF_PAGES: Final = 1 << 26
+"""Extractors hold the interpreter lock nearly all the time."""
 UNPACKED_RATIO: Final = 5
 """Bytes of text for each byte of a compressed file, roughly."""
 HASHES_AT_ONCE: Final = 1 << 22
@@ -67,9 +70,34 @@ class IngestConfig:
     max_expansion: int = option(
         300, "times its size that a compressed file may grow to (and 64 MiB always); what follows is quarantined"
     )
+    html_field: str = option("", "the field that holds a page's HTML, of which the text is made; in any record format")
+    extractor: Literal["resiliparse", "trafilatura"] = option(
+        "resiliparse", "what makes text of HTML: resiliparse is fast, trafilatura leaves out more of what is no content"
+    )
+    max_page_mb: int = option(8, "MiB of the longest page; a longer one is quarantined")
+    max_page_tags: int = option(100_000, "tags of a page; one with more is quarantined")
+    max_page_depth: int = option(512, "elements of a page inside of one another; a deeper one is quarantined")
+    page_timeout_s: int = option(120, "seconds for the text of one page; see on_timeout")
+    on_timeout: Literal["error", "quarantine"] = option(
+        "error",
+        "a page that took longer ends the run with its name, or is quarantined: then rows depend on the machine",
+    )
     shard_mb: int = option(16, "uncompressed MiB of input per unit of work, and so per shard")
 
+    @property
+    def page_limits(self) -> "PageLimits":
+        """What a web page may cost."""
+        from datakit.read.web import PageLimits
+
+        tags, depth = self.max_page_tags, self.max_page_depth
+        return PageLimits(self.max_page_mb << 20, tags, depth, self.page_timeout_s, self.on_timeout)
+
     def __post_init__(self) -> None:
+        at_least_1 = {"max_page_mb": self.max_page_mb, "max_page_tags": self.max_page_tags}
+        at_least_1 |= {"max_page_depth": self.max_page_depth, "page_timeout_s": self.page_timeout_s}
+        for name, value in at_least_1.items():
+            if value < 1:
+                raise ConfigError(f"{name} is {value}; it should be at least 1")
         if self.layout != "auto":
             from datakit.read.layouts.recognise import BY_NAME
 
@@ -120,6 +148,9 @@ class Ingest(Stage):
             "id_clashes": "rows had an id that an earlier row has; they got a suffix (#2, #3, ...)",
             "answers_judged_bad": "answers are judged as bad by their record (label false); they have weight 0",
             "fields_of_other_type": "values do not fit the column of their field; they are in `extra`",
+            "archive_records": "records of web archives are requests, metadata and the like; they are no pages",
+            "other_mimes": "records of web archives are images and other types; only HTML and plain text are pages",
+            "answers_not_ok": "records of web archives are answers without a page (redirects, errors)",
             "repeated_keys": "records have a field twice: the last value counts, the earlier ones are in `extra`",
         }
     )
@@ -174,8 +205,10 @@ class Ingest(Stage):
         """Parsing holds the interpreter lock in part; only much input pays for the start of processes."""
         if self.table is not None:
             return False
-        size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in self._plan.files)
-        return size > PROCESSES_FROM_BYTES
+        plan = self._plan
+        size = sum(f.bytes * (UNPACKED_RATIO if f.compression else 1) for f in plan.files)
+        pages = any(c.html or f.format in ("warc", "html") for f, c in zip(plan.files, plan.layouts, strict=True))
+        return size > (PROCESSES_FROM_BYTES_OF_PAGES if pages else PROCESSES_FROM_BYTES)
 
     def raw_groups(self) -> Sequence[RawGroup]:
         """The groups of files that share shards, each with the formats and layouts of its files."""

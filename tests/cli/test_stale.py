@@ -1,20 +1,34 @@
 """A single stage never works on stale data: it brings up to date what it needs, or with --only refuses."""
 
+import contextlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from datakit.cli.main import main
 from datakit.manifest import load
 from tests.engine.corpus import write_project
 
 
-@pytest.fixture
-def made(datakit: Callable, project: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project up to its filter, small."""
-    write_project(project, rows=60, files=2)
-    assert datakit("run", "--until", "filter").code == 0
+    folder = tmp_path_factory.mktemp("original")
+    write_project(folder, rows=60, files=2)
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(SystemExit):
+        patch.chdir(folder)
+        main(["run", "--until", "filter"])
+    assert (folder / "manifests/d/filter.json").is_file()
+    return folder
+
+
+@pytest.fixture
+def made(original: Path, project: Path) -> Path:
+    """A copy of that project, in which the test runs."""
+    shutil.copytree(original, project, dirs_exist_ok=True)
     return project
 
 

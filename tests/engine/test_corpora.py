@@ -13,7 +13,7 @@ from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout, inspect, read_shard
 from datakit.manifest import Manifest, data_dir, load, tables, verify
 
-FORCED = {"kind": "sft", "other_kinds": "quarantine"}
+FORCED = {"kind": "sft", "other_kinds": "quarantine", "split": "all"}
 
 
 def rows(path: Path, role: str, columns: list[str]) -> pa.Table:

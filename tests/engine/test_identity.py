@@ -15,7 +15,7 @@ from datakit.engine.recipe import STAGES, config_class, make_stage, stage_class
 from datakit.stage import Stage
 from tests.package_copy import ROOT, change_code, copy_package, reword, run
 
-DEDUP = {"dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams"}
+DEDUP = {"dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams", "dedup_substrings"}
 OTHER_ROOMS = {
     "dedup": {"filter", "pack", "read"},
     "filter": {"dedup", "pack"},

@@ -122,7 +122,7 @@ class Repeats(Stage):
     """Drops the rows whose text an earlier row has: map -> reduce -> map."""
 
     config: Nothing = field(default_factory=Nothing)
-    alarms: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
     dropped: frozenset[int] | None = None
     decided: ClassVar[list[int]] = []
     name: ClassVar[str] = "repeats"
@@ -141,7 +141,7 @@ class Repeats(Stage):
                     dropped.append(row["row_key"])
                 seen.add(row["text"])
         out.write_text(json.dumps(dropped))
-        return {"groups": len(seen)} | ({"alarms": list(self.alarms)} if self.alarms else {})
+        return {"groups": len(seen)} | ({"alarms": list(self.found)} if self.found else {})
 
     def bind(self, out: Path) -> "Repeats":
         return replace(self, dropped=frozenset(json.loads(out.read_text())))
@@ -312,9 +312,9 @@ def test_a_shard_without_a_change_is_linked(go: Go, numbers: Path) -> None:
 
 def test_alarms_are_printed_and_with_strict_nothing_is_written(go: Go, numbers: Path, tmp_path: Path) -> None:
     with pytest.raises(DatakitError, match="half is gone"):
-        go(Repeats(alarms=("half is gone",)), numbers, strict=True)
+        go(Repeats(found=("half is gone",)), numbers, strict=True)
     assert not (tmp_path / "manifests/d/repeats.json").exists()
-    path = go(Repeats(alarms=("half is gone",)), numbers)
+    path = go(Repeats(found=("half is gone",)), numbers)
     assert "ALARM repeats: half is gone" in go.lines  # type: ignore[attr-defined]
     assert load(path).facts["alarms"] == ["half is gone"]
     with pytest.raises(DatakitError, match="half is gone"):  # what is up to date is no excuse

@@ -55,6 +55,8 @@ class FileLayout:
     """The file's kind, if its records are quarantined because the dataset is of another kind."""
     folded: bool = False
     """Its fields are those of the layout in other letters: `Question`, `Complex CoT`."""
+    html: bool = False
+    """The text is made of the HTML in `text_field`."""
     beside: tuple[str, ...] = ()
     """Fields of its first records that the layout does not read. They are kept beside the row."""
 

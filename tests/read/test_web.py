@@ -1,0 +1,488 @@
+"""Web pages: archives, HTML files and HTML in a field, with damage, limits and charsets."""
+
+import gzip
+import io
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from datakit.engine.local import Local
+from datakit.engine.plan import Flow
+from datakit.engine.progress import Progress
+from datakit.engine.recipe import load_recipe
+from datakit.engine.runner import Run
+from datakit.engine.store import OutputLayout, inspect
+from datakit.errors import ConfigError, InputError
+from datakit.manifest import load, verify
+from datakit.read import _kernels_web as kernels
+from datakit.read import stage, web
+from tests.engine.corpus import results
+from tests.engine.test_bytes import killed_at
+
+pytest.importorskip("fastwarc")
+pytest.importorskip("resiliparse")
+
+from fastwarc.stream_io import GzipWriter
+from fastwarc.warc import WarcRecord, WarcRecordType
+
+WORDS = ("harbour", "railway", "council", "merchant", "winter", "grain", "wall", "town", "flood")
+
+
+def page(n, repeat=1, title=None):
+    rng = random.Random(n)
+    said = " ".join(rng.choice(WORDS) for _ in range(60)) * repeat
+    title = f"Page {n}" if title is None else title
+    return (
+        f"<!doctype html><html><head><title>{title}</title><script>var a = '<div>';</script></head><body>"
+        f"<nav><a href=/>Home</a></nav><main><h1>Report {n}</h1><p>{said}.</p><p>The end of {n}.</p></main>"
+    )
+
+
+def record(kind, body, n, mime=None, http=None, checksum=True):
+    made = WarcRecord()
+    made.init_headers(record_type=kind, record_urn=f"uuid:00000000-0000-4000-8000-{n:012d}".encode())
+    made.headers["WARC-Target-URI"] = f"https://example.org/{n}"
+    made.headers["WARC-Date"] = f"2024-05-01T00:00:{n % 60:02d}Z"
+    if mime:
+        made.headers["Content-Type"] = mime
+    if http is not None:
+        made.headers["Content-Type"] = "application/http; msgtype=response"
+        body = http + b"\r\n\r\n" + body
+    made.set_bytes_content(body)
+    out = io.BytesIO()
+    made.write(out, checksum_data=checksum)
+    return out.getvalue()
+
+
+def response(html, n, header="text/html; charset=utf-8", status="200 OK"):
+    body = html.encode() if isinstance(html, str) else html
+    http = f"HTTP/1.1 {status}\r\nContent-Type: {header}\r\nContent-Length: {len(body)}".encode()
+    return record(WarcRecordType.response, body, n, http=http)
+
+
+def archive(count=40, repeat=1):
+    """The records of a crawl: for each page a request, the answer and metadata."""
+    made = [record(WarcRecordType.warcinfo, b"software: test\r\n", 0, "application/warc-fields")]
+    for n in range(1, count + 1):
+        made += [
+            record(WarcRecordType.request, b"GET / HTTP/1.1\r\n\r\n", 3 * n, "application/http; msgtype=request"),
+            response(page(n, repeat), 3 * n + 1),
+            record(WarcRecordType.metadata, b"a: b\r\n", 3 * n + 2, "application/warc-fields"),
+        ]
+    return made
+
+
+def members(records):
+    return b"".join(gzip.compress(r, mtime=0) for r in records)
+
+
+def kept(found):
+    return [(r["id"], r["text"], r["url"], r["date"], r["mime"], r["title"]) for r in found.rows]
+
+
+@pytest.fixture
+def typed(read_bytes):
+    return lambda data, name, **config: read_bytes(data, name, **{"columns": "typed"} | config)
+
+
+def test_pages_of_an_archive_are_documents_with_their_columns(typed):
+    found = typed(members(archive(3)), "crawl.warc.gz")
+    assert [r["url"] for r in found.rows] == [f"https://example.org/{3 * n + 1}" for n in (1, 2, 3)]
+    first = found.rows[0]
+    assert first["id"] == "urn:uuid:00000000-0000-4000-8000-000000000004"
+    assert (first["title"], first["mime"], first["date"]) == ("Page 1", "text/html", "2024-05-01T00:00:04Z")
+    assert first["text"].startswith("Report 1") and first["text"].rstrip().endswith("The end of 1.")
+    assert "var a" not in first["text"]
+    assert [r["row_key"] for r in found.rows] == [2, 5, 8]  # records count from the first of the file
+    assert found.notes["archive_records"] == 7 and found.bad == []
+
+
+def test_how_an_archive_is_compressed_does_not_change_its_pages(typed):
+    records = archive(20)
+    plain = b"".join(records)
+    wanted = kept(typed(plain, "a.warc"))
+    assert len(wanted) == 20
+    zstd = pa.compress(plain, "zstd", asbytes=True)
+    forms = {
+        "a.warc.gz": members(records),
+        "b.warc.gz": gzip.compress(plain, mtime=0),
+        "a.warc.zst": zstd,
+        "a.bin": plain,
+    }
+    for name, data in forms.items():
+        assert kept(typed(data, name)) == wanted, name
+    out = io.BytesIO()
+    with GzipWriter(out) as writer:
+        writer.write(plain)
+    assert kept(typed(out.getvalue(), "c.warc.gz")) == wanted
+    assert kept(typed(members(records) + bytes(512), "padded.warc.gz")) == wanted
+
+
+def test_units_end_between_records_and_hold_what_the_whole_file_holds(typed):
+    records = archive(60, repeat=120)
+    plain, packed = b"".join(records), members(records)
+    for name, data in (("a.warc", plain), ("a.warc.gz", packed), ("whole.warc.gz", gzip.compress(plain))):
+        whole, cut = typed(data, name), typed(data, name, shard_mb=1)
+        assert cut.units > 2 and whole.units == 1
+        assert kept(cut) == kept(whole) and len(whole.rows) == 60
+        assert [r["row_key"] for r in cut.rows] == [r["row_key"] for r in whole.rows]
+
+
+def test_wet_text_is_taken_as_it_is(typed):
+    text = "Grüße aus dem Hafen.\n第二行。\n"
+    body = record(WarcRecordType.conversion, text.encode(), 7, "text/plain")
+    found = typed(members([record(WarcRecordType.warcinfo, b"x: y\r\n", 0), body]), "crawl.warc.wet.gz")
+    assert [(r["text"], r["url"], r["mime"]) for r in found.rows] == [(text, "https://example.org/7", "text/plain")]
+
+
+def test_other_types_and_other_answers_are_counted_and_no_rows(typed):
+    records = [
+        response(b"\x89PNG", 1, header="image/png"),
+        response(page(2), 2, status="404 Not Found"),
+        response(page(3), 3, header="application/xhtml+xml"),
+        record(WarcRecordType.resource, page(4).encode(), 4, "text/html"),
+        record(WarcRecordType.revisit, b"", 5),
+    ]
+    found = typed(members(records), "a.warc.gz")
+    assert [r["url"][-1] for r in found.rows] == ["3", "4"] and found.bad == []
+    assert dict(found.notes) == {"other_mimes": 1, "answers_not_ok": 1, "archive_records": 1}
+
+
+def test_encoded_bodies_are_decoded(typed):
+    html = page(1).encode()
+    packed = gzip.compress(html)
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked"
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(c), c) for c in (packed[:50], packed[50:])) + b"0\r\n\r\n"
+    found = typed(record(WarcRecordType.response, chunks, 1, http=http), "a.warc")
+    assert found.rows[0]["text"] == typed(response(html, 1), "b.warc").rows[0]["text"]
+
+
+# Damage.
+
+
+@pytest.mark.parametrize("name", ["a.warc.gz", "a.warc"])
+def test_a_cut_archive_loses_its_last_record_only(typed, name):
+    records = archive(10)
+    data = members(records) if name.endswith("gz") else b"".join(records)
+    whole = kept(typed(data, name))
+    size = len(members(records[-2:]) if name.endswith("gz") else b"".join(records[-2:]))
+    found = typed(data[: len(data) - size - 30], name)  # inside of the last page's metadata, request or answer
+    assert kept(found) == whole[:9]
+    assert found.reasons in (["truncated_record"], ["corrupt_record"])
+    assert data[found.bad[0]["byte_offset"] :].startswith(found.bad[0]["raw"])
+
+
+@pytest.mark.parametrize("name", ["a.warc.gz", "a.warc"])
+def test_a_flipped_byte_costs_one_record_at_most(typed, name):
+    records = archive(12)
+    data = members(records) if name.endswith("gz") else b"".join(records)
+    whole = kept(typed(data, name))
+    rng = random.Random(5)
+    for _ in range(40):
+        at = rng.randrange(len(data))
+        broken = bytearray(data)
+        broken[at] ^= 1 << rng.randrange(8)
+        found = typed(bytes(broken), name)
+        lost = [row for row in whole if row not in kept(found)]
+        new = [row for row in kept(found) if row not in whole]
+        assert len(lost) <= 1, at
+        assert len(new) <= len(lost), at  # a flip in a header that no checksum covers, as in the date
+        assert len(found.rows) + len(found.bad) + sum(found.notes.values()) == len(records), at
+        for bad in found.bad:
+            assert bytes(broken)[bad["byte_offset"] :].startswith(bad["raw"])
+
+
+def test_a_length_that_is_wrong_costs_its_record_only(typed):
+    records = archive(4)
+    for length in (b"0", b"17", b"99999", b"999999999999"):
+        broken = list(records)
+        head, _, rest = broken[5].partition(b"Content-Length: ")
+        broken[5] = head + b"Content-Length: " + length + b"\r\n" + rest.partition(b"\r\n")[2]
+        found = typed(b"".join(broken), "a.warc")
+        assert [r["title"] for r in found.rows] == ["Page 1", "Page 3", "Page 4"], length
+        assert len(found.bad) == 1 and found.reasons[0] in ("corrupt_record", "too_long"), length
+
+
+def test_a_record_beyond_the_limit_is_quarantined_and_the_next_are_read(typed):
+    records = archive(3)
+    records[5] = response(b"<html>" + b"\n".join(random.Random(1).randbytes(1000) for _ in range(2500)), 99)
+    for name, data in (("a.warc", b"".join(records)), ("a.warc.gz", members(records))):
+        found = typed(data, name, max_record_mb=1)
+        assert [r["title"] for r in found.rows] == ["Page 1", "Page 3"], name
+        assert found.reasons == ["too_long"], name
+        assert found.rows[-1]["row_key"] == 8
+
+
+def test_what_is_no_archive_is_refused(typed):
+    with pytest.raises(InputError, match=r"x\.warc: it is no web archive"):
+        typed(b"hello\n", "x.warc")
+
+
+# Whole runs.
+
+
+def project(root):
+    """A project whose input is an archive of several units, with damage in the middle, and a page in a file."""
+    records = archive(50, repeat=120)
+    packed = [gzip.compress(r, mtime=0) for r in records]
+    packed[71] = packed[71][:-9] + bytes([packed[71][-9] ^ 255]) + packed[71][-8:]
+    (root / "raw").mkdir(parents=True)
+    (root / "raw/crawl.warc.gz").write_bytes(b"".join(packed))
+    (root / "raw/page.html").write_text(page(1000))
+    (root / "manifests/d").mkdir(parents=True)
+    recipe = '[dataset]\nkind = "text"\ninputs = ["raw"]\nstages = ["ingest"]\n[ingest]\nshard_mb = 1\n'
+    (root / "manifests/d/recipe.toml").write_text(recipe)
+    return root
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    root = project(tmp_path_factory.mktemp("web"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        run(root, 1, None)
+    found = load(root / "manifests/d/ingest.json")
+    assert len(found.of_role("kept")) >= 3
+    assert (found.ledger.rows.kept, found.ledger.rows.quarantined) == (50, 1)
+    assert [p for p in verify(root / "manifests/d/ingest.json", inspect) if p[1]] == []
+    return results(root)
+
+
+def run(root, workers, seed):
+    place = OutputLayout(root=root, dataset="d")
+    Flow(run=Run(place, Local(workers, seed), Progress()), recipe=load_recipe(root, "d")).all()
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_seven_threads_and_two_processes_make_the_bytes_of_one_worker(reference, tmp_path, monkeypatch, processes):
+    root = project(tmp_path)
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(stage, "PROCESSES_FROM_BYTES_OF_PAGES", 0 if processes else 1 << 40)
+    run(root, 2 if processes else 7, 1)
+    assert results(root) == reference
+
+
+def test_a_run_that_is_killed_ends_with_the_same_bytes(reference, tmp_path):
+    root, killed = project(tmp_path), 0
+    for moment in ("2", "3", "none"):
+        killed += killed_at(root, moment, "before")
+    assert killed == 2
+    assert results(root) == reference
+
+
+# Charsets.
+
+
+@pytest.mark.parametrize(
+    ("charset", "header", "text"),
+    [
+        ("utf-8", "text/html; charset=iso-8859-1", "Grüße, café naïve, 港口"),  # the header is wrong
+        ("utf-8", "text/html", "Grüße, café naïve, 港口"),
+        ("cp1252", "text/html; charset=ISO-8859-1", "Grüße – café “naïve”"),
+        ("cp1252", "text/html; charset=utf-8", "Grüße aus dem schönen Hafen für alle"),  # the header is wrong
+        ("cp1251", "text/html; charset=windows-1251", "Гавань старого города построили давно"),
+        ("gb18030", "text/html; charset=gb2312", "港口建于大洪水之年㐀"),
+        ("cp932", "text/html; charset=Shift_JIS", "港は大洪水の年に建てられた①"),
+        ("iso2022_jp", "text/html; charset=iso-2022-jp", "港は大洪水の年に建てられた"),
+        ("euc_kr", "text/html; charset=euc-kr", "항구는 대홍수의 해에 지어졌다"),
+        ("utf-16", "text/html", "Grüße, 港口"),
+    ],
+)
+def test_pages_are_read_in_the_charset_that_fits(typed, charset, header, text):
+    html = f"<html><body><main><p>{text}</p></main></body></html>"
+    found = typed(response(html.encode(charset), 1, header=header), "a.warc")
+    assert [r["text"].strip() for r in found.rows] == [text]
+
+
+def test_a_meta_tag_names_the_charset_of_a_file(typed):
+    html = '<html><head><meta charset="windows-1251"></head><body><p>Гавань старого города</p></body></html>'
+    assert typed(html.encode("cp1251"), "a.html").texts[0].strip() == "Гавань старого города"
+
+
+def test_bytes_in_no_charset_are_quarantined_and_single_ones_replaced(typed):
+    noise = bytes(range(128, 256)) * 40
+    found = typed(response(b"<html><body><p>" + noise, 1, header="text/html; charset=euc-jp"), "a.warc")
+    assert found.reasons + found.texts
+    html = "<html><body><main><p>" + "港口建于大洪水之年。" * 200 + "</p></main></body></html>"
+    broken = html.encode().replace("洪".encode(), b"\xe6\xb4", 1)
+    text = typed(response(broken, 1), "b.warc").texts[0]
+    assert text.count("\ufffd") == 1 and "港口建于大" in text
+
+
+# HTML files and fields.
+
+
+def test_html_files_are_documents(typed):
+    html = page(1).replace("<head>", '<head><link rel="canonical" href="https://example.org/one">')
+    found = typed(html.encode(), "a.html")
+    row = found.rows[0]
+    assert (row["id"], row["title"], row["url"], row["mime"]) == (
+        "a.html:0",
+        "Page 1",
+        "https://example.org/one",
+        "text/html",
+    )
+    assert row["text"].startswith("Report 1")
+
+
+def test_html_in_a_field_becomes_the_text(typed, tmp_path, read):
+    rows = [{"html": page(n), "url": f"https://example.org/{n}", "score": n / 4} for n in range(5)]
+    rows.insert(2, {"html": None, "url": "none", "score": 1.5})
+    found = typed("".join(json.dumps(r) + "\n" for r in rows).encode(), "a.jsonl", html_field="html")
+    assert [(r["url"], r["title"], r["score"]) for r in found.rows] == [
+        (f"https://example.org/{n}", f"Page {n}", n / 4) for n in range(5)
+    ]
+    assert found.reasons == ["not_text"] and all(r["extra"] is None for r in found.rows)
+    pq.write_table(pa.table({"page": [page(n).encode() for n in range(5)], "n": range(5)}), tmp_path / "b.parquet")
+    same = read(tmp_path / "b.parquet", html_field="page", columns="typed")
+    assert same.texts == found.texts and [r["n"] for r in same.rows] == list(range(5))
+    as_json = read(tmp_path / "b.parquet", html_field="page", columns="json")
+    assert json.loads(as_json.rows[1]["extra"]) == {"n": 1, "title": "Page 1"}
+
+
+def test_the_text_is_the_extractors_own(typed):
+    trafilatura = pytest.importorskip("trafilatura")
+    from resiliparse.extract.html2text import extract_plain_text
+
+    pages = {path: path.read_bytes() for path in documentation()}
+    assert pages
+    for path, raw in pages.items():
+        html = raw.decode()
+        assert typed(raw, "a.html").texts == [extract_plain_text(html, main_content=True, alt_texts=False)], path
+        text = trafilatura.extract(html, favor_precision=True, include_comments=False, deduplicate=False)
+        assert typed(raw, "a.html", extractor="trafilatura").texts == ([text] if text else []), path
+
+
+def documentation():
+    """HTML pages that installed packages have, at most a few; they have text."""
+    roots = [Path(np.__file__).parent.parent, Path("/usr/share/doc"), Path("/usr/lib/node_modules/npm/docs/output")]
+    found = []
+    for root in roots:
+        for path in sorted(root.glob("**/*.html"))[:400]:
+            raw = path.read_bytes() if path.is_file() else b""
+            if 4000 < len(raw) < 100_000 and raw.isascii() and b"{%" not in raw and b"{{" not in raw and b"<p>" in raw:
+                found.append(path)
+        if len(found) > 5:
+            break
+    return found[:6]
+
+
+# Limits.
+
+
+def test_a_page_without_text_is_quarantined(typed):
+    for html in ("", " \n", "<html><body><nav>Home</nav><img src=a.png></body></html>", "<script>var a;</script>"):
+        found = typed(response(html, 1), "a.warc")
+        assert (found.rows, found.reasons) == ([], ["no_text"]), html
+        assert found.bad[0]["raw"] == response(html, 1)
+    assert typed(page(1).encode() + b"<nav>" * 10, "a.html").reasons == []
+
+
+@pytest.mark.parametrize(
+    ("html", "reason"),
+    [
+        ("<div>" * 20_000 + "deep", "page_too_deep"),
+        ("<b><p>" * 20_000 + "deep", "page_too_deep"),
+        ("<ul><li>" * 20_000 + "deep", "page_too_deep"),
+        ("<div></x>" * 20_000 + "deep", "page_too_deep"),
+        ("<svg>" + "<td>" * 20_000 + "deep", "page_too_deep"),
+        ("<p>wide</p>" * 100_001, "page_too_many_tags"),
+        ("<p>" + "long " * 2_000_000, "page_too_long"),
+    ],
+)
+def test_a_page_beyond_a_limit_is_refused_before_it_is_parsed(typed, html, reason):
+    assert typed(response(html, 1), "a.warc").reasons == [reason]
+
+
+def test_pages_that_only_look_deep_are_read(typed):
+    for inside in (
+        "<p>",
+        "<li>",
+        "<br>",
+        "<img alt=''>",
+        "<td>",
+        "<!-- <div> -->",
+        "<a title='<div>'>x</a>",
+        "<script>'<div>'</script>",
+        "<svg><path d=''/><path d=''></path></svg>",
+        "<DIV></div >",
+    ):
+        html = "<html><body><main><p>The harbour of the town.</p>" + inside * 2000 + "</main></body></html>"
+        assert typed(html.encode(), "a.html").reasons == [], inside
+
+
+def test_depth_is_that_of_the_parsers_tree():
+    from html.parser import HTMLParser
+
+    void, raw = {"area", "br", "hr", "img", "input", "link", "meta", "p", "li"}, {"script", "style"}
+
+    class Reference(HTMLParser):
+        def __init__(self):
+            super().__init__(convert_charrefs=False)
+            self.tags, self.open, self.deepest = 0, [], 0
+
+        def handle_starttag(self, tag, attrs):
+            self.tags += 1
+            if tag not in void:
+                self.open.append(tag)
+                self.deepest = max(self.deepest, len(self.open) - (tag in raw))
+
+        def handle_startendtag(self, tag, attrs):
+            self.handle_starttag(tag, attrs)
+
+        def handle_endtag(self, tag):
+            if tag in self.open:
+                del self.open[len(self.open) - 1 - self.open[::-1].index(tag) :]
+
+    rng = random.Random(3)
+    parts = [
+        "<div>",
+        "</div>",
+        "<ul class='a>b'>",
+        "</ul>",
+        "<br/>",
+        "<p>",
+        "</p>",
+        "text & more",
+        "<span\n>",
+        "</span>",
+        "<!-- <div> -->",
+        "<script>if (a < b) '<div>'</script>",
+        "</b>",
+        "<b>",
+        "<style>a</style>",
+        "<h1>",
+        "</H1>",
+    ]
+    for _ in range(200):
+        html = "".join(rng.choices(parts, k=rng.randrange(60)))
+        reference = Reference()
+        reference.feed(html)
+        reference.close()
+        data = np.frombuffer(html.encode() + b" ", np.uint8)
+        assert kernels.tags_and_depth(data, web._VOID, web._RAW, web._FOREIGN, 512) == (
+            reference.tags,
+            reference.deepest,
+        ), html
+
+
+@pytest.mark.parametrize("on_timeout", ["error", "quarantine"])
+def test_a_slow_page_ends_the_run_or_is_quarantined(on_timeout):
+    limits = web.PageLimits(timeout_s=0, on_timeout=on_timeout)
+    pages = web.Pages("resiliparse", limits)
+    if on_timeout == "error":
+        with pytest.raises(InputError, match=r"crawl: record 3: the page took 0 s.*on_timeout"):
+            pages.of_html(page(1), "crawl: record 3")
+    else:
+        with pytest.raises(web.MisfitError, match="page_timeout"):
+            pages.of_html(page(1), "crawl: record 3")
+
+
+def test_senseless_limits_are_refused(typed):
+    with pytest.raises(ConfigError, match="max_page_depth is 0"):
+        typed(b"", "a.html", max_page_depth=0)
