@@ -183,15 +183,141 @@ def concat(parts: Iterable[Any]) -> str:
     """The parts, joined without a separator, with their spans; a plain `str` if there are no spans."""
     texts: list[str] = []
     spans: list[Span] = []
+    asked: set[Question] | None = None
     at = 0
     for part in parts:
         text = part if isinstance(part, str) else str(part)
         if isinstance(text, Tracked):
             spans.extend((a + at, b + at, tag) for a, b, tag in text.spans)
+            asked = text.asked if isinstance(text, Sealed) else asked
         texts.append(text)
         at += len(text)
     joined = "".join(texts)
+    if asked is not None:
+        return Sealed(joined, spans, asked)
     return Tracked(joined, spans) if spans else joined
+
+
+Question = tuple[int, str, str]
+"""A tag, a kind of question and a text: `has` (is the text in it? no), `lstrip` or `rstrip` (does removing these
+characters, or white space if empty, change it? no)."""
+
+
+class LooksInsideError(Exception):
+    """A template depends on the text of a message in a way that `Sealed` does not follow."""
+
+
+class Sealed(Tracked):
+    """Stands for any text of a message that is not empty, to learn what a template does with it (see `shapes`).
+
+    A question about the text gets the usual answer and is written into `asked`: the rendering is that of all texts
+    for which the answers are true. What cannot be asked in this way raises LooksInsideError.
+    """
+
+    __slots__ = ("asked",)
+    asked: set[Question]
+
+    def __new__(cls, text: str, spans: Iterable[Span], asked: set[Question]) -> Self:  # noqa: D102
+        made = super().__new__(cls, text, spans)
+        made.asked = asked
+        return made
+
+    def _ask(self, kind: str, text: object) -> None:
+        if len(self.spans) != 1 or self.spans[0][:2] != (0, len(self)):
+            raise LooksInsideError("a text that the template joined from several")
+        if not isinstance(text, str) or isinstance(text, Tracked):
+            raise LooksInsideError("a text of another message")
+        self.asked.add((self.spans[0][2], kind, text))
+
+    def _has(self, text: object) -> bool:
+        if text == "":
+            raise LooksInsideError("an empty text")
+        self._ask("has", text)
+        return False
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and other != "" and self._has(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __contains__(self, text: object) -> bool:
+        return self._has(text)
+
+    def __iter__(self) -> Iterator[str]:
+        raise LooksInsideError("its characters")
+        yield ""  # a generator: `is iterable` is true and looks at nothing
+
+    def startswith(self, text: Any, *where: Any) -> bool:  # noqa: D102
+        return any(self._has(t) for t in (text if isinstance(text, tuple) else (text,)))
+
+    endswith = startswith
+
+    def find(self, text: str, *where: Any) -> int:  # noqa: D102
+        return self._has(text) - 1
+
+    rfind = find
+
+    def count(self, text: str, *where: Any) -> int:  # noqa: D102
+        return int(self._has(text))
+
+    def lstrip(self, chars: str | None = None) -> str:  # noqa: D102
+        self._ask("lstrip", chars or "")
+        return self
+
+    def rstrip(self, chars: str | None = None) -> str:  # noqa: D102
+        self._ask("rstrip", chars or "")
+        return self
+
+    def strip(self, chars: str | None = None) -> str:  # noqa: D102
+        return self.rstrip(chars).lstrip(chars)
+
+    def removeprefix(self, prefix: str) -> str:  # noqa: D102
+        self._has(prefix)
+        return self
+
+    def removesuffix(self, suffix: str) -> str:  # noqa: D102
+        return self.removeprefix(suffix)
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1) -> str:  # noqa: D102
+        self._has(old)
+        return self
+
+    def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:  # noqa: D102
+        self._has(sep)
+        return [self]
+
+    rsplit = split
+
+
+def _refusing(name: str) -> Any:
+    def refuse(self: Sealed, *args: Any, **kwargs: Any) -> Any:
+        raise LooksInsideError(name)
+
+    return refuse
+
+
+_HARMLESS = {
+    "__new__",
+    "__getattribute__",
+    "__doc__",
+    "__len__",
+    "__str__",
+    "__add__",
+    "__radd__",
+    "__mul__",
+    "__rmul__",
+}
+for _name in [*sorted(vars(str).keys() - vars(Sealed).keys() - _HARMLESS - {"join"}), "__hash__", "__format__"]:
+    setattr(Sealed, _name, _refusing(_name))
+
+
+def _refuse_sealed(*values: Any) -> None:
+    if any(isinstance(v, Sealed) for v in values):
+        raise LooksInsideError("a text given to a function")
 
 
 def join(separator: str, parts: Iterable[Any]) -> str:
@@ -204,6 +330,8 @@ def join(separator: str, parts: Iterable[Any]) -> str:
 
 def track(value: Any, tag: int) -> Any:
     """A copy of a JSON value in which every string and every key has the tag."""
+    if isinstance(value, Sealed):
+        return value
     if isinstance(value, str):
         return Tracked(value, [(0, len(value), tag)] if value else [])
     if isinstance(value, dict):
@@ -215,6 +343,7 @@ def tags(*values: Any) -> set[int]:
     """Every tag in the values, at any depth."""
     found: set[int] = set()
     for value in values:
+        _refuse_sealed(value)
         if isinstance(value, Tracked):
             found |= {tag for _, _, tag in value.spans}
         elif isinstance(value, dict):
@@ -263,8 +392,25 @@ class Generation(Extension):
         return concat((Tracked(OPEN, [(0, 1, MARK)]), caller(), Tracked(CLOSE, [(0, 1, MARK)])))
 
 
-class _TildeToJoin(NodeTransformer):
-    """Turns `a ~ b` into the `_tilde` filter: jinja2 compiles it to a plain join, which loses the spans."""
+FORESEEN = frozenset({"trim", "replace", "default", "d"})
+"""Filters that `Sealed` texts may be given to: they call its methods."""
+TYPE_TESTS = frozenset(
+    {"boolean", "callable", "defined", "false", "float", "integer", "iterable", "mapping", "none", "number", "sequence"}
+    | {"string", "true", "undefined", "eq", "equalto", "==", "ne", "!="}
+)
+"""Tests that `Sealed` texts may be given to: they look at its type, or call its `__eq__`."""
+
+
+class _Followable(NodeTransformer):
+    """Turns `a ~ b` into the `_tilde` filter, because jinja2 compiles it to a plain join, which loses the spans; and
+    `a in b` into the test `in`, which `Sealed` texts cannot pass unseen."""
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:  # noqa: N802
+        self.generic_visit(node)
+        if len(node.ops) != 1 or node.ops[0].op not in ("in", "notin"):
+            return node
+        test = nodes.Test(node.expr, "in", [node.ops[0].expr], [], None, None).set_lineno(node.lineno)
+        return test if node.ops[0].op == "in" else nodes.Not(test).set_lineno(node.lineno)
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
@@ -279,12 +425,14 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, LoopControlExtension])
-        self.filters = {name: _followed(f, name not in KEEPING) for name, f in self.filters.items()}
+        self.filters = {name: _followed(f, name) for name, f in self.filters.items()}
+        tests: dict[str, Any] = self.tests
+        self.tests = {name: f if name in TYPE_TESTS else _tested(f, name) for name, f in tests.items()}
         self.filters |= {"tojson": _tojson, "join": _join, "_tilde": concat, "string": _string, "safe": _string}
         self.globals |= {"raise_exception": _raise, "strftime_now": TODAY.strftime}
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        tree: nodes.Template = _TildeToJoin().visit(super()._parse(source, name, filename))
+        tree: nodes.Template = _Followable().visit(super()._parse(source, name, filename))
         return tree
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -297,20 +445,39 @@ class Sandbox(ImmutableSandboxedEnvironment):
         owner = getattr(getattr(__obj, "__wrapped__", __obj), "__self__", None)
         if isinstance(owner, str) and getattr(__obj, "__name__", "") == "join":
             return join(owner, *args)
+        given = (args, {k: v for k, v in kwargs.items() if k not in ("_loop_vars", "_block_vars")})  # jinja2 adds them
+        if isinstance(owner, str):
+            _refuse_sealed(*args, *kwargs.values())
         result = super().call(__context, __obj, *args, **kwargs)
+        if isinstance(result, str) and not isinstance(result, Tracked):
+            _refuse_sealed(*args, *kwargs.values())
         if not (isinstance(owner, str) and isinstance(result, str)):
             return result
         followed = isinstance(result, Tracked) and __obj.__name__ not in ("format", "format_map")
-        return result if followed else opaque(result, owner, args, kwargs)
+        return result if followed else opaque(result, owner, *given)
 
 
-def _followed(f: Callable[..., Any], mixes: bool) -> Callable[..., Any]:
-    """The filter `f`; its result is `opaque` if it has no spans, or if the filter may move text (`mixes`)."""
+def _tested(f: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The test `f`, which may look into texts."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if name != "in" or not isinstance(args[-1], Sealed | list | tuple):
+            _refuse_sealed(*args, *kwargs.values())
+        return f(*args, **kwargs)
+
+    return wrapper
+
+
+def _followed(f: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The filter `f`; its result is `opaque` if it has no spans, or if the filter may move text."""
+
+    @functools.wraps(f)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if name not in FORESEEN:
+            _refuse_sealed(*args, *kwargs.values())
         result = f(*args, **kwargs)
-        opaquely = isinstance(result, str) and (mixes or not isinstance(result, Tracked))
+        opaquely = isinstance(result, str) and (name not in KEEPING or not isinstance(result, Tracked))
         return opaque(result, args, kwargs) if opaquely else result
 
     return wrapper

@@ -440,14 +440,14 @@ def labelled_bytes(
         RowError: there are too few label tokens, or the text contains the reserved spelling of a special token.
     """
     starts = np.concatenate([[0], ends[:-1]])
-    edges = _bytes_before(row.text, [c for span in row.labels for c in span])
+    edges = bytes_before(row.text, [c for span in row.labels for c in span])
     found: list[int] = np.searchsorted(starts, edges).tolist()
     spans = list(zip(found[::2], found[1::2], strict=True))
     _check(tokenizer, row, ids, spans, min_label_tokens)
     return ids, spans
 
 
-def _bytes_before(text: str, characters: Sequence[int]) -> list[int]:
+def bytes_before(text: str, characters: Sequence[int]) -> list[int]:
     """The byte offset of each of some ascending character offsets."""
     parts = (text[a:b] for a, b in pairwise([0, *characters]))
     return list(accumulate(len(part.encode()) for part in parts))

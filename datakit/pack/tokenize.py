@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -46,6 +46,7 @@ from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, check_shards, data_dir, write_whole
 from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer, TooSlowError, Watch
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
+from datakit.pack.shapes import Joined, Shapes
 from datakit.stage import Decision, Parent, Stage
 
 Int32 = npt.NDArray[np.int32]
@@ -169,6 +170,9 @@ class EncodingCounts:
         self.library_rows += other.library_rows
 
 
+COUNTED = {"fastokens": "fast_rows", "tokenizers": "library_rows"}
+
+
 def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
     """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample and on the awkward strings."""
     if sample.seen_bytes < SMALL_BYTES:
@@ -245,6 +249,7 @@ class Encoder:
     def __init__(self, tokenizer: ChatTokenizer) -> None:
         self.tokenizer = tokenizer
         self._fast: Any = None
+        self._shapes: dict[str, Shapes] = {}
         self._lock = threading.Lock()
 
     def load_fastokens(self) -> Any:
@@ -297,6 +302,31 @@ class Encoder:
         row_of_byte = np.repeat(rows, np.diff(until)[rows])
         placed[row_of_byte[wrong]] = False
         return ids, offsets, ends - np.repeat(until[:-1], np.diff(offsets)), placed
+
+    def shapes(self, train_on: Literal["all", "last"]) -> Shapes:
+        """The plans of conversations, which all batches of a process share."""
+        with self._lock:
+            return self._shapes.setdefault(train_on, Shapes(self.tokenizer, train_on))
+
+    def edges(self, made: Joined, ids: Int32, offsets: Int64) -> tuple[list[list[int]], list[bool]]:
+        """The tokens at the edges of the labels of joined rows; whether they and the special tokens are certain."""
+        from datakit.pack import _kernels_labels as kernels
+
+        spelled, starts = self._spellings
+        data = [text.encode() for text in made.texts]
+        begins, bounds = (np.cumsum([0, *map(len, lists)]) for lists in (data, made.edges))
+        text, flat = np.frombuffer(b"".join(data), np.uint8), np.array([e for own in made.edges for e in own], np.int64)
+        found, counts, placed = kernels.place(
+            ids, offsets, spelled, starts, self._structural, text, begins, flat, bounds
+        )
+        tokens, cuts = found.tolist(), bounds.tolist()
+        certain: list[bool] = (placed & (counts == np.array(made.structural))).tolist()
+        return [tokens[a:b] for a, b in pairwise(cuts)], certain
+
+    @cached_property
+    def _structural(self) -> npt.NDArray[np.bool_]:
+        """Which ids plain text never encodes to."""
+        return np.isin(np.arange(self.tokenizer.vocab_size), list(self.tokenizer.structural_ids))
 
     @cached_property
     def _spellings(self) -> tuple[npt.NDArray[np.uint8], Int64]:
@@ -691,8 +721,11 @@ class _Tokens:
 
     def add(self, row: int, sequences: Sequence[tuple[Int32, Spans]]) -> None:
         """Put the sequences of a row one after the other."""
+        if len(sequences) == 1:
+            ((self.ids[row], self.spans[row]),), self.starts[row] = sequences, [0]
+            return
         starts = np.cumsum([0, *(len(ids) for ids, _ in sequences[:-1])]).tolist()
-        self.ids[row] = sequences[0][0] if len(sequences) == 1 else np.concatenate([ids for ids, _ in sequences])
+        self.ids[row] = np.concatenate([ids for ids, _ in sequences])
         pairs = zip(sequences, starts, strict=True)
         self.spans[row] = [(a + start, b + start) for (_, spans), start in pairs for a, b in spans]
         self.starts[row] = starts
@@ -734,12 +767,14 @@ class _Conversations:
         self.details: list[str | None] = [None] * batch.num_rows
         self.counts = EncodingCounts()
         self.notes = Counter[str]()
+        self.rest = np.arange(batch.num_rows)
+        """The rows that are rendered one by one."""
 
     def sides(self) -> list[Messages]:
         """One entry for conversations; the chosen and the rejected side for preference pairs."""
         if "prompt" not in self.batch.schema.names:
-            messages = self.batch.column("messages").to_pylist()
-            return [lambda i: (messages[i], 0)]
+            messages = self.batch.column("messages")
+            return [lambda i: (messages[i].as_py(), 0)]
         prompts, chosen, rejected = (self.batch.column(c).to_pylist() for c in ("prompt", "chosen", "rejected"))
         return [
             lambda i: (prompts[i] + chosen[i], len(prompts[i])),
@@ -748,7 +783,13 @@ class _Conversations:
 
     def rows(self) -> Decision:
         """Tokenize conversations."""
-        (side,) = (self._side(messages) for messages in self.sides())
+        joined = self._joined()
+        self.rest = np.setdiff1d(np.arange(self.batch.num_rows), list(joined))
+        column = self.batch.column("messages")
+        messages = dict(zip(self.rest.tolist(), column.take(pa.array(self.rest)).to_pylist(), strict=True))
+        side = self._side(lambda i: (messages[i], 0))
+        for i, found in joined.items():
+            side.add(i, [found])
         columns = side.columns("input_ids", "label_spans")
         if self.config.thinking == "last":
             del columns[STARTS]
@@ -768,9 +809,33 @@ class _Conversations:
         del columns[STARTS]
         return _decision(self.reasons, self.details, columns, "preference", self.notes)
 
+    def _joined(self) -> dict[int, tuple[Int32, Spans]]:
+        """Ids and label spans of the rows that need no rendering of their own (see `shapes`), by row."""
+        if self.config.thinking != "last":
+            return {}
+        usable = self.batch.column("tools").is_null().to_numpy(zero_copy_only=False)
+        usable &= np.array([not v for v in self.variables], np.bool_)
+        made = self.encoder.shapes(self.config.train_on).joined(self.batch.column("messages"), usable)
+        found: dict[int, tuple[Int32, Spans]] = {}
+        if not made.rows:
+            return found
+        ids, offsets = self.encoder.encode(made.texts, self.engine)
+        tokens, placed = self.encoder.edges(made, ids, offsets)
+        ends = offsets.tolist()
+        for k, row in enumerate(made.rows):
+            edges = tokens[k]
+            spans = list(zip(edges[::2], edges[1::2], strict=True))
+            # the first token of a sequence is never a target; rows that are dropped go the long way, which says why
+            learnt = sum(b - max(a, 1) for a, b in spans)
+            if placed[k] and learnt >= self.config.min_label_tokens:
+                found[row] = ids[ends[k] : ends[k + 1]], spans
+                self.notes[UNENDED] += not made.ended[k]
+        self.counts.add(EncodingCounts(**{COUNTED[self.engine]: len(found)}))
+        return found
+
     def _side(self, messages: Messages) -> _Tokens:
         with Watch() as watch:
-            rendered = [(i, r) for i in range(self.batch.num_rows) for r in self.rendered(i, *messages(i), watch)]
+            rendered = [(i, r) for i in self.rest.tolist() for r in self.rendered(i, *messages(i), watch)]
         made = self._encoded([row for _, row in rendered])
         sequences: dict[int, list[tuple[Int32, Spans]]] = {}
         for (i, _), found in zip(rendered, made, strict=True):

@@ -236,8 +236,9 @@ h1 { font-size: 1.15rem; overflow-wrap: anywhere; } h2 { font-size: 1rem; margin
 .bar { display: flex; height: .9rem; border-radius: .3rem; overflow: hidden; margin: .6rem 0 1rem; }
 .bar > * { border-right: 1px solid Canvas; }
 .padding { background: repeating-linear-gradient(45deg, var(--line) 0 4px, transparent 4px 8px); }
-.s0 { background: #3b82c4; } .s1 { background: #d98a29; } .s2 { background: #b5509c; } .s3 { background: #4b9b6e; }
-section { border-left: .3rem solid; padding-left: .9rem; margin: 1rem 0; background: none; }
+span.s0 { background: #3b82c4; } span.s1 { background: #d98a29; }
+span.s2 { background: #b5509c; } span.s3 { background: #4b9b6e; }
+section { border-left: .3rem solid; padding-left: .9rem; margin: 1rem 0; }
 section.s0 { border-color: #3b82c4; } section.s1 { border-color: #d98a29; }
 section.s2 { border-color: #b5509c; } section.s3 { border-color: #4b9b6e; }
 h3 { font-size: .85rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }

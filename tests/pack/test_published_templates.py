@@ -8,13 +8,16 @@ import datetime
 import functools
 import importlib.util
 import json
+import random
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from datakit.pack.chat import ChatTokenizer, plain_messages, plain_tools
-from datakit.pack.labels import RowError, label, labelled_ids
+from datakit.pack.labels import RowError, bytes_before, label, labelled_ids
+from datakit.pack.shapes import Shapes
 from tests.pack.by_hand import SYSTEM, says, user
 
 
@@ -86,6 +89,8 @@ CONVERSATIONS = {
     "other scripts": [user("你好"), says("世界 🦊 e\u0301"), user("שלום"), says("สวัสดี\n\n- x")],
     "the same again": [user("same"), says("same"), user("same"), says("same")],
 }  # fmt: skip
+UNPLANNED = ("diffusion_gemma", "gemma4", "nemotron_3")
+"""Templates that transform contents with filters, or take characters out of them: they are rendered row by row."""
 REASONS = {"template_error", "template_drops_tools", "template_drops_message", "labels_uncertain"}
 TODAY = {"today": datetime.date.today().isoformat()}
 
@@ -124,9 +129,10 @@ def with_template(trained, tmp_path_factory):
     return make
 
 
-def rows(tokenizer: ChatTokenizer):
+def rows(tokenizer: ChatTokenizer, conversations=tuple(CONVERSATIONS)):
     """(name, messages, tools, ids, label spans) of the conversations that the template takes."""
-    for name, messages in CONVERSATIONS.items():
+    for name in conversations:
+        messages = CONVERSATIONS[name]
         tools = TOOLS if any("tool_calls" in m for m in messages) else None
         try:
             row = label(tokenizer, messages, tools, variables=TODAY)
@@ -152,11 +158,17 @@ def test_forty_templates_are_tried():
     assert len([name for name in TEMPLATES if not name.endswith("_training")]) >= 40
 
 
-@pytest.mark.parametrize("name", [n for n in TEMPLATES if n.endswith("_training")])
+TRAINING = [n for n in TEMPLATES if n.endswith("_training")]
+
+
+@pytest.mark.parametrize("name", TRAINING)
 def test_labels_are_those_of_transformers_masks_without_the_templates_own_text(with_template, name):
-    """A mask may also have the generation prompt, which the model is given, and white space after the end token."""
+    """A mask may also have the generation prompt, which the model is given, and white space after the end token.
+
+    Each template has half of the conversations, the next one the other half: the template without a mask has them all.
+    """
     tokenizer, tried = with_template(name), 0
-    for which, messages, tools, ids, spans in rows(tokenizer):
+    for which, messages, tools, ids, spans in rows(tokenizer, tuple(CONVERSATIONS)[TRAINING.index(name) % 2 :: 2]):
         shown = plain_messages(messages, tokenizer.reads)
         theirs = of_transformers(tokenizer).apply_chat_template(
             shown, tools=plain_tools(tools), tokenize=True, return_dict=True, return_assistant_tokens_mask=True
@@ -171,7 +183,7 @@ def test_labels_are_those_of_transformers_masks_without_the_templates_own_text(w
         rest = re.sub(given, "", tokenizer.decode(theirs_alone))
         assert not rest, (which, rest)
         tried += 1
-    assert tried >= 8, f"only {tried} conversations were not refused"
+    assert tried >= 4, f"only {tried} conversations were not refused"
 
 
 @pytest.mark.parametrize("name", [n for n in TEMPLATES if not n.endswith("_training")])
@@ -202,6 +214,35 @@ def test_labels_are_the_difference_of_renderings(with_template, name):
             assert not any(o and o in text and o not in said for o in others), (which, i, text)
         tried += 1
     assert tried >= 8, f"only {tried} conversations were not refused"
+
+
+TEXTS = [
+    "Hi?", "Hello!", "a <b> c", "<|im_end|>", "<think>\nhm\n</think>\n\nyes", "  led", "trailed \n", " ",
+    "<think>", "\n",
+    "你好 🦊", "a\n\nb", "<tool_response>\nx\n</tool_response>", "assistant", "<|im_start|>assistant\n", "Hi?",
+    "</think>",
+    "[INST] x [/INST]", "[TOOL_CALLS]", "<|channel|>final<|message|>", "None", "system\n", "/think", "\u3000x\x1c",
+    "\ufdd30\ufdd4",
+]  # fmt: skip
+ROLES = ["ua", "sua", "uaua", "suauaua", "aua", "uaa", "uaUa", "uaAua", "Sua", "uua", "uau"]
+"""The first letters of the roles; a capital has no content."""
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_conversations_of_one_shape_are_joined_to_what_the_template_renders(with_template, conversations, name):
+    tokenizer, named = with_template(name), {"u": "user", "a": "assistant", "s": "system"}
+    rng, given = random.Random(name), []
+    for shape in ROLES:
+        for k in range(6):
+            texts = ["" if r.isupper() else TEXTS[0] if k < 3 else rng.choice(TEXTS) for r in shape]
+            given.append([{"role": named[r.lower()], "content": t} for r, t in zip(shape, texts, strict=True)])
+    column = conversations(given).column("messages")
+    made = Shapes(tokenizer, "all").joined(column, np.ones(len(given), bool))
+    for row, text, edges, structural in zip(made.rows, made.texts, made.edges, made.structural, strict=True):
+        wanted = label(tokenizer, given[row])
+        places = bytes_before(wanted.text, [at for span in wanted.labels for at in span])
+        assert (text, edges, structural) == (wanted.text, places, wanted.structural), given[row]
+    assert len(made.rows) >= 9 or name.startswith(UNPLANNED)
 
 
 def tokenizer_ids(tokenizer: ChatTokenizer, text: str) -> list[int]:
