@@ -26,7 +26,7 @@ _WORDS, _NUMBER, _SIGN, _OPERATOR, _POINT = 0, 1, 2, 3, 4
 _QUOTED, _SENTENCE, _CLAUSE, _CAPITAL, _AFTER_SPACE, _BEFORE_SPACE, _LINE, _ALONE = 1, 2, 4, 8, 16, 32, 64, 128
 
 # Bits of a node of the phrase table, as in politeness.py.
-_FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT, _JOINS, _THANKS = 1, 2, 4, 8, 16, 32, 64, 128
+_FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT, _JOINS = 1, 2, 4, 8, 16, 32, 64
 
 _KEEP, _GONE, _LIGHT_GONE = 0, 1, 2
 _CODE_SHARE = 4  # a turn is a formula or code where it has at least one sign for so many words and numbers
@@ -236,8 +236,11 @@ def _is_word(kind):
 
 
 @kernel
-def mark_politeness(buffer, tokens, count, keys, values, bits, act, word_bits, hashes):
-    """Set `act` of the tokens that do not count: formulas, light words, and clauses of soft words."""
+def mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_bits, hashes):
+    """Set `act` of the tokens that do not count: formulas, light words, and clauses of soft words.
+
+    asked: the turn is no answer.
+    """
     for t in range(count):
         act[t], word_bits[t], hashes[t] = _KEEP, 0, word_hash(buffer, tokens[t, 0], tokens[t, 1])
         if tokens[t, 2] == _WORDS:
@@ -270,34 +273,39 @@ def mark_politeness(buffer, tokens, count, keys, values, bits, act, word_bits, h
             t = last + 1
         else:
             t += 1
-    begin, after_politeness = 0, False
+    # After a colon (in questions: or a line break) that follows what counts, politeness is what the turn is about.
+    begin, after_politeness, counted, content = 0, False, False, False
     while begin < count:
-        stop, soft, marker, thanks, unknown, words = begin + 1, True, False, False, 0, 0
+        stop, soft, marker = begin + 1, True, False
         while stop < count and not tokens[stop, 3] & _CLAUSE:
             stop += 1
+        content |= counted and asked and tokens[begin, 3] & _LINE > 0
         for t in range(begin, stop):
+            soft &= not tokens[t, 3] & _QUOTED
             if tokens[t, 2] == _WORDS:
-                words += 1
                 marker |= act[t] == _GONE or word_bits[t] & _MARKER > 0
-                thanks |= word_bits[t] & _THANKS > 0
-                if act[t] == _KEEP and not word_bits[t] & _SOFT:
-                    unknown += 1
-                    named = tokens[t, 3] & _CAPITAL and not tokens[t, 3] & _SENTENCE
-                    soft &= not (named or word_bits[t] & _STRICT)
+                soft &= act[t] != _KEEP or word_bits[t] & _SOFT > 0
             elif tokens[t, 2] == _NUMBER or tokens[t, 2] == _SIGN:
                 soft = False
-        soft &= unknown == 0 or (thanks and words > 1 and unknown <= max(words // 4, 1))
-        if soft and marker:
+        if soft and marker and not content:
             act[begin:stop] = _GONE
             after_politeness = True
+        elif soft and marker:
+            for t in range(begin, stop):
+                act[t] = _KEEP if act[t] == _GONE else act[t]
         else:
             if after_politeness and word_bits[begin] & _JOINS:  # "Sorry to bother you, but"
                 act[begin] = _GONE
             after_politeness = False
             _leave_out_end(tokens, act, word_bits, begin, stop)
+            for t in range(begin, stop):
+                if act[t] == _KEEP and _is_word(tokens[t, 2]):
+                    counted, content = True, False
+        content |= counted and buffer[tokens[stop - 1, 0]] == 0x3A
         begin = stop
     for t in range(count):
-        if (_is_word(tokens[t, 2]) and act[t] == _KEEP) or tokens[t, 2] == _SIGN:
+        hard = tokens[t, 2] == _NUMBER or (tokens[t, 2] == _WORDS and not word_bits[t] & _SOFT)
+        if (hard and act[t] == _KEEP) or tokens[t, 2] == _SIGN:
             return
     act[:count] = _KEEP  # nothing but politeness: then it counts
 
@@ -364,10 +372,12 @@ def is_code(buffer, tokens, count, act):
         elif kind == _OPERATOR:
             signs += _counts_in_prose(buffer, tokens, count, t)
         else:
-            byte = buffer[tokens[t, 0]]
-            bracket = byte == 0x5B or byte == 0x5D or byte == 0x7B or byte == 0x7D or byte == 0x5C or byte == 0x5F
-            call = byte == 0x28 and t > 0 and not tokens[t, 3] & _AFTER_SPACE and tokens[t - 1, 2] == _WORDS
+            byte, glued = buffer[tokens[t, 0]], t > 0 and not tokens[t, 3] & _AFTER_SPACE
+            bracket = byte == 0x7B or byte == 0x7D or byte == 0x5C or byte == 0x5F
+            call = (byte == 0x28 or byte == 0x5B) and glued and tokens[t - 1, 2] == _WORDS
             signs += bracket or call
+            if byte == 0x5B and t + 1 < count:  # [1] and [[, but not a link in Markdown
+                signs += 2 * (tokens[t + 1, 2] == _NUMBER or buffer[tokens[t + 1, 0]] == 0x5B)
     return signs >= 2 and signs * _CODE_SHARE >= words
 
 
@@ -470,7 +480,8 @@ def write_streams(
             if call:
                 act[:count], word_bits[:count] = _KEEP, 0
             else:
-                mark_politeness(buffer, tokens, count, keys, values, bits, act, word_bits, hashes)
+                asked = modes[s] != _ANSWER
+                mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_bits, hashes)
             strict = call or always or (signs and is_code(buffer, tokens, count, act))
             who = np.int64(modes[s] == _ANSWER)
             out[at], out[at + 1] = _TURN, _CODE if strict else modes[s]

@@ -4,7 +4,8 @@ Two conversations are duplicates if they have the same roles in the same order a
 Two turns are alike if the same words that count stand in the same order. Context that both have, however long, says
 nothing: one other word is a difference. What does not count:
 
-- politeness (`politeness`): formulas, and clauses that only have words of politeness; articles and particles;
+- politeness (`politeness`): formulas, and clauses that only have words of politeness, unless a turn is about them:
+  in quotes, after a colon, in a question after a line break; articles and particles;
 - letter case, white space, and punctuation. Signs count: `+ = < % $` always, `- * / .` between operands. In a formula
   or code (at least one sign for four words; `compare = "characters"`: everywhere) all signs count but `.,;:?!` before a
   space;

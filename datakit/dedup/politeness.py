@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from datakit.text.words import split_words
 
-FORMULA, AT_START, LIGHT, SOFT, MARKER, STRICT, JOINS, THANKS = 1, 2, 4, 8, 16, 32, 64, 128
+FORMULA, AT_START, LIGHT, SOFT, MARKER, STRICT, JOINS = 1, 2, 4, 8, 16, 32, 64
 """Bits of a node: a formula ends here, anywhere or only at the start of a sentence; and what kind of word it is."""
 
 _LIGHT = "a an the is are am be to of do does just me 的 地 得 吗 呢 吧 啊 呀 哦 嘛 嗎"
@@ -48,7 +48,9 @@ soon later tomorrow tonight yesterday spare share sharing guidance advice input 
 stuck struggling confused trouble having issue issues problem problems task favor favour hand lend honored worries
 worry use using back own only even maybe perhaps possibly busy sake care long short small big huge deal mind minding
 human ai bot assistant chatgpt gpt well bunch buddy pal mate anyone someone everyone who which whatever whenever
-taking unclear confusing clearer begin start begins concerning regarding part pass turn turns around working work works
+taking interrupt interrupting interruption intrude intruding intrusion disturbing disturbance answering
+replying reading listening consideration cooperation understanding unclear confusing clearer begin start begins concerning regarding
+part pass turn turns around working work works
 我 你 能 可 以 会 要 想 帮 忙 助 个 有 问 题 点 些 下 一 这 那 很 非 常 真 太 好 们 大 家 了 就 还 再 先 来
 给 为 对 于 和 与 到 是 在 也 都 更 多 少 询 咨 解 答 回 复 案 建 议 支 持 耐 心 时 间 抽 空 百 之 中 指 教
 导 赐 关 照 随 联 系 告 诉 知 道 希 望 愿 祝 生 活 愉 快 顺 利 天 早 晚 上 午 安 您 期 待 什 么 怎 样 呀 老 师
@@ -57,16 +59,10 @@ taking unclear confusing clearer begin start begins concerning regarding part pa
 _MARKER = """
 hi hello hey hiya greetings thanks thank thx please pls plz kindly sorry excuse pardon apologies apologize appreciate
 appreciated appreciating grateful gratitude hope hoping glad welcome regards cheers sincerely goodbye bye sure certainly
-absolutely definitely gladly help assist assistance question questions wondering curious answer response
+absolutely definitely gladly luck pleasure 谢 歉 祝 help
+assist assistance question questions wondering curious answer response
 """
 """A clause of soft words, light words and formulas that has at least one marker or formula is politeness as a whole."""
-
-_THANKS = """
-hi hello greetings thanks thank thx sorry pardon apologies apologize appreciate appreciated grateful gratitude hoping
-glad welcome regards cheers sincerely goodbye luck wish wishing pleasure
-谢 谢 歉 祝
-"""
-"""A clause with one of these is politeness even if a quarter of its words, or one, are others (no names or numbers)."""
 
 _JOINS = "but and so well now then also 那 那么 但 所以"
 """Words that may join a clause of politeness to what follows; they go with it."""
@@ -324,7 +320,6 @@ def phrase_table() -> PhraseTable:
         (_SOFT, SOFT),
         (_MARKER, SOFT | MARKER),
         (_JOINS, JOINS),
-        (_THANKS, SOFT | MARKER | THANKS),
     ):
         for word in words.split():
             add(split_words(word), bit)

@@ -81,6 +81,12 @@ def test_what_does_not_count_makes_duplicates_and_what_counts_does_not(run_dedup
         ("麻烦您帮我算一下，小明有３个苹果吗？谢谢！", "算 小 明 有 3 个 苹 果"),
         ("Thank you so much!", "thank you so much"),
         ("Sing I hope you are doing well.", "sing"),
+        ("Translate to German: good morning", "translate german good morning"),
+        ("Thanks for coming! Hello: sing", "sing"),
+        ("Translate.\nI hope you is well", "translate i hope you well"),
+        ("Plan a trip, thanks for making it cheap.", "plan trip for making it cheap"),
+        ("Hello, my friend.", "hello my friend"),
+        ("See [the page][one] (a long text) or [two](x.md).", "see page one long text or two x md"),
     ],
 )
 def test_the_words_that_count(text: str, counts: str) -> None:
