@@ -362,9 +362,26 @@ def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -
         ) -> Fields | str:
             if state != GOOD:
                 raise MisfitError(*_SAID[state])
-            return pages.of_record(zlib.decompress(raw, wbits=31) if segment.members else raw, name, verify)
+            return pages.of_record(_only_record(raw) if segment.members else raw, name, verify)
 
         _add(builder, number, segment.start + start, raw, fields)
+
+
+def _only_record(member: bytes) -> bytes:
+    """The record of a gzip member.
+
+    Raises:
+        MisfitError: the member holds more than one; none of them is taken, so that none is lost without a word.
+    """
+    record = zlib.decompress(member, wbits=31)
+    header = _HEADER_END.search(record)
+    length = _LENGTH.search(record, 0, header.end()) if header else None
+    if header and length and (after := len(record) - header.end() - int(length[1])) > 8:
+        found = (
+            f"expected one record in a gzip member, as in the first, found {after} further bytes; unpack the archive"
+        )
+        raise MisfitError("several_records", found)
+    return record
 
 
 def _add(builder: RowBuilder, number: int, offset: int, raw: bytes, fields: Callable[[], Fields | str]) -> None:

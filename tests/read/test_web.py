@@ -177,6 +177,15 @@ def test_a_cut_archive_loses_its_last_record_only(typed, name):
     assert data[found.bad[0]["byte_offset"] :].startswith(found.bad[0]["raw"])
 
 
+def test_a_member_with_two_records_among_single_ones_is_quarantined_and_not_half_lost(typed):
+    first, second, *others = archive(4)
+    data = members([first, second]) + gzip.compress(others[0] + others[1], mtime=0) + members(others[2:])
+    found = typed(data, "a.warc.gz")
+    assert found.reasons == ["several_records"]
+    assert gzip.decompress(found.bad[0]["raw"]) == others[0] + others[1]
+    assert kept(found) == kept(typed(members(archive(4)), "a.warc.gz"))[1:]
+
+
 @pytest.mark.parametrize("name", ["a.warc.gz", "a.warc"])
 def test_a_flipped_byte_costs_one_record_at_most(typed, name):
     records = archive(12)
