@@ -224,6 +224,7 @@ def test_one_byte_changed_anywhere_is_named_by_verify(datakit: Callable, project
     assert datakit("run", "--until", "filter").code == 0
     files = [p for top in ("data", "manifests", "raw") for p in (project / top).rglob("*") if p.is_file()]
     files = [p for p in files if p.suffix in (".parquet", ".json", ".jsonl") and ".run." not in p.name]
+    files = [p for p in files if ".units" not in p.parts]  # no part of a result: what is damaged there is made again
     assert len(files) > 12
     for file in files:
         data = bytearray(file.read_bytes())
