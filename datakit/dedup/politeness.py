@@ -49,8 +49,8 @@ stuck struggling confused trouble having issue issues problem problems task favo
 worry use using back own only even maybe perhaps possibly busy sake care long short small big huge deal mind minding
 human ai bot assistant chatgpt gpt well bunch buddy pal mate anyone someone everyone who which whatever whenever
 taking interrupt interrupting interruption intrude intruding intrusion disturbing disturbance answering
-replying reading listening consideration cooperation understanding unclear confusing clearer begin start begins concerning regarding
-part pass turn turns around working work works
+replying reading listening consideration cooperation understanding unclear confusing clearer begin start begins
+concerning regarding part pass turn turns around working work works
 我 你 能 可 以 会 要 想 帮 忙 助 个 有 问 题 点 些 下 一 这 那 很 非 常 真 太 好 们 大 家 了 就 还 再 先 来
 给 为 对 于 和 与 到 是 在 也 都 更 多 少 询 咨 解 答 回 复 案 建 议 支 持 耐 心 时 间 抽 空 百 之 中 指 教
 导 赐 关 照 随 联 系 告 诉 知 道 希 望 愿 祝 生 活 愉 快 顺 利 天 早 晚 上 午 安 您 期 待 什 么 怎 样 呀 老 师
