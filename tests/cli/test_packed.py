@@ -92,6 +92,9 @@ def test_lint_fails_on_labels_that_were_moved(datakit: Callable, packed: Path) -
     labels = np.fromfile(file, "<i4")
     (labels + 128).tofile(file)
     said = datakit("lint", "packed")
+    assert said.code == 1 and "train.lbl.bin: expected sha256" in said.err.replace("\n", " "), said.err
+    make_the_manifest_agree(packed, "kept/train.lbl.bin")
+    said = datakit("lint", "packed")
     assert said.code == 1
     assert f"{len(labels):,} labels_on_padding" in said.err and "rows_without_labels" in said.err
     assert "WRONG" in said.out
@@ -122,12 +125,16 @@ def test_a_round_trip_is_proved_token_by_token(datakit: Callable, packed: Path) 
 
 def change_a_token(folder: Path) -> None:
     """And make the manifest agree, as a mistake in the packer would."""
-    manifest, file = load(folder / "manifest.json"), folder / "kept/train.ids2d.bin"
-    ids = np.fromfile(file, "<i4")
+    name = "kept/train.ids2d.bin"
+    ids = np.fromfile(folder / name, "<i4")
     ids[5] += 1
-    ids.tofile(file)
-    name, run = "kept/train.ids2d.bin", load_run(folder / "manifest.json")
-    shards = tuple(replace(s, sha256=sha256_file(file)) if s.path == name else s for s in manifest.shards)
+    ids.tofile(folder / name)
+    make_the_manifest_agree(folder, name)
+
+
+def make_the_manifest_agree(folder: Path, name: str) -> None:
+    manifest, run = load(folder / "manifest.json"), load_run(folder / "manifest.json")
+    shards = tuple(replace(s, sha256=sha256_file(folder / name)) if s.path == name else s for s in manifest.shards)
     save(folder / "manifest.json", replace(manifest, shards=shards), run)
 
 
