@@ -124,13 +124,15 @@ class _ModuleCache:
     """
 
     def __init__(self) -> None:
-        import platformdirs
-
         made_by = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
         name = f"modules-{made_by}-{sys.version_info.major}.{sys.version_info.minor}.json"
-        self._path = platformdirs.user_cache_path("datakit") / name
         try:
+            import platformdirs
+
+            self._path: Path | None = platformdirs.user_cache_path("datakit") / name
             known = json.loads(self._path.read_text(encoding="utf-8"))
+        except ModuleNotFoundError:  # hashes need the standard library only
+            self._path, known = None, {}
         except (OSError, ValueError):
             known = {}
         self._known: dict[str, Any] = known if isinstance(known, dict) else {}
@@ -150,7 +152,7 @@ class _ModuleCache:
 
     def save(self) -> None:
         """Remember for the next command; a cache that cannot be written is no error."""
-        if self._changed:
+        if self._changed and self._path is not None:
             self._changed = False
             with contextlib.suppress(OSError):
                 write_whole(self._path, json.dumps(dict(list(self._known.items())[-MOST_MODULES:])).encode())

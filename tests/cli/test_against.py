@@ -210,6 +210,7 @@ def test_gc_keeps_what_a_run_was_made_against(datakit: Callable, project: Path) 
     assert "x stayed in old" in datakit("explain", "again", "--dataset", "next").out
 
 
+@pytest.mark.campaign
 def test_a_run_killed_again_and_again_leaves_the_same_bytes(datakit: Callable, project: Path) -> None:
     """Every file is put in its place by a rename: the run is killed before some, one after another."""
     write(project / "old.jsonl", OLD)

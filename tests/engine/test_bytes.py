@@ -91,6 +91,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_bytes(reference: Path, 
     assert results(root) == results(reference)
 
 
+@pytest.mark.campaign
 def test_a_run_killed_on_either_side_of_every_manifest_ends_with_the_same_bytes(tmp_path: Path) -> None:
     whole = write_project(tmp_path / "whole", rows=120, files=2)
     root = write_project(tmp_path / "killed", rows=120, files=2)

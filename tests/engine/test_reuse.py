@@ -163,6 +163,7 @@ def test_files_whose_ids_clash_are_read_once(tmp_path: Path, fresh: Callable[...
     assert project.results() == whole
 
 
+@pytest.mark.campaign
 def test_growing_against_an_earlier_dataset_is_a_fresh_run_against_it(
     tmp_path: Path, fresh: Callable[..., dict[str, bytes]]
 ) -> None:

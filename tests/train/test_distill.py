@@ -139,7 +139,7 @@ def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_student_learns_and_its_projection_is_saved_apart_and_resumed(
     manifest: Path, teacher: Path, narrow: Path, tmp_path: Path
 ) -> None:
-    options = ["--teacher", str(teacher), "--hidden-weight", "0.5"]
+    options = ["--teacher", str(teacher), "--hidden-weight", "0.5", "--lr", "1e-2"]
     whole = student(manifest, narrow, tmp_path / "whole", *options)
     assert whole[-1]["kl"] < whole[0]["kl"]
     assert whole[-1]["hidden"] < whole[0]["hidden"]

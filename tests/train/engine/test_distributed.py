@@ -173,6 +173,7 @@ def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
     assert sorted(rows) == list(range(50)), "an epoch has every row exactly once"
 
 
+@pytest.mark.campaign
 def test_a_run_goes_on_with_other_ranks_amid_a_batch_size_schedule(argv: list[str], tmp_path: Path) -> None:
     """Steps of 4, 12 and 8 rows: the losses and rows of one uninterrupted process."""
     argv = [*argv, "--batch-size-schedule", "2:12,5:8", "--epochs", "2", "--steps", "0"]
@@ -315,7 +316,7 @@ LOOKING = ["--eval-every", "2", "--ema-decay", "0.9"]
 SLICED = {
     "adapters": ["--lora-rank", "4", "--lr", "0.01", *LOOKING],
     "experts": [
-        "--num-experts", "3", "--experts-per-token", "2", "--balance-weight", "1", "--mtp-depth", "1",
+        "--seed", "1", "--num-experts", "3", "--experts-per-token", "2", "--balance-weight", "1", "--mtp-depth", "1",
         "--value-embeddings", "1", "--state-dtype", "bf16", "--checkpoint-every", "1", *LOOKING,
     ],
     "lion": ["--optimizer", "lion", "--lr", "1e-4"],
@@ -325,7 +326,9 @@ SLICED = {
 ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp"])
 
 
-@pytest.mark.parametrize("name", SLICED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.campaign) if n in ("lion", "adafactor") else n for n in SLICED]
+)
 def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
     argv: list[str], tmp_path: Path, name: str
 ) -> None:
