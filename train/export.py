@@ -66,7 +66,10 @@ def modelfile(tokenizer: ChatTokenizer, context: int, plain: bool = False) -> st
         ModelError: the chat template does more than put text around turns, which Ollama's form cannot say.
     """
     template = "{{ .Prompt }}" if plain else ollama_template(tokenizer)
-    assert '"""' not in template
+    if '"""' in template:
+        raise ModelError(
+            f'{tokenizer.where}: the chat template holds """, which ends a template of a Modelfile; use --to hf'
+        )
     stops = [text for text in map(tokenizer.token, tokenizer.stop_ids()) if text is not None]
     lines = ["FROM .", f'TEMPLATE """{template}"""', f"PARAMETER num_ctx {context}"]
     return "\n".join([*lines, *(f"PARAMETER stop {json.dumps(s, ensure_ascii=False)}" for s in stops)]) + "\n"

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from datakit.filter._kernels_lookup import rolling
+from datakit.filter._kernels_lookup import doubled, rolling
 from datakit.kernels import kernel
 
 NEAR = 60  # words between a question and a short answer
@@ -69,7 +69,7 @@ def search(words, starts, lengths, slots, numbers, posting_starts, postings, ind
                 if slots[slot] == 0:
                     continue
                 if hits == places.size:
-                    places, keys, spans = _twice(places), _twice(keys), _twice(spans)
+                    places, keys, spans = doubled(places), doubled(keys), doubled(spans)
                 places[hits], keys[hits], spans[hits] = starts[row] + i, numbers[slot], length
                 hits += 1
         if hits == 0:
@@ -190,10 +190,3 @@ def _near(words, around, item_words, end, begin, weights):
         if k == size:
             return total
     return 0
-
-
-@kernel
-def _twice(array):
-    out = np.empty(2 * array.size, array.dtype)
-    out[: array.size] = array
-    return out

@@ -63,14 +63,15 @@ def find(words, starts, lengths, slots, numbers):
                 if slots[slot] == 0:
                     continue
                 if found == rows.size:
-                    rows, keys, places = _double(rows), _double(keys), _double(places)
+                    rows, keys, places = doubled(rows), doubled(keys), doubled(places)
                 rows[found], keys[found], places[found] = row, numbers[slot], starts[row] + i
                 found += 1
     return rows[:found], keys[:found], places[:found]
 
 
 @kernel
-def _double(array):
+def doubled(array):
+    """A copy of twice the size; the second half is not set."""
     out = np.empty(2 * array.size, array.dtype)
     out[: array.size] = array
     return out

@@ -154,14 +154,16 @@ class SlotCache:
         slot_N = torch.tensor([s.index for s in slots], device=self.kv.device)
         at_N = torch.tensor([s.length for s in slots], device=self.kv.device)
         longest = max(s.length for s in slots) + 1
-        seen_N11C = (torch.arange(longest, device=self.kv.device) <= at_N[:, None])[:, None, None]
+        seen_N11C = None  # only where all slots are read at once
+        if not self.one_by_one:
+            seen_N11C = (torch.arange(longest, device=self.kv.device) <= at_N[:, None])[:, None, None]
 
         def attend(q_N1HE: Tensor, k_N1KE: Tensor, v_N1KE: Tensor, layer: int) -> Tensor:
             for side, new_N1KE in enumerate((k_N1KE, v_N1KE)):
                 self.kv[layer, side].transpose(1, 2)[slot_N, at_N] = new_N1KE[:rows, 0]
             out_N1HE = torch.zeros_like(q_N1HE)
             q_NKRE = _split(q_N1HE[:rows, 0], 1, q_N1HE.shape[2] // k_N1KE.shape[2])
-            if not self.one_by_one:
+            if seen_N11C is not None:
                 k, v = self.kv[layer, :, :, :, :longest][:, slot_N]
                 out = F.scaled_dot_product_attention(q_NKRE, k, v, attn_mask=seen_N11C)
                 out_N1HE[:rows, 0] = out.flatten(1, 2)

@@ -65,7 +65,7 @@ class Guard:
         name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
         if self.service.config.host in LOOPBACK and not self.key and name.lower() not in LOOPBACK:
             raise ApiError(403, "this server answers on its own machine only; start it with --host and --api-key")
-        if not self.key or not scope["path"].startswith(("/v1/", "/tokenize", "/detokenize")):
+        if not self.key or not scope["path"].startswith(("/v1/", "/tokenize")):
             return
         kind, _, given = headers.get(b"authorization", b"").partition(b" ")
         if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self.key):

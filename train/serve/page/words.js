@@ -11,7 +11,7 @@ export const WORDS = {
     thinking: "Thinking …", empty: "Ask something. Enter sends, Shift+Enter starts a new line.",
     stopped: "stopped", cut: "cut off at the longest length", failed: "No answer: ", plain: "plain text: the model continues what you write",
     full: "This browser has no room for more chats; the oldest were deleted.", badTools: "Tools: expected a JSON list of tools",
-    untitled: "Empty chat", result: "Result of the tool", give: "Give the result", called: "calls",
+    untitled: "Empty chat", called: "calls",
   },
   zh: {
     skip: "跳到输入框", chats: "对话列表", newChat: "新对话", close: "关闭", settings: "设置",
@@ -23,7 +23,7 @@ export const WORDS = {
     thinking: "思考中……", empty: "请输入问题。回车发送，Shift+回车换行。",
     stopped: "已停止", cut: "已达最大长度", failed: "没有回答：", plain: "纯文本模型：它会续写你的文字",
     full: "浏览器存储已满，最早的对话已删除。", badTools: "工具：应为 JSON 工具列表",
-    untitled: "空对话", result: "工具结果", give: "提交结果", called: "调用",
+    untitled: "空对话", called: "调用",
   },
 };
 
