@@ -2,8 +2,9 @@
 
     python -m train.dpo --manifest manifests/pairs/pack.json --init out/sft/checkpoints/step_00001000 --out out/dpo
 
-Both sides of a pair are in the same micro-batch. The reference is the model of --init, or the one of --reference. It
-stays in memory; to save that, train.reference writes its log-probabilities to a manifest, to be given as --reference.
+Both sides of a pair are in the same micro-batch. The reference is the model of --init, or the one of --reference. With
+--lora-rank the model of --init is in memory once: it is the reference while its adapters are off. Else the reference is
+a second model in memory; to save that, train.reference writes its log-probabilities, to be given as --reference.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -66,8 +67,8 @@ class DpoConfig(RunConfig):
             raise UsageError("name a trained model with --init: DPO on random weights is useless")
 
 
-Reference = Callable[[Batch], Tensor]
-"""The reference's log-probability of the labels of each real row of a batch, (2P,)."""
+Reference = Callable[[CausalLM, Batch], Tensor]
+"""The reference's log-probability of the labels of each real row of a batch, (2P,); it gets the trained model, too."""
 
 
 def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
@@ -77,7 +78,17 @@ def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Ten
     return row_log_probs(hidden_LD, model.lm_head, targets_L, label_pos_L // width, rows, labels.loss_chunk)
 
 
-def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None = None) -> Callable[[Batch], Tensor]:
+def without_adapters(labels: ChunkedConfig) -> Reference:
+    """The trained model itself, with its adapters off: the base that they started from."""
+
+    def reference(model: CausalLM, batch: Batch) -> Tensor:
+        with torch.no_grad(), lora.disabled(model):
+            return log_probs(model, batch, labels)[0][: len(batch.rows)]
+
+    return reference
+
+
+def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None = None) -> Reference:
     """A reference that computes log-probabilities with the model in `folder`.
 
     Raises:
@@ -86,14 +97,14 @@ def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None
     model, how = lora.read(folder).requires_grad_(False), labels or ChunkedConfig()
     check_fits(folder, model, data)
 
-    def reference(batch: Batch) -> Tensor:
+    def reference(policy: CausalLM, batch: Batch) -> Tensor:
         with torch.no_grad():
             return log_probs(model.to(batch.ids_BT.device), batch, how)[0][: len(batch.rows)]
 
     return reference
 
 
-def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tensor]:
+def stored(manifest: Path, data: PackedSet | Mixture) -> Reference:
     """A reference that looks up log-probabilities written by train.reference.
 
     Raises:
@@ -114,7 +125,7 @@ def stored(manifest: Path, data: PackedSet | Mixture) -> Callable[[Batch], Tenso
     log_probs_N = torch.from_numpy(np.load(file)).flatten()
     model, dtype = found.facts["model_sha256"][:12], found.config["dtype"]
     print(f"[train] reference: model {model} in {dtype}, by {manifest}", flush=True)
-    return lambda batch: log_probs_N[torch.from_numpy(batch.rows)].to(batch.ids_BT.device)
+    return lambda policy, batch: log_probs_N[torch.from_numpy(batch.rows)].to(batch.ids_BT.device)
 
 
 def pair_losses(
@@ -144,7 +155,7 @@ class DpoLoss:
         """Sums over the pairs of the batch."""
         rows = len(batch.rows)
         policy_B, labels_B = log_probs(model, batch, self.labels)
-        losses_P, rewards_P2 = pair_losses(policy_B[:rows], self.reference(batch), labels_B[:rows], self.config)
+        losses_P, rewards_P2 = pair_losses(policy_B[:rows], self.reference(model, batch), labels_B[:rows], self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {
             "reward_margin": chosen_P - rejected_P,
@@ -162,7 +173,10 @@ def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     labels = check_device(config.labels, usable_device(config.loop.device))
     if (path / "manifest.json").is_file() and not (path / "config.json").is_file():
         path = path / "manifest.json"
-    reference = stored(path, data) if path.is_file() else frozen(path, data, labels)
+    if config.lora.lora_rank and not config.pairs.reference:
+        reference = without_adapters(labels)
+    else:
+        reference = stored(path, data) if path.is_file() else frozen(path, data, labels)
     return prepare(config, DpoLoss(config.pairs, reference, labels), data).run()
 
 

@@ -154,6 +154,18 @@ def test_a_stored_reference_is_in_the_trainings_precision(pair_manifest: Path, s
         assert records[0]["reward_margin"] == pytest.approx(0, abs=1e-6)
 
 
+def test_adapters_off_are_the_reference_in_place_of_a_second_model(
+    pair_manifest: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapters = ["--lora-rank", "4", "--lr", "1e-3", "--steps", "6"]
+    two = run(pair_manifest, start, tmp_path / "two", "--reference", str(start), *adapters)
+    monkeypatch.setattr(dpo, "frozen", lambda *a: pytest.fail("a second model was read"))
+    one = run(pair_manifest, start, tmp_path / "one", *adapters)
+    for name in ("loss", "reward_margin", "reward_chosen", "grad_norm"):
+        assert [r[name] for r in one] == pytest.approx([r[name] for r in two], abs=1e-5)
+    assert one[-1]["reward_margin"] > 0.001, "the adapters are trained, so policy and reference differ"
+
+
 def test_a_preference_run_resumes_exactly(pair_manifest: Path, start: Path, stored: Path, tmp_path: Path) -> None:
     whole = run(pair_manifest, start, tmp_path / "whole", "--reference", str(stored), "--steps", "6")
     out = tmp_path / "cut"

@@ -4,8 +4,10 @@ An adapter folder has the layout of the PEFT library: adapter_config.json names 
 adapter_model.safetensors holds `<layer>.lora_A.weight` (rank, in) and `<layer>.lora_B.weight` (out, rank).
 """
 
+import contextlib
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,12 +57,14 @@ class LoraLinear(nn.Linear):
 
     def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
         super().__init__(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
-        self.weight, self.bias, self.scale = base.weight, base.bias, scale
+        self.weight, self.bias, self.scale, self.enabled = base.weight, base.bias, scale, True
         self.lora_A = nn.Parameter(base.weight.new_empty(rank, base.in_features))
         self.lora_B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
+        if not self.enabled:
+            return super().forward(x)
         return super().forward(x) + self.scale * F.linear(F.linear(x, self.lora_A), self.lora_B)
 
     @torch.no_grad()
@@ -80,6 +84,19 @@ def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> N
             adapted = LoraLinear(layer, config.lora_rank, config.scale)
             nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
             setattr(parent, name, adapted)
+
+
+@contextlib.contextmanager
+def disabled(model: nn.Module) -> Iterator[None]:
+    """Inside the context the model is its base, without adapters: the reference of preference training."""
+    layers = [m for m in model.modules() if isinstance(m, LoraLinear)]
+    for layer in layers:
+        layer.enabled = False
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.enabled = True
 
 
 def merge(model: CausalLM) -> None:
