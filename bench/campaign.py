@@ -182,12 +182,12 @@ PROJECTS = {"text": text_project, "chat": chat_project}
 
 
 def files(root: Path) -> dict[str, bytes]:
-    """Every file of a project that a run made, but for those that tell when and where it ran."""
+    """Every file of a project that a run made, but for those that tell when and where it ran, or only save work."""
     return {
         str(p.relative_to(root)): p.read_bytes()
         for top in ("manifests", "data")
         for p in sorted((root / top).rglob("*"))
-        if p.is_file() and not p.name.endswith(".run.json")
+        if p.is_file() and not p.name.endswith(".run.json") and ".units" not in p.parts
     }
 
 
@@ -854,9 +854,9 @@ PARTS: dict[str, Callable[[Path, Trials, int, int], None]] = {
     "inputs": inputs, "flips": flips, "faults": faults, "kills": kills,
 }  # fmt: skip
 IMPORTED = (
-    "api", "cli.look", "cli.main", "cli.stages", "dedup.cluster", "dedup.index", "dedup.minhash", "dedup.stage",
-    "filter.language", "filter.stage", "pack.inspect", "pack.stage", "pack.tokenize", "pack.train_tokenizer",
-    "read.columnar", "read.planning",
+    "api", "cli.look", "cli.main", "cli.packed", "cli.stages", "dedup.cluster", "dedup.index", "dedup.minhash",
+    "dedup.stage", "filter.language", "filter.stage", "pack.inspect", "pack.stage", "pack.tokenize",
+    "pack.train_tokenizer", "read.columnar", "read.planning",
 )  # fmt: skip
 
 

@@ -121,9 +121,27 @@ class Dataset:
             raise InputError(f"no row has the id {row_id!r} in {self.path}")
         return "\n".join(lines)
 
+    def export(self, output: str | os.PathLike[str], **values: Any) -> Path:
+        """Write the kept rows into a new or empty folder for others, with a dataset card; returns the folder.
+
+        `values` are `format` ("parquet", "jsonl", "jsonl.gz", "jsonl.zst"), `add` (columns that datakit made),
+        `license`, `title` and `file_mb`.
+
+        Raises:
+            UsageError: the folder is not empty, or a value is senseless.
+            IntegrityError: a shard is missing or damaged.
+        """
+        from datakit.report.export import ExportConfig, export
+
+        return export(self.path, Path(output), ExportConfig(**{k: _tuple(v) for k, v in values.items()})).folder
+
     def verify(self) -> list[str]:
         """Recompute every checksum and count, back to the raw inputs; returns the problems found."""
         return [f"{name}: {problem}" for name, problem in verify(self.path, inspect_shard) if problem]
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
@@ -218,6 +236,10 @@ class Result:
         if self._table is None or not found:
             return table
         return table.append_column("row", pc.subtract(table.column("line"), 1))
+
+    def export(self, output: str | os.PathLike[str], **values: Any) -> Path:
+        """Write the kept rows into a folder for others; see `Dataset.export`."""
+        return self.dataset.export(output, **values)
 
     def pairs(self, lowest: int = 10) -> list[Any]:
         """The least similar duplicates beside their survivors, for a stage of dedup.

@@ -1,4 +1,4 @@
-"""Commands that look and change nothing: verify, show, explain, pairs, tune; of packed sets: peek, lint, unpack."""
+"""Commands that look at results and change nothing: verify, status, history, show, explain, pairs, tune."""
 
 import difflib
 import json
@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +16,7 @@ from datakit.cli.stages import CONTEXT, ledger_lines
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on
+from datakit.manifest import Manifest, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from datakit.filter.rule_set import RuleSet
     from datakit.filter.thresholds import Finding
-    from datakit.pack.inspect import PackedSet
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,7 +100,7 @@ def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, datas
         lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
         raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
     if not as_json:
-        click.echo("".join(_stale_line(manifest)), nl=False)
+        click.echo("".join(stale_line(manifest)), nl=False)
         click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
 
@@ -144,7 +142,7 @@ def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
         click.echo("\n".join(version_lines(found)))
 
 
-def _stale_line(manifest: Path) -> Iterator[str]:
+def stale_line(manifest: Path) -> Iterator[str]:
     """A line where a result is not what a run would make now."""
     from datakit.engine.plan import why_stale_result
 
@@ -184,7 +182,7 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         click.echo(found.to_bytes().decode(), nl=False)
         return
     click.echo("\n".join(ledger_lines(found)))
-    click.echo("".join(_stale_line(manifest)), nl=False)
+    click.echo("".join(stale_line(manifest)), nl=False)
     for parent in found.parents:
         click.echo(
             f"  {parent.get('use', 'from'):<9} {parent.get('raw') or parent['manifest']}  "
@@ -268,97 +266,6 @@ def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json:
     counts = {"stage": found.stage, "exact": found.exact, "near": near, "unnamed": found.unnamed}
     summary = counts | {"others": found.others, "pairs": [pair.to_json() for pair in found.pairs]}
     click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
-
-
-# Packed sets: peek, lint, unpack.
-
-
-@click.command(context_settings=CONTEXT)
-@manifest_argument
-@click.option("--row", type=click.IntRange(0), help="The packed row to show [default: 0]")
-@click.option("--id", "row_id", help="Show every packed row that holds tokens of the row with this id.")
-@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: the first, or all with --id]")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page instead.")
-def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, html: Path | None) -> None:
-    """Show a packed row as text: targets in green, each sequence with its source row, the padding."""
-    from datakit.pack.inspect import open_all
-    from datakit.pack.inspect import peek as open_row
-    from datakit.report.peek import Origins, lines, page
-
-    if row is not None and row_id is not None:
-        raise UsageError("peek shows --row or --id, not both")
-    sets, tokenizer = open_all(manifest)
-    origins, sets = Origins.of(manifest), _chosen(sets, name)
-    wanted = [(sets[0], row or 0)] if row_id is None else origins.packed_rows(sets, row_id)
-    for rows, number in wanted:
-        if number >= len(rows):
-            raise UsageError(
-                f"{manifest}: {rows.name} has {len(rows):,} rows, counted from 0; there is no row {number}"
-            )
-    looks = [(rows, open_row(rows, tokenizer, number)) for rows, number in wanted]
-    names = origins.names({s.row_key for _, look in looks for s in look.sequences})
-    if html is None:
-        for rows, look in looks:
-            click.echo("\n".join(lines(look, rows.name, names, len(rows))))
-    else:
-        html.write_text(page(str(manifest), [(rows.name, len(rows), look) for rows, look in looks], names), "utf-8")
-        click.echo(f"wrote {html}")
-
-
-def _chosen(sets: "list[PackedSet]", name: str | None) -> "list[PackedSet]":
-    found = [s for s in sets if name in (None, s.name)]
-    if not found:
-        raise UsageError(f"no set is called {name!r}; there are {', '.join(s.name for s in sets)}")
-    return found
-
-
-@click.command(context_settings=CONTEXT)
-@manifest_argument
-@json_flag("the counts")
-def lint(manifest: Path, as_json: bool) -> None:
-    """Count by source what is wrong, or may be wrong, with a packed set's labels; fail if something is wrong."""
-    from datakit.pack.inspect import WRONG, lint_rows, open_all
-    from datakit.report.peek import Origins, lint_table
-
-    sets, tokenizer = open_all(manifest)
-    findings = lint_rows(sets, tokenizer)
-    names = Origins.of(manifest).sources()
-    by_source = {names.get(file, f"file {file}"): counts for file, counts in sorted(findings.items())}
-    if as_json:
-        click.echo(json.dumps({s: c.to_json() for s, c in by_source.items()}, ensure_ascii=False, indent=1))
-    else:
-        click.echo("\n".join(lint_table(by_source)))
-        for _, earlier in ancestors(manifest):
-            for name, count in earlier.ledger.notes.items() if earlier.stage == "tokenize" else ():
-                click.echo(f"{earlier.stage}: {count:,} rows {name}")
-    wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
-    if wrong:
-        raise IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")
-
-
-@click.command(context_settings=CONTEXT)
-@manifest_argument
-@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: all]")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="A JSONL file [default: the terminal]")
-@click.option("--limit", type=click.IntRange(0), help="Only the first rows, so many.")
-def unpack(manifest: Path, name: str | None, output: Path | None, limit: int | None) -> None:
-    """Turn a packed set back into text: one JSON line a row, with the parts that the model learns to write."""
-    from datakit.pack.inspect import open_all
-    from datakit.report.peek import unpacked
-
-    sets, tokenizer = open_all(manifest)
-    rows = islice(unpacked(manifest, _chosen(sets, name), tokenizer), limit)
-    lines = (json.dumps(row, ensure_ascii=False) for row in rows)
-    if output is None:
-        for line in lines:
-            click.echo(line)
-        return
-    count = 0
-    with output.open("w", encoding="utf-8") as f:
-        for line in lines:
-            f.write(line + "\n")
-            count += 1
-    click.echo(f"wrote {count:,} rows to {output}")
 
 
 # The filter's thresholds: tune.

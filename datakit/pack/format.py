@@ -363,37 +363,16 @@ class ParquetWriter:
 
     def __init__(self, prefix: Path, header: Header) -> None:
         self.header, self._sidecars = header, Sidecars(prefix, header)
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
-        schema = pa.schema([pa.field(name, pa.list_(pa.int32())) for name in self.COLUMNS])
-        self._table = pq.ParquetWriter(f"{prefix}.parquet", schema, compression="zstd")
-        self._schema = schema
+        self._table = pq.ParquetWriter(f"{prefix}.parquet", training_schema(), compression="zstd")
 
     def append(
         self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
         sources: npt.NDArray[Any],
     ) -> None:  # fmt: skip
         """Append N rows; see `RowWriter.append`."""
-        import pyarrow as pa
-
-        lengths = row_lengths(segments, segment_counts)
-        seq_lens, sequences = np.diff(segments), np.asarray(segment_counts) - 1
-        seq_lens = np.delete(seq_lens, np.cumsum(segment_counts)[:-1] - 1)  # the differences between two rows
-        starts = np.cumsum(seq_lens) - seq_lens
-        targets = np.array(ids, np.int32)
-        if labels is not None and label_counts is not None and self.header.labelled:
-            base = np.repeat(np.cumsum(lengths) - lengths, label_counts)
-            learnt = np.zeros(len(ids), bool)
-            learnt[base + labels + 1] = True
-            targets[~learnt] = IGNORED
-        targets[starts] = IGNORED
-        columns = [
-            _lists(ids, lengths), _lists(targets, lengths),
-            _lists(np.arange(len(ids)) - np.repeat(starts, seq_lens), lengths),
-            *[_lists(seq_lens, sequences)] * 2,
-        ]  # fmt: skip
-        table = pa.Table.from_arrays(columns, schema=self._schema)
+        table = training_table(ids, labels if self.header.labelled else None, label_counts, segments, segment_counts)
         rows = max(1, ROW_GROUP_TOKENS // self.header.stride)
         self._table.write_table(table, row_group_size=rows)
         self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
@@ -402,6 +381,40 @@ class ParquetWriter:
         """Finish the files, the header last, and return it with the number of rows."""
         self._table.close()
         return self._sidecars.close()
+
+
+def training_table(
+    ids: npt.NDArray[Any], labels: npt.NDArray[Any] | None, label_counts: Counts | None,
+    segments: npt.NDArray[Any], segment_counts: Counts,
+) -> "pa.Table":  # fmt: skip
+    """N packed rows as the columns of format parquet; see `RowWriter.append` for the arrays. Without `labels`, each
+    token but the first of a sequence is a label."""
+    import pyarrow as pa
+
+    lengths = row_lengths(segments, segment_counts)
+    seq_lens, sequences = np.diff(segments), np.asarray(segment_counts) - 1
+    seq_lens = np.delete(seq_lens, np.cumsum(segment_counts)[:-1] - 1)  # the differences between two rows
+    starts = np.cumsum(seq_lens) - seq_lens
+    targets = np.array(ids, np.int32)
+    if labels is not None and label_counts is not None:
+        base = np.repeat(np.cumsum(lengths) - lengths, label_counts)
+        learnt = np.zeros(len(ids), bool)
+        learnt[base + labels + 1] = True
+        targets[~learnt] = IGNORED
+    targets[starts] = IGNORED
+    columns = [
+        _lists(ids, lengths), _lists(targets, lengths),
+        _lists(np.arange(len(ids)) - np.repeat(starts, seq_lens), lengths),
+        *[_lists(seq_lens, sequences)] * 2,
+    ]  # fmt: skip
+    return pa.Table.from_arrays(columns, schema=training_schema())
+
+
+def training_schema() -> "pa.Schema":
+    """The columns of format parquet."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, pa.list_(pa.int32())) for name in ParquetWriter.COLUMNS])
 
 
 def _lists(values: npt.NDArray[Any], counts: Counts) -> "pa.Array":

@@ -21,7 +21,7 @@ from datakit.data import RECORD_BITS
 from datakit.errors import InputError, ManifestError
 from datakit.manifest import Count, Manifest, check_shards, data_dir, load
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.format import IDS, IGNORED, Header, Packed, map_file, total
+from datakit.pack.format import IDS, IGNORED, Header, Packed, map_file, total, training_table
 from datakit.pack.labels import RowError, label, labelled_ids
 
 Int32 = npt.NDArray[np.int32]
@@ -451,6 +451,17 @@ def _block(rows: PackedSet, first: int, last: int, sources: npt.NDArray[Any]) ->
     return _Block(ids, learnt, start, end, sources["row_key"],
                   sources["start"].astype(np.int64) - sources["head"], side,
                   on_padding, across)  # fmt: skip
+
+
+def training_tables(rows: PackedSet) -> Iterator[pa.Table]:
+    """The rows of a set as tables with the columns of format parquet, `BLOCK_ROWS` at a time, whatever its format."""
+    for first in range(0, len(rows), BLOCK_ROWS):
+        some = slice(first, first + BLOCK_ROWS)
+        labels, counts = None, None
+        if rows.header.labelled and rows.labels is not None and rows.label_index is not None:
+            labels, counts = _gathered(rows.labels, rows.label_index[some])[0], rows.label_index[some, 1]
+        segments, segment_counts = _gathered(rows.segments, rows.segment_index[some])[0], rows.segment_index[some, 1]
+        yield training_table(_gathered(rows.ids, rows.id_index[some])[0], labels, counts, segments, segment_counts)
 
 
 def _gathered(values: npt.NDArray[Any], index: Int64) -> tuple[npt.NDArray[Any], Int64]:

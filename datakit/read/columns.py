@@ -117,12 +117,13 @@ def unified(files: Iterable[Mapping[str, pa.DataType | None]]) -> pa.Schema:
     found: dict[str, pa.DataType | None] = {}
     for types in files:
         for name, kind in types.items():
-            found[name] = kind if name not in found else _joined(found[name], kind)
+            found[name] = kind if name not in found else joined(found[name], kind)
     known = sorted((n, kind) for n, kind in found.items() if kind is not None and is_free(n))
     return pa.schema([pa.field(n, kind) for n, kind in known[:MAX_COLUMNS]])
 
 
-def _joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
+def joined(one: pa.DataType | None, other: pa.DataType | None) -> pa.DataType | None:
+    """The type that holds the values of both; None where there is none."""
     if one is None or other is None or one == other:
         return one if one == other else None
     try:

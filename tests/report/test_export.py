@@ -1,0 +1,212 @@
+"""Exported folders, read by Hugging Face `datasets` and by plain Python."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import datakit as dk
+from datakit.errors import DatakitError, UsageError
+from tests.cli.conftest import datakit, project  # noqa: F401
+
+TALK = [{"role": "user", "content": "Where is the harbour?"}, {"role": "assistant", "content": "Behind the old town."}]
+CALL = [
+    {"role": "user", "content": "Wie wird das Wetter?"},
+    {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "weather"}}]},
+    {"role": "tool", "content": "rain", "tool_call_id": "c1"},
+    {"role": "assistant", "content": "Es regnet."},
+]
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "document": [
+        {"id": "a", "text": "Das Tor war offen.", "n": 1, "tags": ["x", "y"], "big": 12345678901234567890123},
+        {"id": "b", "text": "桜が咲いている。", "n": 2, "tags": [], "odd": "2020-01-01", "mixed": 1},
+        {"id": "c", "text": "\u0000 \u202e <b>", "n": None, "mixed": "one", "lang": "mine", "ratio": 0.1},
+    ],
+    "conversation": [{"messages": TALK, "score": 0.5}, {"messages": CALL, "score": 1, "tools": [{"name": "weather"}]}],
+    "preference": [{"prompt": "Say hello.", "chosen": "Hello there.", "rejected": "Go away.", "judge": "j1"}] * 2,
+    "tokens": [{"input_ids": [5, 6, 7], "labels": [-100, 6, 7]}, {"input_ids": [8, 9], "labels": [-100, 9]}],
+}
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def made(tmp_path: Path, rows: list[dict[str, Any]], **values: Any) -> dk.Result:
+    return dk.ingest(write(tmp_path / "mine.jsonl", rows), output=tmp_path / "result", dataset="mine", **values)
+
+
+@pytest.fixture(scope="module")
+def hugging_face(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], dict[str, list[dict[str, Any]]]]:
+    """Loads a folder as its users do, in a process of its own."""
+    pytest.importorskip("datasets", reason="the library datasets is not installed: pip install datasets")
+    home = tmp_path_factory.mktemp("hf")
+    code = """
+import datasets, json, sys
+datasets.disable_progress_bars()
+for folder in sys.argv[1:]:
+    found = datasets.load_dataset(folder)
+    print(json.dumps({name: split.to_list() for name, split in found.items()}, default=str))
+"""
+
+    def load(*folders: Path) -> list[dict[str, list[dict[str, Any]]]]:
+        environment = os.environ | {"HF_HOME": str(home), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", code, *folders], capture_output=True, text=True, env=environment, cwd=home
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return load
+
+
+def test_datasets_reads_every_kind_of_rows_in_every_format(tmp_path: Path, hugging_face: Callable) -> None:
+    folders = []
+    for kind, rows in ROWS.items():
+        (tmp_path / kind).mkdir()
+        # `datasets` reads no JSON numbers beyond 64 bits
+        result = made(tmp_path / kind, [{k: v for k, v in row.items() if k not in ("big", "mixed")} for row in rows])
+        assert result.manifest.kind == kind
+        for name in ("parquet", "jsonl.gz"):
+            folders.append(result.export(tmp_path / kind / name, format=name))
+    loaded = hugging_face(*folders)
+    assert [list(found) for found in loaded] == [["train"]] * len(folders)
+    documents, _, talks, _, pairs, _, tokens, _ = (found["train"] for found in loaded)
+    assert [row["text"] for row in documents] == [row["text"] for row in ROWS["document"]]
+    assert [row["n"] for row in documents] == [1, 2, None]
+    assert documents[1]["tags"] == [] and documents[2]["ratio"] == 0.1
+    assert [row["score"] for row in talks] == [0.5, 1.0]
+    assert talks[0]["messages"][0]["content"] == TALK[0]["content"]
+    assert set(talks[0]["messages"][0]) == {"role", "content", "tool_calls", "tool_call_id"}  # what any message has
+    assert pairs[0]["chosen"] == [{"role": "assistant", "content": "Hello there."}] and pairs[0]["judge"] == "j1"
+    assert [row["input_ids"] for row in tokens] == [[5, 6, 7], [8, 9]]
+
+
+def test_json_lines_are_the_lines_that_came_in(tmp_path: Path) -> None:
+    rows = [{"id": "x", **row} for row in ROWS["conversation"]]
+    result = made(tmp_path, [*rows, {"id": "y", "messages": TALK, "long": 3.14159265358979323846, "score": None}])
+    result.export(tmp_path / "out", format="jsonl.zst")
+    (file,) = (tmp_path / "out/data").iterdir()
+    lines = pa.input_stream(str(file), compression="zstd").read().decode().splitlines()
+    assert [json.loads(line)["messages"] for line in lines] == [TALK, CALL, TALK]
+    assert json.loads(lines[1])["tools"] == ROWS["conversation"][1]["tools"]
+
+
+def test_numbers_texts_and_names_that_clash_keep_every_character(tmp_path: Path) -> None:
+    given = (
+        '{"id":"a","text":"t","big":12345678901234567890123,"x":0.10000000000000000001,"extra":{"id":[1]},"source":5}'
+    )
+    (tmp_path / "raw.jsonl").write_text(given + "\n")
+    result = dk.ingest(tmp_path / "raw.jsonl", output=tmp_path / "result")
+    result.export(tmp_path / "plain", format="jsonl")
+    line = (tmp_path / "plain/data/train-00000-of-00001.jsonl").read_text()
+    assert "12345678901234567890123" in line and json.loads(line) == json.loads(given)
+    result.export(tmp_path / "more", format="jsonl", add=["source"])
+    line = (tmp_path / "more/data/train-00000-of-00001.jsonl").read_text()
+    assert json.loads(line)["source"] == "raw.jsonl" and json.loads(line)["extra"]["source"] == 5
+    result.export(tmp_path / "table", format="parquet")
+    table = pq.read_table(tmp_path / "table/data")
+    left = json.loads(table["extra"][0].as_py())
+    assert left["big"] == 12345678901234567890123 and "lang" not in table.column_names
+
+
+def test_fields_of_several_types_stay_json_in_parquet(tmp_path: Path) -> None:
+    made(tmp_path, ROWS["document"]).export(tmp_path / "out")
+    table = pq.read_table(tmp_path / "out/data")
+    assert [json.loads(e or "{}").get("mixed") for e in table["extra"].to_pylist()] == [None, 1, "one"]
+    assert json.loads(table["extra"][2].as_py())["mixed"] == "one"
+    assert table["lang"].to_pylist() == [None, None, "mine"]  # the user's own
+
+
+def test_the_text_has_the_name_of_its_field_again(tmp_path: Path) -> None:
+    rows = [{"content": "Ein Satz.", "url": "u"}, {"content": "Noch einer.", "url": "v"}]
+    made(tmp_path, rows).export(tmp_path / "out", format="jsonl")
+    lines = (tmp_path / "out/data/train-00000-of-00001.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": f"mine.jsonl:{n}", **row} for n, row in enumerate(rows)]
+
+
+def test_files_are_cut_by_data_and_checksums_hold(tmp_path: Path) -> None:
+    rows = [{"id": f"r{n}", "text": f"{n} " + "word " * 40_000} for n in range(12)]
+    result = made(tmp_path, rows, shard_mb=1)
+    result.export(tmp_path / "out", file_mb=1, license="cc-by-4.0")
+    names = sorted(p.name for p in (tmp_path / "out/data").iterdir())
+    assert len(names) > 1 and names[0] == f"train-00000-of-{len(names):05d}.parquet"
+    for line in (tmp_path / "out/SHA256SUMS").read_text().splitlines():
+        digest, name = line.split("  ")
+        assert hashlib.sha256((tmp_path / "out" / name).read_bytes()).hexdigest() == digest
+    assert pa.concat_tables(pq.read_table(tmp_path / "out/data" / n) for n in names)["id"].to_pylist() == [
+        row["id"] for row in rows
+    ]
+    result.export(tmp_path / "again", file_mb=1, license="cc-by-4.0")
+    files = [{p.relative_to(f): p.read_bytes() for p in f.rglob("*") if p.is_file()} for f in
+             (tmp_path / "out", tmp_path / "again")]  # fmt: skip
+    assert files[0] == files[1]
+
+
+def test_the_card_says_what_was_done_and_data_cannot_write_into_it(tmp_path: Path) -> None:
+    (tmp_path / "raw").mkdir()
+    write(tmp_path / "raw/a`|<script>.jsonl", [{"text": "One two three."}, {"text": "One two three."}])
+    result = dk.dedup(str(tmp_path / "raw/*"), output=tmp_path / "result", dataset="mine", shingle_words=3)
+    result.export(tmp_path / "out", license="apache-2.0", title="A | title <b>")
+    card = (tmp_path / "out/README.md").read_text()
+    assert "license: apache-2.0" in card and "| dedup | 2 | 1 | 1 exact_duplicate |" in card
+    assert "[dedup]\nshingle_words = 3" in card and "num_examples: 1" in card and "n<1K" in card
+    assert "# A \\| title \\<b\\>" in card and "`a'\\|<script>.jsonl`" in card
+
+
+def test_no_folder_is_left_by_an_export_that_fails(tmp_path: Path) -> None:
+    result = made(tmp_path, ROWS["document"])
+    (shard,) = (tmp_path / "result/kept").iterdir()
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(DatakitError, match="sha256"):
+        result.export(tmp_path / "out")
+    assert not (tmp_path / "out").exists() and not (tmp_path / ".out.export").exists()
+    shard.write_bytes(whole)
+    (tmp_path / ".out.export").mkdir()
+    (tmp_path / ".out.export/left").write_text("of an export that was killed")
+    assert sorted(p.name for p in result.export(tmp_path / "out").iterdir()) == ["README.md", "SHA256SUMS", "data"]
+    with pytest.raises(UsageError, match="is not empty"):
+        result.export(tmp_path / "out")
+    with pytest.raises(UsageError, match="no column 'speed'"):
+        result.export(tmp_path / "new", add=["speed"])
+
+
+def test_no_rows_are_exported_as_no_rows(tmp_path: Path) -> None:
+    result = dk.filter(write(tmp_path / "a.jsonl", [{"text": "x"}]), output=tmp_path / "r", rules=["gopher_quality"])
+    assert result.ledger.rows.kept == 0
+    result.export(tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/data").num_rows == 0
+
+
+def test_the_command_exports_a_packed_set(project: Path, datakit: Callable, hugging_face: Callable) -> None:  # noqa: F811
+    rows = [{"messages": [TALK[0], {"role": "assistant", "content": f"Answer {n}. " * 9}]} for n in range(60)]
+    write(project / "chats.jsonl", rows)
+    recipe = project / "manifests/d/recipe.toml"
+    assert datakit("init", "d", "--kind", "sft", "chats.jsonl").code == 0
+    text = recipe.read_text().replace("# vocab_size = 32000", "vocab_size = 300")
+    recipe.write_text(re.sub(r'"language", |"filter", ', "", text))
+    packed = datakit("run", "--dataset", "d", "--set", "pack.seq_len=64", "--set", "pack.validation=0.2")
+    assert packed.code == 0, packed.err
+    said = datakit("export", "manifests/d/pack.json", "--output", "out", "--format", "jsonl")
+    assert said.code == 0 and "states no license" in said.out, said.err
+    (found,) = hugging_face(project / "out")
+    assert set(found) == {"train", "validation"}
+    row = found["train"][0]
+    assert len(row["labels"]) == len(row["input_ids"]) == sum(row["seq_lens"])
+    assert {
+        i for i, label in zip(row["input_ids"], row["labels"], strict=True) if label != -100 and label != i
+    } == set()
+    assert row["position_ids"][0] == 0 and -100 in row["labels"]
+    said = datakit("export", "manifests/d/tokenizer.json", "--output", "no")
+    assert said.code == 1 and "has no rows to export" in said.err
