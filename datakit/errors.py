@@ -8,11 +8,14 @@
     ├── ManifestError           a manifest that is missing, malformed or of another format version
     │   └── IntegrityError      a checksum, a count or a parent that does not match what the manifest says
     ├── ModelError              a tokenizer, chat template or classifier that is missing or cannot be used
-    └── MissingExtraError       an optional package that this command needs
+    ├── MissingExtraError       an optional package that this command needs
+    └── AlarmError              exit code 3: with --strict, a result with alarms or quarantined records was written
 
 A message is one paragraph: which file and row, what was expected, what was found, and what to do.
 Programming mistakes are asserts and ordinary exceptions; they are not in this tree.
 """
+
+from pathlib import Path
 
 
 class DatakitError(Exception):
@@ -53,3 +56,13 @@ class ModelError(DatakitError):
 
 class MissingExtraError(DatakitError):
     """An optional package that this command needs."""
+
+
+class AlarmError(DatakitError):
+    """With `--strict`: a stage's result has alarms or quarantined records. It is written, as `manifest` says."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, manifest: Path) -> None:
+        super().__init__(message)
+        self.manifest = manifest

@@ -129,6 +129,10 @@ class Losses:
             self.whole[row["source"]] += row["whole_sum"]
             self.lost[row["source"]] += row["lost_sum"]
 
+    def to_json(self) -> dict[str, list[int]]:
+        """By source: [all, lost]."""
+        return {source: [whole, self.lost[source]] for source, whole in self.whole.items()}
+
     def alarms(
         self, max_loss: float, least: int, check: str, survivors: Sequence[tuple[str, int]] = (), each: str = "rows"
     ) -> list[str]:
@@ -180,6 +184,9 @@ class Stage:
     """By the name of a ledger note: the sentence that is printed after its count, where the count is not 0."""
     makes_rows: ClassVar[bool] = True
     """False for a stage whose result is no rows for a next stage (models, tokenizers)."""
+
+    guards_rows: ClassVar[bool] = False
+    """True for a stage whose result with rows is not to be replaced by one without any (pack)."""
 
     config: Any
     """An instance of `Config`."""

@@ -195,6 +195,7 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         return
     for line in _first_rows(found, data_dir(manifest, found), rows):
         click.echo(line)
+    click.echo("".join(click.style(f"ALARM {a}\n", fg="red") for a in found.facts.get("alarms", [])), nl=False)
 
 
 def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Commands that make data: init, run, and one for each stage of the registry, with flags from the stage's config."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_origin
@@ -23,7 +24,8 @@ from datakit.engine.recipe import (
 )
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
-from datakit.manifest import Count, Manifest, ancestors, data_dir, load
+from datakit.errors import AlarmError
+from datakit.manifest import Count, Manifest, data_dir, load
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 
@@ -44,7 +46,10 @@ def shared_flags() -> list[click.Parameter]:
         ),
         click.Option(["--workers"], type=click.IntRange(1), help="Workers [default: all cores]"),
         click.Option(["--set", "sets"], multiple=True, metavar="KEY=VALUE", help="Any config value, dotted."),
-        click.Option(["--strict"], is_flag=True, help="Stop at records that cannot be read, and at alarms."),
+        click.Option(
+            ["--strict"], is_flag=True, help="End with code 3 after a stage with alarms or records that cannot be read."
+        ),
+        click.Option(["--allow-empty"], is_flag=True, help="Let a pack without rows replace one that holds rows."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print a machine-readable summary, and nothing else."),
     ]
 
@@ -170,6 +175,7 @@ def do(
     workers: int | None,
     sets: tuple[str, ...],
     strict: bool,
+    allow_empty: bool,
     as_json: bool,
     only: bool = False,
     **values: Any,
@@ -192,14 +198,21 @@ def do(
             flags.setdefault(owner, {})[field[0]] = value
         elif len(field) > 1 and value:
             sets = (*sets, f"{owner}.{'.'.join(field)}={','.join(value)}")
-    progress = for_terminal(as_json)
-    run = Run(layout=layout, executor=Local(workers or all_cores()), progress=progress, strict=strict)
+    progress, began = for_terminal(as_json), time.time()
+    run = Run(
+        layout=layout, executor=Local(workers or all_cores()), progress=progress, strict=strict, allow_empty=allow_empty
+    )
+    stopped: AlarmError | None = None
     try:
         flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections(sets, stage), only=only)
         path = flow.all(until) if stage is None else flow.stage(stage, inputs)
+    except AlarmError as e:
+        path, stopped = e.manifest, e
     finally:
         progress.close()
-    _print_summary(path, as_json)
+    _print_summary(path, as_json, whole=stage in (None, "pack"), began=began)
+    if stopped is not None:
+        raise stopped
 
 
 def _name_from(inputs: tuple[str, ...]) -> str:
@@ -208,35 +221,54 @@ def _name_from(inputs: tuple[str, ...]) -> str:
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in stem).strip("-") or "dataset"
 
 
-def _print_summary(path: Path, as_json: bool) -> None:
-    manifest = load(path)
+def _print_summary(path: Path, as_json: bool, *, whole: bool, began: float) -> None:
+    """What a command made: the stage's ledger, or with `whole` the funnel; alarms last."""
+    from datakit.report.funnel import alarm_lines, funnel, funnel_lines, next_lines
+
+    manifest, stages = load(path), funnel(path, began)
     data = data_dir(path, manifest)
-    if not as_json:
-        chain = list(_chain_lines(path)) if manifest.stage == "pack" else []
-        click.echo("\n".join([*chain, *ledger_lines(manifest), f"manifest: {path}", f"data:     {data}"]))
+    if as_json:
+        summary = {
+            "manifest": str(path),
+            "data": str(data),
+            "dataset": manifest.dataset,
+            "stage": manifest.stage,
+            "version": manifest.version,
+            "ledger": manifest.ledger.to_json(),
+            "facts": manifest.facts,
+            "funnel": [stage.to_json() for stage in stages],
+        }
+        click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
         return
-    summary = {
-        "manifest": str(path),
-        "data": str(data),
-        "dataset": manifest.dataset,
-        "stage": manifest.stage,
-        "version": manifest.version,
-        "ledger": manifest.ledger.to_json(),
-        "facts": manifest.facts,
-    }
-    click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
+    if whole:
+        lines = [*funnel_lines(stages), head_line(manifest), *about_lines(manifest)]
+    else:
+        stages = stages[-1:]
+        lines = [*ledger_lines(manifest)]
+    after = [f"  {line}" for line in next_lines(stages)]
+    lines += [f"manifest: {path}", f"data:     {data}", *(["next:", *after] if after else []), *alarm_lines(stages)]
+    click.echo("\n".join(lines))
+
+
+def head_line(manifest: Manifest) -> str:
+    """Which result it is."""
+    return f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"
 
 
 def ledger_lines(manifest: Manifest) -> list[str]:
-    """A stage's ledger as lines: rows and tokens in, kept and dropped by reason, notes, alarms."""
-    lines = [f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"]
+    """A stage's ledger as lines: rows and tokens in, kept and dropped by reason, notes."""
+    lines = [head_line(manifest)]
     for unit, count in (("rows", manifest.ledger.rows), ("tokens", manifest.ledger.tokens)):
         if count is not None:
             lines += _count_lines(unit, count)
-    lines += [f"  note      {n:>14,}  {name}" for name, n in manifest.ledger.notes.items()]
+    return lines + about_lines(manifest)
+
+
+def about_lines(manifest: Manifest) -> list[str]:
+    """What is known of a result besides what came in and stayed."""
+    lines = [f"  note      {n:>14,}  {name}" for name, n in manifest.ledger.notes.items()]
     if packing := manifest.facts.get("packing"):
         lines += list(_packing_lines(packing, str(manifest.config["packing"])))
-    lines += [f"  ALARM     {alarm}" for alarm in manifest.facts.get("alarms", [])]
     return lines
 
 
@@ -247,17 +279,6 @@ def _packing_lines(packing: dict[str, Any], name: str) -> Iterator[str]:
     yield f"  density   {packing['density']:>14.1%}  {name}{beside}"
     if "repeated_tokens" in packing:
         yield f"  repeated  {packing['repeated_tokens']:>14,}  tokens of prompts, in more than one piece of their row"
-
-
-def _chain_lines(path: Path) -> Iterator[str]:
-    """What the stages before a result read, kept and dropped, one a line."""
-    for _, manifest in ancestors(path)[:0:-1]:
-        rows = manifest.ledger.rows
-        lost = [f"{n:,} {reason}" for reason, n in sorted(rows.dropped.items(), key=lambda item: -item[1])]
-        lost += [f"{rows.quarantined:,} quarantined"] if rows.quarantined else []
-        beside = f" ({', '.join(lost)})" if lost else ""
-        if rows.into:
-            yield f"  {manifest.stage:<10}{rows.into:>14,}  rows in, {rows.kept:,} kept{beside}"
 
 
 def _count_lines(unit: str, count: Count) -> list[str]:

@@ -47,7 +47,10 @@ if TYPE_CHECKING:
 PACKAGE = Path(__file__).parents[1]
 MOST_MODULES = 2_000
 """Modules that are remembered; the newest of them."""
-ROW_CODE = ("datakit.engine.runner", "datakit.engine.reuse", "datakit.engine.store", "datakit.data", "datakit.stage")
+ROW_CODE = (
+    "datakit.engine.alarms", "datakit.engine.runner", "datakit.engine.reuse", "datakit.engine.store", "datakit.data",
+    "datakit.stage",
+)  # fmt: skip
 """The modules that cut, read or write the rows of every stage. What these import counts only if a stage imports it."""
 
 

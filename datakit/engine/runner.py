@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 from datakit import __version__
 from datakit.config import resolved, sha256_file
 from datakit.data import read_rows, read_shard, with_row_keys
+from datakit.engine.alarms import loss_alarms, refuse_empty, result_alarms, stop_if_strict
 from datakit.engine.lineage import (
     FileHashes,
     changed_shards,
@@ -59,7 +60,7 @@ from datakit.engine.store import (
     finish_file,
     link_or_copy,
 )
-from datakit.errors import DatakitError, InputError, IntegrityError, ManifestError, UsageError
+from datakit.errors import IntegrityError, ManifestError, UsageError
 from datakit.manifest import (
     AGAINST,
     Count,
@@ -87,7 +88,9 @@ class Run:
     executor: Local
     progress: Progress
     strict: bool = False
-    """Stop with an error, before the manifest, where something would only be counted or warned about."""
+    """End with an `AlarmError` after the first result with alarms or quarantined records."""
+    allow_empty: bool = False
+    """Let a result without rows replace one that holds rows, where the stage guards them."""
     cache: ShardCache = field(default_factory=lambda: ShardCache(CACHE_BYTES))
     """What one stage wrote, for the next one to read."""
 
@@ -98,7 +101,8 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     The result depends on all `parents` (a tokenizer's, too). Rows are compared with those of `against`.
 
     Raises:
-        DatakitError: bad input, a missing model, or with `strict` an alarm. Finished units are kept for the next run.
+        DatakitError: bad input or a missing model. Finished units are kept for the next run.
+        AlarmError: with `strict`, after the manifest is written, for a result with alarms or quarantined records.
     """
     kind = parents[0].manifest.kind if parents else ""
     stage = stage.for_kind(kind)
@@ -179,6 +183,8 @@ class _Result:
     notes: dict[str, int] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     measured: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    """Of the values of the rows that went in, in memory."""
     units: MadeUnits = field(default_factory=MadeUnits)
 
 
@@ -243,7 +249,7 @@ def _up_to_date(job: Job) -> bool:
     if manifest is not None:
         Work.sweep(job.data)
         job.run.progress.line(f"{job.stage.name}: up to date ({manifest.version})")
-        _fail_on_alarms(job, manifest.ledger, manifest.facts)
+        stop_if_strict(job.run.strict, job.manifest, manifest)
     return manifest is not None
 
 
@@ -263,19 +269,6 @@ def _damage(job: Job) -> Iterator[str]:
         yield f"{job.stage.name}: and {len(changed) - 5} more files"
 
 
-def _fail_on_alarms(job: Job, ledger: Ledger, facts: dict[str, Any]) -> None:
-    """With `strict`, refuse a result with quarantined records or alarms.
-
-    Raises:
-        DatakitError: there are some.
-    """
-    alarms = [*facts.get("alarms", [])]
-    if ledger.rows.quarantined:
-        alarms.append(f"{ledger.rows.quarantined} records could not be read")
-    if job.run.strict and alarms:
-        raise DatakitError(f"{job.stage.name}: {'; '.join(alarms)}. Without --strict this is counted, and goes on.")
-
-
 def _work(job: Job) -> Work:
     def finished() -> bool:
         return current(job.manifest, job.key) is not None
@@ -291,16 +284,16 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     ledger = Ledger(result.rows, result.tokens, {name: count for name, count in sorted(notes.items()) if count})
     assert not list(ledger.problems()), list(ledger.problems())
     facts = result.facts | stage.facts()
-    for alarm in facts.get("alarms", []) if not stage.compares_rows else []:  # others are printed before the split
+    for alarm in facts.get("alarms", []) if not stage.compares_rows or stage.work_unit == "raw" else []:  # else printed
         job.run.progress.line(f"ALARM {stage.name}: {alarm}")
     for name, count in ledger.notes.items():
         if name in stage.note_lines:
             job.run.progress.line(f"{stage.name}: {count} {stage.note_lines[name]}")
-    if alarms := stage.alarms(ledger):
+    if alarms := list(result_alarms(stage, ledger, facts.get("alarms", []))):
         facts["alarms"] = [*facts.get("alarms", []), *alarms]
         for alarm in alarms:
             job.run.progress.line(f"ALARM {stage.name}: {alarm}")
-    _fail_on_alarms(job, ledger, facts)
+    refuse_empty(job.manifest, job.run.allow_empty, stage, ledger)
     if ledger.rows.dropped:
         reasons = ", ".join(
             f"{name} {n:,}" for name, n in sorted(ledger.rows.dropped.items(), key=lambda item: -item[1])
@@ -329,6 +322,7 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     run = {
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(job.started)),
         "seconds": round(time.time() - job.started, 2),
+        "bytes": result.bytes,
         "workers": job.run.executor.workers,
         "host": platform.node(),
         "python": platform.python_version(),
@@ -345,6 +339,7 @@ def _close(job: Job, work: Work, result: _Result) -> Path:
     if job.grows:
         result.units.keep(job.data)
     work.finish()
+    stop_if_strict(job.run.strict, job.manifest, manifest)
     return job.manifest
 
 
@@ -396,10 +391,9 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         bad = _total([Count.from_json(unit["count"]) for unit in sketched]).quarantined
         rows = replace(rows, into=rows.into + bad, quarantined=bad)
     tokens = [Count.from_json(r["tokens"]) for r in results if r["tokens"] is not None]
-    if alarms := _loss_alarms(stage, results):
+    decided = sketched if stage.work_unit == "raw" else results if not stage.compares_rows else ()
+    if alarms := loss_alarms(stage, [r["losses"] for r in decided]):
         facts["alarms"] = alarms
-        for alarm in alarms:
-            run.progress.line(f"ALARM {stage.name}: {alarm}")
     notes = sum((Counter(r["notes"]) for r in (*results, *(sketched if stage.work_unit == "raw" else ()))), Counter())
     return _Result(
         rows=rows,
@@ -408,22 +402,9 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         notes=dict(notes),
         facts=facts,
         measured=dict(sum((Counter(r["measured"]) for r in results), Counter[str]())),
+        bytes=sum(r["bytes"] for r in (sketched if stage.work_unit == "raw" else results)),
         units=MadeUnits(sketched, [], results) if stage.work_unit == "raw" else MadeUnits([], sketched, results),
     )
-
-
-_LEAST_ROWS = 20  # of all rows or a source: a share of fewer says little
-
-
-def _loss_alarms(stage: Stage, results: Sequence[Result]) -> list[str]:
-    """Alarms about what a stage that decides row by row drops; stages that compare rows raise theirs in `reduce`."""
-    losses = Losses("rows")
-    for result in results if not stage.compares_rows else ():
-        for source, (whole, lost) in result["losses"].items():
-            losses.whole[source] += whole
-            losses.lost[source] += lost
-    check = "Check with `datakit show` which reasons drop them, and some of the rows; then change settings, or max_loss"
-    return losses.alarms(stage.max_loss, _LEAST_ROWS, check)
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,7 +440,7 @@ def _read_raw(job: Job, work: Work, earlier: EarlierUnits) -> list[Result]:
     sketches.mkdir(exist_ok=True)
     return work.phase(
         "read",
-        partial(read_unit, stage, work.folder, run.strict, run.cache, earlier),
+        partial(read_unit, stage, work.folder, run.cache, earlier),
         enumerate(_raw_parts(job, earlier)),
         title=stage.name,
         processes=stage.use_processes(),
@@ -484,7 +465,7 @@ def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[_RawPart]:
     for group in job.stage.raw_groups():
         key = earlier.key("read", [[name, hashes[name]] for name in group.files], group.reading) if group.files else ""
         folder, known = (key and earlier.find("read", key)) or (None, [])
-        if folder is None or (job.run.strict and any(unit["count"]["quarantined"] for unit in known)):
+        if folder is None:
             for number, unit in enumerate(job.stage.raw_units(group)):
                 yield _RawPart(group, key, number, unit)
         else:
@@ -493,22 +474,16 @@ def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[_RawPart]:
 
 
 def read_unit(
-    stage: Stage, folder: Path, strict: bool, cache: ShardCache, earlier: EarlierUnits, index: int, part: _RawPart
+    stage: Stage, folder: Path, cache: ShardCache, earlier: EarlierUnits, index: int, part: _RawPart
 ) -> Result:
-    """Read one part of the raw files into staged shards, and sketch its rows; or take both from an earlier run.
-
-    Raises:
-        InputError: with `strict`, at the first record that cannot be read.
-    """
+    """Read one part of the raw files into staged shards, and sketch its rows; or take both from an earlier run."""
     first_file = part.group.first_file
     if part.found and (taken := earlier.take_read(part.found, folder, index, first_file)):
         return taken | {"key": part.key}
     unit = next(islice(stage.raw_units(part.group), part.number, None)) if part.found else part.unit
-    count, size, notes = Count(), 0, Counter[str]()
+    count, size, notes, losses = Count(), 0, Counter[str](), Losses("records")
     with UnitWriter(folder / "staged", index, cache, first_file) as out, _SketchWriter(folder, index) as sketches:
         for batch in stage.read(unit):
-            if strict and batch.quarantined.num_rows:
-                raise InputError(_quarantine_message(batch.quarantined.slice(0, 1).to_pylist()[0]))
             out.write("kept", batch.rows)
             out.write("quarantine", batch.quarantined)
             if stage.compares_rows:
@@ -517,6 +492,8 @@ def read_unit(
             count = count.plus(Count(into=rows + bad, kept=rows, quarantined=bad))
             size += batch.rows.nbytes
             notes.update(batch.notes)
+            losses.add(batch.rows.column("source"), np.ones(rows), np.zeros(rows))
+            losses.add(batch.quarantined.column("file"), np.ones(bad), np.ones(bad))
         shards = out.close()
         files = [[f".work/staged/{s.path}", s.bytes, s.sha256] for s in shards] + sketches.close()
     return {
@@ -529,13 +506,8 @@ def read_unit(
         "bytes": size,
         "count": count.to_json(),
         "notes": dict(notes),
+        "losses": losses.to_json(),
     }
-
-
-def _quarantine_message(row: dict[str, Any]) -> str:
-    where = f"{row['file']}, line {row['line']}, byte {row['byte_offset']}"
-    found = bytes(row["raw"])[:80]
-    return f"{where}: {row['reason']}: {row['detail']} (found {found!r}). Without --strict the row is quarantined."
 
 
 class _SketchWriter:
@@ -619,10 +591,6 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
     alarms = result["facts"].get("alarms", [])
     for alarm in alarms:
         run.progress.line(f"ALARM {stage.name}: {alarm}")
-    if alarms and run.strict:
-        raise DatakitError(
-            f"{stage.name}: {'; '.join(alarms)}. With --strict nothing is written; change the stage's config."
-        )
     return stage.bind(out), result["facts"]
 
 
@@ -729,7 +697,7 @@ def _split_result(
         "tokens": None if tokens is None else tokens.to_json(),
         "notes": dict(notes),
         "measured": measured,
-        "losses": {source: [whole, losses.lost[source]] for source, whole in losses.whole.items()},
+        "losses": losses.to_json(),
     }
 
 
@@ -847,6 +815,7 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         shards=[Shard(**s) for s in result["shards"]],
         tokens=None if result["tokens"] is None else Count.from_json(result["tokens"]),
         facts=result["facts"],
+        bytes=result["bytes"],
     )
 
 

@@ -680,6 +680,7 @@ class Pack(Stage):
     name: ClassVar[str] = "pack"
     Config: ClassVar[type] = PackConfig
     work_unit: ClassVar[Literal["shard", "raw", "all"]] = "all"
+    guards_rows: ClassVar[bool] = True
     takes_tokens: ClassVar[bool] = True
     directly_after: ClassVar[str] = "tokenize"
     input_flags: ClassVar[tuple[str, ...]] = ("tokenizer", "chat_template", "template_var", "thinking", "train_on")

@@ -296,7 +296,7 @@ def test_purged_versions_keep_their_manifests_and_verify_reports_them(datakit: C
         (["ingest", "in.jsonl", "--output", "full"], 2, "holds 'other'"),
         (["ingest", "in.jsonl", "--output", "in.jsonl"], 2, "is a file"),
         (["ingest", "in.jsonl", "--kind", "sft"], 1, "in.jsonl"),
-        (["ingest", "bad.jsonl", "--strict"], 1, "bad.jsonl, line 2"),
+        (["ingest", "bad.jsonl", "--strict"], 3, "bad.jsonl, line 2"),
         (["ingest", "empty"], 1, "empty"),
         (["pack", "in.jsonl"], 1, "tokenizer"),
         (["pack", "in.jsonl", "--tokenizer", "in.jsonl"], 1, "in.jsonl"),
@@ -324,12 +324,12 @@ def test_what_is_wrong_is_one_clear_paragraph(
     assert words in said.err
 
 
-def test_strict_leaves_no_manifest_behind(datakit: Callable, project: Path) -> None:
+def test_strict_ends_after_the_first_result_with_quarantined_records(datakit: Callable, project: Path) -> None:
     (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
-    assert datakit("ingest", "bad.jsonl", "--strict", "--output", "o").code == 1
-    assert not (project / "o/manifest.json").exists()
-    assert datakit("ingest", "bad.jsonl", "--output", "o").code == 0
-    assert load(project / "o/manifest.json").ledger.rows.quarantined == 1
+    assert datakit("dedup", "bad.jsonl", "--strict", "--dataset", "d").code == 3
+    assert load(project / "manifests/d/ingest.json").ledger.rows.quarantined == 1
+    assert not (project / "manifests/d/dedup.json").exists()
+    assert datakit("dedup", "bad.jsonl", "--dataset", "d").code == 0
 
 
 def test_clashing_ids_get_suffixes_that_are_free(datakit: Callable, project: Path) -> None:

@@ -96,7 +96,7 @@ def test_strict_refuses_a_result_that_was_made_without_it(datakit: Callable, pro
     (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
     assert datakit("ingest", "bad.jsonl", "--output", "o").code == 0
     said = datakit("ingest", "bad.jsonl", "--output", "o", "--strict")
-    assert said.code == 1 and "1 records could not be read" in said.err
+    assert said.code == 3 and "1 record could not be read, the first of them bad.jsonl, line 2" in said.err
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(

@@ -16,7 +16,7 @@ from datakit.engine.local import Local
 from datakit.engine.progress import Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
-from datakit.errors import DatakitError, InputError, UsageError
+from datakit.errors import AlarmError, InputError, UsageError
 from datakit.manifest import Count, Manifest, data_dir, load, tables, verify
 from datakit.stage import Decision, Made, Parent, RawBatch, RawGroup, Stage
 
@@ -241,10 +241,10 @@ def test_raw_files_become_rows_and_what_cannot_be_read_is_counted(go: Go, number
     assert len(tables(manifest, "kept")) == UNITS
 
 
-def test_strict_refuses_what_cannot_be_read(go: Go, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="f, line 10, byte 0: bad_row"):
+def test_strict_ends_after_a_result_with_records_that_cannot_be_read(go: Go, tmp_path: Path) -> None:
+    with pytest.raises(AlarmError, match="f, line 10, byte 0: bad_row") as stopped:
         go(Numbers(), strict=True)
-    assert not list((tmp_path / "manifests").rglob("*.json"))
+    assert load(stopped.value.manifest).ledger.rows.quarantined == 10 and stopped.value.exit_code == 3
 
 
 def test_a_stage_decides_about_each_row(go: Go, numbers: Path) -> None:
@@ -310,14 +310,15 @@ def test_a_shard_without_a_change_is_linked(go: Go, numbers: Path) -> None:
     assert before[0].samefile(after[0]) and not before[1].samefile(after[1])
 
 
-def test_alarms_are_printed_and_with_strict_nothing_is_written(go: Go, numbers: Path, tmp_path: Path) -> None:
-    with pytest.raises(DatakitError, match="half is gone"):
+def test_alarms_are_printed_and_with_strict_the_command_ends_there(go: Go, numbers: Path, tmp_path: Path) -> None:
+    with pytest.raises(AlarmError, match="half is gone"):
         go(Repeats(found=("half is gone",)), numbers, strict=True)
-    assert not (tmp_path / "manifests/d/repeats.json").exists()
+    assert load(tmp_path / "manifests/d/repeats.json").facts["alarms"] == ["half is gone"]
+    (tmp_path / "manifests/d/repeats.json").unlink()
     path = go(Repeats(found=("half is gone",)), numbers)
     assert "ALARM repeats: half is gone" in go.lines  # type: ignore[attr-defined]
     assert load(path).facts["alarms"] == ["half is gone"]
-    with pytest.raises(DatakitError, match="half is gone"):  # what is up to date is no excuse
+    with pytest.raises(AlarmError, match="half is gone"):  # what is up to date is no excuse
         go(Repeats(), numbers, strict=True)
 
 
