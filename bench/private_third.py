@@ -4,7 +4,7 @@ It was written before its author had read a finder, so its first figures in `ben
 between ⟦ and ⟧. `%{maker}` makes a part that needs check digits or must look random; everything else is as written.
 """
 
-# ruff: noqa: E501, RUF001 (sentences of the benchmark)
+# ruff: noqa: E501 (sentences of the benchmark)
 
 import base64
 import random
@@ -494,7 +494,7 @@ ssh-rsa is deprecated
 password: ********
 password: <your password>
 password = "changeme" is not allowed
-Enter your password: 
+Enter your password:
 password must be at least 8 characters
 The password is stored as a hash.
 password = os.environ["DB_PASSWORD"]

@@ -200,8 +200,15 @@ def resolved(config: Any) -> dict[str, Any]:
         elif dataclasses.is_dataclass(getattr(config, f.name)):
             plain[f.name] = resolved(getattr(config, f.name))
         elif f.metadata.get("path") and value:
-            plain[f.name] = [Path(p).name for p in value] if isinstance(value, list) else Path(value).name
+            plain[f.name] = _names(value)
     return plain
+
+
+def _names(paths: Any) -> Any:
+    """The last part of a path, or of each path of a list or table."""
+    if isinstance(paths, dict):
+        return {key: Path(path).name for key, path in paths.items()}
+    return [Path(path).name for path in paths] if isinstance(paths, list) else Path(paths).name
 
 
 def shares(config: Any, *names: str) -> None:

@@ -35,7 +35,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, sha256_file
+from datakit.config import option
 from datakit.data import row_chunks, string_array, string_buffers
 from datakit.dedup.exact import Memory, SketchRows, in_range, open_rows
 from datakit.dedup.repeats import (
@@ -53,8 +53,8 @@ from datakit.dedup.repeats import (
     number_type,
 )
 from datakit.dedup.stage import at_least, frequent_survivors, source_column, text_bytes, write_decisions
-from datakit.errors import ModelError
 from datakit.stage import Losses
+from datakit.text.ids import open_tokenizer, tokenizer_digest
 from datakit.text.words import UNICODE_VERSION, character_table, compose, hash_words_in, may_not_be_nfc
 
 _CHUNK_BYTES = 1 << 20
@@ -122,28 +122,9 @@ def word_bounds(texts: pa.Array) -> Bounds:
     return Bounds(starts[: row_starts[-1]], ends[: row_starts[-1]], row_starts)
 
 
-@lru_cache(maxsize=2)
-def _tokenizer(path: str) -> Any:
-    """A tokenizer that adds nothing and cuts nothing.
-
-    Raises:
-        ModelError: the file is missing or no tokenizer.
-    """
-    from tokenizers import Tokenizer
-
-    file = Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
-    try:
-        loaded = Tokenizer.from_str(file.read_text(encoding="utf-8"))
-    except Exception as e:  # the library raises Exception itself
-        raise ModelError(f"{file}: cannot be read as a tokenizer.json ({e})") from None
-    loaded.no_truncation()
-    loaded.no_padding()
-    return loaded
-
-
 def id_tokens(texts: pa.Array, tokenizer: str) -> TokenRows:
     """The ids of texts, without special tokens."""
-    found = _tokenizer(tokenizer).encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
+    found = open_tokenizer(tokenizer).encode_batch_fast(texts.to_pylist(), add_special_tokens=False)
     ids = [np.array(one.ids, np.uint64) for one in found]
     starts = np.concatenate(([0], np.cumsum([len(one) for one in ids], dtype=np.int64)))
     return TokenRows(np.concatenate([np.empty(0, np.uint64), *ids]), starts)
@@ -152,7 +133,7 @@ def id_tokens(texts: pa.Array, tokenizer: str) -> TokenRows:
 def words_within(texts: pa.Array, tokenizer: str, runs: "Runs", words: Bounds) -> "Runs":
     """Runs of ids as runs of the words that lie in them whole: a cut ends at the boundary of a word."""
     data, offsets = string_buffers(texts)
-    found = _tokenizer(tokenizer).encode_batch(texts.to_pylist(), add_special_tokens=False)
+    found = open_tokenizer(tokenizer).encode_batch(texts.to_pylist(), add_special_tokens=False)
     firsts, ends = np.empty_like(runs.firsts), np.empty_like(runs.ends)
     for row, encoding in enumerate(found):
         text = data[offsets[row] : offsets[row + 1]]
@@ -287,10 +268,7 @@ class DedupSubstrings(CuttingStage):
         """The Unicode version of words, and the tokenizer."""
         if not self.config.tokenizer:
             return {"unicode": UNICODE_VERSION}
-        path = Path(self.config.tokenizer)
-        file = path / "tokenizer.json" if path.is_dir() else path
-        _tokenizer(self.config.tokenizer)
-        return {"unicode": UNICODE_VERSION, "tokenizer": {"sha256": sha256_file(file)}}
+        return {"unicode": UNICODE_VERSION, "tokenizer": tokenizer_digest(self.config.tokenizer)}
 
     def forecast(self, shards: Sequence[Path]) -> str:
         """The disk space for the tokens of these shards."""

@@ -46,7 +46,12 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
         root = Path(scratch)
         items = root / "items.jsonl"
         items.write_text(json.dumps({"question": _TEXT[:200], "answer": "Before winter, said the merchants."}) + "\n")
-        rules: dict[str, Any] = {"rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "private")}
+        words = root / "words.txt"
+        words.write_text("harbour\nold town\n")
+        rules: dict[str, Any] = {
+            "rules": ("gopher_quality", "gopher_repetition", "c4", "fineweb", "loops", "words", "private"),
+            "words": {"lists": {"all": str(words)}},
+        }
         search: dict[str, Any] = {
             "rules": ("contamination",),
             "contamination": {"eval": (str(items),), "action": "cut"},

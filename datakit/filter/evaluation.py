@@ -26,14 +26,10 @@ from datakit.config import file_mark
 from datakit.errors import ConfigError, InputError
 from datakit.read.files import (
     UNKNOWN,
-    BrokenStreamError,
     Skipped,
-    SourceFile,
-    blocks,
-    compression_of,
     find,
     is_url,
-    open_binary,
+    read_whole,
     suffixes_of,
 )
 
@@ -196,7 +192,7 @@ class _File:
         self.seen: Counter[str] = Counter()
         self.used: Counter[str] = Counter()
         self.unknown: set[str] = set()
-        data = _bytes_of(path, name)
+        data = read_whole(path)
         self.digest = hashlib.sha256(data[0]).hexdigest()
         for number, record in enumerate(self._records(data[1], path)):
             self._add(number, record)
@@ -337,19 +333,6 @@ class _File:
             )
         if self.unreadable:
             yield f"{self.unreadable} lines of {self.name} are not JSON, and were not searched"
-
-
-def _bytes_of(path: str, name: str) -> tuple[bytes, bytes]:
-    """(the file's bytes, the same decompressed)."""
-    with open_binary(path) as opened:
-        raw = opened.read()
-    compression = compression_of(raw[:8])
-    if not compression:
-        return raw, raw
-    try:
-        return raw, b"".join(blocks(SourceFile(path, name, "", compression, len(raw))))
-    except BrokenStreamError as e:
-        raise InputError(f"{path}: cannot be decompressed: {e}") from None
 
 
 def _csv_records(text: str, path: str) -> Iterator[dict[str, str]]:

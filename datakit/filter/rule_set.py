@@ -15,7 +15,7 @@ import functools
 import importlib.metadata
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -114,9 +114,9 @@ _ISO_639_3: Final = {
     "lvs": "lv", "mar": "mr", "msa": "ms", "zsm": "ms", "nld": "nl", "nor": "no", "nob": "no", "nno": "no", "nn": "no",
     "pol": "pl", "por": "pt", "ron": "ro", "rus": "ru", "slk": "sk", "slv": "sl", "som": "so", "sot": "st", "swe": "sv",
     "swa": "sw", "swh": "sw", "tgl": "tl", "fil": "tl", "tur": "tr", "ukr": "uk", "urd": "ur", "vie": "vi", "yor": "yo",
-    "zul": "zu",
+    "zul": "zu", "eng": "en", "zho": "zh", "cmn": "zh", "jpn": "ja", "tha": "th",
 }  # fmt: skip
-"""Other codes of models for the lists' languages."""
+"""Other codes of models for languages with lists."""
 
 UNKNOWN_LANGUAGE, NO_LIST = -1, -2
 """In place of a language's number: the language is unknown; it is English, or has no list."""
@@ -144,9 +144,14 @@ def stop_word_languages() -> tuple[str, ...]:
 
 def language_of(label: str | None) -> str | None:
     """The language of a model's label, as the lists name it: "deu_Latn" is "de"; None for a language without a list."""
-    code = re.split("[_-]", label or "")[0]
-    code = _ISO_639_3.get(code, code)
+    code = short_code(label or "")
     return code if code in stop_word_languages() else None
+
+
+def short_code(label: str) -> str:
+    """A language's label without script and region, in two letters where it has such a code: "deu_Latn" is "de"."""
+    code = re.split("[_-]", label)[0].lower()
+    return _ISO_639_3.get(code, code)
 
 
 def count_stop_words(texts: pa.Array, labels: pa.Array) -> NDArray[np.int64]:
@@ -250,6 +255,10 @@ class Measure:
     """int64[N] or float64[N], floats rounded to 1e-3."""
     applies: NDArray[np.bool_] | None = None
     """bool[N]: False for rows that the threshold does not judge; None: it judges all rows."""
+    label: str = ""
+    """The name of a user's list or pattern: reasons have it in place of the threshold's."""
+    says: Callable[[NDArray[np.int64]], list[str]] | None = None
+    """For people, of some rows, in place of the measured value and the limit."""
 
     def fails(self, limit: float) -> NDArray[np.bool_]:
         """bool[N]: the rows on the wrong side of the limit."""
@@ -257,7 +266,9 @@ class Measure:
         return np.asarray(wrong if self.applies is None else wrong & self.applies)
 
     def details(self, limit: float, rows: NDArray[np.int64]) -> list[str]:
-        """For people, of some rows: the measured value and the limit."""
+        """For people, of some rows: the measured value and the limit, or what the rule set says."""
+        if self.says is not None:
+            return self.says(rows)
         what, sign = self.threshold[4:], "<" if self.threshold.startswith("min_") else ">"
         return [f"{what} {value} {sign} {limit}" for value in self.values[rows].tolist()]
 

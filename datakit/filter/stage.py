@@ -31,8 +31,13 @@ RULE_SETS: Final = {
     "fineweb": "datakit.filter.fineweb:FineWeb",
     "gopher_quality": "datakit.filter.gopher:GopherQuality",
     "gopher_repetition": "datakit.filter.gopher:GopherRepetition",
+    "lengths": "datakit.filter.lengths:Lengths",
     "loops": "datakit.filter.answers:Loops",
     "private": "datakit.filter.private:Private",
+    "regex": "datakit.filter.patterns:Regex",
+    "sample": "datakit.filter.sample:RowSample",
+    "urls": "datakit.filter.blocklists:Urls",
+    "words": "datakit.filter.word_lists:Words",
 }
 """Every rule set: its name in recipes and reasons, and where its class is."""
 
@@ -244,7 +249,7 @@ def judge(rule_sets: Sequence[RuleSet], rows: MeasuredRows) -> tuple[pa.Array, p
         for measure in rule_set.measure(rows):
             limit = limits[measure.threshold]
             failed = np.flatnonzero(measure.fails(limit) & (reasons == None))  # noqa: E711
-            reasons[failed] = f"{rule_set.name}.{measure.threshold}"
+            reasons[failed] = f"{rule_set.name}.{measure.label or measure.threshold}"
             details[failed] = measure.details(limit, failed)
     return pa.array(reasons, pa.string()), pa.array(details, pa.string())
 

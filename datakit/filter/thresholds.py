@@ -21,7 +21,7 @@ class Finding:
     """What one threshold drops by itself, without regard to the other thresholds."""
 
     name: str
-    """`<rule set>.<threshold>`."""
+    """`<rule set>.<threshold>`, or the name of a user's list or pattern in place of the threshold's."""
     limit: float
     rows: int
     """Rows that the threshold judges."""
@@ -51,7 +51,8 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
         for measure in rule_set.measure(rows):
             limit = limits[measure.threshold]
             failed = measure.fails(limit)
-            yield _finding(f"{rule_set.name}.{measure.threshold}", measure, limit, failed, gone, batch, examples)
+            name = f"{rule_set.name}.{measure.label or measure.threshold}"
+            yield _finding(name, measure, limit, failed, gone, batch, examples)
             gone |= failed
 
 

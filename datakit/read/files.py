@@ -491,6 +491,23 @@ def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
             raise InputError(f"{file.path}: cannot be read: {e}") from e
 
 
+def read_whole(path: str) -> tuple[bytes, bytes]:
+    """(a file's bytes, the same decompressed), for lists and evaluation sets, which fit in memory.
+
+    Raises:
+        InputError: the file cannot be opened, read or decompressed.
+    """
+    with open_binary(path) as opened:
+        raw = opened.read()
+    compression = compression_of(raw[:8])
+    if not compression:
+        return raw, raw
+    try:
+        return raw, b"".join(blocks(SourceFile(path, path, "", compression, len(raw))))
+    except BrokenStreamError as e:
+        raise InputError(f"{path}: cannot be decompressed: {e}") from None
+
+
 def _members(raw: BinaryIO, make: Callable[[], Any], file: SourceFile) -> Iterator[bytes]:
     """gzip, bz2, xz. After an error the stream is read again, byte by byte near the damage, to lose no good byte."""
     fed = done = 0

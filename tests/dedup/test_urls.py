@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datakit.dedup.urls import DedupUrls, UrlsConfig, page_form
+from datakit.dedup.urls import DedupUrls, UrlsConfig
 from datakit.errors import ConfigError
+from datakit.text.page_urls import page_form
 from tests.dedup.conftest import LevelOutcome, documents, run_level
 
 

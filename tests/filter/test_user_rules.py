@@ -1,0 +1,247 @@
+"""Rule sets with what the user brings: blocklists of URLs, patterns, word lists, limits of length, shares."""
+
+import gzip
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from datakit.config import build, resolved
+from datakit.errors import ConfigError, InputError
+from datakit.filter.stage import Filter, FilterConfig
+from datakit.text.words import split_words
+
+
+def stage(name: str, **values: Any) -> Filter:
+    return Filter(config=build(FilterConfig, {"rules": [name], name: values}, "filter"))
+
+
+def reasons(made: Filter, **columns: Any) -> list[str | None]:
+    rows = len(next(iter(columns.values())))
+    given = {"id": [str(i) for i in range(rows)], "text": ["some text"] * rows, "source": ["s"] * rows} | columns
+    found: list[str | None] = made.decide(pa.record_batch(given)).reasons.to_pylist()
+    return found
+
+
+# urls
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "ut1").mkdir()
+    (tmp_path / "ut1/domains").write_text("bad.example\nmünchen-bad.de\nwww.evil.org\n192.0.2.7\n", encoding="utf-8")
+    (tmp_path / "ut1/urls").write_text("good.org/~bad\nshop.org/a?id=3\n")
+    (tmp_path / "ut1/expressions").write_text("(not a list)")
+    hosts = "# a hosts file\n127.0.0.1 localhost\n0.0.0.0 ads.net\n||track.io^$third-party\n*.wild.com\nfoo bar baz\n"
+    (tmp_path / "ads.gz").write_bytes(gzip.compress(hosts.encode()))
+    return {"adult": str(tmp_path / "ut1"), "ads": str(tmp_path / "ads.gz")}
+
+
+URLS = {
+    "http://bad.example/": "adult", "https://a.b.BAD.example:8080/x": "adult", "u:p@bad.example": "adult",
+    "http://notbad.example": None, "http://bad.example.org": None, "http://evil.org/a": "adult",
+    "http://xn--mnchen-bad-eeb.de": "adult", "https://www.münchen-bad.de/z": "adult", "http://192.0.2.7:80/": "adult",
+    "http://2.192.0.2.7.example/": None, "http://good.org/": None, "http://good.org/~Bad/x": "adult",
+    "http://good.org/~badger": None, "http://m.shop.org/a?id=3": "adult", "http://shop.org/a?id=4": None,
+    "ads.net": "ads", "sub.track.io/": "ads", "HTTP://WILD.COM/?q": "ads", "http://localhost/": None,
+    "http://x/?u=bad.example": None, "": None, "http://": None, "about:blank": None,
+}  # fmt: skip
+
+
+def test_domains_cover_subdomains_and_paths_the_pages_below(lists: dict[str, str]) -> None:
+    urls = [url.replace("xn--mnchen-bad-eeb", "münchen-bad".encode("idna").decode()) for url in URLS]
+    made = stage("urls", lists=lists)
+    expected = [name and f"urls.{name}" for name in URLS.values()]
+    assert reasons(made, url=pa.array([*urls, None])) == [*expected, None]
+    in_extra = ['{"meta": {"url": "http://a.bad.example"}}', '{"meta": 1}', None]
+    assert reasons(stage("urls", lists=lists, field="meta.url"), extra=in_extra) == ["urls.adult", None, None]
+
+
+def test_rows_without_url_are_counted_or_dropped_and_the_entry_is_named(lists: dict[str, str]) -> None:
+    batch = pa.record_batch({"id": ["1", "2"], "text": ["", ""], "url": ["x.bad.example/y", None]})
+    found = stage("urls", lists=lists).decide(batch)
+    assert found.detail.to_pylist() == ["on the list adult: bad.example", None]
+    assert found.notes["urls_rows_without_url"] == 1
+    dropped = stage("urls", lists=lists, min_urls=1).decide(batch).reasons.to_pylist()
+    assert dropped == ["urls.adult", "urls.min_urls"]
+    assert stage("urls", min_urls=1).decide(batch).reasons.to_pylist() == [None, "urls.min_urls"]
+
+
+def test_lists_count_by_content_and_lines_that_are_no_entry_are_an_alarm(lists: dict[str, str], tmp_path: Path) -> None:
+    made = stage("urls", lists=lists)
+    assert [a for a in made.facts()["alarms"] if "line 6: 'foo bar baz'" in a]
+    copy = tmp_path / "other" / "ads.gz"
+    copy.parent.mkdir()
+    copy.write_bytes(Path(lists["ads"]).read_bytes())
+    moved = stage("urls", lists=lists | {"ads": str(copy)})
+    assert (moved.resources(), resolved(moved.config)) == (made.resources(), resolved(made.config))
+    copy.write_bytes(gzip.compress(b"other.net\n"))
+    assert moved.resources() != made.resources()
+    assert reasons(moved, url=["ads.net", "www.other.net"]) == [None, "urls.ads"]
+
+
+def test_an_allowed_url_stays_and_missing_lists_are_named(lists: dict[str, str], tmp_path: Path) -> None:
+    allow = tmp_path / "allow"
+    allow.write_text("fine.bad.example\n")
+    urls = ["http://fine.bad.example/x", "http://bad.example/fine"]
+    assert reasons(stage("urls", lists=lists, allow=str(allow)), url=urls) == [None, "urls.adult"]
+    with pytest.raises(InputError, match="nowhere: is not there"):
+        stage("urls", lists={"a": str(tmp_path / "nowhere")}).open()
+    with pytest.raises(ConfigError, match="no list"):
+        stage("urls").open()
+    allow.write_text("# nothing\n\n")
+    with pytest.raises(InputError, match="holds no domain"):
+        stage("urls", lists={"a": str(allow)}).open()
+
+
+# regex
+
+
+def test_patterns_drop_or_keep_and_their_names_are_the_reasons() -> None:
+    texts = ["Viagra now", "a plain row", "x", None, "line\nBEGIN"]
+    made = stage("regex", drop={"spam": "(?i)viagra", "head": "(?m)^BEGIN"}, keep={"a": "a", "b": "BEGIN"})
+    assert reasons(made, text=pa.array(texts)) == ["regex.spam", None, "regex.keep", "regex.keep", "regex.head"]
+    assert reasons(stage("regex", drop={"a": "a"}, max_drop_matches=2), text=["aa", "aaa"]) == [None, "regex.a"]
+
+
+@pytest.mark.parametrize("pattern", ["(?=x)", r"(a)\1", "a{2000}", "["])
+def test_a_pattern_that_is_no_re2_is_refused_with_its_name(pattern: str) -> None:
+    with pytest.raises(ConfigError, match=r"drop\.bad = .*no RE2 pattern \(.*look-around"):
+        stage("regex", drop={"bad": pattern})
+
+
+def test_patterns_that_hang_other_engines_do_not() -> None:
+    text = ["a" * 200_000 + "!"]
+    assert reasons(stage("regex", drop={"one": "^(a+)+$", "two": "(a|aa)+b", "three": "(.*)*x"}), text=text) == [None]
+
+
+# words
+
+
+@pytest.fixture
+def bad_words(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "en").write_text("ass\nhot dog\n# comment\na$$\n\U0001f595\n", encoding="utf-8")
+    (tmp_path / "zh").write_text("傻瓜\n", encoding="utf-8")
+    return {"en": str(tmp_path / "en"), "zh": str(tmp_path / "zh")}
+
+
+# fmt: off
+WORDS = [
+    ("a classic Ass.", "en", "en"), ("class, assess", "en", None), ("Hot-\nDog", "eng_Latn", "en"),
+    ("a cat", "en", None),
+    ("what a$$ it", "en", "en"), ("a$$et", "en", None), ("ok\U0001f595ok", "en", None), ("ok \U0001f595", "en", "en"),
+    ("你是傻瓜吗", "zh", "zh"), ("你是傻瓜吗", "cmn_Hans", "zh"), ("你是傻瓜吗", "en", None),
+    ("你是傻瓜吗", None, "zh"),
+    ("傻的瓜", "zh", None), ("ass", "de", None), ("", "en", None), (None, None, None),
+]
+# fmt: on
+
+
+def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str, str]) -> None:
+    texts, languages, expected = zip(*WORDS, strict=True)
+    found = reasons(stage("words", lists=bad_words), text=pa.array(texts), lang=pa.array(languages, pa.string()))
+    assert found == [name and f"words.{name}" for name in expected]
+    made = stage("words", lists={"all": bad_words["en"]}, max_listed_words=1, max_listed_word_ratio=0.5)
+    batch = pa.record_batch({"id": ["1", "2"], "text": ["an ass and an ass", "ass"], "lang": ["de", "xx"]})
+    found_all = made.decide(batch)
+    assert found_all.reasons.to_pylist() == ["words.all", "words.all"]
+    assert found_all.detail[0].as_py() == "2 of the list all, the first is 'ass'"
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["a", "b", "ab", "傻", "瓜", " ", "-", "\n", "."]), max_size=14).map("".join))
+def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "list.txt"
+    entries = ["a b", "ab", "傻瓜", "瓜 a b"]
+    if not path.exists():
+        path.write_text("\n".join(entries), encoding="utf-8")
+    words, expected = split_words(text), 0
+    for entry in map(split_words, entries):
+        expected += sum(words[i : i + len(entry)] == entry for i in range(len(words)))
+    counted = stage("words", lists={"all": str(path)}).decide(pa.record_batch({"id": ["1"], "text": [text]}))
+    assert counted.side_tables["signals"].column("words_all")[0].as_py() == expected
+
+
+def test_unusable_word_lists_are_named(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    with pytest.raises(InputError, match="is not UTF-8"):
+        stage("words", lists={"fr": str(tmp_path / "latin")}).open()
+    with pytest.raises(ConfigError, match="two lists are of one language"):
+        stage("words", lists={"de": "x", "deu_Latn": "y"})
+
+
+# sample
+
+
+def draw(share: float, texts: list[str], **values: Any) -> list[bool]:
+    return [r is None for r in reasons(stage("sample", share=share, **values), text=texts)]
+
+
+def test_a_sample_is_stable_under_growth_and_order_and_nested() -> None:
+    texts = [f"row {i}" for i in range(4000)]
+    tenth, fifth = draw(0.1, texts), draw(0.2, texts)
+    assert 330 < sum(tenth) < 470 and all(b for a, b in zip(tenth, fifth, strict=True) if a)
+    assert draw(0.1, [*texts[::-1], "more", "rows"])[:4000] == tenth[::-1]
+    assert draw(0.1, texts, seed=1) != tenth and draw(0.1, texts[:50] * 2)[:50] == tenth[:50]
+    assert all(draw(1.0, texts)) and not any(draw(0.0, texts))
+
+
+def test_sources_have_shares_of_their_own() -> None:
+    made, texts = stage("sample", share=0.0, sources={"web": 1.0, "wbe": 1.0}), ["a", "b", "c"]
+    batch = pa.record_batch({"id": texts, "text": texts, "source": pa.array(["web", "book", None])})
+    found = made.decide(batch)
+    assert found.reasons.to_pylist() == [None, "sample.share", "sample.share"]
+    assert found.notes == {"sample_rows_of_web": 1, "sample_rows_of_wbe": 0}
+    half = stage("sample", sources={"web": 0.5}).decide(pa.record_batch({"text": texts * 20, "source": ["web"] * 60}))
+    assert all(" > 0.5, the share of web" in d for d in half.detail.drop_null().to_pylist())
+
+
+# lengths
+
+
+def test_rows_outside_the_limits_are_dropped(small_tokenizer: Path) -> None:
+    texts = ["", "one", "one two three", "x" * 50, "你好吗"]
+    assert reasons(stage("lengths", min_chars=1, max_chars=40), text=texts) == [
+        "lengths.min_chars", None, None, "lengths.max_chars", None]  # fmt: skip
+    assert reasons(stage("lengths", min_words=2), text=texts) == ["lengths.min_words"] * 2 + [
+        None,
+        "lengths.min_words",
+        None,
+    ]
+    counted = reasons(stage("lengths", max_tokens=20, tokenizer=str(small_tokenizer)), text=texts)
+    assert counted == [None, None, None, "lengths.max_tokens", None]
+    with pytest.raises(ConfigError, match="need a tokenizer"):
+        stage("lengths", max_tokens=20)
+
+
+def test_turns_are_messages_of_the_user_and_the_assistant() -> None:
+    said = [("system", "be brief"), *itertools.islice(itertools.cycle([("user", "q"), ("assistant", "a")]), 4)]
+    messages = [[{"role": role, "content": content} for role, content in said[:n]] for n in (1, 3, 5)]
+    made = stage("lengths", min_turns=1, max_turns=3)
+    batch = pa.record_batch({"id": ["1", "2", "3"], "messages": pa.array(messages)})
+    assert made.decide(batch).reasons.to_pylist() == ["lengths.min_turns", None, "lengths.max_turns"]
+    pair = pa.record_batch(
+        {n: pa.array([[{"role": r, "content": "x"}]]) for n, r in (("prompt", "user"), ("chosen", "assistant"))}
+        | {"rejected": pa.array([[{"role": "assistant", "content": "y"}]])}
+    )
+    assert stage("lengths", max_turns=1).decide(pair).reasons.to_pylist() == ["lengths.max_turns"]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_few_rows_and_saved_signals_give_the_same_decision(
+    bad_words: dict[str, str], lists: dict[str, str], rows: int
+) -> None:
+    values = {
+        "words": {"lists": bad_words}, "urls": {"lists": lists}, "regex": {"drop": {"n": "nothing"}},
+        "sample": {"share": 0.5}, "lengths": {"max_chars": 3},
+    }  # fmt: skip
+    batch = pa.record_batch({"id": ["1"], "text": ["hot dog"], "url": ["a.org"], "source": ["s"]}).slice(0, rows)
+    for name, own in values.items():
+        made = stage(name, **own)
+        found = made.decide(batch)
+        again = made.decide_again(batch, found.side_tables["signals"])
+        assert (again.reasons, again.detail) == (found.reasons, found.detail)
