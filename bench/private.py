@@ -29,6 +29,10 @@ SETS: dict[str, Callable[[], tuple[list[Case], list[str]]]] = {
 
 def found_in(text: str, value: str) -> bool:
     """Whether a value is gone, and as its own type or another one of private values."""
+    if Private()._edited(pa.record_batch({"text": [text]}))[0].get("text", [text])[0] == pa.scalar(text):
+        return False
+    if "-----BEGIN" in text:
+        return value not in Private().replace(text)[0]
     begin = text.index(value)
     covered = set()
     for a, b, _ in find(text, tuple(FINDERS)):

@@ -68,7 +68,7 @@ Correo: ⟦luis_hernandez@prodigy.net.mx⟧
 Kindly mail to ⟦priya.sharma@gov.in⟧, or visit the counter
 """,
     "phone": """
-Call me at ⟦(617) 555-0143⟧ after six.
+Call me at ⟦(617) 555-2143⟧ after six.
 Phone: ⟦312.867.5309⟧
 My cell is ⟦+1 646 222 8190⟧, text is fine
 US office ⟦1-800-273-8255⟧ toll free
@@ -118,8 +118,8 @@ tel:⟦+41446681800⟧
 Tel ⟦044 668 18 00⟧ (Zürich)
 هاتف: ⟦+20 2 2792 1100⟧
 טלפון: ⟦03-6241111⟧
-{"phone": "⟦+12065550182⟧"}
-phone_number,⟦2065550147⟧
+{"phone": "⟦+12065552182⟧"}
+phone_number,⟦2065552147⟧
 Öffnungszeiten 9-17 Uhr, Telefon ⟦0043 1 58858 0⟧
 Τηλ: ⟦210 324 5678⟧
 SĐT: ⟦0903 123 456⟧
@@ -613,6 +613,9 @@ R$ 12.345.678,90
 1234567 8901234 5678901
 table 4 row 3: 555 1234 777
 555 1234 in an American film
+Call me at (617) 555-0143 after six.
+{"phone": "+12065550182"}
+phone_number,2065550147
 3 + 4 1234 5678
 x = -3 1234 5678
 +1 -1 +1 -1

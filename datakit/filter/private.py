@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from datakit.config import option
 from datakit.data import JSON_FIELDS, edit_whole_rows, string_buffers
 from datakit.errors import ConfigError
-from datakit.filter.private_numbers import is_phone, national_numbers
+from datakit.filter.private_numbers import is_pattern, is_phone, national_numbers
 from datakit.filter.rule_set import Measure, MeasuredRows, RowEdits, RuleSet, Signals
 
 Span = tuple[int, int]
@@ -66,9 +66,11 @@ _WEBHOOK = re.compile(
 _ASSIGNED = re.compile(
     r"(?i)(?:api[ _.-]?key|apikey|secret|token|access[ _.-]?key|account[ _.-]?key|private[ _.-]?key"
     r"|encryption[ _.-]?key|signing[ _.-]?key|auth[ _.-]?key|credential|client[ _.-]?id[ _.-]?secret)s?"
-    r"[\w.-]{0,20}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|\bis\b)\s{0,3}[\"'`]?(?:Bearer )?([A-Za-z0-9_\-./+=~]{16,512})"
+    r"[\w.-]{0,20}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|：|\bis\b)\s{0,3}[\"'`]?(?:Bearer )?([A-Za-z0-9_\-./+=~]{16,512})"
 )
-_BEARER = re.compile(r"(?i)\b(?:bearer|basic|token)\s{1,3}([A-Za-z0-9_\-.~+/]{20,2048}={0,2})(?![\w-])")
+_BEARER = re.compile(
+    r"(?i)\b(?:bearer|basic|token|(?:api|secret|access)[ _-]?key)\s{1,3}([A-Za-z0-9_\-.~+/]{20,2048}={0,2})(?![\w-])"
+)
 _BLOCK = re.compile(
     r"-----BEGIN ((?:[A-Z0-9]+ )*PRIVATE KEY|PGP (?:PRIVATE KEY BLOCK|PUBLIC KEY BLOCK|MESSAGE))-----"
     r"(?:.{0,20000}?-----END \1-----|[A-Za-z0-9+/=\s\\:,.()-]{40,20000})",
@@ -77,14 +79,24 @@ _BLOCK = re.compile(
 _MADE_UP = re.compile(r"(?i)example|x{5}|0{8}|\*{3}|\.\.\.|your|placeholder|changeme|redacted|<|dummy")
 _IN_URL = re.compile(r"(?<![\w])[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s:/@\"'<>]{0,64}:([^\s/@\"'<>]{3,128})@[\w\[.-]")
 _PASSWORD = re.compile(
-    r"(?i)(?:password|passwd|passwort|kennwort|passphrase|passcode|\bpwd|\bpass|\bpw|contraseña"
-    r"|senha|mot de passe|wachtwoord|hasło|şifre|пароль|密码|口令|パスワード|비밀번호)"
-    r"[\w.-]{0,12}[\"'\]]{0,2}\s{0,3}(?:=>|:=|=|:|：|\bis\b|\bist\b|\best\b|\bes\b|是|は)"
-    r"\s{0,3}[\"'`「“]?([^\s\"'`,;，。」”]{6,64})"
+    r"(?i)(?:password|passwd|passwort|kennwort|passphrase|passcode|\bpwd|\bpass(?![a-z])|\bpw(?![a-z])|contraseña|\bclave"
+    r"|senha|mot de passe|\bmdp|wachtwoord|hasło|şifre|lösenord|adgangskode|passord|salasana|\bheslo|jelszó"
+    r"|пароль|密码|密碼|口令|パスワード|비밀번호|암호|סיסמה|كلمة المرور|mật khẩu)"
+    r"[\w.-]{0,12}?[\"'\]]{0,2}\s{0,3}"
+    r"(?:(=>|->|→|:=|=|:|：|—|–|\b(?:is|ist|lautet|est|es|é|è|är|er|jest|это)\b|是|为|は|는|은)"
+    r"\s{0,3}|(?<=\s))[\"'`「“]?([^\s\"'`,;，。」”<\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{6,256})"
 )
+"""The sign between the word and the value, if there is one; the value."""
+_PASSWORD_FLAG = re.compile(
+    r"\bsshpass\s+-p\s{0,2}[\"']?([^\s\"']{6,128})"
+    r"|\b(?:mysql(?:dump|admin)?|mariadb)\b[^\n|;]{0,80}?\s-p[\"']?([^\s\"']{6,128})"
+    r"|\bcurl\b[^\n|;]{0,80}?\s(?:-u|--user)\s*[\"']?[^\s:\"']{1,64}:([^\s\"']{6,128})"
+    r"|<\w*(?:[Pp]assword|[Pp]asswd|[Pp]wd)>([^<\s]{6,128})</"
+)
+"""Options of programs, and elements of XML."""
 _PLACEHOLDER = re.compile(
     r"(?i)^(?:\W*(?:password|passwd|passwort|pass|pwd|secret|token|user|null|none|true|false|string|str|required|hidden)\d{0,3}\W*"
-    r"|[\W_]*|x+|\*+)$|[(){}<>\[\]$%]|^[a-z_]+\.[a-z_.]+$|env\b|\.\.\."
+    r"|[\W_]*|x+|\*+)$|[(){}<>\[\]]|^\$|\$\w*[A-Z_]{3}|^%|%[sd]\b|^[a-z_]+\.[a-z_.]+$|env\b|\.\.\."
 )
 
 
@@ -129,13 +141,22 @@ def _passwords(text: str) -> Iterator[Span]:
         if not _PLACEHOLDER.search(found[1]) and not found[1].isdigit():
             yield found.span(1)
     for found in _PASSWORD.finditer(text):
-        value = found[1].rstrip(".!?):")
-        kinds = sum(
-            any(test(c) for c in value) for test in (str.isalpha, str.isdigit, lambda c: not c.isalnum() and c != "_")
-        )
-        strong = kinds >= 2 and (any(c.isdigit() for c in value) or re.search(r"[!@#^&*+?]", value))
-        if strong and len(value) >= 6 and not _PLACEHOLDER.search(value) and "://" not in value:
-            yield found.start(1), found.start(1) + len(value)
+        value = found[2].rstrip(".!?):")
+        if _is_password(found[2] if not found[1] else value, said=bool(found[1])):
+            yield found.start(2), found.start(2) + len(value)
+    for found in _PASSWORD_FLAG.finditer(text):
+        which = found.lastindex or 0
+        if _is_password(found[which], said=True):
+            yield found.span(which)
+
+
+def _is_password(value: str, *, said: bool) -> bool:
+    """Whether a word is rather a password than prose; more is asked where no sign before it says so."""
+    signs = (str.isalpha, str.isdigit, lambda c: not c.isalnum() and c != "_")
+    kinds = sum(any(test(c) for c in value) for test in signs)
+    digits, marks = any(c.isdigit() for c in value), re.search(r"[!@#^&*+?$]", value)
+    strong = kinds >= 2 and (digits or marks) if said else kinds == 3 and digits and marks and len(value) >= 8
+    return bool(strong) and len(value) >= 6 and not _PLACEHOLDER.search(value) and "://" not in value
 
 
 # Addresses.
@@ -162,7 +183,7 @@ _SAYS_VERSION = re.compile(
     re.I,
 )
 _SAYS_ADDRESS = re.compile(
-    r"(?:\b(?:ipv4|ip|ips|addr|address|host|hosts|server|dns|gateway|ping|ssh|client|remote|peer|from|nameserver|rdp|vpn|proxy)\b"
+    r"(?:(?:\b|_)(?:ipv4|ip|ips|addr|address|host|hosts|server|dns|gateway|ping|ssh|client|remote|peer|from|nameserver|rdp|vpn|proxy)\b"
     r"|_ip\b|://|@|IP地址|地址|服务器|адрес)[^.;\n]{0,24}$",
     re.I,
 )
@@ -189,8 +210,9 @@ def _ips(text: str) -> Iterator[Span]:
             continue
         says = bool(_SAYS_ADDRESS.search(before))
         if address.version == 4:
-            if before[-1:] in ("/", "-", "<", "^", "~") and not before.endswith("//"):  # Chrome/76.0.3809.146
-                continue
+            alone = before[-1:] == "<" and text[found.end() : found.end() + 1] == ">"
+            if before[-1:] in ("/", "-", "<", "^", "~") and not before.endswith("//") and not alone:
+                continue  # Chrome/76.0.3809.146
             if before[-1:] == ">" and not re.search(r"<[^<>]*>$", before):
                 continue
             if max(address.packed) < 100 and not says:  # 5.0.71.32 is rather a version
@@ -200,16 +222,16 @@ def _ips(text: str) -> Iterator[Span]:
 
 # Numbers.
 
-_CARD = re.compile(r"(?<![\w.,/-])\d(?:[ -]?\d){12,18}(?![\w/]|-\d|[.,]\d)", re.ASCII)
+_CARD = re.compile(r"(?<![\w./-])(?<!\d,)\d(?:[ -]?\d){12,18}(?![\w/]|-\d|\.\d|,\d{3}(?!\d))", re.ASCII)
 _ISSUED = re.compile(
     r"4(?:\d{12}|\d{15}|\d{18})|5[1-5]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}"  # Visa, Mastercard
     r"|3[47]\d{13}|3(?:0[0-5]|[68]\d)\d{11}|35\d{14}|6(?:011|4[4-9]\d|5\d\d|2\d\d)\d{12,15}"  # Amex, Diners, ...
-    r"|220[0-4]\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"  # Mir, Maestro
+    r"|220[0-4]\d{12}|9792\d{12}|(?:5018|5020|5038|5893|6304|6759|676[1-3])\d{8,15}"  # Mir, Maestro
 )
 _GROUPED_CARD = re.compile(r"\d{4}([ -])\d{4}\1\d{4}\1\d{1,7}|\d{4}([ -])\d{6}\2\d{4,5}")
 _SAYS_CARD = re.compile(
     r"(?i)(?:card|kartennummer|visa|master|amex|american express|\bcc\b|credit|debit|\bpan\b|kreditkarte|karte"
-    r"|carte|tarjeta|cart[aã]o|carta|карт|卡|カード|카드)[^\n]{0,30}$"
+    r"|carte|\bkart|kort|tarjeta|cart[aã]o|carta|карт|卡|カード|카드)[^\n]{0,30}$"
 )
 _SAYS_OTHER = re.compile(
     r"(?i)(?:\bid|order|invoice|serial|tracking|isbn|imei|ean|sku|timestamp|time|hash|ticket|ref|batch|uuid)\w*\W{0,4}$"
@@ -231,10 +253,11 @@ def luhn(digits: str) -> bool:
 def _cards(text: str) -> Iterator[Span]:
     for found in _CARD.finditer(text):
         digits = re.sub(r"\D", "", found[0])
-        if not _ISSUED.fullmatch(digits) or len(set(digits)) < 2 or not luhn(digits):
-            continue
         before = text[max(0, found.start() - 40) : found.start()]
         grouped = _GROUPED_CARD.fullmatch(found[0])
+        issued = _ISSUED.fullmatch(digits) or (grouped and _SAYS_CARD.search(before))  # issuers at home have others
+        if not issued or is_pattern(found[0]) or not luhn(digits):
+            continue
         if (
             _SAYS_CARD.search(before)
             or (grouped and before[-1:] != "=")
@@ -258,17 +281,24 @@ def _ibans(text: str) -> Iterator[Span]:
 
 
 _PHONE = re.compile(
-    r"(?<![\w+.,/=-])(?:\+|00)[(]?[1-9]\d{0,2}[)]?(?:[ \u00a0./-]{0,2}[(]?\d{1,9}[)]?){1,7}"  # international
-    r"|(?<![\w+.,/-])(?:\(0?\d{1,5}\)|\d{1,5})(?:[ \u00a0./-]{1,3}[(]?\d{1,9}[)]?){1,6}|(?<![\w+.,/-])\d{7,12}",
+    r"(?<![\w+.,/=-])(?:\+|00)[(]?[1-9]\d{0,2}[)]?(?:[ \u00a0./-]{0,3}[(]?\d{1,9}[)]?){1,7}"  # international
+    r"|(?<![\w+./-])(?<!\d,)(?:\(0?\d{1,5}\)|\d{1,5})(?:(?:[ \u00a0./-]{1,3}[(]?|[(]|(?<=\)))\d{1,9}[)]?){1,6}"
+    r"|(?<![\w+./-])(?<!\d,)\d{7,12}",
     re.ASCII,
 )
+_NO_PHONE = re.compile(
+    r"\D{0,2}(?:1\D{0,2})?[2-9]\d\d\D{0,2}555\D?01\d\d$|(?:19|20)\d\d[ /-]{1,3}(?:19|20)\d\d$|\d{5}-\d{3}$|\d+ / \d+$"
+)
+"""Numbers of films (555-0100 to 555-0199 of North America), pairs of years, postcodes of Brazil, divisions."""
+_AMOUNT = re.compile(r"\s?(?:euros?\b|eur\b|usd\b|dollar|€|\$|£|%|kr\b|zł|руб|元|円|원)", re.I)
 _EXTENSION = re.compile(r" ?(?:ext\.?|extension|x|poste|durchwahl|доб\.?|#) ?\d{1,6}\b", re.I)
 _SAYS_PHONE = re.compile(
     r"(?:\b(?:tel|phone|telephone|fon|fax|mobile|mobil|mob|cell|cellphone|call|calling|ring|dial|text|sms|whatsapp|viber"
-    r"|telegram|signal|hotline|contact|reach|handy|rufnummer|telefon|telefono|teléfono|telefone|celular|móvil|movil|cel|fono"
+    r"|telegram|signal|hotline|contact|reach|handy|rufnummer|anrufen|rufen sie|landline|cep"
+    r"|telefon|telefono|teléfono|telefone|celular|móvil|movil|cel|fono"
     r"|tél|téléphone|portable|appelez|mobiel|telefoon|gsm|komórka|mój numer|puhelin|telp|no\. hp|zadzwoń|chiama"
     r"|cellulare|llámame|llama|ligue|ruf|(?:my|your|his|her|their|phone|contact) number)"
-    r"|тел|телефон|звоните|моб|номер|电话|手机|電話|携帯|联系|聯絡|号码|微信|전화|연락처|핸드폰|휴대폰|फ़ोन|फोन|मोबाइल|संपर्क|هاتف|جوال|موبايل|تلفن"
+    r"|טלפון|נייד|τηλ|κιν|тел|телефон|звоните|моб|номер|电话|手机|電話|携帯|联系|聯絡|号码|微信|전화|연락처|핸드폰|휴대폰|फ़ोन|फोन|मोबाइल|संपर्क|هاتف|جوال|موبايل|تلفن"
     r"|điện thoại|sđt|โทร|☎|📞|📱)\w{0,8}(?:[^\w\n;]{1,4}[^\W\d]{1,10}){0,2}[^\w\n;]{0,6}$",
     re.I,
 )
@@ -279,11 +309,11 @@ def _phones(text: str) -> Iterator[Span]:
         value, begin = found[0], found.start()
         if value.count(")") > value.count("("):
             value = value[: value.rindex(")")]
-        after = text[begin + len(value) : begin + len(value) + 2]
+        after = text[begin + len(value) : begin + len(value) + 9]
         if re.match(r"[A-Za-z0-9_]|[.,]\d|[-/%]\w", after) and not _EXTENSION.match(text, begin + len(value)):
             continue
         digits = re.sub(r"\D", "", value)
-        if not 7 <= len(digits) <= 15 or len(set(digits)) < 3 or re.search(r"555\D{0,2}01\d\d$", value):
+        if not 7 <= len(digits) <= 15 or len(set(digits)) < 3 or _NO_PHONE.match(value) or _AMOUNT.match(after):
             continue
         said = bool(_SAYS_PHONE.search(text[max(0, begin - 48) : begin]))
         if is_phone(value, digits, said):
@@ -309,7 +339,9 @@ _SIGNS: Final = {"password": 32 | 4, "key": 2 | 32, "email": 4, "ip": 8 | 16} | 
 """By type: the signs of `_kernels_private` that a line with such a value has."""
 _WORDS: Final = (
     "pass", "pwd", "pw=", "pw:", "senha", "kennwort", "wachtwoord", "contrase", "hasło", "şifre", "пароль", "Пароль",
-    "密码", "口令", "パスワ", "비밀번호", "mot de pass", "hooks.slack", "webhook", "akia", "asia", "abia", "acca",
+    "密码", "密碼", "口令", "パスワ", "비밀번호", "암호", "mot de pass", "clave", "mdp", "lösenord", "adgangskod",
+    "salasana", "heslo", "jelszó", "סיסמה", "كلمة", "mật khẩu", "mysql", "mariadb", "curl",
+    "hooks.slack", "webhook", "akia", "asia", "abia", "acca",
     "bearer",
 )  # fmt: skip
 _ALL_SIGNS: Final = 63

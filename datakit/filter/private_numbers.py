@@ -37,7 +37,18 @@ def _digits(text: str) -> str:
     return re.sub(r"\D", "", text)
 
 
+def is_pattern(text: str) -> bool:
+    """Whether a number is one that people write to show the form: each group of its digits is one digit repeated."""
+    return all(len(set(group)) == 1 for group in re.findall(r"\d+", text))
+
+
+_SHOWN: Final = ("123456789", "078051120", "219099999")
+"""Social security numbers that were printed as examples."""
+
+
 def _ssn(text: str) -> bool:
+    if _digits(text) in _SHOWN:
+        return False
     area, group, serial = re.split(r"[- ]", text) if len(text) == 11 else (text[:3], text[3:5], text[5:])
     return area not in ("000", "666") and area < "900" and group != "00" and serial != "0000"
 
@@ -93,7 +104,7 @@ def _medicare(text: str) -> bool:
 
 def _n(shape: str, valid: Callable[[str], bool], says: str = "") -> _Number:
     said = re.compile(rf"(?i)(?:{says})[^\n]{{0,24}}$") if says else None
-    return _Number(re.compile(rf"(?<![\w.+/-])(?:{shape})(?![\w/]|-\w|[.,]\d)"), valid, said)
+    return _Number(re.compile(rf"(?a:(?<![\w.+/-])(?:{shape})(?![\w/]|-\w|[.,]\d))"), valid, said)
 
 
 _TAX = r"tax|\btin\b|fiscal|steuer|\bid\b"
@@ -161,6 +172,11 @@ NUMBERS: Final = (
     _n(r"[1-9]\d{12}", _by("ro.cnp"), r"\bcnp\b|cod numeric"),
     _n(r"\d{10}", _by("bg.egn"), r"\begn\b|егн"),
     _n(r"\d{6}/\d{4}", _by("cz.rc")),
+    _n(r"[1-8]\d{10}", _by("ee.ik"), "isikukood"),
+    _n(r"[1-8]\d{10}", _by("lt.asmens"), "asmens kod"),
+    _n(r"\d{6}-\d{5}", lambda t: _date(t, "dmy"), "personas kod"),
+    _n(r"\d{6}-?\d{4}", _by("is_.kennitala"), "kennitala"),
+    _n(r"\d{13}", _by("si.emso"), r"em[sš]o|jmbg|embg"),
     _n(r"\d{11}", _by("gr.amka"), r"amka|αμκα"),
     _n(r"\d{11}", _by("hr.oib"), r"\boib\b"),
     _n(r"\d{10}", _by("ua.rntrc"), r"рнокпп|\bінн\b|іпн|rntrc"),
@@ -203,7 +219,7 @@ def _numbers_in(text: str) -> Iterator[Span]:
         if not (said_any if number.says else bare):
             continue
         for found in number.shape.finditer(text):
-            if len(set(_digits(found[0]))) < 2:
+            if is_pattern(found[0]):
                 continue
             said = number.says is None or number.says.search(text[max(0, found.start() - 48) : found.start()])
             if said and number.valid(found[0]):
@@ -224,7 +240,7 @@ _OWN_FORMS: Final = (
     ),
     (re.compile(r"0[1-9]([ .-])\d\d\1\d\d\1\d\d\1\d\d"), ("FR",)),
     (re.compile(r"\(0\d{1,4}\)[ -]?\d{2,4}[ -]?\d{3,6}"), ("GB", "AU", "DE", "JP", "RU", "IN")),
-    (re.compile(r"0\d{1,3}-\d{3,4}-\d{4}"), ("JP", "KR", "CN", "IN")),
+    (re.compile(r"0\d{1,3}-\d{3,4}[- ]\d{4}|0\d{1,3}\(\d{2,4}\)\d{4}"), ("JP", "KR", "CN", "IN")),
     (re.compile(r"0\d{2,4} \d{3,4} \d{3,4}"), ("GB", "AU", "ZA", "NZ")),
     (re.compile(r"0\d{4} \d{6}"), ("GB",)),
     (re.compile(r"1[3-9]\d([ -])\d{4}\1\d{4}"), ("CN",)),
@@ -254,8 +270,8 @@ def _international(value: str, digits: str, said: bool) -> bool:
     begins = re.match(r"(?:\+|00)[ (]{0,2}" + code, value)  # x = +3 1234 5678 splits a code
     if not begins:
         return False
-    if phonenumbers.is_valid_number(number):
-        return True
+    if phonenumbers.is_valid_number(number) or (code == "52" and digits[2] == "1" and _valid(digits[3:], "MX")):
+        return True  # Mexico's mobile numbers had a 1 until 2019
     grouped = re.search(r"\d[ ().\-\u00a0]+\d", value[begins.end() - 1 :])
     return bool(grouped or said) and bool(phonenumbers.is_possible_number(number)) and len(digits) >= 10
 
