@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.storage as storage
 from datakit.config import options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.local import Local, all_cores
@@ -54,8 +55,7 @@ class Dataset:
             ManifestError: missing, or not a manifest.
             IntegrityError: changed after it was written.
         """
-        path = Path(path)
-        self.path = path / "manifest.json" if path.is_dir() else path
+        self.path = storage.pull_result(storage.local(path))
         self.manifest: Manifest = load(self.path)
 
     def __repr__(self) -> str:
@@ -383,7 +383,7 @@ def run_stage_on(
             assert scratch is not None
             layout = OutputLayout(root=scratch.folder, dataset=name)
         else:
-            layout = OutputLayout(root=Path.cwd(), dataset=name, output=Path(output), final=stage)
+            layout = OutputLayout(root=Path.cwd(), dataset=name, output=storage.local(output), final=stage)
             layout.check()
         shown = for_terminal(quiet=not progress)
         try:
@@ -533,7 +533,7 @@ class Pipeline:
         steps = list(steps)
         if not steps or steps[0].stage != "ingest" or not steps[0].inputs:
             raise UsageError("a pipeline begins with datakit.Ingest and its files, as datakit.Ingest('data/*.jsonl')")
-        self.steps, self.project, self.workers = tuple(steps), Path(project), workers
+        self.steps, self.project, self.workers = tuple(steps), storage.local(project), workers
         self.recipe = Recipe(
             dataset=dataset,
             inputs=tuple(_from(self.project, given) for given in steps[0].inputs),
@@ -552,6 +552,7 @@ class Pipeline:
         Raises:
             DatakitError: bad input or a missing model. Finished work is kept: run again to continue.
         """
+        storage.pull(self.project / "manifests")
         shown: Progress = for_terminal(quiet=not progress)
         layout = OutputLayout(root=self.project, dataset=self.recipe.dataset)
         try:
@@ -562,7 +563,9 @@ class Pipeline:
 
 
 def _from(project: Path, given: str) -> str:
-    return given if "://" in given or os.path.isabs(given) else str(project / given)
+    if "://" in given or os.path.isabs(given):
+        return given
+    return os.path.abspath(given) if storage.url_of(project) else str(project / given)
 
 
 # Temporary folders.

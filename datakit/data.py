@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import datakit.storage as storage
 from datakit.config import canonical
 from datakit.errors import IntegrityError
 from datakit.manifest import Shard, damaged
@@ -164,7 +165,7 @@ def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> 
     Raises:
         IntegrityError: it is missing, or its bytes are not those that were written.
     """
-    path = folder / shard.path
+    path = storage.bring(folder / shard.path, shard.bytes, shard.sha256)
     try:
         data = path.read_bytes()
     except OSError as e:

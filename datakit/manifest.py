@@ -10,9 +10,11 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
+import datakit.storage as storage
 from datakit.config import digest, sha256_file
 from datakit.errors import IntegrityError, ManifestError, UsageError
 
@@ -217,7 +219,7 @@ def load(path: Path | str) -> Manifest:
         ManifestError: missing, or not a manifest.
         IntegrityError: changed after it was written.
     """
-    path = Path(path)
+    path = storage.at_hand(Path(path))
     try:
         return Manifest.from_bytes(path.read_bytes(), str(path))
     except OSError as e:
@@ -234,7 +236,10 @@ def is_manifest(path: Path) -> bool:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file aside, flush it to the disk and rename it: a reader sees the old file or the whole new one."""
+    """Write a file aside, flush it to the disk and rename it: a reader sees the old file or the whole new one.
+
+    A file on an object store is then put there, which is as whole.
+    """
     make_folder(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with aside.open("wb") as f:
@@ -243,6 +248,7 @@ def write_whole(path: Path, data: bytes) -> None:
         os.fsync(f.fileno())
     aside.rename(path)
     flush_folder(path.parent)
+    storage.put(path)
 
 
 def make_folder(folder: Path) -> None:
@@ -275,7 +281,7 @@ def run_file(path: Path) -> Path:
 def load_run(path: Path) -> dict[str, Any]:
     """The run file of a manifest; empty where there is none."""
     try:
-        run = json.loads(run_file(path).read_text(encoding="utf-8"))
+        run = json.loads(storage.at_hand(run_file(path)).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return run if isinstance(run, dict) else {}
@@ -284,7 +290,7 @@ def load_run(path: Path) -> dict[str, Any]:
 def purged_on(path: Path, manifest: Manifest) -> str:
     """The day on which `datakit gc --purge` removed the shards of a manifest; empty where they should be there."""
     day: str = load_run(path).get("purged", "")
-    return day if day and not data_dir(path, manifest).exists() else ""
+    return day if day and not storage.exists(data_dir(path, manifest)) else ""
 
 
 def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
@@ -321,9 +327,9 @@ def find_parent(path: Path, parent: dict[str, Any]) -> Path | None:
     lay = load_run(path).get("parents", {}).get(parent["version"])
     if lay is None:
         return None
-    place: Path = (path.parent / lay).resolve()
+    place: Path = storage.local(lay) if storage.is_url(lay) else (path.parent / lay).resolve()
     history = _history(place, parent["version"])
-    for candidate in (place, history):
+    for candidate in map(storage.at_hand, (place, history)):
         if candidate.is_file() and sha256_file(candidate) == parent["sha256"]:
             return candidate if _is_whole(place) else place  # a damaged file is not excused by its copy
     return place if place.is_file() else None
@@ -358,6 +364,7 @@ def check_shards(folder: Path, shards: Iterable[Shard]) -> None:
         IntegrityError: a file is missing, truncated or changed.
     """
     for shard in shards:
+        storage.bring(folder / shard.path, shard.bytes, shard.sha256)
         if problem := "; ".join(_shard_problems(folder, shard)):
             raise IntegrityError(damaged(folder / shard.path, problem))
 
@@ -439,6 +446,7 @@ def _verify(path: Path, inspect: Inspect | None, seen: set[Path]) -> Iterator[tu
     if purged := purged_on(path, manifest):
         yield f"{path}: its {len(manifest.shards)} shards were purged on {purged}", None
     for shard in () if purged else manifest.shards:
+        storage.refresh(folder / shard.path)
         problems = list(_shard_problems(folder, shard))
         if not problems and inspect is not None and shard.content_sha256 is not None:
             problems = list(inspect(folder, shard))
@@ -476,12 +484,25 @@ def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:
     if lay is None:
         return parent["raw"], "raw input: the run file does not say where it lay, so it cannot be checked"
     if "://" in lay:
-        return parent["raw"], f"raw input {lay}: is remote; fetch it and compare its sha256 with {parent['sha256']}"
+        return parent["raw"], _remote_problem(lay, parent)
     file = path.parent / lay
     if not file.is_file():
         return str(file), f"raw input: missing; expected {parent['bytes']} bytes with sha256 {parent['sha256']}"
     found, expected = sha256_file(file), parent["sha256"]
     return str(file), None if found == expected else f"raw input: expected sha256 {expected}, found {found}"
+
+
+def _remote_problem(url: str, parent: dict[str, Any]) -> str | None:
+    if url.split("://")[0] not in storage.SCHEMES or "?" in url:
+        return f"raw input {url}: is remote; fetch it and compare its sha256 with {parent['sha256']}"
+    total = sha256()
+    try:
+        for block in storage.blocks(url):
+            total.update(block)
+    except FileNotFoundError:
+        return f"raw input {url}: missing; expected {parent['bytes']} bytes with sha256 {parent['sha256']}"
+    found, expected = total.hexdigest(), parent["sha256"]
+    return None if found == expected else f"raw input {url}: expected sha256 {expected}, found {found}"
 
 
 def _verify_parent(

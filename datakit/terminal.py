@@ -1,7 +1,7 @@
 """What is printed: no text from data may move the cursor, hide what stands beside it or turn its direction.
 
-`datakit` and `datakit-train` print through `guarded_output`, the one place where control characters are spelled out.
-Standard library only.
+`datakit` and `datakit-train` print through `guarded_output`, the one place where control characters are spelled out,
+and where paths of the mirror of an object store become its URLs. Standard library only.
 """
 
 import contextlib
@@ -9,6 +9,8 @@ import re
 import sys
 from collections.abc import Iterator
 from typing import Any, TextIO
+
+from datakit.storage import shown
 
 COLOURS = r"\x1b\[(?:[012]|3[0-7]|9[0-7])m"
 """Bold, dim, a colour and their end, which the command line writes itself."""
@@ -33,7 +35,7 @@ class PrintableStream:
 
     def write(self, text: str) -> int:
         """Write the text without control characters; returns the number of characters it had."""
-        self.stream.write(printable(text, colours=True))
+        self.stream.write(printable(shown(text), colours=True))
         return len(text)
 
     def writelines(self, lines: list[str]) -> None:

@@ -25,7 +25,7 @@ LEVELS = (
     {"filter", "dedup", "pack"},
     {"read"},
     {"text", "stage", "data"},
-    {"manifest", "config", "errors", "terminal", "kernels"},
+    {"manifest", "config", "errors", "terminal", "kernels", "storage"},
 )
 """From the top down: a module imports from its own level or from lower ones."""
 ROOMS = {"filter", "dedup", "pack"}
@@ -35,6 +35,7 @@ CONTRACT = (
     "datakit.config",
     "datakit.errors",
     "datakit.terminal",
+    "datakit.storage",
     "datakit.pack.format",
     "datakit.pack.chat",
 )

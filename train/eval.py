@@ -15,7 +15,7 @@ import torch
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train.data.batches import DataConfig
-from train.data.packed import VERIFY_HELP, PackedSet, Verify
+from train.data.packed import VERIFY_HELP, PackedSet, Verify, place_of
 from train.engine import checkpoint, flags
 from train.engine.device import precision, usable_device
 from train.engine.evaluator import Score, evaluate, total
@@ -55,7 +55,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     if config.threads:
         torch.set_num_threads(config.threads)
     sets = PackedSet.open_all(
-        Path(config.manifest), "packed" if config.split == "train" else "validation", config.verify
+        place_of(config.manifest), "packed" if config.split == "train" else "validation", config.verify
     )
     folder = checkpoint.newest_of_run(Path(config.model))
     if sets[0].header.rows_per_unit != 1:

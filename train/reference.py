@@ -23,7 +23,7 @@ from datakit.config import digest, option, sha256_file
 from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import Count, Ledger, Manifest, Shard, load, save
 from train.data.batches import DataConfig, StepStream
-from train.data.packed import VERIFY_HELP, PackedSet, Verify
+from train.data.packed import VERIFY_HELP, PackedSet, Verify, place_of
 from train.dpo import SHARD, log_probs
 from train.engine import checkpoint, flags
 from train.engine.device import autocast, precision, usable_device
@@ -66,7 +66,7 @@ def write(config: ReferenceConfig) -> Path:
         torch.set_num_threads(config.threads)
     half = precision(config.dtype, device)
     data, folder = (
-        PackedSet.open(Path(config.manifest), verify=config.verify),
+        PackedSet.open(place_of(config.manifest), verify=config.verify),
         checkpoint.newest_of_run(Path(config.model)),
     )
     if data.packed.header.rows_per_unit != 2:

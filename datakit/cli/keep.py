@@ -7,7 +7,8 @@ from typing import IO
 
 import click
 
-from datakit.cli.stages import CONTEXT
+import datakit.storage as storage
+from datakit.cli.stages import ANY_PATH, CONTEXT, in_project, project
 from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
 
@@ -30,11 +31,11 @@ def index() -> None:
 
 
 @index.command(context_settings=CONTEXT)
-@click.argument("manifest", type=click.Path(path_type=Path))
+@click.argument("manifest", type=ANY_PATH)
 @click.argument("ids", type=click.File(encoding="utf-8"), required=False)
 @click.option(
     "--dropped-by",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="Remove the rows that the stage of this later manifest dropped.",
 )
 def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None:
@@ -46,6 +47,7 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
     from datakit.dedup.index import dropped_ids
     from datakit.dedup.index import remove as remove_rows
 
+    manifest = storage.pull_result(manifest)
     wanted = ids_in(ids) if ids is not None else []
     if ids is None and dropped_by is None:
         raise UsageError(
@@ -64,6 +66,7 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
         )
 
 
+@in_project
 @click.command("remove", context_settings=CONTEXT)
 @click.argument("ids", type=click.File(encoding="utf-8"))
 @click.option("--dataset", required=True, help="The dataset's name.")
@@ -77,7 +80,7 @@ def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
     """
     from datakit.read.removal import remove
 
-    found = remove(Path.cwd(), check_name(dataset), ids_in(ids), why)
+    found = remove(project(), check_name(dataset), ids_in(ids), why)
     click.echo(
         f"{found.added:,} ids are new on the list, {found.before:,} were on it; {found.rows:,} rows have their content"
     )
@@ -89,6 +92,7 @@ def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
     )
 
 
+@in_project
 @click.command(context_settings=CONTEXT)
 @click.option("--dataset", help="Only this dataset.")
 @click.option("--history", is_flag=True, help="Remove old versions too; keep what the newest manifests are made from.")
@@ -105,11 +109,11 @@ def gc(dataset: str | None, history: bool, purge: bool, dry_run: bool) -> None:
     if history and purge:
         raise UsageError("--history removes the manifests of old versions, --purge keeps them: give one of the two")
 
-    root = Path.cwd()
+    root = project()
     gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
     total = _purge(root, dataset, dry_run) if purge else 0
     for folder in unused_folders(root, dataset, ignore=gone):
-        size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
+        size = sum(storage.sizes(folder).values())
         done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
         total += 0 if done == "in use:" else size
         click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
@@ -125,7 +129,7 @@ def _purge(root: Path, dataset: str | None, dry_run: bool) -> int:
         name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
         if old.needed_by is not None:
             click.echo(f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first")
-        elif not old.folder.is_dir():
+        elif not storage.exists(old.folder):
             continue  # it went with another version of the same key
         elif dry_run or purge(old):
             click.echo(f"{'would purge' if dry_run else 'purged'} {name} ({old.bytes:,} bytes)")

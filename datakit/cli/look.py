@@ -11,8 +11,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+import datakit.storage as storage
 from datakit.cli.keep import ids_in
-from datakit.cli.stages import CONTEXT, ledger_lines
+from datakit.cli.stages import ANY_PATH, CONTEXT, in_project, ledger_lines, project
 from datakit.config import assign, build
 from datakit.engine.recipe import only_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
@@ -33,15 +34,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def _manifest_file(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """A manifest, also by the folder that holds it (`--output`)."""
-    return path / "manifest.json" if path is not None and path.is_dir() else path
+    return storage.pull_result(path) if path is not None else None
 
 
-manifest_argument = click.argument("manifest", type=click.Path(path_type=Path), callback=_manifest_file)
+manifest_argument = click.argument("manifest", type=ANY_PATH, callback=_manifest_file)
 
 
 def manifest_option(help: str) -> Callable[[F], F]:
     """`--manifest`, instead of the manifests of a dataset."""
-    return click.option("--manifest", type=click.Path(path_type=Path), callback=_manifest_file, help=help)
+    return click.option("--manifest", type=ANY_PATH, callback=_manifest_file, help=help)
 
 
 def json_flag(what: str) -> Callable[[F], F]:
@@ -66,8 +67,9 @@ def _columns(given: int | None) -> int:
 # Results: verify, show, explain, pairs.
 
 
+@in_project
 @click.command(context_settings=CONTEXT)
-@click.argument("manifest", type=click.Path(path_type=Path), callback=_manifest_file, required=False)
+@click.argument("manifest", type=ANY_PATH, callback=_manifest_file, required=False)
 @click.option("--roundtrip", is_flag=True, help="For a packed set: also compare every token and label with its source.")
 @click.option(
     "--absent", type=click.File(encoding="utf-8"), metavar="IDS",
@@ -105,6 +107,7 @@ def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, datas
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
 
 
+@in_project
 @click.command(context_settings=CONTEXT)
 @click.option("--dataset", help="Only this dataset.")
 @json_flag("the states")
@@ -112,7 +115,7 @@ def status(dataset: str | None, as_json: bool) -> None:
     """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
     from datakit.report.history import state_lines, states
 
-    found = states(Path.cwd(), dataset)
+    found = states(project(), dataset)
     if not found:
         raise UsageError(f"manifests/ holds no dataset{f' {dataset!r}' if dataset else ''}")
     if as_json:
@@ -121,6 +124,7 @@ def status(dataset: str | None, as_json: bool) -> None:
         click.echo("\n".join(line for one in found for line in state_lines(one)))
 
 
+@in_project
 @click.command(context_settings=CONTEXT)
 @click.option("--dataset", help="The dataset's name.")
 @click.option("--stage", help="Only this stage.")
@@ -132,8 +136,9 @@ def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
     """
     from datakit.report.history import version_lines, versions
 
-    name = dataset or only_dataset(Path.cwd())
-    found = versions(Path.cwd(), name, stage)
+    root = project()
+    name = dataset or only_dataset(root)
+    found = versions(root, name, stage)
     if not found:
         raise UsageError(f"manifests/{name}/history holds no version{f' of {stage}' if stage else ''}")
     if as_json:
@@ -155,7 +160,7 @@ def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
     from datakit.read.removal import absent
 
     wanted = ids_in(ids)
-    checked = list(absent(Path.cwd(), wanted, dataset))
+    checked = list(absent(project(), wanted, dataset))
     problems = [(name, problem) for name, problem in checked if problem]
     if as_json:
         click.echo(json.dumps({"checked": len(checked), "problems": problems}, ensure_ascii=False, indent=1))
@@ -219,6 +224,7 @@ def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
                     break
 
 
+@in_project
 @click.command(context_settings=CONTEXT)
 @click.argument("row_id")
 @click.option("--dataset", help="The dataset's name.")
@@ -233,7 +239,7 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: in
 
     paths = [manifest] if manifest else []
     if manifest is None:
-        root = Path.cwd()
+        root = project()
         folder = root / "manifests" / (dataset or only_dataset(root))
         paths = sorted(p for p in folder.glob("*.json") if not p.name.endswith(".run.json"))
         if not paths:
@@ -272,6 +278,7 @@ def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json:
 # The filter's thresholds: tune.
 
 
+@in_project
 @click.command(context_settings=CONTEXT)
 @click.argument("thresholds", nargs=-1, metavar="[RULE_SET[.THRESHOLD]]...")
 @click.option("--dataset", help="The dataset's name.")
@@ -297,7 +304,8 @@ def tune(
     """
     from datakit.filter.thresholds import findings
 
-    path = manifest or Path.cwd() / "manifests" / (dataset or only_dataset(Path.cwd())) / "filter.json"
+    root = project()
+    path = manifest or root / "manifests" / (dataset or only_dataset(root)) / "filter.json"
     if not path.is_file():
         raise UsageError(f"{path}: is not there; run `datakit filter` first: it measures the rows")
     filtered = load(path)

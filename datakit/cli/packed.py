@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from datakit.cli.look import json_flag, manifest_argument
-from datakit.cli.stages import CONTEXT
+from datakit.cli.stages import CONTEXT, HERE
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import ancestors
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--row", type=click.IntRange(0), help="The packed row to show [default: 0]")
 @click.option("--id", "row_id", help="Show every packed row that holds tokens of the row with this id.")
 @click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: the first, or all with --id]")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page instead.")
+@click.option("--html", type=HERE, help="Write an HTML page instead.")
 def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, html: Path | None) -> None:
     """Show a packed row as text: targets in green, each sequence with its source row, the padding."""
     from datakit.pack.inspect import open_all
@@ -82,7 +82,7 @@ def lint(manifest: Path, as_json: bool) -> None:
 @click.command(context_settings=CONTEXT)
 @manifest_argument
 @click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: all]")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="A JSONL file [default: the terminal]")
+@click.option("--output", type=HERE, help="A JSONL file [default: the terminal]")
 @click.option("--limit", type=click.IntRange(0), help="Only the first rows, so many.")
 def unpack(manifest: Path, name: str | None, output: Path | None, limit: int | None) -> None:
     """Turn a packed set back into text: one JSON line a row, with the parts that the model learns to write."""

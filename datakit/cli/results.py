@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from datakit.cli.look import json_flag, manifest_argument, stale_line
-from datakit.cli.stages import CONTEXT
+from datakit.cli.stages import CONTEXT, HERE
 
 
 @click.command(context_settings=CONTEXT)
 @manifest_argument
-@click.option("--output", required=True, type=click.Path(path_type=Path), help="The folder: new, or empty.")
+@click.option("--output", required=True, type=HERE, help="The folder: new, or empty.")
 @click.option(
     "--format", default="parquet", type=click.Choice(["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]), show_default=True,
     help="Format of the files; `datasets.load_dataset` reads the folder with any of them.",

@@ -1,6 +1,7 @@
 """Commands that make data: init, run, and one for each stage of the registry, with flags from the stage's config."""
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, get_origin
 
 import click
 
+import datakit.storage as storage
 from datakit.config import Option, options, parse
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
@@ -25,12 +27,65 @@ from datakit.engine.recipe import (
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError
-from datakit.manifest import Count, Manifest, data_dir, load
+from datakit.manifest import Count, Manifest, data_dir, load, write_whole
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 
 
 # Flags.
+
+
+class AnyPath(click.ParamType[Path]):
+    """A path on this machine or on an object store."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path to work with (`datakit.storage`)."""
+        return value if isinstance(value, Path) else storage.local(value)
+
+
+class PathHere(click.ParamType[Path]):
+    """A path on this machine, for files that other programs read."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path.
+
+        Raises:
+            UsageError: it is a URL.
+        """
+        if not isinstance(value, Path) and storage.is_url(value):
+            self.fail(f"{value}: is written to this machine's disk; copy it to the store from there", param, ctx)
+        return Path(value)
+
+
+ANY_PATH, HERE = AnyPath(), PathHere()
+
+
+def project_option() -> click.Option:
+    """`--project`: the folder with `manifests/` and `data/`; `project` returns it."""
+    return click.Option(
+        ["--project"], type=ANY_PATH, envvar="DATAKIT_PROJECT", expose_value=False, is_eager=True,
+        callback=lambda ctx, _, path: ctx.meta.__setitem__("datakit.project", path),
+        help="The project's folder; also s3://, gs:// or az:// [default: the current folder]",
+    )  # fmt: skip
+
+
+def project() -> Path:
+    """The folder of the project that the command works in; its manifests are at hand."""
+    given: Path | None = click.get_current_context().meta.get("datakit.project")
+    if given is not None:
+        storage.pull(given / "manifests")
+    return given or Path.cwd()
+
+
+def in_project(command: click.Command) -> click.Command:
+    """The command with `--project`."""
+    command.params.append(project_option())
+    return command
+
 
 READING = ("map", "roles", "split", "limit")
 """The fields of ingest that are flags of every command that may read raw files."""
@@ -40,7 +95,8 @@ def shared_flags() -> list[click.Parameter]:
     """The flags of `run` and of every stage command."""
     return [
         click.Option(["--dataset"], help="The dataset's name; its recipe is manifests/NAME/recipe.toml."),
-        click.Option(["--output"], type=click.Path(path_type=Path), help="A folder for the whole result."),
+        click.Option(["--output"], type=ANY_PATH, help="A folder for the whole result; also s3://, gs:// or az://."),
+        project_option(),
         click.Option(
             ["--kind"], type=click.Choice(["text", "sft", "preference"]), help="The kind of rows [default: recognised]"
         ),
@@ -107,6 +163,7 @@ def _shown(value: Any) -> str:
 # Commands.
 
 
+@in_project
 @click.command(context_settings=CONTEXT)
 @click.argument("dataset")
 @click.argument("inputs", nargs=-1, required=True)
@@ -117,12 +174,17 @@ def _shown(value: Any) -> str:
 def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None) -> None:
     """Begin DATASET: write manifests/DATASET/recipe.toml with every option, its help and its default."""
     stages = tuple(s for s in FLOW if STAGES[s].default or (s == "tokenizer" and not tokenizer))
-    path = write_recipe(Path.cwd(), dataset, kind, list(inputs), stages)
+    root = project()
+    elsewhere = root.resolve() != Path.cwd()  # the recipe of a project elsewhere needs whole paths
+    named = [os.path.abspath(path) if elsewhere and not storage.is_url(path) else path for path in inputs]
+    path = write_recipe(root, dataset, kind, named, stages)
     if tokenizer:
+        given = os.path.abspath(tokenizer) if elsewhere and os.path.exists(tokenizer) else tokenizer
         text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace('# tokenizer = ""', f"tokenizer = {json.dumps(tokenizer)}"), encoding="utf-8")
-    load_recipe(Path.cwd(), dataset)
-    click.echo(f"wrote {path.relative_to(Path.cwd())}: read it, then `datakit run --dataset {dataset}`")
+        write_whole(path, text.replace('# tokenizer = ""', f"tokenizer = {json.dumps(given)}").encode())
+    load_recipe(root, dataset)
+    where = f" --project {root}" if elsewhere else ""
+    click.echo(f"wrote {path.relative_to(root)}: read it, then `datakit run --dataset {dataset}{where}`")
 
 
 @click.command(
@@ -184,7 +246,7 @@ def do(
 
     `values` are those of `config_flags`, by parameter name.
     """
-    root, given = Path.cwd(), given_manifest(inputs)
+    root, given = project(), given_manifest(inputs)
     name = dataset or (given.dataset if given else _name_from(inputs) if inputs else only_dataset(root))
     recipe = load_recipe(root, check_name(name))
     layout = OutputLayout(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from datakit.cli.stages import CONTEXT, config_flags, stage_command
+from datakit.cli.stages import ANY_PATH, CONTEXT, config_flags, stage_command
 from datakit.config import build
 from datakit.engine.local import Local
 from datakit.engine.progress import for_terminal
@@ -36,7 +36,7 @@ def classifier() -> None:
 @click.option("--scores", help='With INPUTS: JSON lines {"id": ..., "score": ...} for their rows, from a larger model.')
 @click.option("--min-score", type=float, default=0.5, show_default=True, help="Least score of wanted rows.")
 @click.option("--dataset", default="classifier", show_default=True, help="The dataset name of the result.")
-@click.option("--output", type=click.Path(path_type=Path), help="A folder for the whole result.")
+@click.option("--output", type=ANY_PATH, help="A folder for the whole result; also s3://, gs:// or az://.")
 @click.option("--json", "as_json", is_flag=True, help="Print a machine-readable summary, and nothing else.")
 def train(
     inputs: tuple[str, ...],

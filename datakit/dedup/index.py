@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.storage as storage
 from datakit.config import digest, resolved
 from datakit.data import MESSAGES, read_shard
 from datakit.dedup.minhash import Sketches, sketch
@@ -35,6 +36,7 @@ from datakit.manifest import (
     find_parent,
     load,
     lock,
+    make_folder,
     tables,
     write_whole,
 )
@@ -138,7 +140,7 @@ def dedup_of(path: Path) -> Parent:
     Raises:
         InputError: there is none.
     """
-    path = path / "manifest.json" if path.is_dir() else path
+    path = storage.pull_result(path)
     found = next((Parent(p, m) for p, m in ancestors(path) if m.stage == "dedup"), None)
     if found is None:
         raise InputError(f"{path}: expected the manifest of a dedup stage, or of one that came after it")
@@ -252,7 +254,7 @@ class RemovedRows:
         Raises:
             IntegrityError: the file is truncated or changed.
         """
-        file = data / _FILE
+        file = storage.refresh(data / _FILE)
         try:
             found: dict[str, Any] = json.loads(file.read_bytes())
             removed = cls(tuple(found["ids"]))
@@ -287,6 +289,7 @@ def remove(path: Path, ids: Iterable[str]) -> tuple[int, list[str]]:
     wanted = set(ids)
     index = _earlier_run(run)
     index.check(1)
+    make_folder(index.folder)
     held = lock(index.folder)
     if held is None:
         raise UsageError(f"{index.folder}: a run is writing there; wait for it")
@@ -307,7 +310,7 @@ def dropped_ids(path: Path, later: Path) -> Iterator[str]:
     Raises:
         InputError: that stage did not come after that dedup.
     """
-    later = later / "manifest.json" if later.is_dir() else later
+    later = storage.pull_result(later)
     dedup, lineage = dedup_of(path).manifest, ancestors(later)
     if dedup.version not in {manifest.version for _, manifest in lineage[1:]}:
         raise InputError(

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import datakit.storage as storage
 from datakit.config import option, shares
 from datakit.dedup.exact import ARRAY_SHARE, Memory, SketchRows
 from datakit.errors import ConfigError, IntegrityError, UsageError
@@ -365,7 +366,7 @@ class Dedup(CompareStage):
             return self, ()
         from datakit.dedup.index import dedup_of, earlier_runs
 
-        parent = dedup_of(Path(self.config.against))
+        parent = dedup_of(storage.local(self.config.against))
         place = parent.path.resolve()
         if target.resolve() in (place, place.parent.parent / f"{parent.manifest.stage}.json"):
             raise UsageError(

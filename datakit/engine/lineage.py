@@ -13,19 +13,19 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from os.path import realpath, relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import datakit.storage as storage
 from datakit.config import digest, file_mark, sha256_file
 from datakit.engine.recipe import STAGES
-from datakit.errors import ManifestError
+from datakit.errors import ManifestError, UsageError
 from datakit.manifest import (
     ROLES,
     Manifest,
@@ -212,7 +212,13 @@ def parent_entry(path: Path, manifest: Manifest, use: str = "") -> dict[str, Any
 
 
 def relative_path(folder: Path, file: Path | str) -> str:
-    """The relative path from a folder to a file, after symbolic links are resolved."""
+    """The relative path from a folder to a file, after symbolic links are resolved.
+
+    Between this machine and an object store it is the file's URL or its absolute path.
+    """
+    url, inside = storage.url_of(file), storage.url_of(folder) is not None
+    if (url is not None) != inside:
+        return url or realpath(file)
     return relpath(realpath(file), realpath(folder))
 
 
@@ -233,6 +239,9 @@ def changed_shards(path: Path, manifest: Manifest) -> list[Path]:
     A file whose size, times of change and inode are those of the last look is not read again.
     """
     folder, hashes, changed = data_dir(path, manifest), FileHashes(), []
+    if storage.url_of(folder) is not None:  # the digest is compared when a shard is fetched
+        there = storage.sizes(folder)
+        return [folder / s.path for s in manifest.shards if there.get(s.path) != s.bytes]
     for shard in manifest.shards:
         file = folder / shard.path
         if not file.is_file() or file.stat().st_size != shard.bytes or hashes.of(file) != shard.sha256:
@@ -318,9 +327,20 @@ class FileHashes:
         found: str = entry[1]
         return found
 
+    def of_url(self, url: str, read: Callable[[str], str]) -> str:
+        """The hash of an object's bytes: of a store that says when an object changes, it is read once."""
+        mark = storage.tag_of(url)
+        entry = self._known.get(url)
+        if mark is None or entry is None or entry[0] != mark:
+            entry = [mark, read(url)]
+            if mark is not None:
+                self._known[url], self._changed = entry, True
+        found: str = entry[1]
+        return found
+
     def remember(self, folder: Path, shards: Iterable[Shard]) -> None:
-        """Note the hashes of files that were just written to a data folder."""
-        for shard in shards:
+        """Note the hashes of files that were just written to a data folder of this machine."""
+        for shard in shards if storage.url_of(folder) is None else ():
             file = folder / shard.path
             self._known[str(file.resolve())] = [file_mark(file), shard.sha256]
             self._changed = True
@@ -335,7 +355,7 @@ class FileHashes:
         """Remember for the next run; a cache that cannot be written is no error."""
         if self._changed:
             if len(self._known) > MOST_HASHES:
-                self._known = {path: entry for path, entry in self._known.items() if os.path.exists(path)}
+                self._known = {p: e for p, e in self._known.items() if os.path.exists(p) or storage.is_url(p)}
             try:
                 write_whole(self._path, json.dumps(self._known).encode())
             except OSError:
@@ -380,17 +400,23 @@ def unused_folders(root: Path, dataset: str | None, ignore: set[Path]) -> list[P
         ManifestError: a manifest cannot be read; nothing may be removed then.
     """
     named = {data_dir(p, load(p)).resolve() for p in _manifests(root, None) if p not in ignore}
-    folders = sorted((root / "data").glob(f"{dataset or '*'}/*/*"))
+    folders = storage.subfolders(root / "data", f"{dataset or '*'}/*/*")
     return [p for p in folders if _is_data_folder(p) and p.resolve() not in named]
 
 
 def remove_folder(folder: Path) -> bool:
     """Remove a data folder, unless a run is writing to it."""
+    folder.mkdir(parents=True, exist_ok=True)  # of an object store, it may never have been on this machine
     held = lock(folder)
     if held is None:
         return False
-    shutil.rmtree(folder)
-    os.close(held)
+    try:
+        with storage.Claim(folder):
+            storage.remove(folder)
+    except UsageError:
+        return False
+    finally:
+        os.close(held)
     return True
 
 
@@ -405,8 +431,8 @@ def forget_history(root: Path, dataset: str | None, *, dry_run: bool) -> set[Pat
         if old:
             gone.add(path)
             if not dry_run:
-                path.unlink()
-                run_file(path).unlink(missing_ok=True)
+                storage.remove(path)
+                storage.remove(run_file(path))
     return gone
 
 
@@ -452,13 +478,15 @@ def old_versions(root: Path, dataset: str | None) -> list[OldVersion]:
         if path.parent.name == "history":
             manifest = load(path)
             folder = data_dir(path, manifest)
-            if manifest.version not in own and folder not in current_folders and folder.is_dir():
+            if manifest.version not in own and folder not in current_folders and storage.exists(folder):
                 found.append(OldVersion(path, manifest, folder, _own_bytes(folder), live.get(manifest.version)))
     return found
 
 
 def _own_bytes(folder: Path) -> int:
     """The bytes of a folder's files that are in no other folder (hard links share them)."""
+    if storage.url_of(folder) is not None:
+        return sum(storage.sizes(folder).values())
     return sum(s.st_size for f in folder.rglob("*") if f.is_file() and (s := f.stat()).st_nlink == 1)
 
 
@@ -484,7 +512,10 @@ def _manifests(root: Path, dataset: str | None) -> Iterator[Path]:
 
 def _is_data_folder(folder: Path) -> bool:
     """Whether a folder holds a stage's data; users keep files of their own below `data/` too."""
-    if folder.is_symlink() or not folder.is_dir() or folder.parent.name not in STAGES:
+    if folder.is_symlink() or folder.parent.name not in STAGES or not re.fullmatch("[0-9a-f]{16}", folder.name):
         return False
-    keyed = re.fullmatch("[0-9a-f]{16}", folder.name) is not None
-    return keyed and {e.name for e in folder.iterdir()} <= {*ROLES, ".work", ".done", ".units"}
+    if storage.url_of(folder) is not None:
+        names = {name.split("/")[0] for name in storage.sizes(folder)}
+    else:
+        names = {e.name for e in folder.iterdir()} if folder.is_dir() else {""}
+    return names <= {*ROLES, ".work", ".done", ".units", ".claim"}

@@ -1,10 +1,12 @@
 """From what was asked for to the stages that must run: the recipe's order, what is there already, what comes first."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import datakit.storage as storage
 from datakit.engine.lineage import FileHashes
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
@@ -12,7 +14,7 @@ from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_c
 from datakit.engine.runner import Run, run_stage, why_stale
 from datakit.engine.store import OutputLayout
 from datakit.errors import DatakitError, UsageError
-from datakit.manifest import Manifest, ancestors, is_manifest, load, load_run
+from datakit.manifest import Manifest, ancestors, data_dir, is_manifest, load, load_run
 from datakit.stage import Parent, Stage
 
 
@@ -198,6 +200,8 @@ class Flow:
                 )
             return stage.read_from(inputs).leave_out(self.run.layout.removed), (), ()
         made = {s: Parent(path, load(path)) for s, path in done.items()}
+        for parent in made.values():
+            bring_files(parent)
         rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             raise UsageError(
@@ -214,21 +218,32 @@ class Flow:
         return stage, [rows, *taken], against
 
 
+def bring_files(parent: Parent) -> None:
+    """Fetch the files that travel with a result (a tokenizer), where it lies on an object store."""
+    folder = data_dir(parent.path, parent.manifest)
+    for shard in parent.manifest.shards:
+        if shard.content_sha256 is None and shard.role == "kept" and parent.manifest.stage != "pack":
+            storage.bring(folder / shard.path, shard.bytes, shard.sha256)
+
+
 def stale_results(root: Path, dataset: str) -> dict[str, str]:
     """Which results of a dataset are stale by its recipe, and why; empty where the recipe names no inputs.
 
     The inputs of a recipe are relative to the current folder, so that a project elsewhere cannot be judged.
     """
     recipe = load_recipe(root, dataset)
-    if recipe.path is None or not recipe.inputs or root.resolve() != Path.cwd():
+    relative = any(not storage.is_url(given) and not os.path.isabs(given) for given in recipe.inputs)
+    if recipe.path is None or not recipe.inputs or (relative and root.resolve() != Path.cwd()):
         return {}
     layout = OutputLayout(root=root, dataset=dataset)
     return Flow(run=Run(layout, Local(1), Progress()), recipe=recipe).stale(recipe.stages)
 
 
 def why_stale_result(path: Path) -> str:
-    """Why a result of a dataset in the current folder is stale; empty where it is not, or its recipe does not tell."""
-    root, dataset = Path.cwd(), path.parent.name
+    """Why a result of a dataset in the current folder, or in a project on an object store, is stale; empty where it is
+    not, or its recipe does not tell."""
+    elsewhere = storage.url_of(path) is not None and len(path.parents) > 2
+    root, dataset = path.parents[2] if elsewhere else Path.cwd(), path.parent.name
     try:
         if path.resolve() != OutputLayout(root=root, dataset=dataset).manifest(path.stem).resolve():
             return ""
@@ -239,13 +254,17 @@ def why_stale_result(path: Path) -> str:
 
 def manifest_path(given: str) -> Path:
     """The manifest file that an input names: itself, or the one in the folder that it is."""
-    return Path(given) / "manifest.json" if Path(given).is_dir() else Path(given)
+    return storage.pull_result(storage.local(given))
 
 
 def given_manifest(inputs: Sequence[Any]) -> Manifest | None:
     """The manifest that the inputs are, or None for raw files."""
-    path = manifest_path(inputs[0]) if len(inputs) == 1 and isinstance(inputs[0], str) else None
-    return load(path) if path is not None and is_manifest(path) else None
+    if len(inputs) != 1 or not isinstance(inputs[0], str):
+        return None
+    if storage.is_url(inputs[0]) and not storage.is_result(inputs[0]):
+        return None
+    path = manifest_path(inputs[0])
+    return load(path) if is_manifest(path) else None
 
 
 def sections(sets: Sequence[str], stage: str | None) -> dict[str, dict[str, str]]:

@@ -144,6 +144,7 @@ def _take_sketch(
     if corrupted(folder, [entry["at"], entry["bytes"], entry["sha256"]]):
         return None
     source, target = folder / entry["at"], work / "sketches" / f"{index:05d}.arrow"
+    target.parent.mkdir(exist_ok=True)
     if entry["first_file"] == first_file:
         link_or_copy(source, target)
         return [[f".work/sketches/{target.name}", entry["bytes"], entry["sha256"]]]

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.storage as storage
 from datakit import __version__
 from datakit.config import resolved, sha256_file
 from datakit.data import read_rows, read_shard, with_row_keys
@@ -165,8 +166,8 @@ class Job:
 
     @property
     def grows(self) -> bool:
-        """Whether later runs may take units of this one, and this one those of earlier runs: in a project."""
-        return self.run.layout.output is None
+        """Whether later runs may take units of this one, and this one those of earlier runs: in a local project."""
+        return self.run.layout.output is None and storage.url_of(self.data) is None
 
     def earlier(self, stage: Stage) -> EarlierUnits:
         """The units of earlier runs that serve again; `stage` is prepared."""
@@ -223,7 +224,7 @@ def _raw_entries(files: Sequence[RawFile], folder: Path) -> tuple[list[dict[str,
         if file.sha256:
             found = file.sha256
         else:
-            found = hashes.of(Path(file.path)) if file.is_local else _remote_hash(file.path)
+            found = hashes.of(Path(file.path)) if file.is_local else hashes.of_url(file.path, _remote_hash)
             locations[file.name] = relative_path(folder, file.path) if file.is_local else file.path
         entries.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
     hashes.save()
@@ -271,6 +272,7 @@ def _damage(job: Job) -> Iterator[str]:
 
 def _work(job: Job) -> Work:
     def finished() -> bool:
+        storage.refresh(job.manifest)
         return current(job.manifest, job.key) is not None
 
     return Work(job.data, job.key, job.run.executor, job.run.progress, finished)
@@ -436,8 +438,6 @@ def _spread_rows(folder: Path, shards: Sequence[Shard], cache: ShardCache, max_b
 def _read_raw(job: Job, work: Work, earlier: EarlierUnits) -> list[Result]:
     """Read the raw files into staged shards, with a sketch of each unit's rows where rows are compared."""
     run, stage = job.run, job.stage
-    sketches = work.folder / "sketches"
-    sketches.mkdir(exist_ok=True)
     return work.phase(
         "read",
         partial(read_unit, stage, work.folder, run.cache, earlier),
@@ -522,6 +522,7 @@ class _SketchWriter:
     def write(self, sketch: pa.RecordBatch) -> None:
         """Append a batch."""
         if self._writer is None:
+            self._target.parent.mkdir(exist_ok=True)
             self._file = pa.OSFile(str(self._temporary), "wb")
             self._writer = pa.ipc.new_file(self._file, sketch.schema)
         self._writer.write_batch(sketch)
@@ -546,8 +547,8 @@ class _SketchWriter:
 
 def _sketch(job: Job, work: Work, folder: Path, shards: Sequence[Shard], earlier: EarlierUnits) -> list[Result]:
     run, stage = job.run, job.stage
-    (work.folder / "sketches").mkdir(exist_ok=True)
-    if line := stage.forecast([folder / shard.path for shard in shards]):
+    paths = [folder / shard.path for shard in shards]  # of an object store, some may not be on this machine
+    if all(path.is_file() for path in paths) and (line := stage.forecast(paths)):
         run.progress.line(f"{stage.name}: {line}")
     return work.phase(
         "sketch",
@@ -708,7 +709,7 @@ def _row_keys(folder: Path, shard: Shard) -> Any:
 
 def _link_all(stage: Stage, folder: Path, data: Path, cache: ShardCache, index: int, unit: _Input) -> Result:
     """Keep all rows of a shard as they are: link its file, which was compared with its checksum for the keys."""
-    file, shard = folder / unit.kept.path, replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
+    file, shard = _here(folder, unit.kept), replace(unit.kept, path=f"kept/part-{index:05d}.parquet")
     linked = [_link(folder, data, cache, unit.quarantined)] if unit.quarantined else []
     link_or_copy(file, data / shard.path)
     cache.rename(file, data / shard.path)
@@ -717,9 +718,13 @@ def _link_all(stage: Stage, folder: Path, data: Path, cache: ShardCache, index: 
 
 
 def _link(folder: Path, data: Path, cache: ShardCache, shard: Shard) -> Shard:
-    link_or_copy(folder / shard.path, data / shard.path)
+    link_or_copy(_here(folder, shard), data / shard.path)
     cache.rename(folder / shard.path, data / shard.path)
     return shard
+
+
+def _here(folder: Path, shard: Shard) -> Path:
+    return storage.bring(folder / shard.path, shard.bytes, shard.sha256)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 A shard is written to a temporary file, flushed and renamed; its entry has the SHA-256 of its bytes and of its values.
 Inside a data folder, `.work/` holds the key of the run and one JSON record for each finished unit of each phase. A
-unit's record is written after its files are on the disk. It names them, and it counts only while they are intact.
+unit's record is written after its files are on the disk. It names them, and it counts only while they are intact. In a
+data folder on an object store a unit's files are uploaded under their final keys, then its record.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import datakit.storage as storage
 from datakit.config import sha256_file
 from datakit.data import KEY, RECORD, ContentHash, as_stored, content_of, read_rows, read_shard, stored, with_row_keys
 from datakit.engine.local import Local
@@ -273,17 +275,26 @@ class Work:
     ) -> None:
         self.data, self.folder = data, data / ".work"
         self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
+        self._stored: dict[str, int] | None = None
+        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
         make_folder(self.data)
-        self._lock = lock(self.data)
-        if self._lock is None:
+        held = lock(self.data)
+        if held is None:
             raise UsageError(f"{self.data}: another run is writing to this folder; wait for it, or stop it")
-        if self._finished():
-            os.close(self._lock)
-            raise UsageError(f"{self.data}: another run has just finished this result; run the same command again")
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, held)
+            self._claim = stack.enter_context(storage.Claim(self.data))
+            if self._finished():
+                raise UsageError(f"{self.data}: another run has just finished this result; run the same command again")
+            self._stack = stack.pop_all()
+        storage.pull(self.data)  # the records, and what `prepare` found
         self.folder.mkdir(exist_ok=True)
         self._discard_other_key()
+        if storage.url_of(self.data) is not None:
+            storage.sweep_uploads(self.data)
+            self._stored = storage.sizes(self.data)
         for temporary in self.data.rglob(".*.tmp"):
             temporary.unlink(missing_ok=True)  # a worker of a killed run may still rename its last one
         return self
@@ -291,11 +302,13 @@ class Work:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._lock is not None
-        os.close(self._lock)
+        self._stack.close()
 
     def finish(self) -> None:
         """Remove the records; the manifest replaces them."""
+        if self._stored is not None:
+            storage.remove(self.folder)
+            return
         done = self.data / ".done"
         shutil.rmtree(done, ignore_errors=True)
         # renamed first: a kill in the middle of the deletion would leave half of the records without their key
@@ -306,20 +319,18 @@ class Work:
     @staticmethod
     def sweep(data: Path) -> None:
         """Remove records that a run left because it was killed after it wrote its manifest."""
-        shutil.rmtree(data / ".work", ignore_errors=True)
-        shutil.rmtree(data / ".done", ignore_errors=True)
+        for name in (".work", ".done"):
+            if storage.url_of(data) is not None or (data / name).exists():
+                storage.remove(data / name)
 
     def _discard_other_key(self) -> None:
         mark = self.folder / "key"
         if not mark.is_file() or mark.read_text() != self._key:
             # the manifest of a self-contained folder goes first: it must never name shards of another run
-            (self.data / "manifest.json").unlink(missing_ok=True)
-            for entry in self.data.iterdir():
-                if entry.name in ROLES:
-                    shutil.rmtree(entry)
-            for entry in self.folder.iterdir():
-                if entry.is_dir():
-                    shutil.rmtree(entry)
+            there = {name.split("/")[0] for name in storage.sizes(self.data)}
+            for name in ("manifest.json", *(n for n in (*ROLES, ".work") if n in there)):
+                storage.remove(self.data / name)
+            self.folder.mkdir(exist_ok=True)
             write_whole(mark, self._key.encode())
 
     def phase(
@@ -347,7 +358,9 @@ class Work:
 
         records = self.folder / name
         records.mkdir(exist_ok=True)
-        for index, result in self._executor.map(partial(_perform, work, records), to_do(), processes=processes):
+        perform = partial(_perform, work, self.data, records)
+        for index, result in self._executor.map(perform, to_do(), processes=processes):
+            self._claim.check()
             results[index] = result
             again = result.get("linked", False)  # the files of an earlier run were linked
             self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=again)
@@ -356,9 +369,12 @@ class Work:
     def _done(self, name: str, index: int) -> Result | None:
         """What an earlier run recorded of a unit; None unless the record and all files that it names are intact."""
         result: Result | None = read_sealed(self.folder / name / f"{index:05d}.json")
-        return (
-            None if result is None or any(corrupted(self.data, entry) for entry in result.get("files", [])) else result
-        )
+        if result is None:
+            return None
+        files = result.get("files", [])
+        if self._stored is not None:  # on an object store; the digest is compared when the file is fetched
+            return result if all(self._stored.get(path) == size for path, size, _ in files) else None
+        return None if any(corrupted(self.data, entry) for entry in files) else result
 
 
 def write_sealed(path: Path, record: Any) -> None:
@@ -384,11 +400,12 @@ def corrupted(data: Path, entry: Sequence[Any]) -> bool:
 
 
 def check_intact(data: Path, entry: Sequence[Any]) -> None:
-    """Check a file that a unit wrote against its record, before another phase reads it.
+    """Check a file that a unit wrote against its record, before another phase reads it; fetch it if it is not here.
 
     Raises:
         IntegrityError: it differs. The next run makes it again.
     """
+    storage.bring(data / entry[0], entry[1], entry[2])
     if corrupted(data, entry):
         raise IntegrityError(
             f"{data / entry[0]}: the file changed after this run wrote it; the disk, the memory or another program may "
@@ -396,10 +413,13 @@ def check_intact(data: Path, entry: Sequence[Any]) -> None:
         )
 
 
-def _perform(work: Callable[[int, Any], Result], records: Path, task: tuple[int, Any]) -> tuple[int, Result]:
+def _perform(
+    work: Callable[[int, Any], Result], data: Path, records: Path, task: tuple[int, Any]
+) -> tuple[int, Result]:
     index, payload = task
     try:
         result = work(index, payload)
+        storage.publish(data, result.get("files", []))
         write_sealed(records / f"{index:05d}.json", result)
     except OSError as e:
         raise DatakitError(
@@ -447,11 +467,15 @@ class OutputLayout:
         Raises:
             UsageError: the folder has entries and no manifest or interrupted run of ours among them.
         """
-        if self.output is None or not self.output.exists():
+        if self.output is None or not storage.exists(self.output):
             return
-        if not self.output.is_dir():
+        if storage.url_of(self.output) is not None:
+            storage.pull(self.output)
+            entries = {name.split("/")[0] for name in storage.sizes(self.output)}
+        elif not self.output.is_dir():
             raise UsageError(f"--output {self.output}: is a file; name a folder")
-        entries = {e.name for e in self.output.iterdir()}
+        else:
+            entries = {e.name for e in self.output.iterdir()}
         if entries and not any(_is_ours(f) for f in (self.output, *self.output.glob("parents/*"))):
             raise UsageError(
                 f"--output {self.output}: holds {sorted(entries)[0]!r}, not datakit output; name a new or empty folder"

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import datakit.storage as storage
 from datakit.data import read_rows
 from datakit.errors import IntegrityError, UsageError
 from datakit.manifest import data_dir, find_parent, is_manifest, load, purged_on, tables, write_whole
@@ -181,11 +182,12 @@ def absent(root: Path, ids: Iterable[str], dataset: str | None = None) -> Iterat
     the tokenized rows that it was packed from are there, since these are looked at, too.
     """
     wanted = pa.array(sorted(set(ids)), pa.string())
-    for folder in sorted((root / "data").glob(dataset or "*")):
+    for folder in storage.subfolders(root / "data", dataset or "*"):
         removals = RemovalList.load(list_of(root, folder.name))
         contents = frozenset(c for n in wanted.to_pylist() if (c := removals.rows.get(removals.hash_of(n))))
         looked_for = RemovalList(removals.salt, {content: content for content in contents})
-        for file in sorted(folder.rglob("*")):
+        for name in sorted(storage.sizes(folder)):
+            file = storage.refresh(folder / name)
             if file.suffix in (".parquet", ".arrow"):
                 yield str(file), _found_in(file, wanted, looked_for)
             elif file.name == "removed.json":  # the rows that `datakit index remove` was given
@@ -200,7 +202,7 @@ def _unseen_parent(path: Path) -> str | None:
     for parent in load(path).parents:
         if parent.get("manifest") == "tokenize":
             place = find_parent(path, parent)
-            if place is None or not data_dir(place, load(place)).is_dir():
+            if place is None or not storage.exists(data_dir(place, load(place))):
                 return (
                     "the tokenized rows that it was packed from are gone, so that nobody can tell what it holds: "
                     "pack again, or remove it with `datakit gc --purge`"

@@ -9,6 +9,7 @@ from datakit.engine.plan import stale_results
 from datakit.engine.recipe import FLOW, datasets
 from datakit.errors import DatakitError
 from datakit.manifest import Manifest, data_dir, load, load_run, purged_on
+from datakit.storage import exists, sizes
 
 
 def state(root: Path, dataset: str) -> dict[str, Any]:
@@ -28,13 +29,9 @@ def state(root: Path, dataset: str) -> dict[str, Any]:
         about = {"version": manifest.version, "in": rows.into, "kept": rows.kept, "bytes": size, "made": made}
         stages.append({"stage": stage} | about | {"stale": stale.get(stage, "")})
     missing = [s for s in stale if not (folder / f"{s}.json").is_file()]
-    unused = sum(_bytes(f) for f in unused_folders(root, dataset, ignore=set()))
+    unused = sum(sum(sizes(f).values()) for f in unused_folders(root, dataset, ignore=set()))
     purgeable = sum(old.bytes for old in old_versions(root, dataset) if old.needed_by is None)
     return {"dataset": dataset, "stages": stages, "missing": missing, "gc": unused, "gc_purge": purgeable}
-
-
-def _bytes(folder: Path) -> int:
-    return sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
 
 
 def states(root: Path, dataset: str | None = None) -> list[dict[str, Any]]:
@@ -88,7 +85,7 @@ def _is_version(path: Path, stage: str) -> bool:
 def _shards(path: Path, manifest: Manifest) -> str:
     if purged := purged_on(path, manifest):
         return f"purged on {purged}"
-    return "there" if data_dir(path, manifest).is_dir() else "gone"
+    return "there" if exists(data_dir(path, manifest)) else "gone"
 
 
 def _changes(before: Manifest | None, after: Manifest) -> Iterator[str]:

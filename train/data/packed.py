@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+import datakit.storage as storage
 from datakit.config import file_mark
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, Shard, data_dir, load
@@ -37,6 +38,29 @@ EVERY_S = 5.0
 """Seconds between two lines of progress."""
 
 
+def place_of(given: str) -> Path:
+    """Where a manifest is on this machine, from its path, its URL or the URL of its folder; nothing is fetched yet."""
+    path = storage.local(given)
+    return path / "manifest.json" if storage.is_url(given) and path.suffix != ".json" else path
+
+
+def fetch(path: Path) -> None:
+    """Bring the files of a pack manifest on an object store to this machine, whole; prints how far it is.
+
+    Raises:
+        IntegrityError: an object is missing or was changed after it was packed.
+        MissingExtraError: obstore is not installed.
+    """
+    if storage.url_of(path) is None:
+        return
+    storage.pull_result(path)
+    found = load(path)
+    folder, fetched = data_dir(path, found), ByteCount(str(path), sum(s.bytes for s in found.shards), "fetched")
+    for shard in found.shards:
+        storage.bring(folder / shard.path, shard.bytes, shard.sha256)
+        fetched.add(shard.bytes)
+
+
 def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
     """Compare the files of pack manifests with their checksums: ids, labels, boundaries, sources and tokenizer.
 
@@ -47,6 +71,8 @@ def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
         ManifestError: no manifest.
         IntegrityError: the manifest or a file was changed after it was written.
     """
+    for path in dict.fromkeys(manifests):
+        fetch(path)
     for path in dict.fromkeys(manifests if how != "off" else ()):
         found = load(path)
         folder = data_dir(path, found)
@@ -64,7 +90,7 @@ def _verify(path: Path, version: str, marks: tuple[tuple[int, ...], ...], how: V
     folder = data_dir(path, found)
     left_out = [s for s in found.shards if s.path.endswith(".ids2d.bin")] if how == "sample" else []
     shards = [s for s in found.shards if s not in left_out]
-    begin, checked = time.monotonic(), _Checked(str(path), sum(s.bytes for s in shards))
+    begin, checked = time.monotonic(), ByteCount(str(path), sum(s.bytes for s in shards), "checked")
     with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1) or 1) as pool:
         list(pool.map(lambda shard: _compare(folder, shard, checked), sorted(shards, key=lambda s: -s.bytes)))
     sampled = sum(_sample(folder, header, version) for header in _headers(found)) if how == "sample" else 0
@@ -75,11 +101,11 @@ def _verify(path: Path, version: str, marks: tuple[tuple[int, ...], ...], how: V
     )
 
 
-class _Checked:
-    """Counts checked bytes, and prints how far the check is."""
+class ByteCount:
+    """Counts bytes that were checked or fetched, and prints how far it is."""
 
-    def __init__(self, name: str, total: int) -> None:
-        self.done, self._name, self._total = 0, name, total
+    def __init__(self, name: str, total: int, what: str) -> None:
+        self.done, self._name, self._total, self._what = 0, name, total, what
         self._said, self._lock = time.monotonic(), threading.Lock()
 
     def add(self, size: int) -> None:
@@ -89,10 +115,10 @@ class _Checked:
             if time.monotonic() - self._said > EVERY_S:
                 self._said = time.monotonic()
                 gigabytes = f"{self.done / 1e9:,.1f} of {self._total / 1e9:,.1f} GB"
-                print(f"[train] data: {self._name}: {gigabytes} checked", flush=True)
+                print(f"[train] data: {self._name}: {gigabytes} {self._what}", flush=True)
 
 
-def _compare(folder: Path, shard: Shard, checked: _Checked) -> None:
+def _compare(folder: Path, shard: Shard, checked: ByteCount) -> None:
     total, block = sha256(), bytearray(BLOCK)
     with (folder / shard.path).open("rb", buffering=0) as file:
         while size := file.readinto(block):
@@ -170,6 +196,7 @@ class PackedSet:
             ManifestError: not a pack manifest in bin2d format, or no rows or labels.
             IntegrityError: files are missing or changed (`verify_manifests`).
         """
+        fetch(manifest)
         found = load(manifest)
         packed = found.facts.get(part, {})
         if part == "validation" and found.stage == "pack" and not packed:

@@ -23,7 +23,7 @@ from datakit.manifest import Manifest, find_parent, load
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import Batch, DataConfig, StepStream
 from train.data.order import Int64
-from train.data.packed import Mixture, PackedSet, Verify
+from train.data.packed import Mixture, PackedSet, Verify, place_of
 from train.engine.device import autocast
 from train.model.attention import grouped_attention
 from train.model.decoder import CausalLM
@@ -164,7 +164,7 @@ def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, 
         ManifestError: not the tokenizer of the training data.
         InputError: no validation split, preference pairs, or rows longer than the model allows.
     """
-    manifests = [Path(config.eval_manifest)] if config.eval_manifest else data.manifests
+    manifests = [place_of(config.eval_manifest)] if config.eval_manifest else data.manifests
     if not config.eval_manifest:  # checked with the training data
         verify = "off"
     found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation", verify)]

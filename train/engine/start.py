@@ -24,7 +24,7 @@ from datakit.errors import ConfigError, InputError, MissingExtraError, ModelErro
 from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import DataConfig, StepStream
-from train.data.packed import Mixture, PackedSet, verify_manifests
+from train.data.packed import Mixture, PackedSet, place_of, verify_manifests
 from train.engine import checkpoint, flags
 from train.engine.device import allow_tf32, limit_memory, precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
@@ -136,7 +136,7 @@ class RunConfig:
     @property
     def manifests(self) -> tuple[Path, ...]:
         """Paths of the manifests."""
-        return tuple(map(Path, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
+        return tuple(map(place_of, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
 
 
 C = TypeVar("C", bound=RunConfig)

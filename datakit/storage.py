@@ -1,0 +1,822 @@
+"""Object stores: any path may be local or on s3://, gs:// or az://. Only this file tells the two apart.
+
+Everything else works on local paths. An object has one local path, its place in the mirror: `s3://bucket/a/b` is
+`MIRROR/s3/bucket/a/b`, on every machine that has the same `MIRROR` ($DATAKIT_MIRROR, else a folder in the user's
+cache). The store is the truth and the mirror a cache that can be removed at any time, since memory maps and appends
+need a disk. So for a path in the mirror:
+
+- `pull` fetches what is small (manifests, recipes, work records) at the start of a command;
+- `bring` fetches one file when it is read, and compares its size and SHA-256;
+- `put` stores a small file that may change, `publish` the finished files of a work unit, which never change: under
+  their final keys, only where there is no such object yet. There is no rename;
+- `Claim` gives one run exclusive use of a folder.
+
+For a path outside the mirror all of them do nothing. The standard library is enough to import this file; `obstore`
+(the extra `remote`) is needed for the first request. Endpoints and credentials are those of the environment
+(`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT_URL`, `AWS_PROFILE`, `GOOGLE_APPLICATION_CREDENTIALS`, `AZURE_STORAGE_...`); they
+are never written anywhere.
+"""
+
+import configparser
+import contextlib
+import fnmatch
+import hashlib
+import hmac
+import json
+import os
+import random
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Final, Self, TypeVar
+from urllib.parse import quote, urlsplit
+from urllib.request import Request, urlopen
+from xml.etree import ElementTree
+
+from datakit.errors import ConfigError, DatakitError, InputError, IntegrityError, MissingExtraError, UsageError
+
+T = TypeVar("T")
+
+SCHEMES: Final = ("s3", "gs", "az")
+"""What results can be written to. Raw inputs may have other schemes (`datakit.read.files`)."""
+SMALL: Final = (".json", ".jsonl", ".toml", ".txt", ".jinja", ".salt")
+"""Suffixes of the files that `pull` fetches."""
+MULTIPART_FROM: Final = 256 << 20
+"""Bytes from which a file is uploaded in parts: shards are smaller, packed files may be larger."""
+PARTS: Final = 9_000
+"""A store takes 10,000 parts of one object."""
+COPY_TO: Final = 4 << 30
+"""Bytes up to which a store copies an object in one request."""
+ATTEMPTS: Final = 6
+"""How often a request is sent, with pauses of 0.2, 0.4, ... seconds; obstore repeats 5xx answers by itself, too."""
+REQUESTS: Final = 16
+"""Requests at once where many small objects are read or removed."""
+RENEW_S: Final = 5.0
+STALE_S: Final = 20.0
+"""A claim that its run did not renew for so long is of a dead run."""
+MIRROR_GB: Final = 100
+"""Gigabytes that the mirror may hold before the oldest files are removed from it; $DATAKIT_MIRROR_GB is another."""
+SPARED_S: Final = 900.0
+"""A file of the mirror that was used in the last quarter of an hour stays."""
+_URL: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
+
+
+# Paths: a URL and its place in the mirror.
+
+
+def mirror() -> Path:
+    """The folder of the local copies."""
+    return _mirror(os.environ.get("DATAKIT_MIRROR", ""), os.environ.get("XDG_CACHE_HOME", ""))
+
+
+@cache
+def _mirror(given: str, cached: str) -> Path:
+    return Path(os.path.realpath(given or Path(cached or Path.home() / ".cache") / "datakit" / "mirror"))
+
+
+def is_url(path: str) -> bool:
+    """Whether a path is a URL."""
+    return _URL.match(path) is not None
+
+
+def local(given: str | os.PathLike[str]) -> Path:
+    """The path to work with: the place in the mirror for a URL of an object store, any other path itself.
+
+    Raises:
+        UsageError: a URL that results cannot be written to, or that holds credentials.
+    """
+    text = os.fspath(given)
+    found = _URL.match(text)
+    if found is None:
+        return Path(text)
+    scheme, rest = found[1].lower(), text[found.end() :].strip("/")
+    if scheme not in SCHEMES:
+        raise UsageError(
+            f"{text.split('://')[0]}://...: results can be on this machine's file system or below "
+            f"{', '.join(f'{s}://' for s in SCHEMES)}; other URLs are for raw inputs only"
+        )
+    bucket, *parts = rest.split("/")
+    if "@" in bucket:
+        raise UsageError(
+            f"{scheme}://...@{bucket.rpartition('@')[2]}: names credentials; give them by the environment or a profile"
+        )
+    if not bucket or any(part in ("", ".", "..") for part in parts):
+        raise UsageError(f"{text}: expected {scheme}://BUCKET/FOLDER")
+    return mirror().joinpath(scheme, bucket, *parts)
+
+
+def url_of(path: str | os.PathLike[str]) -> str | None:
+    """The URL of a path in the mirror; None for any other path."""
+    below, text = f"{mirror()}{os.sep}", os.path.abspath(path)
+    if not text.startswith(below):
+        return None
+    scheme, _, rest = text[len(below) :].replace(os.sep, "/").partition("/")
+    return f"{scheme}://{rest}" if scheme in SCHEMES and rest else None
+
+
+def shown(text: str) -> str:
+    """A text for people with URLs instead of places in the mirror."""
+    below = f"{mirror()}{os.sep}"
+    if below in text:
+        for scheme in SCHEMES:
+            text = text.replace(f"{below}{scheme}{os.sep}", f"{scheme}://")
+    return text
+
+
+# Requests.
+
+
+def _split(path: Path) -> tuple[str, str, str] | None:
+    """(scheme, bucket, key) of a path in the mirror."""
+    url = url_of(path)
+    if url is None:
+        return None
+    scheme, rest = url.split("://", 1)
+    bucket, _, key = rest.partition("/")
+    return scheme, bucket, key
+
+
+_CHOOSES: Final = (
+    "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS",
+    "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT",
+)  # fmt: skip
+"""Environment variables that choose another server or account."""
+
+
+@lru_cache(maxsize=64)
+def _store(scheme: str, bucket: str, _process: int, *_environment: str) -> Any:
+    """The client of a bucket. A client does not survive a fork, hence the process in its key.
+
+    Raises:
+        MissingExtraError: obstore is not installed.
+        ConfigError: the configuration in the environment is of no use.
+    """
+    try:
+        from obstore.store import AzureStore, GCSStore, S3Store
+    except ImportError:
+        raise MissingExtraError(
+            f"{scheme}://{bucket}: object stores need the package obstore: pip install 'datakit[remote]'"
+        ) from None
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
+    options: Any = {"timeout": timedelta(seconds=300), "connect_timeout": timedelta(seconds=15)}
+    retry: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=90)}
+    try:
+        if scheme == "s3":
+            profile = _profile()
+            endpoint = endpoint or profile.pop("endpoint", "")
+            profile |= {"endpoint": endpoint} if endpoint else {}
+            options |= {"allow_http": True} if endpoint.startswith("http://") else {}
+            return S3Store(bucket, client_options=options, retry_config=retry, **profile)
+        if scheme == "gs":
+            return GCSStore(bucket, client_options=options | {"allow_http": True}, retry_config=retry)
+        azure = os.environ.get("AZURE_STORAGE_ENDPOINT") or os.environ.get("AZURE_ENDPOINT") or ""
+        emulated = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true")
+        options |= {"allow_http": True} if azure.startswith("http://") or emulated else {}
+        return AzureStore(bucket, client_options=options, retry_config=retry)
+    except _errors().BaseError as e:
+        raise ConfigError(f"{scheme}://{bucket}: {_first_line(e)}") from None
+
+
+def _profile() -> dict[str, Any]:
+    """Credentials, region and endpoint of the user's AWS profile; empty where the environment holds credentials.
+
+    Raises:
+        ConfigError: the profile is not there, or needs boto3 to sign in.
+    """
+    named = os.environ.get("AWS_PROFILE", "")
+    if os.environ.get("AWS_ACCESS_KEY_ID") and not named:
+        return {}
+    home = Path.home() / ".aws"
+    files = (
+        (os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials", named or "default"),
+        (os.environ.get("AWS_CONFIG_FILE") or home / "config", f"profile {named}" if named else "default"),
+    )
+    found: dict[str, str] = {}
+    for file, section in files:
+        parser = configparser.RawConfigParser()
+        parser.read(file, encoding="utf-8")
+        found |= dict(parser[section]) if parser.has_section(section) else {}
+    if named and not found:
+        raise ConfigError(f"AWS_PROFILE={named}: no such profile in {home}/credentials or {home}/config")
+    plain = {
+        "access_key_id": "aws_access_key_id", "secret_access_key": "aws_secret_access_key",
+        "token": "aws_session_token", "region": "region", "endpoint": "endpoint_url",
+    }  # fmt: skip
+    taken: dict[str, Any] = {name: found[key] for name, key in plain.items() if found.get(key)}
+    if found.keys() & {"sso_session", "sso_start_url", "role_arn", "credential_process"}:
+        try:
+            import boto3
+            from obstore.auth.boto3 import Boto3CredentialProvider
+        except ImportError:
+            raise ConfigError(
+                f"AWS_PROFILE={named or 'default'}: signs in by a role, by SSO or by a process: pip install boto3"
+            ) from None
+        taken["credential_provider"] = Boto3CredentialProvider(boto3.Session(profile_name=named or None))
+    return taken
+
+
+def _errors() -> Any:
+    from obstore import exceptions
+
+    return exceptions
+
+
+def _first_line(error: BaseException) -> str:
+    """What a client says about an error, without the server's page: `... 403 Forbidden (AccessDenied)`."""
+    text = str(error)
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    line = re.split(r"[\n<]", text, maxsplit=1)[0].strip().rstrip(":").split("Debug source")[0]
+    return re.sub(r"([?&])[^ ]*", "", line) + (f" ({code[1]})" if code else "")
+
+
+def _no_bucket(error: BaseException) -> bool:
+    return re.search("NoSuchBucket|ContainerNotFound|The specified bucket does not exist", str(error)) is not None
+
+
+def _ask(path: Path, request: Callable[[Any, str], T]) -> T:
+    """Send a request about the object of a path, again after errors that may pass.
+
+    Raises:
+        FileNotFoundError: there is no such object.
+        InputError: no bucket, no right, or still an error at the last attempt.
+    """
+    split = _split(path)
+    assert split is not None, path
+    scheme, bucket, key = split
+    store = _store(scheme, bucket, os.getpid(), *(os.environ.get(name, "") for name in _CHOOSES))
+    errors = _errors()
+    lasting = (
+        errors.AlreadyExistsError, errors.PreconditionError, errors.NotModifiedError, errors.PermissionDeniedError,
+        errors.UnauthenticatedError, errors.InvalidPathError, errors.NotSupportedError,
+    )  # fmt: skip
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return request(store, key)
+        except FileNotFoundError as e:
+            if _no_bucket(e):
+                raise InputError(f"{scheme}://{bucket}: there is no such bucket; make it, or name another") from None
+            raise
+        except (errors.AlreadyExistsError, errors.PreconditionError, errors.NotModifiedError):
+            raise
+        except lasting as e:
+            raise InputError(
+                f"{scheme}://{bucket}/{key}: {_first_line(e)}. Check the credentials, and what they may do here"
+            ) from None
+        except (errors.BaseError, OSError) as e:
+            if _no_bucket(e):
+                raise InputError(f"{scheme}://{bucket}: there is no such bucket; make it, or name another") from None
+            if attempt == ATTEMPTS:
+                raise InputError(
+                    f"{scheme}://{bucket}/{key}: still failing after {ATTEMPTS} attempts: {_first_line(e)}. Finished "
+                    "work is kept: run the same command again"
+                ) from None
+            # jitter: many workers that failed together do not come back together
+            time.sleep(0.2 * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+    raise AssertionError
+
+
+# Look.
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """The files below a folder, by path relative to it, with their bytes."""
+    if url_of(folder) is None:
+        files = (f for f in folder.rglob("*") if f.is_file())
+        return {f.relative_to(folder).as_posix(): f.stat().st_size for f in files}
+    return {name: entry["size"] for name, entry in _listed(folder).items()}
+
+
+def _listed(folder: Path) -> dict[str, Any]:
+    """What the store says of the objects below a folder, by path relative to it."""
+
+    def request(store: Any, key: str) -> dict[str, Any]:
+        import obstore
+
+        prefix = f"{key}/" if key else ""
+        pages = obstore.list(store, prefix=key or None, chunk_size=1000)
+        return {o["path"][len(prefix) :]: o for page in pages for o in page if o["path"].startswith(prefix)}
+
+    return _ask(folder, request)
+
+
+def exists(path: Path) -> bool:
+    """Whether there is a file or a folder with files."""
+    if url_of(path) is None:
+        return path.exists()
+    return _head(path) is not None or bool(_listed(path))
+
+
+def _head(path: Path) -> Any:
+    """What the store says of an object; None where there is none."""
+    import obstore
+
+    try:
+        return _ask(path, obstore.head)
+    except FileNotFoundError:
+        return None
+
+
+def subfolders(folder: Path, pattern: str) -> list[Path]:
+    """The folders below a folder whose relative path, of as many parts, matches a pattern such as `*/*/*`."""
+    if url_of(folder) is None:
+        return sorted(folder.glob(pattern))
+    depth = pattern.count("/") + 1
+    heads = {tuple(name.split("/")[:depth]) for name in sizes(folder) if name.count("/") >= depth}
+    wanted = pattern.split("/")
+    return sorted(
+        folder.joinpath(*parts) for parts in heads if all(map(fnmatch.fnmatch, parts, wanted))
+    )  # fmt: skip
+
+
+# Read.
+
+_pulled: set[Path] = set()
+
+
+def pull(folder: Path, names: str = "*") -> None:
+    """Make the small files below a folder in the mirror those of the store, and remove what is not there any more.
+
+    `names` chooses among the files by their paths below the folder (a pattern). For a local folder nothing is done.
+    """
+    if url_of(folder) is None:
+        return
+    _pulled.add(folder)
+    tags_file = mirror() / ".tags" / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:24]}.json"
+    tags = _read_json(tags_file)
+    listed = {n: o for n, o in _listed(folder).items() if _is_small(n) and fnmatch.fnmatch(n, names)}
+    known = {
+        n: tag
+        for n, tag in tags.items()
+        if n in listed and tag == listed[n]["e_tag"] and _size(folder / n) == listed[n]["size"]
+    }
+    for file in [f for f in folder.rglob("*") if f.is_file()]:
+        name = file.relative_to(folder).as_posix()
+        if _is_small(name) and name not in listed and fnmatch.fnmatch(name, names):
+            file.unlink(missing_ok=True)
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        list(pool.map(lambda name: _download(folder / name), [n for n in listed if n not in known]))
+    tags_file.parent.mkdir(parents=True, exist_ok=True)
+    _write_aside(tags_file, json.dumps({n: o["e_tag"] for n, o in listed.items()}).encode())
+
+
+def _is_small(name: str) -> bool:
+    return name.endswith((*SMALL, ".work/key"))
+
+
+def pull_result(path: Path) -> Path:
+    """A manifest's path, from its own or from the folder that holds it (`--output`), after its small files were pulled.
+
+    Of a manifest in a project, all manifests of the project are pulled.
+    """
+    if url_of(path) is None:
+        return path / "manifest.json" if path.is_dir() else path
+    if path.suffix != ".json":
+        pull(path, "*")
+        return path / "manifest.json"
+    above = path.parent.parent if path.parent.name == "history" else path.parent
+    pull(above.parent if above.parent.name == "manifests" else above)
+    return path
+
+
+def is_result(url: str) -> bool:
+    """Whether a URL is of a manifest, or of a folder with one (`--output`), and not of raw inputs."""
+    found = _URL.match(url)
+    if found is None or found[1] not in SCHEMES or any(c in url for c in "*?["):
+        return False
+    path = local(url)
+    if path.suffix == ".json":
+        return _head(path.with_name(f"{path.stem}.run.json")) is not None
+    return _head(path / "manifest.run.json") is not None
+
+
+def at_hand(path: Path) -> Path:
+    """A small file, pulled with its folder where this process has not done so yet."""
+    if url_of(path) is not None and not path.is_file() and not any(f in _pulled for f in path.parents):
+        with contextlib.suppress(FileNotFoundError):
+            _download(path)
+    return path
+
+
+def bring(file: Path, size: int, sha256: str) -> Path:
+    """The file on this machine's disk: fetched from the store if it is not there, whole and with the right digest.
+
+    Raises:
+        IntegrityError: the object is missing, or not what was written.
+    """
+    if url_of(file) is None:
+        return file
+    _note(file, sha256)
+    if _size(file) == size:
+        with contextlib.suppress(OSError):
+            os.utime(file)  # used: it stays longer
+        return file
+    for attempt in range(3):
+        try:
+            found = _download(file)
+        except FileNotFoundError:
+            raise IntegrityError(f"{file}: there is no such object in the store; run `datakit run` again") from None
+        if found == sha256:
+            return file
+        file.unlink(missing_ok=True)
+        time.sleep(0.2 * 2**attempt)  # what a network broke may come whole the next time
+    raise IntegrityError(
+        f"{file}: expected sha256 {sha256}, found {found}: the object was changed after datakit wrote it. Run `datakit "
+        "run` again: it makes the file anew"
+    )
+
+
+def refresh(file: Path) -> Path:
+    """The file as the store has it now, for checks that must not trust the mirror; missing if it is missing there."""
+    if url_of(file) is not None:
+        file.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            _download(file)
+    return file
+
+
+def _download(file: Path) -> str:
+    """Fetch an object to its place in the mirror; returns its SHA-256."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+
+    def request(store: Any, key: str) -> str:
+        import obstore
+
+        total, answer = hashlib.sha256(), obstore.get(store, key)
+        with aside.open("wb") as out:
+            size = 0
+            for block in answer.stream(min_chunk_size=1 << 20):
+                total.update(block)
+                size += out.write(block)
+        if size != answer.meta["size"]:
+            raise OSError(f"expected {answer.meta['size']} bytes, found {size}")
+        return total.hexdigest()
+
+    try:
+        digest = _ask(file, request)
+        aside.rename(file)
+    finally:
+        aside.unlink(missing_ok=True)
+    return digest
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return -1
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write_aside(file: Path, data: bytes) -> None:
+    aside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    aside.write_bytes(data)
+    aside.rename(file)
+
+
+# Write.
+
+
+def put(file: Path) -> None:
+    """Store a small file that was just written to the mirror, in the place of what was there."""
+    if url_of(file) is not None:
+        import obstore
+
+        _ask(file, lambda store, key: obstore.put(store, key, file.read_bytes(), use_multipart=False))
+
+
+def publish(folder: Path, files: Iterable[Sequence[Any]]) -> None:
+    """Store finished files under their final keys: [path relative to the folder, bytes, SHA-256] each.
+
+    An object that is there already stays if it has these bytes: an earlier run was killed before it wrote its record,
+    or another run of the same stage was faster. Else it is of no record, and is replaced.
+    """
+    for path, size, sha256 in files if url_of(folder) is not None else ():
+        if _copied(folder / path, size, sha256):
+            continue
+        if not _create(folder / path, size):
+            if _remote_sha256(folder / path) == sha256:
+                continue
+            remove(folder / path, here=False)
+            if not _create(folder / path, size):
+                raise DatakitError(f"{folder / path}: another run writes this object, too; stop one of them")
+        _note(folder / path, sha256)
+    _make_room()
+
+
+_stored: dict[tuple[str, str, str], str] = {}
+"""By scheme, bucket and SHA-256: the key of an object with these bytes that this process wrote or read."""
+
+
+def _note(file: Path, sha256: str) -> None:
+    if split := _split(file):
+        scheme, bucket, key = split
+        _stored[scheme, bucket, sha256] = key
+
+
+def _copied(file: Path, size: int, sha256: str) -> bool:
+    """Whether the store made the object itself, from another one with the same bytes, so that none had to be sent."""
+    import obstore
+
+    scheme, bucket, key = _split(file) or ("", "", "")
+    source = _stored.get((scheme, bucket, sha256))
+    if source is None or source == key or size > COPY_TO or _head(file) is not None:
+        return False
+    try:
+        _ask(file, lambda store, key: obstore.copy(store, source, key))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _create(file: Path, size: int) -> bool:
+    """Upload a file if there is no object under its key; False where there is one.
+
+    Upload in parts has no condition in obstore: there the claim on the folder alone keeps other runs away.
+    """
+    import obstore
+
+    several, chunk = size >= MULTIPART_FROM, max(16 << 20, size // PARTS)
+
+    def request(store: Any, key: str) -> None:
+        if several:
+            obstore.put(store, key, file, use_multipart=True, chunk_size=chunk, max_concurrency=4)
+        else:
+            obstore.put(store, key, file, mode="create", use_multipart=False)
+
+    if several and _head(file) is not None:
+        return False
+    try:
+        _ask(file, request)
+    except (_errors().AlreadyExistsError, _errors().PreconditionError):
+        return False
+    return True
+
+
+def _remote_sha256(file: Path) -> str:
+    def request(store: Any, key: str) -> str:
+        import obstore
+
+        total = hashlib.sha256()
+        for block in obstore.get(store, key).stream(min_chunk_size=1 << 20):
+            total.update(block)
+        return total.hexdigest()
+
+    return _ask(file, request)
+
+
+def remove(path: Path, *, here: bool = True) -> None:
+    """Remove a file, or a folder with all in it, from the store and (`here`) from this machine's disk."""
+    if url_of(path) is not None:
+        import obstore
+
+        def request(store: Any, key: str) -> None:
+            found = [f"{key}/{name}" for name in _listed(path)]
+            for begin in range(0, len(found), 1000):
+                obstore.delete(store, found[begin : begin + 1000])
+            with contextlib.suppress(FileNotFoundError):
+                obstore.delete(store, key)
+
+        _ask(path, request)
+    if here and path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=url_of(path) is not None)
+    elif here:
+        path.unlink(missing_ok=True)
+
+
+def sweep_uploads(folder: Path) -> int:
+    """Remove the parts of uploads below a folder that a killed run began and nobody will end; returns how many.
+
+    Only S3 keeps them (and charges for them) without a limit in time. Requests are signed here (AWS Signature Version
+    4), because obstore has none for this. Without keys in the environment or the profile, the bucket's own rule
+    (`AbortIncompleteMultipartUpload`) has to do it; nothing else depends on it.
+    """
+    scheme, bucket, key = _split(folder) or ("", "", "")
+    if scheme != "s3":
+        return 0
+    count = 0
+    try:
+        names = {"s3": "http://s3.amazonaws.com/doc/2006-03-01/"}
+        body = _signed("GET", bucket, "", {"prefix": f"{key}/", "uploads": ""})
+        for upload in ElementTree.fromstring(body).iterfind("s3:Upload", names) if body else ():
+            own, number = upload.findtext("s3:Key", "", names), upload.findtext("s3:UploadId", "", names)
+            if own.startswith(f"{key}/"):  # some servers ignore the prefix
+                _signed("DELETE", bucket, own, {"uploadId": number})
+                count += 1
+    except (OSError, ElementTree.ParseError):
+        pass
+    return count
+
+
+def _signed(method: str, bucket: str, key: str, query: dict[str, str]) -> bytes:
+    """The answer of S3 to a request that obstore does not know; empty without keys to sign it with."""
+    own = _profile()
+    access = own.get("access_key_id") or os.environ.get("AWS_ACCESS_KEY_ID")
+    secret = own.get("secret_access_key") or os.environ.get("AWS_SECRET_ACCESS_KEY")
+    token = own.get("token") or (os.environ.get("AWS_SESSION_TOKEN") if "access_key_id" not in own else None)
+    region = own.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or own.get("endpoint")
+    if not access or not secret:
+        return b""
+    base = f"{endpoint.rstrip('/')}/{bucket}" if endpoint else f"https://{bucket}.s3.{region}.amazonaws.com"
+    parts = urlsplit(f"{base}/{quote(key)}")
+    asked = "&".join(f"{quote(n, safe='')}={quote(v, safe='')}" for n, v in sorted(query.items()))
+    now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    empty = hashlib.sha256(b"").hexdigest()
+    headers = {"host": parts.netloc, "x-amz-content-sha256": empty, "x-amz-date": now}
+    headers |= {"x-amz-security-token": token} if token else {}
+    listed = "".join(f"{n}:{v}\n" for n, v in sorted(headers.items()))
+    signed = ";".join(sorted(headers))
+    whole = "\n".join([method, parts.path, asked, listed, signed, empty])
+    scope = f"{now[:8]}/{region}/s3/aws4_request"
+    text = f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{hashlib.sha256(whole.encode()).hexdigest()}"
+    signing = f"AWS4{secret}".encode()
+    for part in scope.split("/"):
+        signing = hmac.digest(signing, part.encode(), "sha256")
+    signature = hmac.digest(signing, text.encode(), "sha256").hex()
+    headers["Authorization"] = (
+        f"AWS4-HMAC-SHA256 Credential={access}/{scope}, SignedHeaders={signed}, Signature={signature}"
+    )
+    request = Request(f"{parts.scheme}://{parts.netloc}{parts.path}?{asked}", headers=headers, method=method)
+    with urlopen(request, timeout=30) as answer:
+        found: bytes = answer.read()
+    return found
+
+
+_room = threading.Lock()
+
+
+def _make_room() -> None:
+    """Remove the files of the mirror that were not used for longest, while it holds more than it may."""
+    most = float(os.environ.get("DATAKIT_MIRROR_GB") or MIRROR_GB) * 1e9
+    if not _room.acquire(blocking=False):  # another thread does it
+        return
+    try:
+        if time.monotonic() < _next_look[0]:
+            return
+        _next_look[0] = time.monotonic() + 60
+        files = []
+        for scheme in SCHEMES:
+            for file in (mirror() / scheme).rglob("*"):
+                with contextlib.suppress(OSError):
+                    if file.suffix not in SMALL and ".work" not in file.parts and file.is_file():
+                        files.append((file.stat().st_mtime, file.stat().st_size, file))
+        total = sum(size for _, size, _ in files)
+        for used, size, file in sorted(files):
+            if total <= most or used > time.time() - SPARED_S:
+                return
+            file.unlink(missing_ok=True)
+            total -= size
+    finally:
+        _room.release()
+
+
+_next_look = [0.0]
+
+
+# Exclusive use.
+
+
+class Claim:
+    """Exclusive use of a folder of a store for one run, as long as it lives and renews its claim.
+
+    The claim is an object that only one run can create. A run that finds one waits to see whether it is renewed, so
+    that no clocks are compared. A claim that is not renewed is of a dead run, and is taken over by a conditional put.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take the folder; for a local folder this does nothing, since its lock is enough.
+
+        Raises:
+            UsageError: another run has it.
+        """
+        self._path, self._lost = folder / ".claim", False
+        self._tag: dict[str, str] = {}
+        self._remote = url_of(folder) is not None
+        if not self._remote:
+            return
+        self._about = {"mirror": _mirror_id(), "run": uuid.uuid4().hex}
+        if not self._put("create"):
+            self._take_over(folder)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._renew, daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raises a `DatakitError` if another run took the folder over, because this one could not renew its claim."""
+        if self._lost:
+            raise DatakitError(
+                f"{self._path.parent}: another run has taken over this folder, after this one did not reach the store "
+                f"for {STALE_S:.0f} s. Finished work is kept; let the other run end"
+            )
+
+    def release(self) -> None:
+        """Give the folder back."""
+        if self._remote:
+            self._stop.set()
+            self._thread.join()
+            if not self._lost:
+                with contextlib.suppress(DatakitError):  # it becomes stale by itself
+                    remove(self._path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def _put(self, mode: Any) -> bool:
+        import obstore
+
+        body = json.dumps(self._about | {"renewal": uuid.uuid4().hex}).encode()  # another tag each time
+        try:
+            done = _ask(self._path, lambda store, key: obstore.put(store, key, body, mode=mode, use_multipart=False))
+        except (_errors().AlreadyExistsError, _errors().PreconditionError, FileNotFoundError):
+            about, done = self._read()
+            if about.get("run") != self._about["run"]:  # else the answer to an earlier attempt was lost
+                return False
+        self._tag = _tag(done)
+        return True
+
+    def _take_over(self, folder: Path) -> None:
+        there = _head(self._path)
+        # the lock of the folder in this mirror is ours, so that a run that had it here is dead
+        dead = self._read()[0].get("mirror") == self._about["mirror"]
+        until = time.monotonic() + (0.0 if dead else STALE_S)
+        while there is not None and time.monotonic() < until:
+            time.sleep(RENEW_S / 4)
+            now = _head(self._path)
+            if now is not None and now["e_tag"] != there["e_tag"]:
+                raise UsageError(f"{folder}: another run is writing to this folder; wait for it, or stop it")
+            there = now
+        if not self._put(_tag(there) if there is not None else "create"):
+            raise UsageError(f"{folder}: another run was faster and is writing to this folder now; wait for it")
+
+    def _read(self) -> tuple[dict[str, str], Any]:
+        """(what the claim says, what the store says of it); empty where there is none."""
+        import obstore
+
+        try:
+            found = _ask(self._path, obstore.get)
+            return json.loads(bytes(found.bytes())), found.meta
+        except FileNotFoundError:
+            return {}, {}
+
+    def _renew(self) -> None:
+        while not self._stop.wait(RENEW_S):
+            try:
+                self._lost = not self._put(self._tag)
+            except DatakitError:
+                continue  # the store does not answer: the next round tries again
+            if self._lost:
+                return
+
+
+def _tag(done: Any) -> dict[str, str]:
+    """The version of an object for a conditional put: stores look at its tag or at its generation."""
+    return {name: done[name] for name in ("e_tag", "version") if done.get(name)}
+
+
+def tag_of(url: str) -> list[Any] | None:
+    """What changes when the object of a URL does; None where it has to be read to know."""
+    found = _URL.match(url)
+    if found is None or found[1] not in SCHEMES or "?" in url:
+        return None
+    try:
+        there = _head(local(url))
+    except DatakitError:
+        return None
+    return None if there is None or not there["e_tag"] else [there["e_tag"], there["size"]]
+
+
+def _mirror_id() -> str:
+    """A name for this mirror, the same for all processes of this machine that use it."""
+    file = mirror() / ".id"
+    if not file.is_file():
+        mirror().mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError), file.open("x") as out:
+            out.write(uuid.uuid4().hex)
+    return file.read_text()
+
+
+def blocks(url: str, size: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of an object of any URL below `SCHEMES`, in order."""
+    import obstore
+
+    answer = _ask(local(url), obstore.get)
+    for block in answer.stream(min_chunk_size=size):
+        yield bytes(block)

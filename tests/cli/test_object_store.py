@@ -1,0 +1,376 @@
+"""Results and projects on an object store, on a real server (moto) with a proxy before it that breaks requests."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import datakit.storage as storage
+from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
+from datakit.manifest import load
+from tests.cli.conftest import Said
+from tests.object_stores import Proxy
+
+boto3 = pytest.importorskip("boto3")
+moto_server = pytest.importorskip("moto.server")
+pytest.importorskip("obstore")
+
+Datakit = Callable[..., Said]
+BUCKET = "corpus"
+SECRET = "a-secret-that-nobody-may-read"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    running = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    running.start()
+    host, port = running.get_host_and_port()
+    yield f"http://{host}:{port}"
+    running.stop()
+
+
+@pytest.fixture
+def s3(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["boto3.Client"]:
+    use(monkeypatch, server, tmp_path / "mirror")
+    client = boto3.client("s3", endpoint_url=server)
+    client.create_bucket(Bucket=BUCKET)
+    yield client
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET):
+        for found in page.get("Contents", []):
+            client.delete_object(Bucket=BUCKET, Key=found["Key"])
+    client.delete_bucket(Bucket=BUCKET)
+
+
+def use(monkeypatch: pytest.MonkeyPatch, endpoint: str, mirror: Path) -> None:
+    values = {
+        "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": endpoint, "DATAKIT_MIRROR": str(mirror),
+    }  # fmt: skip
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "DATAKIT_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def keys(client: "boto3.Client", prefix: str = "") -> list[str]:
+    found = client.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+    return [o["Key"] for o in found]
+
+
+def body(client: "boto3.Client", key: str) -> bytes:
+    return bytes(client.get_object(Bucket=BUCKET, Key=key)["Body"].read())
+
+
+def write_rows(folder: Path, files: int = 2) -> list[str]:
+    """Files of short documents; every fifth one stands twice."""
+    made = []
+    for number in range(files):
+        path = folder / f"part-{number}.jsonl"
+        texts = [
+            f"Строка {i} of file {number}: the lamp of ward {i * 7 % 13} went out at {i} o'clock." for i in range(40)
+        ]
+        lines = [json.dumps({"id": f"{number}-{i}", "text": t}) for i, t in enumerate([*texts, *texts[::5]])]
+        path.write_text("\n".join(lines) + "\n")
+        made.append(str(path))
+    return made
+
+
+# One stage with --output.
+
+
+def test_a_result_on_a_store_has_the_bytes_of_a_local_one(
+    datakit: Datakit, project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = write_rows(project)
+    assert datakit("dedup", *inputs, "--output", "here").code == 0
+    said = datakit("dedup", *inputs, "--output", f"s3://{BUCKET}/deep/there")
+    assert said.code == 0, said.err
+    assert f"s3://{BUCKET}/deep/there/manifest.json" in said.out and "mirror" not in said.out + said.err
+    local = load(project / "here" / "manifest.json")
+    assert body(s3, "deep/there/manifest.json") == (project / "here" / "manifest.json").read_bytes()
+    for shard in local.shards:
+        assert hashlib.sha256(body(s3, f"deep/there/{shard.path}")).hexdigest() == shard.sha256
+    assert not [k for k in keys(s3) if ".work" in k or ".claim" in k]
+    assert not Path("s3:").exists()
+
+    monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
+    url = f"s3://{BUCKET}/deep/there"
+    assert "exact_duplicate" in datakit("show", url).out
+    assert "are unchanged" in datakit("verify", f"{url}/manifest.json").out
+    assert "dropped" in datakit("explain", "0-40", "--manifest", url).out
+    again = datakit("dedup", *inputs, "--output", url)
+    assert f"up to date ({local.version})" in again.err
+
+
+def test_damage_on_the_store_is_found_by_verify_and_by_the_next_reader(
+    datakit: Datakit, project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"s3://{BUCKET}/out"
+    assert datakit("ingest", *write_rows(project), "--output", url).code == 0
+    key = "out/kept/part-00000.parquet"
+    whole = body(s3, key)
+    s3.put_object(Bucket=BUCKET, Key=key, Body=whole[:-1] + bytes([whole[-1] ^ 1]))
+    found = datakit("verify", url)
+    assert found.code == 1 and key in found.err and "sha256" in found.err
+    monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
+    read = datakit("dedup", url, "--output", "deduped")
+    assert read.code == 1 and key in read.err and "sha256" in read.err
+
+
+def test_what_cannot_be_written_to_is_refused_before_any_work(
+    datakit: Datakit, project: Path, s3: "boto3.Client"
+) -> None:
+    inputs = write_rows(project)
+    for url, expected in (
+        ("hf://datasets/me/mine", "s3://"),
+        (f"s3://someone:{SECRET}@{BUCKET}/x", "credentials"),
+        ("s3://", "BUCKET"),
+        ("s3://no-such-bucket/x", "no such bucket"),
+    ):
+        said = datakit("dedup", *inputs, "--output", url)
+        assert said.code in (1, 2) and expected in said.err and "error in datakit" not in said.err, said.err
+        assert SECRET not in said.out + said.err
+    assert sorted(p.name for p in project.iterdir() if p.name != "mirror") == [Path(p).name for p in inputs]
+
+
+def test_without_obstore_the_error_names_the_extra(
+    datakit: Datakit, project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "obstore.store", None)
+    storage._store.cache_clear()
+    said = datakit("dedup", *write_rows(project), "--output", f"s3://{BUCKET}/out")
+    assert said.code == 1 and "datakit[remote]" in said.err
+
+
+# A whole project.
+
+
+def test_a_whole_project_on_a_store(
+    datakit: Datakit, project: Path, s3: "boto3.Client", small_tokenizer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in write_rows(project):
+        s3.upload_file(path, BUCKET, f"raw/{Path(path).name}")
+        Path(path).unlink()
+    there = ["--project", f"s3://{BUCKET}/project"]
+    assert datakit("init", "mine", f"s3://{BUCKET}/raw/*.jsonl", *there, "--tokenizer", small_tokenizer).code == 0
+    recipe = body(s3, "project/manifests/mine/recipe.toml").decode()
+    short = recipe.replace('"ingest", "language", "dedup", "filter",', '"ingest", "dedup",')
+    assert short != recipe
+    s3.put_object(Bucket=BUCKET, Key="project/manifests/mine/recipe.toml", Body=short.encode())
+    first = datakit("run", *there)
+    assert first.code == 0, first.err
+    monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
+    assert datakit("run", *there).err.count("up to date") == 4
+    manifest = f"s3://{BUCKET}/project/manifests/mine/pack.json"
+    assert "are unchanged" in datakit("verify", manifest).out
+    assert "dropped" in datakit("explain", "0-40", *there).out
+    assert "first version" in datakit("history", *there).out
+    assert not [k for k in keys(s3) if SECRET.encode() in body(s3, k) or b"someone" in body(s3, k)]
+
+    s3.put_object(Bucket=BUCKET, Key="raw/part-9.jsonl", Body=b'{"id": "new", "text": "A row that is new."}\n')
+    before = load(storage.local(f"s3://{BUCKET}/project/manifests/mine/dedup.json"))
+    assert datakit("run", *there).code == 0
+    after = load(storage.local(f"s3://{BUCKET}/project/manifests/mine/dedup.json"))
+    assert after.ledger.rows.kept == before.ledger.rows.kept + 1
+    old = [k for k in keys(s3) if f"data/mine/dedup/{before.key[:16]}/" in k]
+    assert old and "purged" in datakit("gc", "--purge", *there).out
+    assert not [k for k in keys(s3) if k in old]
+    assert "are unchanged" in datakit("verify", manifest).out
+
+    from train.data.packed import PackedSet, place_of
+
+    monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))
+    rows = PackedSet.open(place_of(manifest))
+    assert len(rows.lengths) and rows.tokenizer_files[0].is_file()
+
+
+def test_new_rows_are_compared_with_a_dataset_on_a_store(datakit: Datakit, project: Path, s3: "boto3.Client") -> None:
+    first, second = write_rows(project)
+    assert datakit("dedup", first, "--save-index", "--output", f"s3://{BUCKET}/old").code == 0
+    Path(second).write_text(Path(first).read_text().replace('"0-', '"9-'))
+    said = datakit("dedup", second, "--against", f"s3://{BUCKET}/old", "--output", "new")
+    assert said.code == 0, said.err
+    assert load(project / "new" / "manifest.json").ledger.rows.kept == 0
+
+
+# Two runs, and runs that died.
+
+
+def test_of_two_runs_at_once_one_says_that_the_other_is_writing(s3: "boto3.Client", tmp_path: Path) -> None:
+    folder = storage.local(f"s3://{BUCKET}/out")
+    code = f"import datakit.storage as s; s.Claim(s.local('s3://{BUCKET}/out'))"
+    other = {**os.environ, "DATAKIT_MIRROR": str(tmp_path / "another machine")}
+    with storage.Claim(folder):
+        done = subprocess.run([sys.executable, "-c", code], env=other, capture_output=True, text=True, check=False)
+        assert "UsageError" in done.stderr and "another run is writing" in done.stderr
+    subprocess.run([sys.executable, "-c", code], env=other, check=True)
+
+
+def test_a_claim_of_a_dead_run_is_taken_over(
+    s3: "boto3.Client", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = storage.local(f"s3://{BUCKET}/out")
+    s3.put_object(Bucket=BUCKET, Key="out/.claim", Body=json.dumps({"mirror": "elsewhere", "run": "dead"}).encode())
+    monkeypatch.setattr(storage, "STALE_S", 1.0)
+    monkeypatch.setattr(storage, "RENEW_S", 0.5)
+    begin = time.monotonic()
+    with storage.Claim(folder) as claim:
+        assert time.monotonic() - begin >= 1.0
+        claim.check()
+        s3.put_object(Bucket=BUCKET, Key="out/.claim", Body=json.dumps({"mirror": "x", "run": "another"}).encode())
+        claim._thread.join()
+        with pytest.raises(DatakitError, match="taken over"):
+            claim.check()
+
+
+def test_a_finished_object_is_never_replaced_by_the_same_and_a_foreign_one_is(s3: "boto3.Client") -> None:
+    folder = storage.local(f"s3://{BUCKET}/out")
+    file = folder / "kept" / "part-00000.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"rows")
+    unit = [["kept/part-00000.parquet", 4, hashlib.sha256(b"rows").hexdigest()]]
+    storage.publish(folder, unit)
+    first = s3.head_object(Bucket=BUCKET, Key="out/kept/part-00000.parquet")["LastModified"]
+    storage.publish(folder, unit)
+    assert s3.head_object(Bucket=BUCKET, Key="out/kept/part-00000.parquet")["LastModified"] == first
+    s3.put_object(Bucket=BUCKET, Key="out/kept/part-00000.parquet", Body=b"of a killed run")
+    storage._stored.clear()
+    storage.publish(folder, unit)
+    assert body(s3, "out/kept/part-00000.parquet") == b"rows"
+
+
+def test_uploads_that_a_killed_run_began_are_swept(s3: "boto3.Client") -> None:
+    for key in ("out/kept/part-00001.parquet", "other/kept/part-00001.parquet"):
+        s3.create_multipart_upload(Bucket=BUCKET, Key=key)
+    assert storage.sweep_uploads(storage.local(f"s3://{BUCKET}/out")) == 1
+    left = s3.list_multipart_uploads(Bucket=BUCKET)["Uploads"]
+    assert [u["Key"] for u in left] == ["other/kept/part-00001.parquet"]
+
+
+def test_large_files_go_up_in_parts_and_only_once(s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "MULTIPART_FROM", 1 << 20)
+    folder = storage.local(f"s3://{BUCKET}/out")
+    folder.mkdir(parents=True)
+    content = os.urandom(17 << 20)
+    (folder / "big").write_bytes(content)
+    unit = [["big", len(content), hashlib.sha256(content).hexdigest()]]
+    storage.publish(folder, unit)
+    tag = s3.head_object(Bucket=BUCKET, Key="out/big")["ETag"]
+    assert "-2" in tag and body(s3, "out/big") == content
+    storage._stored.clear()
+    storage.publish(folder, unit)
+    assert not s3.list_multipart_uploads(Bucket=BUCKET).get("Uploads")
+
+
+# Faults.
+
+
+def test_requests_that_fail_are_sent_again(
+    datakit: Datakit, project: Path, server: str, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = write_rows(project)
+    assert datakit("dedup", *inputs, "--output", f"s3://{BUCKET}/calm").code == 0
+    asked: Counter[tuple[str, str]] = Counter()
+    faults = ["503", "cut", "late", "429", "sleep", "half"]
+
+    def fault(method: str, path: str) -> str:
+        asked[method, path] += 1
+        place = len(asked) % len(faults)
+        return faults[place] if asked[method, path] == 1 and (faults[place] != "half" or method == "GET") else ""
+
+    with Proxy(server, fault) as proxy:
+        use(monkeypatch, proxy.url, project / "another machine")
+        said = datakit("dedup", *inputs, "--output", f"s3://{BUCKET}/rough")
+        assert said.code == 0, said.err
+        assert {"503", "cut", "late"} <= {f for *_, f in proxy.seen}
+    assert body(s3, "rough/manifest.json") == body(s3, "calm/manifest.json")
+
+
+def test_an_answer_with_a_wrong_byte_is_asked_for_again_and_then_an_error(
+    server: str, s3: "boto3.Client", project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.put_object(Bucket=BUCKET, Key="x/part.parquet", Body=b"whole")
+    right = hashlib.sha256(b"whole").hexdigest()
+    answers = iter(["wrong", "", "wrong", "wrong", "wrong"])
+    with Proxy(server, lambda method, _: next(answers) if method == "GET" else "") as proxy:
+        use(monkeypatch, proxy.url, project / "another machine")
+        file = storage.local(f"s3://{BUCKET}/x/part.parquet")
+        assert storage.bring(file, 5, right).read_bytes() == b"whole"
+        file.unlink()
+        with pytest.raises(IntegrityError, match="expected sha256"):
+            storage.bring(file, 5, right)
+        assert not file.exists()
+
+
+def test_a_store_that_stays_broken_ends_with_one_sentence_without_credentials(
+    server: str, s3: "boto3.Client", project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "ATTEMPTS", 2)
+    with Proxy(server, lambda *_: "cut") as proxy:
+        use(monkeypatch, proxy.url, project / "another machine")
+        with pytest.raises(InputError, match="run the same command again") as caught:
+            storage.sizes(storage.local(f"s3://{BUCKET}/x"))
+    assert SECRET not in str(caught.value)
+
+
+def test_a_profile_is_used_as_other_tools_use_it(
+    server: str, s3: "boto3.Client", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.put_object(Bucket=BUCKET, Key="x/part.parquet", Body=b"whole")
+    own = tmp_path / "credentials"
+    own.write_text(f"[lab]\naws_access_key_id = me\naws_secret_access_key = {SECRET}\nendpoint_url = {server}\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(own))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_PROFILE", "lab")
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert storage.sizes(storage.local(f"s3://{BUCKET}/x")) == {"part.parquet": 5}
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    with pytest.raises(DatakitError, match="no such profile"):
+        storage.sizes(storage.local(f"s3://{BUCKET}/x"))
+
+
+def test_paths_and_urls() -> None:
+    assert storage.url_of(storage.local("s3://b/a b/c=1")) == "s3://b/a b/c=1"
+    assert storage.local("plain/path") == Path("plain/path") and storage.url_of("plain/path") is None
+    assert storage.shown(f"see {storage.local('gs://b/x')}/y and az") == "see gs://b/x/y and az"
+    for wrong in ("s3://b//x", "s3://b/../x", "s3://"):
+        with pytest.raises(UsageError):
+            storage.local(wrong)
+
+
+# Killed.
+
+
+@pytest.mark.campaign
+def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
+    project: Path, server: str, s3: "boto3.Client", datakit: Datakit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = write_rows(project, 12)
+    assert datakit("dedup", *inputs, "--output", "here", "--set", "ingest.shard_mb=1").code == 0
+    killed = 0
+    with Proxy(server, lambda *_: "sleep") as proxy:
+        environment = {**os.environ, "AWS_ENDPOINT_URL": proxy.url}
+        command = [sys.executable, "-m", "datakit", "dedup", *inputs, "--output", f"s3://{BUCKET}/there"]
+        command += ["--set", "ingest.shard_mb=1"]
+        for patience in (3, 5, 7, 9, 11, 13, 15):
+            run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                run.wait(patience)
+                break
+            except subprocess.TimeoutExpired:
+                run.send_signal(signal.SIGKILL)
+                run.wait()
+                killed += 1
+    assert killed
+    subprocess.run(command, check=True, capture_output=True)
+    assert body(s3, "there/manifest.json") == (project / "here" / "manifest.json").read_bytes()
+    assert "are unchanged" in datakit("verify", f"s3://{BUCKET}/there").out
+    assert not [k for k in keys(s3) if ".work" in k or ".claim" in k]
