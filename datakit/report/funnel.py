@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from datakit.manifest import Count, Manifest, ancestors, load_run
+from datakit.storage import url_of
 
 MOST_REASONS = 8
 """Reasons of a stage that are listed, the most frequent first; the others are counted."""
@@ -137,6 +138,8 @@ def alarm_lines(stages: list[FunnelStage]) -> Iterator[str]:
 
 def _shown(path: Path) -> str:
     """A path as one would type it here."""
+    if url := url_of(path):
+        return url
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
