@@ -25,6 +25,8 @@ OTHER_COMMANDS = {
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
     "status": ("datakit.cli.look:status", "Show every dataset: stages, rows, sizes, what is stale."),
     "history": ("datakit.cli.look:history", "Show the versions of a dataset, and what changed between them."),
+    "diff": ("datakit.cli.results:diff", "Show how two versions or two datasets differ: rows, reasons, settings."),
+    "report": ("datakit.cli.results:report", "Write one HTML page about a dataset."),
     "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),
     "pairs": ("datakit.cli.look:pairs", "Show dropped duplicates beside the rows that stay, least similar first."),
     "export": ("datakit.cli.results:export", "Write the rows of a result as files for others, with a dataset card."),

@@ -1,6 +1,7 @@
-"""Commands that make something of results for others."""
+"""Commands that make something of results: files for others, a comparison, a page."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,9 @@ import click
 
 from datakit.cli.look import json_flag, manifest_argument, stale_line
 from datakit.cli.stages import CONTEXT, HERE
+from datakit.engine.recipe import FLOW, only_dataset
+from datakit.errors import UsageError
+from datakit.manifest import load, write_whole
 
 
 @click.command(context_settings=CONTEXT)
@@ -46,3 +50,82 @@ def export(manifest: Path, output: Path, add: tuple[str, ...], as_json: bool, **
     if not values["license"]:
         click.echo("the card states no license: --license NAME names it")
     click.echo(f'wrote {output}: datasets.load_dataset("{output}") reads it')
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("first")
+@click.argument("second")
+@click.option("--stage", help="The stage that is compared [default: the last one that both have]")
+@click.option(
+    "--samples", type=click.IntRange(0), default=3, show_default=True, help="Rows that are shown of each reason."
+)
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page instead.")
+@json_flag("the difference")
+def diff(first: str, second: str, stage: str | None, samples: int, html: Path | None, as_json: bool) -> None:
+    """Show how two results differ: rows gained, lost and changed, by stage and reason, settings and inputs.
+
+    FIRST and SECOND are manifests (also old ones: manifests/NAME/history/STAGE-VERSION.json), names of datasets, or
+    versions as `datakit history` lists them.
+    """
+    from datakit.report.diff import diff as compare
+    from datakit.report.diff import diff_lines, diff_page
+
+    found = compare(*_both(first, second, stage), samples)
+    if html is not None:
+        html.write_text(diff_page(found), "utf-8")
+    if as_json:
+        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(diff_lines(found)) if html is None else f"wrote {html}")
+
+
+def _both(first: str, second: str, stage: str | None) -> tuple[Path, Path]:
+    """The manifests of two results; of datasets, the last stage that both have."""
+    root = Path.cwd()
+    stages = [stage] if stage else list(reversed([s for s in FLOW if s != "tokenizer"]))
+    for name in stages:
+        found = [_manifest_of(root, given, name) for given in (first, second)]
+        if all(found):
+            return found[0], found[1]  # type: ignore[return-value]
+    raise UsageError(
+        f"{first}, {second}: expected two manifests, datasets or versions with the stage {stage or 'of one name'}; "
+        "`datakit status` lists the datasets, `datakit history` their versions"
+    )
+
+
+def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
+    """The manifest that an argument names: a file, a folder with one, a dataset's stage, or a version."""
+    for path in (Path(given), Path(given) / "manifest.json", root / "manifests" / given / f"{stage}.json"):
+        if path.is_file():
+            return path
+    if not re.fullmatch("[0-9a-f]{4,12}", given):
+        return None
+    found = {p.name: p for p in (root / "manifests").glob(f"*/history/*-{given}*.json") if ".run." not in p.name}
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+@click.command(context_settings=CONTEXT)
+@click.argument("manifest", type=click.Path(path_type=Path), required=False)
+@click.option("--dataset", help="The dataset's name: its last result is shown.")
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="The page [default: NAME-report.html]")
+def report(manifest: Path | None, dataset: str | None, output: Path | None) -> None:
+    """Write one HTML page about a dataset: funnel, drops, signals, lengths, samples, doubtful duplicates, lineage.
+
+    The page needs no network and no other file. MANIFEST is a result instead of the dataset's last one.
+    """
+    from datakit.report.page import report as page_of
+
+    path = manifest / "manifest.json" if manifest is not None and manifest.is_dir() else manifest
+    path = path or _last_result(Path.cwd(), dataset or only_dataset(Path.cwd()))
+    click.echo("".join(stale_line(path)), nl=False)
+    page = page_of(path)
+    target = output or Path(f"{load(path).dataset}-report.html")
+    write_whole(target.absolute(), page.encode())
+    click.echo(f"wrote {target} ({len(page.encode()):,} bytes)")
+
+
+def _last_result(root: Path, dataset: str) -> Path:
+    for stage in reversed([s for s in FLOW if s != "tokenizer"]):
+        if (path := root / "manifests" / dataset / f"{stage}.json").is_file():
+            return path
+    raise UsageError(f"dataset {dataset!r} has no results: run it first, with `datakit run --dataset {dataset}`")

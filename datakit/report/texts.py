@@ -170,7 +170,8 @@ def _changes(one: str, other: str, context: int) -> Iterator[Change]:
     yield from _TokenPair.split(one, other, _WORDS).changes(context)
 
 
-def _hunks(one: str, other: str, context: int) -> Iterator[list[Stretch]]:
+def hunks(one: str, other: str, context: int) -> Iterator[list[Stretch]]:
+    """The places where two texts differ, with `context` words around each; a stretch whose sides differ is a change."""
     one, other, complete = _cut_equal_ends(one, other)
     if not complete:
         yield [([_TOO_LONG], [_TOO_LONG])]
@@ -241,8 +242,8 @@ def side_by_side(
     from rich.table import Table
     from rich.text import Text
 
-    hunks = list(_hunks(one, other, context)) if columns >= LEAST_COLUMNS else []
-    if not hunks:
+    found = list(hunks(one, other, context)) if columns >= LEAST_COLUMNS else []
+    if not found:
         return []
 
     def cell(hunk: list[Stretch], side: int, begin: str, end: str, color: str) -> Text:
@@ -256,10 +257,10 @@ def side_by_side(
     table = Table(show_lines=True, width=columns, expand=True)
     for title in (name, other_name):
         table.add_column(Text(visible(title)[:2000]), ratio=1, overflow="fold")
-    for hunk in hunks[:most_places]:
+    for hunk in found[:most_places]:
         table.add_row(cell(hunk, 0, "[-", "-]", "red"), cell(hunk, 1, "{+", "+}", "green"))
-    if len(hunks) > most_places:
-        table.add_row(Text(f"and {len(hunks) - most_places} more places"), Text())
+    if len(found) > most_places:
+        table.add_row(Text(f"and {len(found) - most_places} more places"), Text())
     page = StringIO()
     Console(file=page, width=columns, force_terminal=True, color_system="standard", legacy_windows=False).print(table)
     return page.getvalue().splitlines()
