@@ -279,11 +279,13 @@ def differences(
     return "; ".join(said) or "its shards are not as they were written"
 
 
-def config_differences(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
-    """The values that differ between two configs, for people."""
+def config_differences(old: dict[str, Any], new: dict[str, Any], section: str = "") -> Iterator[str]:
+    """The values that differ between two configs, for people; keys of a section with its name."""
     for key in sorted(old.keys() | new.keys()):
-        if old.get(key) != new.get(key):
-            yield f"{key} is {new.get(key)!r} now, and was {old.get(key)!r}"
+        if isinstance(old.get(key), dict) and isinstance(new.get(key), dict):
+            yield from config_differences(old[key], new[key], f"{section}{key}.")
+        elif old.get(key) != new.get(key):
+            yield f"{section}{key} is {new.get(key)!r} now, and was {old.get(key)!r}"
 
 
 def raw_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -82,10 +82,8 @@ def diff(first: Path, second: Path, samples: int = 3) -> Difference:
     changed = both.filter(pc.not_equal(both["hash"], both["hash_2"])).column("id")
     lost = joined.filter(pc.is_null(joined["hash_2"])).select(["id", "hash"])
     gained = joined.filter(pc.is_null(joined["hash"])).select(["id", "hash_2"])
-    moved = pc.is_in(
-        gained["hash_2"], pc.unique(lost["hash"]).combine_chunks() if len(lost) else pa.array([], pa.string())
-    )
-    stays = pc.is_in(lost["hash"], gained["hash_2"].filter(moved))
+    moved = pc.is_in(gained["hash_2"], pc.unique(lost["hash"]))
+    stays = pc.is_in(lost["hash"], pc.unique(gained["hash_2"]))
     found.same = both.num_rows - len(changed) + int(pc.sum(stays).as_py() or 0)
     _explain(found, "lost", lost["id"].filter(pc.invert(stays)), found.first, found.second, samples)
     _explain(found, "gained", gained["id"].filter(pc.invert(moved)), found.second, found.first, samples)

@@ -74,13 +74,16 @@ code { font: .88em ui-monospace, monospace; overflow-wrap: anywhere; }
 .find { display: flex; flex-wrap: wrap; gap: .6rem; align-items: center; margin: .6rem 0; }
 input, select { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--line);
   border-radius: .4rem; padding: .35rem .6rem; max-width: 100%; } input { flex: 1 1 14rem; }
-.sample { border-bottom: 1px solid var(--line); padding: .5rem 0; overflow-wrap: anywhere; } .sample[hidden] { display: none; }
+.sample { border-bottom: 1px solid var(--line); padding: .5rem 0; overflow-wrap: anywhere; }
+.sample[hidden] { display: none; }
 .sample p { margin: .2rem 0 0; overflow-wrap: anywhere; } .tag { color: var(--limit); font-weight: 600; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 0 1rem; margin: 1rem 0; }
 .pair > * { min-width: 0; overflow-wrap: anywhere; } .pair .head { grid-column: 1 / -1; }
 .pair p { margin: 0; padding: .4rem 0; border-top: 1px solid var(--line); white-space: pre-wrap; }
 del { background: var(--gone); text-decoration: none; } ins { background: var(--new); text-decoration: none; }
-@media (max-width: 560px) { .pair { grid-template-columns: 1fr; } body { padding: .6rem .7rem 3rem; } }
+@media (max-width: 560px) {
+  .pair { grid-template-columns: 1fr; } body { padding: .6rem .7rem 3rem; }
+}
 """
 
 
