@@ -29,7 +29,7 @@ $(VENV)/.done: requirements/lock.txt requirements/torch.txt requirements/models.
 	$(BIN)/datakit compile
 	@touch $@
 
-setup-browser: setup ## what the tests of the chat page need: Chromium and Playwright
+setup-browser: setup ## what the tests of the pages need: Chromium and Playwright
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -y -q chromium >/dev/null; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check playwright==1.65.2
 
