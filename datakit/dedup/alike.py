@@ -46,7 +46,9 @@ from datakit.text.words import character_table, compose, normalize
 KEYS = 10
 """Hashes by which a row is found: 9 of which similar rows share one, and that of the whole row for prefixes."""
 
-_ANSWER, _PROSE, _CODE = 0x41, 0x50, 0x43  # modes of segments, as the kernels name them
+ANSWER, PROSE, CODE = 0x41, 0x50, 0x43
+"""Modes of segments, as the kernels name them."""
+
 _CHUNK_BYTES = 1 << 20
 _CODE_POINTS = 0x30000
 _SIGN, _OPERATOR, _POINT = 2, 3, 4
@@ -178,7 +180,7 @@ def segments(batch: pa.RecordBatch, config: DedupConfig) -> Segments:
         (values("content"), named, 1),
         (values("tool_calls"), pc.binary_join_element_wise(role, "calls", "."), 2),
     ]
-    modes = np.where(said, _ANSWER, _PROSE).astype(np.uint8)
+    modes = np.where(said, ANSWER, PROSE).astype(np.uint8)
     chosen = [
         np.flatnonzero(wanted & ((place == 1) | (pc.binary_length(text).to_numpy(zero_copy_only=False) > 0)))
         for text, _, place in parts
@@ -188,7 +190,7 @@ def segments(batch: pa.RecordBatch, config: DedupConfig) -> Segments:
     labels = pa.concat_arrays([label.take(pa.array(at)) for at, (_, label, _) in zip(chosen, parts, strict=True)])
     order = np.argsort(number, kind="stable")
     number, texts, labels = number[order], texts.take(pa.array(order)), labels.take(pa.array(order))
-    of_row, mode = row[number // 3], np.where(number % 3 == 2, _CODE, modes[number // 3]).astype(np.uint8)
+    of_row, mode = row[number // 3], np.where(number % 3 == 2, CODE, modes[number // 3]).astype(np.uint8)
     fresh = np.ones(len(number), np.bool_)
     fresh[1:] = number[1:] // 3 != number[:-1] // 3
     if config.include_system and config.on != "answer" and "tools" in batch.schema.names:
@@ -198,7 +200,7 @@ def segments(batch: pa.RecordBatch, config: DedupConfig) -> Segments:
         order = np.argsort(of_row, kind="stable")
         texts = pa.concat_arrays([tools.take(pa.array(having)), texts]).take(pa.array(order))
         labels = pa.concat_arrays([pa.array(["tools"] * len(having), pa.string()), labels]).take(pa.array(order))
-        mode = np.concatenate([np.full(len(having), _CODE, np.uint8), mode])[order]
+        mode = np.concatenate([np.full(len(having), CODE, np.uint8), mode])[order]
         fresh, of_row = np.concatenate([np.ones(len(having), np.bool_), fresh])[order], of_row[order]
     starts = np.searchsorted(of_row, np.arange(len(batch) + 1)).astype(np.int64)
     return Segments(texts.cast(pa.string()), labels.cast(pa.string()), mode, fresh, starts)

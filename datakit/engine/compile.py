@@ -72,6 +72,8 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
             ("conversations", _conversations, ("dedup", "filter", *_TOKENIZE), {}),
             ("preference pairs", _pairs, ("dedup", "filter", *_TOKENIZE), {}),
         ]
+        if find_spec("wordllama"):
+            steps.append(("dedup by meaning", _conversations, ("dedup_semantic",), {"dedup_semantic": {"cells": 2}}))
         if find_spec("fastwarc") and find_spec("resiliparse"):
             steps.append(("web pages", _documents, (), {"ingest": {"html_field": "text"}}))
         for number, (title, rows, stages, values) in enumerate(steps):

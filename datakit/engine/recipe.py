@@ -42,6 +42,9 @@ STAGES: dict[str, Entry] = {
     "dedup_spans": Entry("datakit.dedup.repeats:DedupSpans", "Cut runs of sentences of earlier rows.", False),
     "dedup_substrings": Entry("datakit.dedup.substrings:DedupSubstrings", "Cut passages of earlier rows.", False),
     "dedup_ngrams": Entry("datakit.dedup.ngrams:DedupNgrams", "Drop or cut texts with n-grams of earlier rows.", False),
+    "dedup_semantic": Entry(
+        "datakit.dedup.semantic:DedupSemantic", "Drop rows that say in other words what an earlier row says.", False
+    ),
     "filter": Entry("datakit.filter.stage:Filter", "Drop rows that fail the quality rules."),
     "classify": Entry("datakit.filter.classifier:Classify", "Keep the rows that a classifier scores best.", False),
     "perplexity": Entry(

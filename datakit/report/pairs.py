@@ -16,7 +16,7 @@ from datakit.manifest import AGAINST, Manifest, Shard, ancestors, data_dir, load
 from datakit.report.texts import body, differences, side_by_side, visible
 from datakit.text.words import normalize, split_words
 
-LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams")
+LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams", "dedup_semantic")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
 COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity"]
 FIELDS = ("prompt", "chosen", "rejected")
@@ -92,7 +92,7 @@ def _level(path: Path, levels: list[tuple[Path, Manifest]], stage: str) -> tuple
 
 def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
     """The dropped rows with the similarity of each to the row that stays for it."""
-    if manifest.stage != "dedup":
+    if manifest.stage not in ("dedup", "dedup_semantic"):
         yield from _with_similarity(path, manifest)
         return
     elsewhere = ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
@@ -282,6 +282,8 @@ def _headline(drops: Drops) -> str:
         return f"{named:,} near and {drops.exact:,} exact duplicates were dropped"
     if drops.stage == "dedup_urls":
         return f"{named:,} rows were dropped for the URL of another row"
+    if drops.stage == "dedup_semantic":
+        return f"{named:,} rows were dropped because another row says the same in other words"
     if drops.stage == "dedup_ngrams":
         return (
             f"{drops.unnamed:,} rows were dropped for n-grams of earlier rows. There are no pairs: a Bloom filter "

@@ -1,0 +1,291 @@
+"""Dedup by meaning: vectors beside plain Python and transformers, cells beside all pairs, what must be equal."""
+
+import json
+import random
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from datakit.dedup import embedding
+from datakit.dedup.embedding import load_model, read_tensors
+from datakit.dedup.semantic import DedupSemantic, SemanticConfig, number_of_cells
+from datakit.errors import ConfigError, MissingExtraError, ModelError
+from tests.dedup.conftest import documents, write
+
+WORDS = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(60)]
+
+
+def spelled(text: str) -> str:
+    """Text whose w1, w2, ... are the words of the model: digits would be facts."""
+    return re.sub(r"w(\d+)", lambda m: WORDS[int(m[1])], text)
+
+
+def write_tensors(path: Path, tensors: dict[str, np.ndarray[Any, Any]]) -> None:
+    names = {"float16": "F16", "float32": "F32", "int64": "I64"}
+    header, data = dict[str, Any](), b""
+    for name, values in tensors.items():
+        entry = {"dtype": names[str(values.dtype)], "shape": values.shape}
+        header[name] = entry | {"data_offsets": [len(data), len(data) + values.nbytes]}
+        data += values.tobytes()
+    head = json.dumps(header).encode()
+    path.write_bytes(len(head).to_bytes(8, "little") + head + data)
+
+
+def tokenizer_json(words: list[str]) -> str:
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.normalizers import Lowercase
+    from tokenizers.pre_tokenizers import Whitespace
+
+    made = Tokenizer(WordLevel({w: n for n, w in enumerate(["[UNK]", *words])}, unk_token="[UNK]"))
+    made.normalizer, made.pre_tokenizer = Lowercase(), Whitespace()
+    return made.to_str()
+
+
+@pytest.fixture(scope="module")
+def static(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A static model: words w2k and w2k+1 are nearly synonyms."""
+    folder = tmp_path_factory.mktemp("static")
+    rng = np.random.default_rng(5)
+    table = rng.normal(size=(61, 24)).astype(np.float32)
+    table[2::2] = table[1:-1:2] + 0.05 * table[2::2]
+    write_tensors(folder / "model.safetensors", {"embeddings": table.astype(np.float16)})
+    (folder / "tokenizer.json").write_text(tokenizer_json(WORDS))
+    return str(folder)
+
+
+@dataclass(frozen=True)
+class Found:
+    """dropped: by id the row that stays and the similarity; kept ids; the facts and bytes of the comparison."""
+
+    dropped: dict[str, tuple[str, float]]
+    kept: list[str]
+    facts: dict[str, Any]
+    decisions: bytes
+
+
+def run(
+    rows: pa.RecordBatch | list[str],
+    model: str,
+    *,
+    cut: int = 1000,
+    workers: int = 2,
+    kind: str = "document",
+    **config: Any,
+) -> Found:
+    """The stage over rows, `cut` of them in each shard."""
+    batch = rows if isinstance(rows, pa.RecordBatch) else documents([spelled(text) for text in rows])
+    stage = DedupSemantic(SemanticConfig(model=model, **config)).for_kind(kind)
+    shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
+    dropped, kept = dict[str, tuple[str, float]](), list[str]()
+    with tempfile.TemporaryDirectory() as folder:
+        files = [write(stage.sketch(shard), Path(folder) / f"{i}.arrow") for i, shard in enumerate(shards)]
+        out = Path(folder) / "decisions.arrow"
+        facts = stage.reduce(files, out, workers=workers)
+        for shard in shards:
+            decision = stage.bind(out).decide(shard)
+            columns = [c.to_pylist() for c in (decision.reasons, *decision.drop_columns.values())]
+            for name, reason, of, near in zip(shard.column("id").to_pylist(), *columns, strict=True):
+                if reason is None:
+                    kept.append(name)
+                else:
+                    assert reason == "semantic_duplicate"
+                    dropped[name] = of, near
+        return Found(dropped, kept, facts, out.read_bytes())
+
+
+def sentences(count: int, seed: int = 1) -> list[str]:
+    """Random texts, and for half of them one with the synonyms of some words, or one other word."""
+    rng, made = random.Random(seed), list[str]()
+    while len(made) < count:
+        words = [rng.randrange(60) for _ in range(rng.randrange(3, 9))]
+        made.append(" ".join(f"w{w}" for w in words))
+        if rng.random() < 0.5:
+            made.append(" ".join(f"w{w ^ (rng.random() < 0.4)}" for w in words))
+    rng.shuffle(made)
+    return made[:count]
+
+
+def all_pairs(texts: list[str], model: str, threshold: float) -> dict[str, tuple[str, int]]:
+    """The star over all pairs, with cosines of means in double precision."""
+    folder = Path(model)
+    table = read_tensors(folder / "model.safetensors")["embeddings"].astype(np.float64)
+    known = {word: n + 1 for n, word in enumerate(WORDS)}
+    vectors = np.array([np.mean([table[known[w]] for w in spelled(text).split()], axis=0) for text in texts])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    kept, found = list[int](), dict[str, tuple[str, int]]()
+    for row, vector in enumerate(vectors):
+        near = [(other, float(vectors[other] @ vector)) for other in kept]
+        alike = [(other, cosine) for other, cosine in near if cosine >= threshold - 0.0005]
+        if alike:
+            found[str(row)] = str(alike[0][0]), round(alike[0][1] * 1000)
+        else:
+            kept.append(row)
+    return found
+
+
+def test_decisions_are_those_of_all_pairs_in_double_precision(static: str) -> None:
+    texts = sentences(700)
+    outcome = run(texts, static, threshold=0.95)
+    expected = all_pairs(texts, static, 0.95)
+    assert len(expected) > 150
+    assert {row: of for row, (of, _) in outcome.dropped.items()} == {row: of for row, (of, _) in expected.items()}
+    assert all(abs(1000 * outcome.dropped[row][1] - expected[row][1]) < 1.5 for row in expected)
+
+
+def test_cells_find_nearly_all_and_more_with_more_probes(static: str) -> None:
+    texts = sentences(700)
+    everything = run(texts, static, threshold=0.95).dropped
+    found = [run(texts, static, threshold=0.95, cells=20, probes=probes) for probes in (1, 4, 20)]
+    assert found[0].facts["pairs_compared"] < found[2].facts["pairs_compared"] / 4
+    assert len(found[1].dropped) >= 0.97 * len(everything)
+    assert found[2].dropped == everything
+
+
+def test_bytes_are_equal_for_any_workers_shards_and_blocks(static: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = sentences(400)
+    one = run(texts, static, threshold=0.95, cells=8, workers=1, cut=100)
+    assert one.dropped
+    for workers in (2, 7):
+        again = run(texts, static, threshold=0.95, cells=8, workers=workers, cut=100)
+        assert (again.decisions, again.facts) == (one.decisions, one.facts)
+    monkeypatch.setattr("datakit.dedup.semantic._BLOCK_ROWS", 50)
+    assert run(texts, static, threshold=0.95, cells=8, cut=37, memory_mb=1).dropped == one.dropped
+
+
+def test_every_dropped_row_names_a_row_that_stays(static: str) -> None:
+    outcome = run(sentences(300), static, threshold=0.9, policy="longest")
+    assert outcome.dropped
+    assert {of for of, _ in outcome.dropped.values()} <= set(outcome.kept)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("w1 w2 w3 10", "w1 w2 w3 11"),
+        ("w1 w2 not w3", "w1 w2 w3"),
+        ("w1 w2 Berlin w3", "w1 w2 Lisbon w3"),
+        ("w1 w2 + w3", "w1 w2 = w3"),
+        ("w1 w2 w3 两", "w1 w2 w3 三"),
+    ],
+)
+def test_numbers_names_negations_and_signs_must_be_equal(one: str, other: str, static: str) -> None:
+    in_other_words = one.replace("w2", "w3", 1)
+    assert run([one, other, in_other_words], static, threshold=0.8).dropped.keys() == {"2"}
+    assert run([one, other], static, threshold=0.8, min_shared_facts=0.0).dropped.keys() == {"1"}
+
+
+def conversations(rows: list[list[tuple[str, str]]]) -> pa.RecordBatch:
+    made = [[{"role": role, "content": spelled(text)} for role, text in row] for row in rows]
+    kind = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
+    return documents([""] * len(rows)).drop_columns(["text"]).append_column("messages", pa.array(made, kind))
+
+
+def test_question_and_answer_and_every_turn_must_be_alike(static: str) -> None:
+    def talk(asked: str, said: str, *more: str, system: str = "") -> list[tuple[str, str]]:
+        turns = [("user", asked), ("assistant", said)]
+        turns += [(("user", "assistant")[n % 2], text) for n, text in enumerate(more)]
+        return [("system", system), *turns] if system else turns
+
+    rows = [
+        talk("w1 w7 w9", "w20 w30 w40"),
+        talk("w0 w6 w8", "w21 w31 w41"),  # the same in other words
+        talk("w1 w7 w9", "w3 w13 w50"),  # another answer
+        talk("w33 w2 w11", "w20 w30 w40"),  # another question
+        talk("w1 w7 w9", "w20 w30 w40", system="w5"),
+        talk("w0 w6 w8", "w21 w31 w41", system="w4"),  # another system prompt
+        talk("w1 w7 w9", "w20 w30 w40", "w2 w11", "w3 w13"),
+        talk("w0 w6 w8", "w21 w31 w41", "w3 w10", "w2 w12"),
+        talk("w1 w7 w9", "w3 w13", "w2 w11", "w20 w30 w40"),  # the answers of two turns changed places
+        [("assistant", "w1 w7 w9"), ("user", "w20 w30 w40")],
+    ]
+    found = run(conversations(rows), static, kind="conversation", threshold=0.95)
+    assert {row: of for row, (of, _) in found.dropped.items()} == {"1": "0", "7": "6"}
+    same_context = run(conversations(rows), static, kind="conversation", threshold=0.95, include_system=False)
+    assert same_context.dropped.keys() == {"1", "4", "5", "7"}
+
+
+def test_a_text_that_the_model_cannot_read_stays_and_is_counted(static: str) -> None:
+    outcome = run(["unknown words only", "unknown words only", "w1 w2", "w0 w3", "", "  "], static, threshold=0.9)
+    assert outcome.dropped.keys() == {"3"}
+    assert outcome.facts["rows_not_read"] == 4
+
+
+def test_an_alarm_says_that_the_model_does_not_fit(static: str) -> None:
+    facts = run(["其他 语言"] * 30, static).facts
+    assert facts["alarms"] == [
+        "30 of 30 rows are not compared: they have no text, or the model does not know a quarter of their tokens. "
+        "Name a model for their languages (model)"
+    ]
+
+
+def test_no_rows_and_one_row(static: str) -> None:
+    assert run([], static).kept == []
+    assert run(["w1"], static).kept == ["0"]
+
+
+def test_bert_is_equal_to_transformers(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(3)
+    config = transformers.BertConfig(
+        vocab_size=61, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48,
+        max_position_embeddings=12,
+    )  # fmt: skip
+    model = transformers.BertModel(config).eval()
+    model.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(WORDS))
+    texts = [*map(spelled, ("w1 w2 w3", "w59")), " ".join(WORDS[:30])]
+    found, read = load_model(str(tmp_path)).embed(texts)
+    assert read.all()
+    for vector, text in zip(found, texts, strict=True):
+        ids = [WORDS.index(w) + 1 for w in text.split()]
+        pieces = [ids[i : i + 12] for i in range(0, len(ids), 12)]
+        with torch.no_grad():
+            means = [model(torch.tensor([p])).last_hidden_state[0].mean(0) * len(p) for p in pieces]
+        expected = torch.stack(means).sum(0).numpy()
+        np.testing.assert_allclose(vector[:32] / 32767, expected / np.linalg.norm(expected), atol=2e-4)
+
+
+def test_model2vec_weights_and_mapping_count(tmp_path: Path) -> None:
+    table = np.random.default_rng(1).normal(size=(4, 8)).astype(np.float32)
+    weights, mapping = np.linspace(0.5, 2, 61).astype(np.float32), (np.arange(61) % 4).astype(np.int64)
+    write_tensors(tmp_path / "model.safetensors", {"embeddings": table, "weights": weights, "mapping": mapping})
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(WORDS))
+    found = load_model(str(tmp_path)).embed([spelled("w4 w5 w5")])[0][0]
+    expected = weights[5] * table[mapping[5]] + 2 * weights[6] * table[mapping[6]]
+    assert np.abs(found[:8] - 32767 * expected / np.linalg.norm(expected)).max() <= 1
+    assert not found[8:].any()
+
+
+def test_missing_and_unknown_models_are_clear_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match="expected a folder with a model of embeddings, found none"):
+        DedupSemantic(SemanticConfig(model=str(tmp_path / "none"))).check()
+    with pytest.raises(ModelError, match=r"found no model\.safetensors"):
+        DedupSemantic(SemanticConfig(model=str(tmp_path))).check()
+    (tmp_path / "model.safetensors").write_bytes(b"\x05\x00")
+    (tmp_path / "tokenizer.json").write_text(tokenizer_json(WORDS))
+    with pytest.raises(ModelError, match="cannot be read as a safetensors file"):
+        DedupSemantic(SemanticConfig(model=str(tmp_path))).check()
+    write_tensors(tmp_path / "model.safetensors", {"layer": np.zeros(3, np.float32)})
+    (tmp_path / "config.json").write_text('{"model_type": "mpnet"}')
+    with pytest.raises(ModelError, match="found 'mpnet'"):
+        DedupSemantic(SemanticConfig(model=str(tmp_path))).check()
+    monkeypatch.setattr(embedding, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"install datakit\[semantic\]"):
+        DedupSemantic().check()
+
+
+def test_values_are_checked_and_cells_follow_the_rows() -> None:
+    with pytest.raises(ConfigError, match="threshold"):
+        SemanticConfig(threshold=1.2)
+    with pytest.raises(ConfigError, match="probes"):
+        SemanticConfig(probes=0)
+    assert [number_of_cells(n, 0) for n in (0, 8192, 100_000, 10_000_000)] == [1, 1, 97, 3162]
+    assert number_of_cells(10, 50) == 10
