@@ -95,8 +95,8 @@ class SemanticConfig:
 
 
 _CHECK = (
-    "Check with `datakit pairs --stage dedup_semantic` whether these rows say the same, or only speak of the same; then "
-    "raise threshold or name a better model. If they are duplicates, raise max_loss"
+    "Check with `datakit pairs --stage dedup_semantic` whether these rows say the same, or only speak of the same; "
+    "then raise threshold or name a better model. If they are duplicates, raise max_loss"
 )
 
 
