@@ -5,10 +5,12 @@ Standard library only.
 """
 
 import dataclasses
+import difflib
 import hashlib
 import json
 import types
 import typing
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin
@@ -81,7 +83,7 @@ def build(config: type[T], values: dict[str, Any], where: str) -> T:
     known = {o.name: o for o in options(config)}
     unknown = [k for k in values if k.replace("-", "_") not in known]
     if unknown:
-        raise ConfigError(f"{where}: unknown key {unknown[0]!r}; known keys are {', '.join(known) or 'none'}")
+        raise UnknownKeyError(where, unknown[0], known, sections_with(config, unknown[0]))
     built = {}
     for key, value in values.items():
         o = known[key.replace("-", "_")]
@@ -91,6 +93,35 @@ def build(config: type[T], values: dict[str, Any], where: str) -> T:
         return config(**built)
     except ConfigError as e:
         raise ConfigError(f"{where}: {e}") from None
+
+
+class UnknownKeyError(ConfigError):
+    """A key that a config does not have."""
+
+    def __init__(self, where: str, key: str, known: Iterable[str], places: Sequence[str] = ()) -> None:
+        self.where, self.key, self.known = where, key, list(known)
+        super().__init__(f"{where}: unknown key {key!r}; {self._help(places)}")
+
+    def _help(self, places: Sequence[str]) -> str:
+        if places:
+            return f"it belongs to {' or '.join(f'[{place}]' for place in places)}"
+        near = difflib.get_close_matches(self.key.replace("-", "_"), self.known, n=1)
+        meant = f"did you mean {near[0]!r}? " if near else ""
+        return f"{meant}known keys are {', '.join(self.known) or 'none'}"
+
+    def belonging_to(self, places: Sequence[str]) -> "UnknownKeyError":
+        """The same error, which names the sections that have such a key."""
+        return UnknownKeyError(self.where, self.key, self.known, places)
+
+
+def sections_with(config: type, key: str) -> list[str]:
+    """The nested sections of a config that have a key, with dots: `gopher_quality`."""
+    found = []
+    for o in options(config):
+        if o.nested:
+            found += [o.name] * any(inner.name == key.replace("-", "_") for inner in options(o.nested))
+            found += [f"{o.name}.{name}" for name in sections_with(o.nested, key)]
+    return found
 
 
 def _mapping(value: Any, where: str) -> dict[str, Any]:

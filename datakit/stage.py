@@ -221,6 +221,10 @@ class Stage:
         """The stage without the rows on a dataset's list of removed rows; for `work_unit = "raw"`. Default: itself."""
         return self
 
+    def details(self) -> tuple[str, ...]:
+        """Further lines, printed after those of `describe` with --verbose. Default: none."""
+        return ()
+
     def describe(self) -> tuple[str, ...]:
         """Lines for people on what the stage is about to do, printed when it begins. Default: none."""
         return ()

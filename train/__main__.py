@@ -3,6 +3,7 @@
 A file `train.py` in the user's folder hides this package from `python -m`; the console command still works there.
 """
 
+import difflib
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -47,7 +48,9 @@ def run(argv: Sequence[str]) -> int:
         return 0 if argv else 2
     name, *rest = argv
     if name not in COMMANDS:
-        raise UsageError(f"datakit-train: no command {name!r}; expected one of {', '.join(COMMANDS)}")
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        meant = f"did you mean {near[0]!r}? It is" if near else "expected"
+        raise UsageError(f"datakit-train: no command {name!r}; {meant} one of {', '.join(COMMANDS)}")
     code: int = import_module(f"train.{name}").main(rest, f"datakit-train {name}")
     return code
 

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+LISTED = 10
+"""Inputs and files of a result that are listed, unless all are asked for."""
+
 # Arguments that several commands have.
 
 
@@ -179,8 +182,9 @@ def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
 @click.command(context_settings=CONTEXT)
 @manifest_argument
 @click.option("--rows", type=click.IntRange(0), default=3, help="Rows of each role to show [default: 3]")
+@click.option("-v", "--verbose", is_flag=True, help="List all inputs and files.")
 @json_flag("the manifest")
-def show(manifest: Path, rows: int, as_json: bool) -> None:
+def show(manifest: Path, rows: int, verbose: bool, as_json: bool) -> None:
     """Show a manifest: ledger, shards, facts, and some kept, dropped and quarantined rows."""
     found = load(manifest)
     if as_json:
@@ -188,13 +192,16 @@ def show(manifest: Path, rows: int, as_json: bool) -> None:
         return
     click.echo("\n".join(ledger_lines(found)))
     click.echo("".join(stale_line(manifest)), nl=False)
-    for parent in found.parents:
-        click.echo(
-            f"  {parent.get('use', 'from'):<9} {parent.get('raw') or parent['manifest']}  "
-            f"{parent.get('version', parent['sha256'][:12])}"
-        )
-    for shard in found.shards:
-        click.echo(f"  {shard.path:<32} {shard.rows:>12,} rows {shard.bytes:>16,} bytes")
+    parents = [
+        f"  {p.get('use', 'from'):<9} {p.get('raw') or p['manifest']}  {p.get('version', p['sha256'][:12])}"
+        for p in found.parents
+    ]
+    shards = [f"  {s.path:<32} {s.rows:>12,} rows {s.bytes:>16,} bytes" for s in found.shards]
+    for lines, what in ((parents, "inputs"), (shards, f"files, {sum(s.bytes for s in found.shards):,} bytes in all")):
+        shown = lines if verbose else lines[:LISTED]
+        click.echo("".join(f"{line}\n" for line in shown), nl=False)
+        if len(lines) > len(shown):
+            click.echo(f"  ... {len(lines) - len(shown):,} more {what} (--verbose lists them)")
     if purged := purged_on(manifest, found):
         click.echo(f"  its shards were purged on {purged}: no row can be shown")
         return

@@ -1,5 +1,6 @@
 """The command group. A command's module loads when the command is called, so that `datakit --help` answers at once."""
 
+import difflib
 import importlib
 import logging
 import os
@@ -65,6 +66,16 @@ class LazyGroup(click.Group):
         from datakit.cli.stages import stage_command
 
         return stage_command(name.replace("-", "_"))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of some arguments; an unknown one is answered with the nearest that there is."""
+        if args and self.get_command(ctx, args[0].replace("_", "-")) is None:
+            near = difflib.get_close_matches(args[0].replace("_", "-"), commands(), n=1, cutoff=0.5)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {args[0]!r}.{meant} `datakit --help` lists all.")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""

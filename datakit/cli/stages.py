@@ -13,7 +13,7 @@ import datakit.storage as storage
 from datakit.config import Option, options, parse
 from datakit.engine.local import Local, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
-from datakit.engine.progress import for_terminal
+from datakit.engine.progress import JsonLog, for_terminal
 from datakit.engine.recipe import (
     FLOW,
     STAGES,
@@ -106,6 +106,8 @@ def shared_flags() -> list[click.Parameter]:
             ["--strict"], is_flag=True, help="End with code 3 after a stage with alarms or records that cannot be read."
         ),
         click.Option(["--allow-empty"], is_flag=True, help="Let a pack without rows replace one that holds rows."),
+        click.Option(["-v", "--verbose"], is_flag=True, help="Print more: a line for each input file."),
+        click.Option(["--log"], type=click.Path(path_type=Path), help="Append the progress to a file, as JSON lines."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print a machine-readable summary, and nothing else."),
     ]
 
@@ -238,6 +240,8 @@ def do(
     sets: tuple[str, ...],
     strict: bool,
     allow_empty: bool,
+    verbose: bool,
+    log: Path | None,
     as_json: bool,
     only: bool = False,
     **values: Any,
@@ -261,9 +265,9 @@ def do(
         elif len(field) > 1 and value:
             sets = (*sets, f"{owner}.{'.'.join(field)}={','.join(value)}")
     progress, began = for_terminal(as_json), time.time()
-    run = Run(
-        layout=layout, executor=Local(workers or all_cores()), progress=progress, strict=strict, allow_empty=allow_empty
-    )
+    progress = JsonLog(progress, log) if log else progress
+    executor = Local(workers or all_cores())
+    run = Run(layout, executor, progress, strict=strict, allow_empty=allow_empty, verbose=verbose)
     stopped: AlarmError | None = None
     try:
         flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections(sets, stage), only=only)

@@ -1,9 +1,12 @@
 """Progress for people: a bar with rows/s and MB/s on a terminal, plain lines elsewhere, nothing for the library."""
 
+import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
+from datakit.errors import UsageError
 from datakit.terminal import printable, unguarded
 
 
@@ -119,6 +122,53 @@ class Bar(Progress):
         if self._task is not None:
             done = self._bar.tasks[-1].completed
             self._bar.update(self._task, total=done or 1, completed=done or 1)
+
+
+class JsonLog(Progress):
+    """Passes everything on, and appends it to a file as JSON lines: `time` (UTC), `event`, and what it is about.
+
+    Events are `begin` (of a phase: `title`, `units`), `unit` (`rows`, `bytes`, `again`), `message` (`text`), `end`.
+    """
+
+    def __init__(self, shown: Progress, path: Path) -> None:
+        """Open the file.
+
+        Raises:
+            UsageError: it cannot be written.
+        """
+        self._shown = shown
+        try:
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as e:
+            raise UsageError(f"--log {path}: cannot be written: {e.strerror}") from None
+        self._title = ""
+
+    def _write(self, event: str, **about: Any) -> None:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._file.write(json.dumps({"time": now, "event": event} | about, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def start(self, title: str, units: int | None) -> None:
+        """A phase begins."""
+        self._title = title
+        self._write("begin", title=title, units=units)
+        self._shown.start(title, units)
+
+    def advance(self, rows: int, bytes: int, *, again: bool) -> None:
+        """A unit is done."""
+        self._write("unit", title=self._title, rows=rows, bytes=bytes, again=again)
+        self._shown.advance(rows, bytes, again=again)
+
+    def line(self, text: str) -> None:
+        """A message."""
+        self._write("message", text=text)
+        self._shown.line(text)
+
+    def close(self) -> None:
+        """The work is over."""
+        self._write("end")
+        self._file.close()
+        self._shown.close()
 
 
 def for_terminal(quiet: bool) -> Progress:

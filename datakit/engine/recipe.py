@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from datakit.config import assign, build, check, options
+from datakit.config import UnknownKeyError, assign, build, check, options, sections_with
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
 
@@ -142,13 +142,26 @@ class Recipe:
             assign(values, cls, key, text)
         if stage == "ingest" and "kind" not in values:
             values["kind"] = self.kind
-        return build(cls, values, f"{self.path} [{stage}]" if self.path else stage)
+        try:
+            return build(cls, values, f"{self.path} [{stage}]" if self.path else stage)
+        except UnknownKeyError as e:
+            raise (e.belonging_to(places) if (places := sections_of(e.key)) else e) from None
 
     def before(self, stage: str) -> tuple[str, ...]:
         """The recipe's stages before one, in order."""
         if stage in self.stages:
             return self.stages[: self.stages.index(stage)]
         return tuple(s for s in self.stages if FLOW.index(s) < FLOW.index(stage))
+
+
+def sections_of(key: str) -> list[str]:
+    """The sections of a recipe that have a key."""
+    found = []
+    for stage in FLOW:
+        config = config_class(stage)
+        found += [stage] * any(o.name == key.replace("-", "_") for o in options(config))
+        found += [f"{stage}.{name}" for name in sections_with(config, key)]
+    return found
 
 
 def recipe_path(root: Path, dataset: str) -> Path:
@@ -206,7 +219,10 @@ def only_dataset(root: Path) -> str:
 
 
 def template(dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]) -> str:
-    """A commented recipe: every option of every stage with its help and default, ready to be uncommented."""
+    """A commented recipe: every option of every stage with its help and default, ready to be uncommented.
+
+    It has the sections of all stages, also of those that do not run: their names go into `stages` first.
+    """
     lines = [
         f"# What {dataset} is made from. `datakit run --dataset {dataset}` makes it.",
         "",
@@ -215,8 +231,10 @@ def template(dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]
         f"inputs = {_toml(inputs)}",
         f"stages = {_toml(list(stages))}",
     ]
-    for stage in stages:
-        lines += ["", f"[{stage}]", *_lines(stage, config_class(stage))]
+    for stage in (*stages, *(s for s in FLOW if s not in stages)):
+        lines += ["", f"[{stage}]"]
+        lines += [f"# {STAGES[stage].summary} It runs if its name is in `stages` above."] if stage not in stages else []
+        lines += _lines(stage, config_class(stage))
     return "\n".join(lines) + "\n"
 
 
@@ -224,7 +242,12 @@ def _lines(table: str, config: type) -> list[str]:
     lines, nested = [], []
     for o in options(config):
         if o.nested:
-            nested += ["", f"# [{table}.{o.name}]", f"# {o.help}".rstrip(), *_lines(f"{table}.{o.name}", o.nested)]
+            nested += [
+                "",
+                f"[{table}.{o.name}]",
+                *([f"# {o.help}"] if o.help else []),
+                *_lines(f"{table}.{o.name}", o.nested),
+            ]
         elif not (table == "ingest" and o.name == "kind"):  # it stands in [dataset]
             choice = f" ({' | '.join(map(str, o.choices))})" if o.choices else ""
             lines += [f"# {o.help}{choice}", f"# {o.name} = {_toml(o.default)}"]

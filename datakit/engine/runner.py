@@ -92,6 +92,8 @@ class Run:
     """End with an `AlarmError` after the first result with alarms or quarantined records."""
     allow_empty: bool = False
     """Let a result without rows replace one that holds rows, where the stage guards them."""
+    verbose: bool = False
+    """Print all details of what stages are about to do."""
     cache: ShardCache = field(default_factory=lambda: ShardCache(CACHE_BYTES))
     """What one stage wrote, for the next one to read."""
 
@@ -107,7 +109,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     """
     kind = parents[0].manifest.kind if parents else ""
     stage = stage.for_kind(kind)
-    for line in stage.describe():
+    for line in (*stage.describe(), *(stage.details() if run.verbose else ())):
         run.progress.line(line)
     job = _begin(run, stage, kind, parents, against)
     if _up_to_date(job):
@@ -463,7 +465,11 @@ def _raw_parts(job: Job, earlier: EarlierUnits) -> Iterator[_RawPart]:
     """The parts of all groups of raw files, in order. Files that an earlier run read are not opened."""
     hashes = {parent["raw"]: parent["sha256"] for parent in job.parents if "raw" in parent}
     for group in job.stage.raw_groups():
-        key = earlier.key("read", [[name, hashes[name]] for name in group.files], group.reading) if group.files else ""
+        key = (
+            earlier.key("read", [[name, hashes.get(name, "")] for name in group.files], group.reading)
+            if group.files
+            else ""
+        )
         folder, known = (key and earlier.find("read", key)) or (None, [])
         if folder is None:
             for number, unit in enumerate(job.stage.raw_units(group)):

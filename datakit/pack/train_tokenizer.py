@@ -91,6 +91,11 @@ class TrainTokenizer(Stage):
 
     config: TokenizerConfig
 
+    def describe(self) -> tuple[str, ...]:
+        """How much is trained on, since nothing can be said while it trains."""
+        size, most = self.config.vocab_size, self.config.max_chars
+        return (f"tokenizer: trains {size:,} tokens on at most {most:,} characters, a minute or more for 100 million",)
+
     def make(self, rows: Iterator[pa.RecordBatch], folder: Path, parents: Sequence[Parent]) -> Made:
         """Write `kept/tokenizer/tokenizer.json` and `kept/tokenizer/tokenizer_config.json`."""
         texts = (t for batch in rows for t in view(batch, "all", include_system=True).to_pylist())

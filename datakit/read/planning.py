@@ -89,7 +89,9 @@ class Plan:
     skipped: tuple[Skipped, ...]
     """Files and folders in the given folders that are not read, and why."""
     summary: tuple[str, ...]
-    """The plan as lines for people."""
+    """The plan as lines for people; many files of one sort are one line."""
+    listing: tuple[str, ...] = ()
+    """A line for each file, where the summary has none."""
 
 
 def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
@@ -138,7 +140,9 @@ def _plan(
     made = Plan(
         tuple(files), tuple(layouts), kind, _segment_source(kind, config), columns, (), config, tuple(skipped), ()
     )
-    return replace(made, summary=tuple(_summary(made)))
+    files_alone = [_about(*one) for one in zip(files, layouts, strict=True)]
+    many = len(files) > LISTED_FILES
+    return replace(made, summary=tuple(_summary(made, files_alone)), listing=tuple(files_alone) if many else ())
 
 
 def _limited(plan: Plan, table: pa.Table | None = None) -> Plan:
@@ -384,22 +388,46 @@ def _segment_source(kind: str, config: IngestConfig) -> str:
     return KINDS.get(config.kind, "document").replace("document", "text")
 
 
-def _summary(plan: Plan) -> list[str]:
+LISTED_FILES: Final = 12
+"""More files than that are summed up by suffix and layout."""
+
+
+def _summary(plan: Plan, files: Sequence[str]) -> list[str]:
     cli = _CLI_NAMES.get(plan.kind, plan.kind)
-    said = [f"{len(plan.files)} file{'s'[: len(plan.files) != 1]}, {cli} rows"]
-    for file, choice in zip(plan.files, plan.layouts, strict=True):
-        field = f" ({choice.text_field})" if choice.layout == "document" and choice.text_field != FIELD else ""
-        other = f"{choice.other_kind} rows, all quarantined" if choice.other_kind else "no readable record at its start"
-        packed = f", {file.compression}" if file.compression else ""
-        beside = ", ".join(choice.beside[:BESIDE]) + (", ..." if len(choice.beside) > BESIDE else "")
-        said.append(
-            f"{file.name}: {choice.layout or other}{field}, {file.format.replace('_', ' ')}{packed}"
-            + (f"; kept beside: {beside}" if beside else "")
-        )
+    said = [f"{len(plan.files):,} file{'s'[: len(plan.files) != 1]}, {cli} rows"]
+    said += files if len(files) <= LISTED_FILES else _sorts(plan)
     for why in sorted({s.why for s in plan.skipped}):
         names = [PurePath(s.path).name for s in plan.skipped if s.why == why]
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         said.append(f"not read ({why}): {', '.join(names[:5])}{more}")
+    return said
+
+
+def _about(file: SourceFile, choice: FileLayout) -> str:
+    """A line about one file."""
+    beside = ", ".join(choice.beside[:BESIDE]) + (", ..." if len(choice.beside) > BESIDE else "")
+    return f"{file.name}: {_read_as(file, choice)}" + (f"; kept beside: {beside}" if beside else "")
+
+
+def _read_as(file: SourceFile, choice: FileLayout) -> str:
+    field = f" ({choice.text_field})" if choice.layout == "document" and choice.text_field != FIELD else ""
+    other = f"{choice.other_kind} rows, all quarantined" if choice.other_kind else "no readable record at its start"
+    packed = f", {file.compression}" if file.compression else ""
+    return f"{choice.layout or other}{field}, {file.format.replace('_', ' ')}{packed}"
+
+
+def _sorts(plan: Plan) -> list[str]:
+    """Many files by suffix and layout, the most frequent sort first: `9,998 x .md as document, text`."""
+    found: dict[str, list[str]] = {}
+    for file, choice in zip(plan.files, plan.layouts, strict=True):
+        suffix = "".join(PurePath(file.name).suffixes[-2 if file.compression else -1 :]) or "(no suffix)"
+        dangling = file.format == "dangling"
+        sort = "quarantined, a link to nothing" if dangling else f"x {suffix} as {_read_as(file, choice)}"
+        found.setdefault(sort, []).append(file.name)
+    said = []
+    for sort, names in sorted(found.items(), key=lambda item: (-len(item[1]), item[0])):
+        few = f": {', '.join(names)}" if len(names) < 4 else ""
+        said.append(f"{len(names):,} {sort}{few}")
     return said
 
 

@@ -1,10 +1,11 @@
 """Command-line flags from config dataclasses. The fields of nested sections become flags too, without a prefix."""
 
 import argparse
+import difflib
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
 from datakit.config import Option, build, options, parse
 from datakit.errors import ConfigError, DatakitError
@@ -19,7 +20,7 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
     Exits with 2 and a message for an unknown flag or a value of the wrong type, and with 0 after `--help`.
     """
     about = (about or "").split("\n")[0]
-    parser = argparse.ArgumentParser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False)
+    parser = _Parser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False)
     sections: dict[str, tuple[str, ...]] = {}
     _add(parser, config, (), sections)
     values = vars(parser.parse_args([_dashed(a) for a in argv]))
@@ -30,6 +31,17 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
             table = table.setdefault(part, {})
         table[name] = value
     return nested
+
+
+class _Parser(argparse.ArgumentParser):
+    """Names the nearest flag where one is unknown."""
+
+    def error(self, message: str) -> NoReturn:
+        if message.startswith("unrecognized arguments: "):
+            unknown = message.split()[2].partition("=")[0]
+            near = difflib.get_close_matches(unknown, self._option_string_actions, n=1)
+            message += f"; did you mean {near[0]}?" if near else ""
+        super().error(message)
 
 
 def line(config: Any) -> list[str]:

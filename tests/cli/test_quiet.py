@@ -1,0 +1,73 @@
+"""What commands say: little by default, all of it where it is asked for, and what was meant where a name is wrong."""
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from datakit.engine.recipe import FLOW, load_recipe
+from train.__main__ import run as train
+
+
+def many_files(folder: Path, count: int) -> None:
+    folder.mkdir()
+    for n in range(count):
+        (folder / f"f{n:02}.md").write_text(f"Text number {n} about harbours.\n")
+    (folder / "gone.md").symlink_to("nowhere")
+
+
+def test_many_files_are_one_line_and_a_log_has_all_messages(datakit: Callable, project: Path) -> None:
+    many_files(project / "many", 30)
+    said = datakit("ingest", "many", "--dataset", "d", "--log", "log.jsonl")
+    assert said.code == 0, said.err
+    lines = said.err.splitlines()
+    assert "30 x .md as document, text" in lines and "1 quarantined, a link to nothing: gone.md" in lines
+    assert not any("f07.md" in line for line in lines)
+    logged = [json.loads(line) for line in (project / "log.jsonl").read_text().splitlines()]
+    assert logged[-1]["event"] == "end" and sum(e.get("rows", 0) for e in logged if e["event"] == "unit") >= 30
+    assert [e["text"] for e in logged if e["event"] == "message"][1] == "30 x .md as document, text"
+    assert "f07.md: document, text" in datakit("ingest", "many", "--dataset", "d", "-v").err
+    shown = datakit("show", "manifests/d/ingest.json", "--rows", "0").out
+    assert "... 20 more inputs" in shown and len(shown.splitlines()) < 22
+    assert "f29.md" in datakit("show", "manifests/d/ingest.json", "--rows", "0", "-v").out
+
+
+def test_a_recipe_has_the_sections_of_all_stages(datakit: Callable, project: Path) -> None:
+    (project / "a.txt").write_text("One line.")
+    assert datakit("init", "d", "a.txt").code == 0
+    recipe = project / "manifests/d/recipe.toml"
+    tables = tomllib.loads(recipe.read_text())
+    assert set(tables) == {"dataset", *FLOW} and tables["filter"]["c4"] == {}
+    text = recipe.read_text()
+    at = text.index("# min_words", text.index("[filter.gopher_quality]"))
+    recipe.write_text(text[:at] + text[at + 2 :])  # as a user does: the section above it must be the right one
+    assert load_recipe(project, "d").tables["filter"]["gopher_quality"] == {"min_words": 50}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("[language]\nmin_words = 3", "or [filter.gopher_quality]"),
+        ("[filter]\nmin_alpha_word_ratio = 0.5", "it belongs to [filter.gopher_quality]"),
+        ("[dedup]\ntreshold = 0.5", "did you mean 'threshold'?"),
+    ],
+)
+def test_an_unknown_key_names_the_section_it_belongs_to(
+    datakit: Callable, project: Path, line: str, words: str
+) -> None:
+    (project / "manifests/d").mkdir(parents=True)
+    (project / "manifests/d/recipe.toml").write_text(f'[dataset]\ninputs = ["a.txt"]\n{line}\n')
+    said = datakit("run", "--dataset", "d")
+    assert said.code == 1 and words in said.err
+
+
+def test_a_wrong_command_or_flag_is_answered_with_the_nearest(
+    datakit: Callable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = datakit("pakc")
+    assert said.code == 2 and "Did you mean 'pack'?" in said.err
+    with pytest.raises(SystemExit):
+        train(["sft", "--manifst", "x"])
+    assert "did you mean --manifest?" in capsys.readouterr().err
