@@ -37,7 +37,7 @@ def test_values_of_a_recipe_reach_their_fields() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"treshold": 1.0}, r"unknown key 'treshold'; known keys are threshold"),
+        ({"treshold": 1.0}, r"unknown key 'treshold'; did you mean 'threshold'\? known keys are threshold"),
         ({"threshold": "high"}, r"recipe\.threshold: expected float, found 'high'"),
         ({"threshold": True}, r"recipe\.threshold: expected float, found True"),
         ({"policy": "last"}, r"expected one of first, longest, found 'last'"),
