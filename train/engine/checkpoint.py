@@ -35,7 +35,7 @@ from train.engine.distributed import fill, like, whole_of
 from train.engine.optim import Optimizers, WeightAverage
 from train.model import lora
 from train.model.decoder import CausalLM, ModelConfig
-from train.model.hf import BESIDE, Weights, copy_files, write_model
+from train.model.hf import BESIDE, Weights, copy_files, read_weights, write_model
 from train.model.lora import Adapters, trained
 
 FORMAT = "train.checkpoint"
@@ -207,7 +207,7 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers) -> None:
     """
     parameters = trained(model)
     adapted = (path / lora.WEIGHTS).is_file()
-    weights = lora.tensors(path)[0] if adapted else load_file(path / "model.safetensors")
+    weights = lora.tensors(path)[0] if adapted else dict(read_weights(path))
     if (beside := path / "beside.safetensors").is_file():
         weights |= load_file(beside)
     wrong = [n for n in parameters.keys() | weights.keys() if _shape(parameters, n) != _shape(weights, n)]

@@ -3,14 +3,15 @@
 The model calls an `Attend` with queries, keys and values. All implementations for training give the same result:
 - `masked_attention` is the reference: one masked product over whole rows.
 - `grouped_attention` computes no products between sequences: sequences are gathered into groups of similar length,
-  each group is one batched product, and the results are scattered back.
+  each group is one batched call, and the results are scattered back.
 - `flex_attention` and `varlen_attention` are CUDA kernels.
-`sample.PromptCache` is the implementation for generation.
+`auto_attention` chooses between them. `sample.PromptCache` is the implementation for generation.
 
 Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
 H query heads, K key/value heads, R = H/K query heads per key/value head, E head width.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,17 +24,33 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from datakit.errors import ConfigError
 
 Int64 = npt.NDArray[np.int64]
 Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
 """Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
+PRODUCT_WIDTH = 256
+"""Up to this width a product with its score matrices is faster on CPU than SDPA; the value was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """How one layer scores its keys."""
+
+    layer: int = 0
+    window: int = 0
+    """Keys that a query sees, itself included; 0: all before it."""
+    softcap: float = 0.0
+    """Scores are softcap * tanh(score / softcap); 0: off."""
 
 
 class Attend(Protocol):
     """Attention of one layer."""
 
-    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         """The attended values, (B, T, H, E)."""
         ...
 
@@ -137,49 +154,87 @@ def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:
     return starts[lengths > 0], lengths[lengths > 0]
 
 
+def sees(query_Q: Tensor, key_S: Tensor, window: int) -> Tensor:
+    """Whether a query sees a key, by their positions, (..., Q, S): those up to itself, within the window."""
+    distance_QS = query_Q[..., None] - key_S[..., None, :]
+    return (distance_QS >= 0) & (distance_QS < window) if window else distance_QS >= 0
+
+
+def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None, softcap: float) -> Tensor:
+    """Attention where a boolean mask is true, (B, H, Q, E); without a mask everywhere."""
+    if not softcap:
+        return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
+    k, v = (x.repeat_interleave(q_BHQE.shape[1] // x.shape[1], 1) for x in (k_BKSE, v_BKSE))
+    scores = softcap * torch.tanh(q_BHQE @ k.transpose(-1, -2) * (q_BHQE.shape[-1] ** -0.5 / softcap))
+    scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(v.dtype) @ v
+
+
 def masked_attention(segments: Segments) -> Attend:
     """The reference: a query sees its own sequence up to itself; padding sees only padding."""
-    sequence = segments.sequence_BT
-    causal = torch.ones(2 * sequence.shape[1:], dtype=torch.bool, device=sequence.device).tril()
-    mask_B1TT = ((sequence[:, :, None] == sequence[:, None, :]) & causal)[:, None]
+    sequence, at_T = segments.sequence_BT, torch.arange(segments.sequence_BT.shape[1])
+    same_B1TT = (sequence[:, :, None] == sequence[:, None, :])[:, None]
 
-    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_B1TT, enable_gqa=True).transpose(1, 2)
+        mask_B1TT = same_B1TT & sees(at_T, at_T, scores.window).to(sequence.device)
+        return attend_by_mask(q, k, v, mask_B1TT, scores.softcap).transpose(1, 2)
 
     return attend
 
 
 def grouped_attention(segments: Segments) -> Attend:
-    """One batched product for each group of sequences of like length; padding positions give zeros."""
+    """One batched call for each group of sequences of like length; padding positions give zeros."""
     sizes = [s * w for s, w in segments.groups]
-    masks: dict[int, Tensor] = {}
+    masks: Masks = {}
 
-    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
-        heads = q_BTHE.shape[2] // k_BTKE.shape[2]
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         moved = (
             torch.split(move_rows(x.flatten(0, 1), segments.tokens_N, segments.slots_N, sum(sizes)), sizes)
             for x in (q_BTHE, k_BTKE, v_BTKE)
         )
-        out = []
-        for (s, w), q, k, v in zip(segments.groups, *moved, strict=True):
-            if w not in masks:
-                masks[w] = _causal_mask(w, heads, q)
-            out.append(_causal(q.unflatten(0, (s, w)), k.unflatten(0, (s, w)), v.unflatten(0, (s, w)), masks[w]))
+        out = [
+            _causal(q.unflatten(0, (s, w)), k.unflatten(0, (s, w)), v.unflatten(0, (s, w)), scores, masks)
+            for (s, w), q, k, v in zip(segments.groups, *moved, strict=True)
+        ]
         slots = torch.cat([x.flatten(0, 1) for x in out]) if out else q_BTHE.new_zeros((0, *q_BTHE.shape[2:]))
         return move_rows(slots, segments.slots_N, segments.tokens_N, q_BTHE.shape[:2].numel()).view_as(q_BTHE)
 
     return attend
 
 
-def _causal_mask(width: int, queries: int, like: Tensor) -> Tensor:
-    """(1, R*W, W): 0 where a query sees the key, minus infinity elsewhere."""
-    mask_WW = torch.full((width, width), -math.inf, dtype=like.dtype, device=like.device).triu(1)
-    return mask_WW.repeat(queries, 1)[None]
+Masks = dict[tuple[int, int], Tensor]
+"""Masks of a batch by width and window."""
 
 
-def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
-    """Causal attention of sequences of one width; the R query heads of a key/value head share one product."""
+def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, masks: Masks) -> Tensor:
+    """Causal attention of sequences of one width, (S, W, H, E).
+
+    Short sequences on CPU use one product that keeps its score matrices, because it is faster there. Others use
+    `scaled_dot_product_attention`, which keeps none; with a soft cap they are computed again in the backward pass.
+    """
+    width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
+    scores = scores if width > scores.window else replace(scores, window=0)
+    at_W, key = torch.arange(width, device=q_SWHE.device), (width, scores.window)
+    if q_SWHE.device.type == "cpu" and width <= PRODUCT_WIDTH and not scores.softcap:
+        if key not in masks:
+            mask_WW = torch.zeros(width, width, dtype=q_SWHE.dtype).masked_fill(~sees(at_W, at_W, key[1]), -math.inf)
+            masks[key] = mask_WW.repeat(heads, 1)[None]
+        return _product(q_SWHE, k_SWKE, v_SWKE, masks[key])
+    q, k, v = (x.transpose(1, 2) for x in (q_SWHE, k_SWKE, v_SWKE))
+    if not (scores.window or scores.softcap):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
+    if key not in masks:
+        masks[key] = sees(at_W, at_W, scores.window)
+    again = (q, k, v, masks[key], scores.softcap)
+    if scores.softcap and width > PRODUCT_WIDTH:
+        found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
+        return found.transpose(1, 2)
+    return attend_by_mask(*again).transpose(1, 2)
+
+
+def _product(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, mask_1QW: Tensor) -> Tensor:
+    """The R query heads of a key/value head share one product; `mask_1QW` is (1, R*W, W), added to the scores."""
     S, W, H, E = q_SWHE.shape
     K = k_SWKE.shape[2]
     R = H // K
@@ -217,45 +272,87 @@ def _moved(x: Tensor, source: Tensor, target: Tensor, length: int) -> Tensor:
 
 def flex_attention(segments: Segments) -> Attend:
     """FlexAttention (Dong et al., 2024): a kernel compiled for the mask; it skips fully masked blocks."""
-    from torch.nn.attention.flex_attention import create_block_mask  # slow import, rarely needed
-
     sequence, (rows, width) = segments.sequence_BT, segments.sequence_BT.shape
+    kernel, make_blocks = _flex(compiled=sequence.is_cuda)
+    blocks: dict[int, Any] = {}
 
-    def sees(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-        return (sequence[b, q] == sequence[b, k]) & (q >= k)
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        window, softcap = scores.window or width, scores.softcap
 
-    blocks = create_block_mask(sees, rows, None, width, width, device=sequence.device)
-    kernel = _flex_kernel(compiled=sequence.is_cuda)
+        def seen(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return (sequence[b, q] == sequence[b, k]) & (q >= k) & (q - k < window)
 
-    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+        def capped(score: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
+            return softcap * torch.tanh(score / softcap)
+
+        if window not in blocks:
+            blocks[window] = make_blocks(seen, rows, None, width, width, device=sequence.device)
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
-        out: Tensor = kernel(q, k, v, block_mask=blocks, enable_gqa=True)
+        out: Tensor = kernel(q, k, v, score_mod=capped if softcap else None, block_mask=blocks[window], enable_gqa=True)
         return out.transpose(1, 2)
 
     return attend
 
 
 @cache
-def _flex_kernel(*, compiled: bool) -> Callable[..., Any]:
-    from torch.nn.attention.flex_attention import flex_attention as kernel
+def _flex(*, compiled: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The kernel, and what makes its block masks; both compiled on CUDA."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # slow import, rarely needed
 
-    found: Any = torch.compile(kernel, dynamic=False) if compiled else kernel
-    return found  # type: ignore[no-any-return]
+    if not compiled:
+        return flex_attention, create_block_mask
+    return torch.compile(flex_attention, dynamic=False), torch.compile(create_block_mask, dynamic=False)
 
 
 def varlen_attention(segments: Segments) -> Attend:
-    """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA."""
+    """FlashAttention over concatenated sequences of any length (Dao, 2023); bf16 or fp16, on CUDA.
+
+    Raises:
+        ConfigError: fp32, or a model with a soft cap; the kernel has neither.
+    """
     from torch.nn.attention.varlen import varlen_attn
 
     bounds, longest = sequence_bounds(segments)
 
-    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        if not _fits_varlen(q_BTHE, scores):
+            raise ConfigError(
+                f"--attention varlen needs bf16 or fp16 and a model without a soft cap; found {q_BTHE.dtype} and a "
+                f"soft cap of {scores.softcap}: use --dtype bf16, or --attention auto"
+            )
         q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
         out: Any = varlen_attn(
-            q, k, v, bounds, bounds, longest, longest, window_size=(-1, 0), enable_gqa=q.shape[1] != k.shape[1]
-        )
+            q, k, v, bounds, bounds, longest, longest,
+            window_size=(scores.window - 1, 0), enable_gqa=q.shape[1] != k.shape[1],
+        )  # fmt: skip
         attended: Tensor = out.view_as(q_BTHE)
         return attended
+
+    return attend
+
+
+def _fits_varlen(q: Tensor, scores: Scores) -> bool:
+    return q.dtype in (torch.bfloat16, torch.float16) and not scores.softcap
+
+
+@cache
+def _has_varlen() -> bool:
+    """Whether this torch has the kernel with windows and grouped queries."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return False
+    return {"window_size", "enable_gqa"} <= inspect.signature(varlen_attn).parameters.keys()
+
+
+def auto_attention(segments: Segments) -> Attend:
+    """`varlen_attention` on CUDA where it fits; else `grouped_attention`."""
+    grouped = grouped_attention(segments)
+    varlen = varlen_attention(segments) if segments.positions_BT.is_cuda and _has_varlen() else None
+
+    def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+        chosen = varlen if varlen is not None and _fits_varlen(q_BTHE, scores) else grouped
+        return chosen(q_BTHE, k_BTKE, v_BTKE, scores)
 
     return attend
 
@@ -269,6 +366,7 @@ def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
 
 
 ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
+    "auto": auto_attention,
     "grouped": grouped_attention,
     "masked": masked_attention,
     "flex": flex_attention,

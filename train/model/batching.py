@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from datakit.errors import ConfigError
+from train.model.attention import Scores, attend_by_mask, sees
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, filtered
 
@@ -129,48 +129,50 @@ class SlotCache:
         """Copy the first positions of a slot."""
         self.kv[:, :, target.index, :, :length] = self.kv[:, :, source.index, :, :length]
 
-    def prompt_attention(self, slot: Slot, new: int) -> Callable[[Tensor, Tensor, Tensor, int], Tensor]:
+    def prompt_attention(self, slot: Slot, new: int) -> Callable[[Tensor, Tensor, Tensor, Scores], Tensor]:
         """Attention of `new` positions of one prompt, at the end of its slot; the rest of the chunk is padding."""
         begin, end = slot.length, slot.length + new
         key_C = torch.arange(end, device=self.kv.device)
 
-        def attend(q_1THE: Tensor, k_1TKE: Tensor, v_1TKE: Tensor, layer: int) -> Tensor:
+        def attend(q_1THE: Tensor, k_1TKE: Tensor, v_1TKE: Tensor, scores: Scores) -> Tensor:
+            layer = scores.layer
             for side, new_1TKE in enumerate((k_1TKE, v_1TKE)):
                 self.kv[layer, side, slot.index, :, begin:end] = new_1TKE[0, :new].transpose(0, 1)
             k, v = self.kv[layer, :, slot.index, :, :end].unsqueeze(1)
             groups = q_1THE.shape[2] // k.shape[1]
             q_1KQE = _split(q_1THE[:, :new], 2, groups).transpose(1, 2).flatten(2, 3)
-            mask_QC = (key_C <= key_C[begin:, None]).repeat_interleave(groups, 0)
-            out_1KQE = F.scaled_dot_product_attention(q_1KQE, k, v, attn_mask=mask_QC)
+            mask_QC = sees(key_C[begin:], key_C, scores.window).repeat_interleave(groups, 0)
+            out_1KQE = attend_by_mask(q_1KQE, k, v, mask_QC, scores.softcap)
             out_1THE = torch.zeros_like(q_1THE)
             out_1THE[:, :new] = _split(out_1KQE, 2, groups).transpose(1, 2).flatten(2, 3)
             return out_1THE
 
         return attend
 
-    def step_attention(self, slots: Sequence[Slot]) -> Callable[[Tensor, Tensor, Tensor, int], Tensor]:
+    def step_attention(self, slots: Sequence[Slot]) -> Callable[[Tensor, Tensor, Tensor, Scores], Tensor]:
         """Attention of one new position of each slot; rows beyond them are padding."""
         rows = len(slots)
         slot_N = torch.tensor([s.index for s in slots], device=self.kv.device)
         at_N = torch.tensor([s.length for s in slots], device=self.kv.device)
         longest = max(s.length for s in slots) + 1
-        seen_N11C = None  # only where all slots are read at once
-        if not self.one_by_one:
-            seen_N11C = (torch.arange(longest, device=self.kv.device) <= at_N[:, None])[:, None, None]
+        key_C = torch.arange(longest, device=self.kv.device)
 
-        def attend(q_N1HE: Tensor, k_N1KE: Tensor, v_N1KE: Tensor, layer: int) -> Tensor:
+        def attend(q_N1HE: Tensor, k_N1KE: Tensor, v_N1KE: Tensor, scores: Scores) -> Tensor:
+            layer = scores.layer
             for side, new_N1KE in enumerate((k_N1KE, v_N1KE)):
                 self.kv[layer, side].transpose(1, 2)[slot_N, at_N] = new_N1KE[:rows, 0]
             out_N1HE = torch.zeros_like(q_N1HE)
             q_NKRE = _split(q_N1HE[:rows, 0], 1, q_N1HE.shape[2] // k_N1KE.shape[2])
-            if seen_N11C is not None:
+            if not self.one_by_one:
                 k, v = self.kv[layer, :, :, :, :longest][:, slot_N]
-                out = F.scaled_dot_product_attention(q_NKRE, k, v, attn_mask=seen_N11C)
+                seen_N11C = sees(at_N[:, None], key_C, scores.window)[:, None]
+                out = attend_by_mask(q_NKRE, k, v, seen_N11C, scores.softcap)
                 out_N1HE[:rows, 0] = out.flatten(1, 2)
                 return out_N1HE
             for row, slot in enumerate(slots):  # each by itself: see the top of this file
-                k, v = self.kv[layer, :, slot.index : slot.index + 1, :, : slot.length + 1]
-                out_N1HE[row, 0] = F.scaled_dot_product_attention(q_NKRE[row : row + 1], k, v)[0].flatten(0, 1)
+                first = max(0, slot.length + 1 - scores.window) if scores.window else 0
+                k, v = self.kv[layer, :, slot.index : slot.index + 1, :, first : slot.length + 1]
+                out_N1HE[row, 0] = attend_by_mask(q_NKRE[row : row + 1], k, v, None, scores.softcap)[0].flatten(0, 1)
             return out_N1HE
 
         return attend
@@ -197,7 +199,9 @@ class Batcher:
         context: int = 0,
         queue: int = 64,
     ) -> None:
-        self.context = min(context or model.config.max_positions, model.config.max_positions)
+        rope = model.config.rope  # longrope's frequencies depend on the length of the prompt, which a chunk cannot tell
+        most = rope.original_max_position_embeddings if rope.rope_type == "longrope" else model.config.max_positions
+        self.context = min(context or most, most)
         if slots < 1 or self.context < 2 or queue < 0:
             raise ConfigError(
                 f"expected at least 1 slot, 2 positions and a queue of 0 or more, found {slots}, {context}, {queue}"
@@ -329,7 +333,7 @@ class Batcher:
         ids = job.prompt[slot.length : slot.length + CHUNK]
         ids_1T = torch.zeros(1, CHUNK, dtype=torch.int64)
         ids_1T[0, : len(ids)] = torch.tensor(ids)
-        at_1T = slot.length + torch.arange(CHUNK)[None]
+        at_1T = slot.length + torch.arange(CHUNK)[None].clamp(max=len(ids) - 1)
         attend = self.cache.prompt_attention(slot, len(ids))
         hidden_1TD = self.model(ids_1T.to(self.device), at_1T.to(self.device), attend)
         slot.length += len(ids)

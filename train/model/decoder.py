@@ -1,15 +1,17 @@
-"""The decoder: the Llama/Qwen3 family by configuration, with a few optional parts.
+"""One decoder for all model families: `ModelConfig` says how a model differs from Llama.
 
-RMSNorm, rotary positions, grouped-query attention, SwiGLU or experts. Modules have the names of Hugging Face
-checkpoints, so a state dict needs no translation. `ModelOptions` adds parts that Llama does not have; all are off by
-default. Every part that reads another token stays within that token's sequence, so packing changes nothing.
+Grouped-query attention, then an MLP or experts. The differences are fields: norms and their places, rotary positions,
+windows, activation, biases, scalings and soft caps; the table in `hf.py` has their values for each family. Modules have
+the names of Hugging Face checkpoints. `ModelOptions` adds parts that no family has; all are off by default. Every part
+that reads another token stays within that token's sequence, so packing changes nothing.
 
 Shapes: B rows, T positions, L labels, D hidden, H query heads, K key/value heads, E head width, V vocabulary.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -18,9 +20,10 @@ from torch.utils.checkpoint import checkpoint
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from train.model.attention import Attend, move_rows
+from train.model.attention import Attend, Scores, move_rows
 from train.model.experts import MoE, MoeConfig, Project
 from train.model.loss import sparse_loss
+from train.model.rope import Rope, Rotary, rotary_tables, rotate
 
 if TYPE_CHECKING:
     from train.data.batches import Batch
@@ -88,13 +91,45 @@ class ModelConfig:
     intermediate_size: int
     max_positions: int = 2048
     """Longest sequence, in tokens."""
-    rope_theta: float = 10000.0
+    family: str = field(default="llama", compare=False)
+    """The `model_type` of config.json: names of keys and tensors; it changes no result."""
+    dtype: str = field(default="float32", compare=False)
+    """The dtype that config.json names: that of exported weights; it changes no result."""
+    rope: Rope = field(default_factory=Rope)
+    window_rope: Rope | None = None
+    """Rotary positions of layers with a window, if they differ (Gemma 3)."""
+    plain_layers: tuple[int, ...] = ()
+    """Layers without rotary positions (SmolLM 3)."""
+    learned_positions: bool = False
+    """A table of positions in place of rotary ones (GPT-2)."""
+    window: int = 0
+    """Keys that a query sees in the layers with a window, itself included."""
+    windowed_layers: tuple[int, ...] = ()
+    norm: Literal["rms", "layer"] = "rms"
     norm_eps: float = 1e-5
+    norm_offset: float = 0.0
+    """Added to the weights of norms (Gemma)."""
+    norm_at: Literal["before", "after", "around"] = "before"
+    """Norms before attention and MLP (Llama), on their results (OLMo 2), or both (Gemma 2)."""
     qk_norm: bool = False
     """RMSNorm on the queries and keys of each head (Qwen3)."""
+    qk_norm_whole: bool = False
+    """Over all heads together, not over each (OLMo 2)."""
     qkv_bias: bool = False
     output_bias: bool = False
     """Bias of the attention's output projection."""
+    mlp_bias: bool = False
+    activation: Literal["silu", "gelu_tanh"] = "silu"
+    gated: bool = True
+    """The MLP has a gate (SwiGLU)."""
+    attention_scale: float = 0.0
+    """Factor of the products of queries and keys; 0: 1 / sqrt(head_dim)."""
+    attention_softcap: float = 0.0
+    """Scores are softcap * tanh(score / softcap); 0: off."""
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    """Factor of what attention and MLP add to the stream."""
+    logit_divisor: float = 1.0
     tied_embeddings: bool = True
     """The output head is the embedding matrix."""
     moe: MoeConfig = field(default_factory=MoeConfig)
@@ -109,6 +144,8 @@ class ModelConfig:
             )
         if self.head_dim % 2:
             raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
+        if self.windowed_layers and self.window < 1:
+            raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
         if 2 * self.options.value_embeddings > self.num_layers:
             raise ConfigError(
                 f"value_embeddings {self.options.value_embeddings}: more than half of {self.num_layers} layers"
@@ -118,6 +155,11 @@ class ModelConfig:
     def needs_all_positions(self) -> bool:
         """Whether the loss needs the last layer at unlabelled positions: for routers, or for tokens ahead."""
         return self.moe.num_experts > 0 or self.options.mtp_depth > 0
+
+    @property
+    def query_scale(self) -> float:
+        """Factor of the queries that makes up for another `attention_scale` than 1 / sqrt(head_dim)."""
+        return self.attention_scale * self.head_dim**0.5 if self.attention_scale else 1.0
 
 
 _26M = ModelConfig(
@@ -135,11 +177,14 @@ PRESETS = {
         head_dim=96,
         intermediate_size=2432,
         qk_norm=True,
-        rope_theta=1e6,
+        family="qwen3",
+        rope=Rope(rope_theta=1e6),
         norm_eps=1e-6,
     ),
     # the width and depth of minimind2
-    "104m": replace(_26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope_theta=1e6),
+    "104m": replace(
+        _26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope=Rope(rope_theta=1e6)
+    ),
 }
 """Model sizes by name; the vocabulary is replaced by the data's."""
 
@@ -147,14 +192,14 @@ PRESETS = {
 class RMSNorm(nn.Module):
     """Divide by the root mean square, then multiply by a learned weight (Zhang and Sennrich, 2019)."""
 
-    def __init__(self, width: int, eps: float) -> None:
+    def __init__(self, width: int, eps: float, offset: float = 0.0) -> None:
         super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
+        self.weight, self.eps, self.offset = nn.Parameter(torch.full((width,), 1 - offset)), eps, offset
 
     def forward(self, x: Tensor) -> Tensor:
         """The same shape and dtype."""
         # the fused kernel needs input and weight of one dtype
-        weight = self.weight.to(x.dtype)
+        weight = (self.weight + self.offset if self.offset else self.weight).to(x.dtype)
         if x.device.type != "cpu" or torch.compiler.is_compiling():
             return F.rms_norm(x, weight.shape, weight, self.eps)
         normed: Tensor = _CpuRMSNorm.apply(x, weight, self.eps)  # type: ignore[no-untyped-call]
@@ -205,70 +250,64 @@ class _Gated(torch.autograd.Function):
         return torch.ops.aten.silu_backward(grads[0] * up, gate), F.silu(gate).mul_(grads[0])
 
 
+def squared_relu(x: Tensor) -> Tensor:
+    """relu(x)^2 (Primer: So et al., 2021)."""
+    return F.relu(x).square()
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+    "relu2": squared_relu,
+}
+
+
 class MLP(nn.Module):
-    """SwiGLU (Shazeer, 2020)."""
+    """down(act(gate(x)) * up(x)) (SwiGLU: Shazeer, 2020), or without a gate down(act(up(x)))."""
 
-    matrices = ("gate_proj", "up_proj", "down_proj")
-
-    def __init__(self, hidden_size: int, inner_size: int) -> None:
+    def __init__(
+        self, hidden_size: int, inner_size: int, activation: str = "silu", gated: bool = True, bias: bool = False
+    ) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(hidden_size, inner_size, bias=False)
-        self.up_proj = nn.Linear(hidden_size, inner_size, bias=False)
-        self.down_proj = nn.Linear(inner_size, hidden_size, bias=False)
+        self.activation, self.matrices = (
+            activation,
+            ("gate_proj", "up_proj", "down_proj") if gated else ("up_proj", "down_proj"),
+        )
+        for name in self.matrices:
+            sizes = (inner_size, hidden_size) if name == "down_proj" else (hidden_size, inner_size)
+            self.add_module(name, nn.Linear(*sizes, bias=bias))
 
-    @staticmethod
-    def through(x: Tensor, gate: Project, up: Project, down: Project) -> Tensor:
+    def through(self, x: Tensor, *projections: Project) -> Tensor:
         """Apply the projections, which may be layers or grouped products, to x."""
-        return down(gated(gate(x), up(x)))
+        act = ACTIVATIONS[self.activation]
+        if len(projections) == 2:
+            up, down = projections
+            return down(act(up(x)))
+        gate, up, down = projections
+        return down(gated(gate(x), up(x)) if self.activation == "silu" else act(gate(x)) * up(x))
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """The layer's addition to the residual stream, (B, T, D)."""
-        return self.through(x_BTD, self.gate_proj, self.up_proj, self.down_proj)
+        return self.through(x_BTD, *(self._modules[name] for name in self.matrices))  # type: ignore[arg-type]
 
 
-class SquaredReLU(nn.Module):
-    """Two matrices and no gate: down(relu(up(x))^2) (Primer: So et al., 2021)."""
-
-    matrices = ("up_proj", "down_proj")
-
-    def __init__(self, hidden_size: int, inner_size: int) -> None:
-        super().__init__()
-        self.up_proj = nn.Linear(hidden_size, inner_size, bias=False)
-        self.down_proj = nn.Linear(inner_size, hidden_size, bias=False)
-
-    @staticmethod
-    def through(x: Tensor, up: Project, down: Project) -> Tensor:
-        """Apply the projections, which may be layers or grouped products, to x."""
-        return down(F.relu(up(x)).square())
-
-    def forward(self, x_BTD: Tensor) -> Tensor:
-        """The layer's addition to the residual stream, (B, T, D)."""
-        return self.through(x_BTD, self.up_proj, self.down_proj)
-
-
-def mlp_of(hidden_size: int, inner_size: int, layer: int, moe: MoeConfig, relu2: bool) -> nn.Module:
+def mlp_of(c: ModelConfig, layer: int) -> nn.Module:
     """The MLP or the experts of a layer."""
-    mlp = SquaredReLU if relu2 else MLP
-    if not moe.sparse(layer):
-        return mlp(hidden_size, inner_size)
-    return MoE(hidden_size, moe.inner_size(inner_size), moe, mlp)
+    kind = ("relu2", False) if c.options.relu2 else (c.activation, c.gated)
+    if not c.moe.sparse(layer):
+        return MLP(c.hidden_size, c.intermediate_size, *kind, c.mlp_bias)
+    return MoE(
+        c.hidden_size, c.moe.inner_size(c.intermediate_size), c.moe, lambda width: MLP(c.hidden_size, width, *kind)
+    )
 
 
-def rotary_tables(positions_BT: Tensor, head_dim: int, theta: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of each position's angles, (B, T, 1, E/2) (RoPE: Su et al., 2021)."""
-    exponents = torch.arange(0, head_dim, 2, device=positions_BT.device, dtype=torch.float32) / head_dim
-    angles = positions_BT[..., None, None].float() * theta**-exponents
-    return angles.cos().to(dtype), angles.sin().to(dtype)
+def norm_of(c: ModelConfig, width: int) -> nn.Module:
+    """A norm over `width` values."""
+    return RMSNorm(width, c.norm_eps, c.norm_offset) if c.norm == "rms" else nn.LayerNorm(width, c.norm_eps)
 
 
-Rotary = tuple[Tensor, Tensor]
-"""Cosine and sine tables of a batch's positions."""
-
-
-def rotate(x_BTHE: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate each pair (i, i + E/2) by its position's angle: the half-split layout of Hugging Face checkpoints."""
-    a, b = x_BTHE.chunk(2, -1)
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1)
+Ropes = dict[str, Rotary]
+"""The tables of a batch's positions, for layers with a window and for the others."""
 
 
 class Attention(nn.Module):
@@ -276,35 +315,52 @@ class Attention(nn.Module):
 
     def __init__(self, c: ModelConfig) -> None:
         super().__init__()
-        self.head_dim, self.qk_norm = c.head_dim, c.qk_norm
+        self.head_dim, self.qk_norm, self.whole, self.scale = c.head_dim, c.qk_norm, c.qk_norm_whole, c.query_scale
         self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=c.qkv_bias)
         self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
         self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
         self.o_proj = nn.Linear(c.num_heads * c.head_dim, c.hidden_size, bias=c.output_bias)
         if c.qk_norm:
-            self.q_norm, self.k_norm = (RMSNorm(c.head_dim, c.norm_eps) for _ in range(2))
+            heads = (c.num_heads, c.num_kv_heads) if c.qk_norm_whole else (1, 1)
+            self.q_norm, self.k_norm = (norm_of(c, n * c.head_dim) for n in heads)
 
     def forward(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, E), keys and values (B, T, K, E); queries and keys are rotated."""
         return self.queries(x_BTD, rotary), *self.keys_values(x_BTD, rotary)
 
-    def queries(self, x: Tensor, rotary: tuple[Tensor, ...]) -> Tensor:
+    def queries(self, x: Tensor, rotary: Rotary) -> Tensor:
         """(..., D) -> (..., H, E)."""
-        q = self._heads(self.q_proj(x))
-        return rotate(self.q_norm(q) if self.qk_norm else q, *rotary)
+        q = rotate(self._normed(self.q_proj(x), "q_norm"), rotary)
+        return q if self.scale == 1 else q * self.scale
 
-    def keys_values(self, x: Tensor, rotary: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    def keys_values(self, x: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
         """(..., D) -> two of (..., K, E)."""
-        k, v = (self._heads(project(x)) for project in (self.k_proj, self.v_proj))
-        return rotate(self.k_norm(k) if self.qk_norm else k, *rotary), v
+        return rotate(self._normed(self.k_proj(x), "k_norm"), rotary), self._heads(self.v_proj(x))
+
+    def _normed(self, x: Tensor, name: str) -> Tensor:
+        """Heads, with their norm where the model has one."""
+        if not self.qk_norm:
+            return self._heads(x)
+        norm = self.q_norm if name == "q_norm" else self.k_norm
+        return self._heads(norm(x)) if self.whole else norm(self._heads(x))
 
     def _heads(self, x: Tensor) -> Tensor:
         heads: Tensor = x.unflatten(-1, (-1, self.head_dim))  # type: ignore[no-untyped-call]
         return heads
 
 
+NORMS: dict[str, tuple[str, str, str, str]] = {
+    "before": ("input_layernorm", "", "post_attention_layernorm", ""),
+    "after": ("", "post_attention_layernorm", "", "post_feedforward_layernorm"),
+    "around": (
+        "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm",
+    ),
+}  # fmt: skip
+"""Names of the norms before and after the attention, before and after the MLP."""
+
+
 class Block(nn.Module):
-    """One layer: attention, then MLP; each reads the normalised residual stream and adds to it.
+    """One layer: attention, then MLP; each reads the residual stream and adds to it.
 
     `before` and `after` have the same shapes in every batch of a bucket, so they are the parts to compile. The shapes
     of the attention between them differ from batch to batch.
@@ -312,49 +368,58 @@ class Block(nn.Module):
 
     def __init__(self, c: ModelConfig, layer: int) -> None:
         super().__init__()
-        self.layer = layer
-        self.input_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
+        self.layer, self.scale, self.norms = layer, c.residual_scale, NORMS[c.norm_at]
+        windowed = layer in c.windowed_layers
+        self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
+        self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
         self.self_attn = Attention(c)
-        self.post_attention_layernorm = RMSNorm(c.hidden_size, c.norm_eps)
-        self.mlp = mlp_of(c.hidden_size, c.intermediate_size, layer, c.moe, c.options.relu2)
+        self.mlp = mlp_of(c, layer)
+        for name in filter(None, self.norms):
+            self.add_module(name, norm_of(c, c.hidden_size))
         self._before, self._after = self.before, self.after
         self._queries, self._keys_values, self._after_at = self.queries, self.keys_values, self.after
 
-    def forward(self, x_BTD: Tensor, rotary: Rotary, attend: Attend) -> Tensor:
+    def _norm(self, place: int, x: Tensor) -> Tensor:
+        norm = self._modules.get(self.norms[place])
+        return x if norm is None else norm(x)
+
+    def forward(self, x_BTD: Tensor, ropes: Ropes, attend: Attend) -> Tensor:
         """The stream after this layer."""
-        return self._after(x_BTD, attend(*self._before(x_BTD, rotary), self.layer))
+        return self._after(x_BTD, attend(*self._before(x_BTD, ropes.get(self.rope, ())), self.scores))
 
     def before(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values."""
-        qkv: tuple[Tensor, Tensor, Tensor] = self.self_attn(self.input_layernorm(x_BTD), rotary)
+        qkv: tuple[Tensor, Tensor, Tensor] = self.self_attn(self._norm(0, x_BTD), rotary)
         return qkv
 
     def after(self, x_BTD: Tensor, attended_BTHE: Tensor) -> Tensor:
         """The stream after attention and MLP are added."""
-        x_BTD = x_BTD + self.self_attn.o_proj(attended_BTHE.flatten(-2))
-        stream: Tensor = x_BTD + self.mlp(self.post_attention_layernorm(x_BTD))
-        return stream
+        x_BTD = self._added(x_BTD, self._norm(1, self.self_attn.o_proj(attended_BTHE.flatten(-2))))
+        return self._added(x_BTD, self._norm(3, self.mlp(self._norm(2, x_BTD))))
 
-    def at(self, x_BTD: Tensor, rotary: Rotary, attend: Attend, at_L: Tensor, rows_L: Tensor) -> Tensor:
+    def _added(self, x: Tensor, update: Tensor) -> Tensor:
+        return x + update if self.scale == 1 else x + self.scale * update
+
+    def at(self, x_BTD: Tensor, ropes: Ropes, attend: Attend, at_L: Tensor, rows_L: Tensor) -> Tensor:
         """The stream after this layer at flat positions `at_L` only, (L, D); `rows_L` is 0..L-1.
 
         Keys and values are still computed at every position.
         """
-        labels = len(at_L)
+        labels, rotary = len(at_L), ropes.get(self.rope, ())
         x_LD = move_rows(x_BTD.flatten(0, 1), at_L, rows_L, labels)
         k_BTKE, v_BTKE = self._keys_values(x_BTD, rotary)
         q_LHE = self._queries(x_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
         q_NHE = move_rows(q_LHE, rows_L, at_L, x_BTD.shape[:2].numel())
-        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self.layer)
+        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self.scores)
         return self._after_at(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
 
-    def queries(self, x_LD: Tensor, rotary: tuple[Tensor, ...]) -> Tensor:
+    def queries(self, x_LD: Tensor, rotary: Rotary) -> Tensor:
         """Queries of some positions, (L, H, E)."""
-        return self.self_attn.queries(self.input_layernorm(x_LD), rotary)
+        return self.self_attn.queries(self._norm(0, x_LD), rotary)
 
-    def keys_values(self, x_BTD: Tensor, rotary: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+    def keys_values(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor]:
         """Keys and values of all positions, each (B, T, K, E)."""
-        return self.self_attn.keys_values(self.input_layernorm(x_BTD), rotary)
+        return self.self_attn.keys_values(self._norm(0, x_BTD), rotary)
 
     def compile_parts(self) -> None:
         """Compile the parts around the attention, once per bucket; layers share the result.
@@ -389,11 +454,11 @@ class ValueEmbeddings(nn.Module):
     def mixed(self, attend: Attend, ids_BT: Tensor) -> Attend:
         """`attend`, with the tables mixed into the values of each layer that has one."""
 
-        def attend_mixed(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
-            if (table := self.table(layer)) is not None:
-                mix = self.value_mix[layer].to(v_BTKE.dtype)
+        def attend_mixed(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
+            if (table := self.table(scores.layer)) is not None:
+                mix = self.value_mix[scores.layer].to(v_BTKE.dtype)
                 v_BTKE = mix[0] * v_BTKE + mix[1] * self.values[table](ids_BT).to(v_BTKE.dtype).view_as(v_BTKE)
-            return attend(q_BTHE, k_BTKE, v_BTKE, layer)
+            return attend(q_BTHE, k_BTKE, v_BTKE, scores)
 
         return attend_mixed
 
@@ -419,18 +484,18 @@ class Ahead(nn.Module):
 
     def __init__(self, block: nn.Module, c: ModelConfig) -> None:
         super().__init__()
-        self.hidden_norm, self.token_norm, self.norm = (RMSNorm(c.hidden_size, c.norm_eps) for _ in range(3))
+        self.hidden_norm, self.token_norm, self.norm = (norm_of(c, c.hidden_size) for _ in range(3))
         self.proj = nn.Linear(2 * c.hidden_size, c.hidden_size, bias=False)
         self.block = block
 
     def forward(
-        self, hidden_BTD: Tensor, embedded_BTD: Tensor, positions_BT: Tensor, rotary: Rotary, attend: Attend
+        self, hidden_BTD: Tensor, embedded_BTD: Tensor, positions_BT: Tensor, ropes: Ropes, attend: Attend
     ) -> Tensor:
         """Hidden states (B, T, D); the first token of a sequence has zeros as the state before it."""
         shifted_BTD = torch.cat((hidden_BTD[:, :1], hidden_BTD[:, :-1]), 1)
         before_BTD = torch.where((positions_BT == 0)[..., None], torch.zeros_like(hidden_BTD), shifted_BTD)
         both = self.hidden_norm(before_BTD), self.token_norm(embedded_BTD)
-        out: Tensor = self.norm(self.block(self.proj(torch.cat(both, -1)), rotary, attend))
+        out: Tensor = self.norm(self.block(self.proj(torch.cat(both, -1)), ropes, attend))
         return out
 
 
@@ -441,7 +506,8 @@ class Decoder(nn.Module):
         super().__init__()
         self.embed_tokens = nn.Embedding(c.vocab_size, c.hidden_size)
         self.layers = nn.ModuleList(Block(c, i) for i in range(c.num_layers))
-        self.norm = RMSNorm(c.hidden_size, c.norm_eps)
+        self.norm = norm_of(c, c.hidden_size)
+        self.embed_positions = nn.Embedding(c.max_positions, c.hidden_size) if c.learned_positions else None
 
 
 class CausalLM(nn.Module):
@@ -455,53 +521,68 @@ class CausalLM(nn.Module):
         self.lm_head = SoftcappedHead(*sizes, o.logit_softcap) if o.logit_softcap else nn.Linear(*sizes, bias=False)
         self.extras = ValueEmbeddings(config) if o.value_embeddings else None  # the name is part of checkpoints
         self.ahead = nn.ModuleList(Ahead(Block(config, config.num_layers + i), config) for i in range(o.mtp_depth))
-        if config.tied_embeddings:
-            self.lm_head.weight = self.model.embed_tokens.weight
+        self.tie()
         self.checkpoint_every = 0
         """Every N-th layer recomputes its activations in the backward pass; 0: none."""
 
+    def tie(self) -> None:
+        """Make the output head the embedding matrix, if the model is tied."""
+        if self.config.tied_embeddings:
+            self.lm_head.weight = self.model.embed_tokens.weight
+
     def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
         """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
-        x_BTD, rotary, attend = self._embed(ids_BT, positions_BT, attend)
+        x_BTD, ropes, attend = self._embed(ids_BT, positions_BT, attend)
         for block in self.model.layers:
-            x_BTD = self._run(block, block, x_BTD, rotary, attend)
-        hidden_BTD: Tensor = self.model.norm(x_BTD)
-        return hidden_BTD
+            x_BTD = self._run(block, block, x_BTD, ropes, attend)
+        return self._final(x_BTD)
 
     def hidden_at(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend, at_L: Tensor) -> Tensor:
         """`forward` at flat positions `at_L` only, each at most once, (L, D).
 
         The last layer computes queries, MLP and norms at these positions only. The result is exact.
         """
-        x_BTD, rotary, attend = self._embed(ids_BT, positions_BT, attend)
+        x_BTD, ropes, attend = self._embed(ids_BT, positions_BT, attend)
         *blocks, last = self.model.layers
         for block in blocks:
-            x_BTD = self._run(block, block, x_BTD, rotary, attend)
+            x_BTD = self._run(block, block, x_BTD, ropes, attend)
         assert isinstance(last, Block)
-        x_LD = self._run(last, last.at, x_BTD, rotary, attend, at_L, torch.arange(len(at_L)).to(at_L))
-        hidden_LD: Tensor = self.model.norm(x_LD)
-        return hidden_LD
+        return self._final(self._run(last, last.at, x_BTD, ropes, attend, at_L, torch.arange(len(at_L)).to(at_L)))
+
+    def _final(self, x: Tensor) -> Tensor:
+        """The final norm; logits that are divided are divided here, before the head."""
+        hidden: Tensor = self.model.norm(x)
+        return hidden if self.config.logit_divisor == 1 else hidden / self.config.logit_divisor
 
     def _run(
-        self, block: nn.Module, part: Callable[..., Tensor], x_BTD: Tensor, rotary: Rotary, attend: Attend, *at: Tensor
+        self, block: nn.Module, part: Callable[..., Tensor], x_BTD: Tensor, ropes: Ropes, attend: Attend, *at: Tensor
     ) -> Tensor:
         """Run `part` of a layer, with activation checkpointing where it is on (Chen et al., 2016)."""
         assert isinstance(block, Block)
         if not (self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0):
-            return part(x_BTD, rotary, attend, *at)
-        again: Tensor = checkpoint(part, x_BTD, rotary, attend, *at, use_reentrant=False, preserve_rng_state=False)
+            return part(x_BTD, ropes, attend, *at)
+        again: Tensor = checkpoint(part, x_BTD, ropes, attend, *at, use_reentrant=False, preserve_rng_state=False)
         return again
 
-    def _embed(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> tuple[Tensor, Rotary, Attend]:
+    def _embed(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> tuple[Tensor, Ropes, Attend]:
         """The embedded tokens (B, T, D), the rotary tables, and the attention that the layers call."""
         x_BTD = self.model.embed_tokens(ids_BT)
+        if self.config.embedding_scale != 1:
+            x_BTD = x_BTD * torch.tensor(self.config.embedding_scale).to(x_BTD.dtype)  # rounded like the weights
+        if self.model.embed_positions is not None:
+            x_BTD = x_BTD + self.model.embed_positions(positions_BT)
         x_BTD = x_BTD.to(_compute_dtype(x_BTD))  # autocast leaves embeddings, and so the whole stream, in fp32
         attend = self.extras.mixed(attend, ids_BT) if self.extras is not None else attend
-        return x_BTD, self.rotary(positions_BT, x_BTD.dtype), attend
+        return x_BTD, self.ropes(positions_BT, x_BTD.dtype), attend
 
-    def rotary(self, positions_BT: Tensor, dtype: torch.dtype) -> Rotary:
+    def ropes(self, positions_BT: Tensor, dtype: torch.dtype) -> Ropes:
         """The rotary tables of these positions."""
-        return rotary_tables(positions_BT, self.config.head_dim, self.config.rope_theta, dtype)
+        c = self.config
+        if c.learned_positions:
+            return {}
+        whole = rotary_tables(positions_BT, c.rope, c.head_dim, dtype)
+        other = rotary_tables(positions_BT, c.window_rope, c.head_dim, dtype) if c.window_rope else whole
+        return {"whole": whole, "window": other}
 
     def compile_parts(self) -> None:
         """Compile every layer at its first use; costs seconds per bucket."""
@@ -554,11 +635,11 @@ def ahead_loss(model: CausalLM, hidden_BTD: Tensor, batch: "Batch", attend: Atte
     """
     o, positions_BT = model.config.options, batch.segments.positions_BT
     embedded_BTD = model.model.embed_tokens(batch.ids_BT).to(hidden_BTD.dtype)
-    rotary, total = model.rotary(positions_BT, hidden_BTD.dtype), hidden_BTD.new_zeros((), dtype=torch.float32)
+    ropes, total = model.ropes(positions_BT, hidden_BTD.dtype), hidden_BTD.new_zeros((), dtype=torch.float32)
     label_pos_L, targets_L = batch.counted
     positions_L = positions_BT.flatten()[label_pos_L]
     for depth, layer in enumerate(model.ahead, start=1):
-        hidden_BTD = layer(hidden_BTD, embedded_BTD, positions_BT, rotary, attend)
+        hidden_BTD = layer(hidden_BTD, embedded_BTD, positions_BT, ropes, attend)
         here = positions_L >= depth
         total = total + sparse_loss(hidden_BTD, model.lm_head, label_pos_L[here], targets_L[here])[0]
     return total * (o.mtp_weight / o.mtp_depth)

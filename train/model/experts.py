@@ -27,7 +27,7 @@ from train.model.attention import move_rows
 
 if TYPE_CHECKING:
     from train.data.batches import Batch
-    from train.model.decoder import MLP, SquaredReLU
+    from train.model.decoder import MLP
 
 Project = Callable[[Tensor], Tensor]
 """(..., I) -> (..., O)."""
@@ -67,12 +67,13 @@ class MoeConfig:
 class MoE(nn.Module):
     """A router and its experts."""
 
-    def __init__(self, hidden_size: int, inner_size: int, moe: MoeConfig, mlp: "type[MLP | SquaredReLU]") -> None:
+    def __init__(self, hidden_size: int, inner_size: int, moe: MoeConfig, mlp: "Callable[[int], MLP]") -> None:
+        """`mlp` makes an expert of an inner width."""
         super().__init__()
-        self.config, self.kind = moe, mlp
+        self.config = moe
         self.gate = nn.Linear(hidden_size, moe.num_experts, bias=False)
-        self.experts = nn.ModuleList(mlp(hidden_size, inner_size) for _ in range(moe.num_experts))
-        self.shared = mlp(hidden_size, moe.shared_expert_size) if moe.shared_expert_size else None
+        self.experts = nn.ModuleList(mlp(inner_size) for _ in range(moe.num_experts))
+        self.shared = mlp(moe.shared_expert_size) if moe.shared_expert_size else None
         self.routed: tuple[Tensor, Tensor] | None = None
         """Router probabilities (N, X) and chosen experts (N, A) of the last forward pass."""
 
@@ -119,7 +120,8 @@ class MoE(nn.Module):
             weight_XOI = torch.stack(matrices)
             return partial(F.grouped_mm, mat_b=weight_XOI.transpose(1, 2), offs=ends_X)
 
-        return self.kind.through(x_MD, *map(product, self.kind.matrices))
+        first: MLP = self.experts[0]  # type: ignore[assignment]
+        return first.through(x_MD, *map(product, first.matrices))
 
     def _can_group(self, x_MD: Tensor) -> bool:
         if not (x_MD.is_cuda and x_MD.dtype == torch.bfloat16):

@@ -1,14 +1,17 @@
 """Read and write Hugging Face folders: config.json, model.safetensors (or its sharded index), tokenizer files.
 
-Llama, Mistral, Qwen2, Qwen3 and Qwen3-MoE are one model with a few switches. An unknown key of config.json could change
-the result, so it is refused by name unless it is empty. A model with options that none of these families has is written
-with `model_type` "datakit" and its options under that key, so that no other reader loads it as another model.
+All families are one decoder. `FAMILIES` is the table of their differences: fields of `ModelConfig` that are the same in
+the whole family, keys of config.json that set a field, and names of tensors. A key that is neither there nor known to
+change nothing is refused by name, unless it is empty. A model that no family can express is written with `model_type`
+"datakit" and its options under that key, so that no other reader loads it as another model.
 """
 
+import contextlib
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,65 +24,168 @@ from datakit.config import build, digest, sha256_file
 from datakit.errors import ConfigError, ModelError
 from train.model.decoder import CausalLM, ModelConfig, ModelOptions, without_removed
 from train.model.experts import MoeConfig
+from train.model.rope import Rope
+
+ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu_new": "gelu_tanh"}
+"""`hidden_act` of config.json -> `ModelConfig.activation`."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Family:
+class Key:
+    """A key of config.json that sets a field of ModelConfig."""
+
+    field: str
+    default: Any
+    """The value where the key is missing: that of transformers."""
+    read: Callable[[Any], Any] = lambda value: value
+    write: Callable[[Any], Any] = lambda value: value
+
+
+def _optional(field: str, default: float) -> Key:
+    """A number that may be null; 0 in ModelConfig."""
+    return Key(field, default, lambda v: float(v or 0), lambda v: v or None)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """How the models of one `model_type` differ from Llama."""
+
     architecture: str
-    qk_norm: bool
-    qkv_bias: Callable[[dict[str, Any]], bool]
-    output_bias: Callable[[dict[str, Any]], bool]
+    same: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of ModelConfig, with the family's value."""
+    keys: Mapping[str, Key] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Values of common keys, where config.json has none."""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """The family's own names of common keys."""
+    windows: int = 0
+    """0: no windows; 1: every layer has one, if any; n: every layer but each n-th, unless `layer_types` says more."""
     experts: bool = False
+    local_theta: float = 0.0
+    """`rope_theta` of layers with a window, where they have rotary positions of their own."""
+    tensors: Sequence[tuple[str, str]] = ()
+    """Parts of our names of tensors, and the family's."""
+    joined: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
+    """Matrices stored as one: part of our name -> (the family's, the place in it, number of places)."""
+    transposed: str = ""
+    """Pattern of names of matrices that are stored as (in, out)."""
 
 
-def _configured(config: dict[str, Any]) -> bool:
-    return bool(config.get("attention_bias", False))
-
-
-FAMILIES = {
-    "llama": _Family("LlamaForCausalLM", False, _configured, _configured),
-    "mistral": _Family("MistralForCausalLM", False, lambda c: False, lambda c: False),
-    "qwen2": _Family("Qwen2ForCausalLM", False, lambda c: True, lambda c: False),
-    "qwen3": _Family("Qwen3ForCausalLM", True, _configured, _configured),
-    "qwen3_moe": _Family("Qwen3MoeForCausalLM", True, _configured, _configured, experts=True),
+_BIASES = {
+    "attention_bias": Key("qkv_bias", False, bool),
+    "mlp_bias": Key("mlp_bias", False, bool),
 }
+_ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
+_QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v: round(v**-2))
+_QKV = {f"self_attn.{n}_proj": ("self_attn.qkv_proj", i, 3) for i, n in enumerate("qkv")}
+_GEMMA = {"norm_at": "around", "norm_offset": 1.0, "activation": "gelu_tanh"}
+_OLMO = {"norm_at": "after", "qk_norm": True, "qk_norm_whole": True}
+_GEMMA_DEFAULTS = {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "sliding_window": 4096,
+                   "tie_word_embeddings": True, "rms_norm_eps": 1e-6}  # fmt: skip
+FAMILIES = {
+    "llama": Family(architecture="LlamaForCausalLM", keys=_BIASES),
+    "mistral": Family(architecture="MistralForCausalLM", windows=1, defaults={"sliding_window": 4096}),
+    "qwen2": Family(architecture="Qwen2ForCausalLM", same={"qkv_bias": True}, windows=1),
+    "qwen3": Family(
+        architecture="Qwen3ForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1,
+        defaults={"head_dim": 128},
+    ),
+    "qwen3_moe": Family(
+        architecture="Qwen3MoeForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1, experts=True,
+        renamed={"num_local_experts": "num_experts"},
+    ),
+    "gemma2": Family(
+        architecture="Gemma2ForCausalLM", same=_GEMMA, windows=2, defaults=_GEMMA_DEFAULTS,
+        renamed={"hidden_activation": "hidden_act"},
+        keys=_ATTENTION_BIAS | {
+            "query_pre_attn_scalar": _QUERY_SCALAR,
+            "final_logit_softcapping": _optional("logit_softcap", 30.0),
+            "attn_logit_softcapping": _optional("attention_softcap", 50.0),
+        },
+    ),
+    "gemma3_text": Family(
+        architecture="Gemma3ForCausalLM", same=_GEMMA | {"qk_norm": True}, windows=6, local_theta=1e4,
+        defaults=_GEMMA_DEFAULTS | {"rope_theta": 1e6, "vocab_size": 262208, "num_attention_heads": 8,
+                                    "num_key_value_heads": 4, "max_position_embeddings": 131072},
+        renamed={"hidden_activation": "hidden_act"},
+        keys=_ATTENTION_BIAS | {
+            "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0),
+        },
+    ),
+    "phi3": Family(
+        architecture="Phi3ForCausalLM", windows=1,
+        joined=_QKV | {f"mlp.{n}_proj": ("mlp.gate_up_proj", i, 2) for i, n in enumerate(("gate", "up"))},
+    ),
+    "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS),
+    "olmo3": Family(
+        architecture="Olmo3ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, windows=4, local_theta=5e5,
+        defaults={"rope_theta": 5e5, "sliding_window": 4096},
+    ),
+    "smollm3": Family(
+        architecture="SmolLM3ForCausalLM", keys=_BIASES, defaults={"rope_theta": 2e6, "tie_word_embeddings": True},
+    ),
+    "granite": Family(
+        architecture="GraniteForCausalLM",
+        keys=_BIASES | {
+            "embedding_multiplier": Key("embedding_scale", 1.0, float),
+            "residual_multiplier": Key("residual_scale", 1.0, float),
+            "attention_multiplier": Key("attention_scale", 1.0, float),
+            "logits_scaling": Key("logit_divisor", 1.0, float),
+        },
+    ),
+    "gpt2": Family(
+        architecture="GPT2LMHeadModel",
+        same={"norm": "layer", "learned_positions": True, "gated": False, "qkv_bias": True, "output_bias": True,
+              "mlp_bias": True},
+        defaults={"hidden_act": "gelu_new", "rms_norm_eps": 1e-5, "tie_word_embeddings": True},
+        renamed={"n_embd": "hidden_size", "n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
+                 "n_positions": "max_position_embeddings", "n_inner": "intermediate_size",
+                 "layer_norm_epsilon": "rms_norm_eps", "activation_function": "hidden_act"},
+        tensors=(
+            ("model.embed_tokens", "transformer.wte"), ("model.embed_positions", "transformer.wpe"),
+            ("model.layers", "transformer.h"), ("model.norm", "transformer.ln_f"), ("input_layernorm", "ln_1"),
+            ("post_attention_layernorm", "ln_2"), ("self_attn.o_proj", "attn.c_proj"),
+            ("self_attn.qkv_proj", "attn.c_attn"), ("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj"),
+        ),
+        joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$",
+    ),
+}  # fmt: skip
 OWN = "datakit"
-"""The `model_type` of models without a Hugging Face architecture, and the key of their options."""
-# fmt: off
+"""The `model_type` of models that no family can express, and the key of their options."""
 READ = frozenset({
     "model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
-    "head_dim", "attention_bias", "intermediate_size", "max_position_embeddings", "rope_theta", "rope_parameters",
-    "rope_scaling", "rms_norm_eps", "tie_word_embeddings",
-})
-# fmt: on
-"""Keys that set fields of ModelConfig."""
+    "head_dim", "intermediate_size", "max_position_embeddings", "rope_theta", "rope_parameters", "rope_scaling",
+    "rms_norm_eps", "tie_word_embeddings", "hidden_act", "torch_dtype", "dtype", "partial_rotary_factor",
+    "original_max_position_embeddings",
+})  # fmt: skip
+"""Keys of every family that set fields of ModelConfig."""
+WINDOWS = frozenset({"sliding_window", "layer_types", "use_sliding_window", "max_window_layers",
+                     "sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"})  # fmt: skip
+"""Keys of families with windows."""
+NULLABLE = ("sliding_window", "final_logit_softcapping", "attn_logit_softcapping")
+"""Keys for which null is a value; for others it is as if they were missing."""
 EXPERTS: dict[str, Any] = {
     "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": False,
     "decoder_sparse_step": 1, "mlp_only_layers": None, "router_aux_loss_coef": 0.001,
 }  # fmt: skip
 """Keys of a model with experts, with the defaults of transformers."""
-# fmt: off
-NEUTRAL = frozenset({
-    "architectures", "bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id", "torch_dtype", "dtype",
-    "transformers_version", "initializer_range", "use_cache", "_name_or_path", "max_window_layers",
-    "attention_dropout", "output_attentions", "output_hidden_states", "return_dict", "id2label", "label2id",
-    "problem_type", "is_encoder_decoder", "chunk_size_feed_forward", "_attn_implementation_autoset",
-    "tokenizer_class", "bos_token", "eos_token", "num_labels", "output_router_logits",
-})
-# fmt: on
+NEUTRAL = re.compile(
+    r"_.*|unsloth.*|summary_.*|.*_token_id|(bos|eos|pad|unk|sep|cls)_token|.*dropout.*|.*_pdrop|architectures|"
+    r"transformers(_version|\.js_config)|initializer_range|use_cache|max_window_layers|output_(attentions|"
+    r"hidden_states|router_logits)|return_dict|id2label|label2id|problem_type|is_encoder_decoder|is_llama_config|"
+    r"chunk_size_feed_forward|tokenizer_class|num_labels|n_ctx|pretraining_tp|auto_map|model_name|name|torchscript|"
+    r"task_specific_params|cache_implementation|gradient_checkpointing|pruned_heads|finetuning_task|"
+    r"num_logits_to_keep|temperature|top_k|top_p|do_sample|max_length|max_new_tokens|attn_implementation|mup_.*"
+)
 """Keys that do not change the logits."""
-REQUIRED = {
-    "hidden_act": "silu",
-    "mlp_bias": False,
-    "pretraining_tp": 1,
-    "partial_rotary_factor": 1.0,
-    "use_sliding_window": False,
-}
+REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False}
 """Keys that change the logits, with the only implemented value."""
 AVERAGE = "ema.safetensors"
 """File of the averaged weights in a checkpoint."""
 BESIDE = "beside."
 """Prefix of parameters that are trained with a model but do not belong to it; they are never exported."""
+SHARD_BYTES = 5_000_000_000
+"""Weights of more bytes are written as several files and an index."""
 
 
 def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
@@ -88,46 +194,96 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     Raises:
         ModelError: unknown model type, a missing size, a removed option, or a key that changes the result.
     """
-    own = config.get(OWN, {}) if config.get("model_type") == OWN else None
-    family = FAMILIES.get(config.get("model_type", "")) if own is None else _own_family(own)
-    if family is None:
-        raise ModelError(
-            f"{where}: model_type {config.get('model_type')!r} is not supported; expected one of {', '.join(FAMILIES)}"
-        )
-    if family.experts and "num_local_experts" in config:  # the name in newer files
-        config = {"num_experts": config["num_local_experts"]} | config
-        del config["num_local_experts"]
+    kind, own = config.get("model_type", ""), {}
+    if kind == OWN:
+        own = config.get(OWN, {})
+        config = {k: v for k, v in config.items() if k != OWN}
+    elif kind not in FAMILIES:
+        raise ModelError(f"{where}: model_type {kind!r} is not supported; expected one of {', '.join(FAMILIES)}")
+    family = Family(architecture=OWN) if kind == OWN else FAMILIES[kind]
+    plain = {k: v for k, v in config.items() if v is not None or k in NULLABLE}
+    config = dict(family.defaults) | plain | {ours: plain[k] for k, ours in family.renamed.items() if k in plain}
+    config = {k: v for k, v in config.items() if k not in family.renamed}
     for key, value in config.items():
-        if not (key == OWN and own is not None) and not (key in EXPERTS and family.experts):
-            _check_key(key, value, config, where)
+        _check_key(key, value, family, where)
     try:
-        return ModelConfig(
-            vocab_size=config["vocab_size"],
-            hidden_size=config["hidden_size"],
-            num_layers=config["num_hidden_layers"],
-            num_heads=config["num_attention_heads"],
-            num_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
-            head_dim=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
-            intermediate_size=config["intermediate_size"],
-            max_positions=config.get("max_position_embeddings", 2048),
-            rope_theta=_rope_theta(config, where),
-            norm_eps=config.get("rms_norm_eps", 1e-6),
-            qk_norm=family.qk_norm,
-            qkv_bias=family.qkv_bias(config),
-            output_bias=family.output_bias(config),
-            tied_embeddings=config.get("tie_word_embeddings", False),
-            moe=_experts(config) if family.experts else build(MoeConfig, (own or {}).get("moe", {}), where),
-            options=build(ModelOptions, without_removed((own or {}).get("options", {}), where), where),
-        )
+        return _config(config, kind, family, own, where)
     except KeyError as e:
         raise ModelError(f"{where}: the key {e} is missing") from None
     except ConfigError as e:
         raise ModelError(str(e)) from None
+    except ModelError as e:
+        raise ModelError(f"{where}: {e}") from None
 
 
-def _own_family(own: dict[str, Any]) -> _Family:
-    qkv_bias, output_bias = bool(own.get("qkv_bias")), bool(own.get("output_bias"))
-    return _Family(OWN, bool(own.get("qk_norm")), lambda c: qkv_bias, lambda c: output_bias)
+def _config(config: dict[str, Any], kind: str, family: Family, own: dict[str, Any], where: str) -> ModelConfig:
+    layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
+    values = dict(family.same) | {k.field: k.read(config.get(name, k.default)) for name, k in family.keys.items()}
+    if "attention_bias" in family.keys:
+        values["output_bias"] = values["qkv_bias"]
+    values |= {k: bool(own.get(k)) for k in ("qk_norm", "qkv_bias", "output_bias") if own}
+    options = build(ModelOptions, without_removed(own.get("options", {}), where), where)
+    if softcap := values.pop("logit_softcap", 0):
+        options = replace(options, logit_softcap=softcap)
+    if kind in ("gemma2", "gemma3_text"):
+        values["embedding_scale"] = config["hidden_size"] ** 0.5
+    if kind == "smollm3":
+        every, found = config.get("no_rope_layer_interval", 4), config.get("no_rope_layers")
+        values["plain_layers"] = tuple(i for i in range(layers) if not (found[i] if found else (i + 1) % every))
+    window = config.get("sliding_window") or 0
+    windowed = _windowed(config, kind, family, layers) if window and family.windows else ()
+    rope, window_rope = _ropes(config, family)
+    return ModelConfig(
+        vocab_size=config["vocab_size"],
+        hidden_size=config["hidden_size"],
+        num_layers=layers,
+        num_heads=heads,
+        num_kv_heads=config.get("num_key_value_heads") or heads,
+        head_dim=config.get("head_dim") or config["hidden_size"] // heads,
+        intermediate_size=config.get("intermediate_size") or 4 * config["hidden_size"],
+        max_positions=config.get("max_position_embeddings", 2048),
+        family=kind,
+        dtype=str(config.get("dtype") or config.get("torch_dtype") or "float32"),
+        rope=rope,
+        window_rope=window_rope if windowed and window_rope != rope else None,
+        window=window if windowed else 0,
+        windowed_layers=windowed,
+        norm_eps=config.get("rms_norm_eps", 1e-6),
+        tied_embeddings=config.get("tie_word_embeddings", False),
+        moe=_experts(config) if family.experts else build(MoeConfig, own.get("moe", {}), where),
+        options=options,
+        **({"activation": ACTIVATIONS[config["hidden_act"]]} if "hidden_act" in config else {}) | values,
+    )
+
+
+def _windowed(config: dict[str, Any], kind: str, family: Family, layers: int) -> tuple[int, ...]:
+    """The layers with a window."""
+    if kind.startswith("qwen") and not config.get("use_sliding_window"):
+        return ()
+    found = config.get("layer_types") if family.windows != 1 or kind in ("qwen2", "qwen3") else None
+    if found:
+        if unknown := set(found) - {"full_attention", "sliding_attention"}:
+            raise ModelError(f"layer_types: {unknown.pop()!r} changes the result and is not implemented")
+        return tuple(i for i, name in enumerate(found) if name == "sliding_attention")
+    if kind in ("qwen2", "qwen3"):
+        return tuple(range(config.get("max_window_layers", 28), layers))
+    every = config.get("sliding_window_pattern") or config.get("_sliding_window_pattern") or family.windows
+    return tuple(i for i in range(layers) if every == 1 or (i + 1) % every)
+
+
+def _ropes(config: dict[str, Any], family: Family) -> tuple[Rope, Rope | None]:
+    """The rotary positions of layers without and with a window; newer configs store them in `rope_parameters`."""
+    found = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    nested = "full_attention" in found or "sliding_attention" in found
+    theta, share = config.get("rope_theta", 10000.0), config.get("partial_rotary_factor", 1.0)
+    longest = config.get("max_position_embeddings", 2048)
+    original = config.get("original_max_position_embeddings", 0)
+    whole = Rope.read((found.get("full_attention") or {}) if nested else found, theta, share, longest, original)
+    if not family.local_theta:
+        return whole, None
+    local = (found.get("sliding_attention") or {}) if nested else {}
+    base = config.get("rope_local_base_freq", family.local_theta)
+    return whole, Rope.read(local, base, share, longest, original)
 
 
 def _experts(config: dict[str, Any]) -> MoeConfig:
@@ -144,32 +300,29 @@ def _experts(config: dict[str, Any]) -> MoeConfig:
     )
 
 
-def _check_key(key: str, value: Any, config: dict[str, Any], where: str) -> None:
-    if key in READ or key in NEUTRAL:
+def _check_key(key: str, value: Any, family: Family, where: str) -> None:
+    if key in family.keys or (family.experts and key in EXPERTS) or (family.windows and key in WINDOWS):
         return
-    if key == "sliding_window":
-        fits = value is None or config.get("use_sliding_window") is False
+    if key == "hidden_act":
+        fits = value in ACTIVATIONS
+    elif key in READ or (key in ("no_rope_layers", "no_rope_layer_interval") and "SmolLM3" in family.architecture):
+        return
     elif key == "layer_types":
-        fits = value is None or set(value) == {"full_attention"}
+        fits = set(value) == {"full_attention"}
+    elif key == "sliding_window":
+        fits = not value or "SmolLM3" in family.architecture  # read only with use_sliding_window, which is refused
     elif key in REQUIRED:
         fits = value == REQUIRED[key]
     else:
-        fits = value in (None, False, 0, "", [], {})
+        fits = value in (None, False, 0, "", [], {}) or NEUTRAL.fullmatch(key) is not None
     if not fits:
         raise ModelError(f"{where}: {key} = {value!r} changes the result and is not implemented")
 
 
-def _rope_theta(config: dict[str, Any], where: str) -> float:
-    """The base of the rotary angles; newer configs store it in `rope_parameters`."""
-    rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if kind != "default" or set(rope) - {"rope_type", "type", "rope_theta"}:
-        raise ModelError(f"{where}: rotary scaling {rope!r} changes the result and is not implemented")
-    return float(rope.get("rope_theta", config.get("rope_theta", 10000.0)))
-
-
 def foreign(c: ModelConfig) -> list[str]:
     """Options of a model that no Hugging Face architecture has, by name."""
+    if _family_of(c) is not None:
+        return []
     found = sorted(c.options.changed())
     if c.qkv_bias != c.output_bias and (c.qk_norm or c.output_bias or c.moe.num_experts):
         found.append("these attention biases")
@@ -177,7 +330,22 @@ def foreign(c: ModelConfig) -> list[str]:
         found.append("shared_expert_size")
     if c.moe.num_experts and not c.qk_norm:
         found.append("num_experts without qk_norm")
-    return found
+    return found or [f"this combination of options of {c.family}"]
+
+
+def _family_of(c: ModelConfig) -> str | None:
+    """A family that expresses the model; None if there is none."""
+    plain = replace(c, options=replace(c.options, zero_init=False, mtp_weight=ModelOptions().mtp_weight))
+    if c.moe.num_experts:  # a family stores the width that an expert has
+        plain = replace(plain, moe=replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size)))
+    for kind in dict.fromkeys((c.family, "llama", "qwen2", "qwen3", "qwen3_moe")):
+        if kind not in FAMILIES:
+            continue
+        with contextlib.suppress(ModelError):
+            again = config_from_hf(_written(c, kind), kind)
+            if replace(again, moe=again.moe if c.moe.num_experts else plain.moe) == plain:
+                return kind
+    return None
 
 
 def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None], own: bool = False) -> dict[str, Any]:
@@ -186,15 +354,19 @@ def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None], own: bool =
     Raises:
         ModelError: no Hugging Face architecture has the model's options, and `own` is not set.
     """
-    options = foreign(c)
-    if options and not own:
+    kind = _family_of(c)
+    if kind is None and not own:
         raise ModelError(
-            f"no Hugging Face architecture has {', '.join(options)}: only our own layout can store this model"
+            f"no Hugging Face architecture has {', '.join(foreign(c))}: only our own layout can store this model"
         )
-    kind = "qwen3_moe" if c.moe.num_experts else "qwen3" if c.qk_norm else "llama"
-    kind = OWN if options else "qwen2" if c.qkv_bias != c.output_bias else kind
+    return _written(c, kind or OWN) | special_ids
+
+
+def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
+    """The config.json of a model as one of this family."""
+    family = FAMILIES.get(kind, Family(architecture="DatakitForCausalLM"))
     plain: dict[str, Any] = {
-        "architectures": [FAMILIES[kind].architecture if kind != OWN else "DatakitForCausalLM"],
+        "architectures": [family.architecture],
         "model_type": kind,
         "vocab_size": c.vocab_size,
         "hidden_size": c.hidden_size,
@@ -204,21 +376,55 @@ def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None], own: bool =
         "head_dim": c.head_dim,
         "intermediate_size": c.intermediate_size,
         "max_position_embeddings": c.max_positions,
-        "rope_theta": c.rope_theta,
         "rms_norm_eps": c.norm_eps,
-        "hidden_act": "silu",
+        "hidden_act": next(k for k, v in ACTIVATIONS.items() if v == c.activation),
         "tie_word_embeddings": c.tied_embeddings,
-        "torch_dtype": "float32",
+        "torch_dtype": c.dtype,
         "use_cache": True,
     }
+    values = asdict(c) | {"logit_softcap": c.options.logit_softcap}
+    plain |= {name: key.write(values[key.field]) for name, key in family.keys.items()}
+    plain |= _windows_written(c, kind, family) | ({} if c.learned_positions else _ropes_written(c, family))
+    if kind == "smollm3":
+        plain["no_rope_layers"] = [int(i not in c.plain_layers) for i in range(c.num_layers)]
     if kind == OWN:
         plain[OWN] = {"qk_norm": c.qk_norm, "qkv_bias": c.qkv_bias, "output_bias": c.output_bias}
         plain[OWN] |= {"moe": asdict(c.moe), "options": c.options.changed()}
-    elif kind != "qwen2":
-        plain["attention_bias"] = c.qkv_bias
-    if kind == "qwen3_moe":
+    if family.experts:
         plain |= _experts_to_hf(c)
-    return plain | special_ids
+    names = {common: theirs for theirs, common in family.renamed.items() if theirs != "num_local_experts"}
+    return {names.get(name, name): value for name, value in plain.items()}
+
+
+def _windows_written(c: ModelConfig, kind: str, family: Family) -> dict[str, Any]:
+    if not family.windows:
+        return {}
+    plain: dict[str, Any] = {"sliding_window": c.window or None}
+    if kind.startswith("qwen"):
+        plain["use_sliding_window"] = bool(c.window)
+    if family.windows > 1 or (c.window and kind in ("qwen2", "qwen3")):
+        names = ("full_attention", "sliding_attention")
+        plain["layer_types"] = [names[i in c.windowed_layers] for i in range(c.num_layers)]
+    return plain
+
+
+def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
+    """The keys of rotary positions, as older and newer programs read them."""
+    plain: dict[str, Any] = {"rope_theta": c.rope.rope_theta}
+    if c.rope.partial_rotary_factor != 1:
+        plain["partial_rotary_factor"] = c.rope.partial_rotary_factor
+    if scaling := c.rope.written():
+        plain["rope_scaling"] = scaling
+        if c.rope.rope_type == "longrope":
+            plain["original_max_position_embeddings"] = c.rope.original_max_position_embeddings
+    if family.local_theta:
+        local = c.window_rope or c.rope
+        plain["rope_local_base_freq"] = local.rope_theta
+        plain["rope_parameters"] = {
+            name: {"rope_type": "default", "rope_theta": rope.rope_theta} | rope.written()
+            for name, rope in (("full_attention", c.rope), ("sliding_attention", local))
+        }
+    return plain
 
 
 def _experts_to_hf(c: ModelConfig) -> dict[str, Any]:
@@ -230,26 +436,111 @@ def _experts_to_hf(c: ModelConfig) -> dict[str, Any]:
     return dict(zip(EXPERTS, values, strict=True))
 
 
-def read_model(folder: Path, device: torch.device | str = "cpu") -> CausalLM:
-    """Read the model of a folder, with fp32 weights.
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a parameter lies in a folder's files."""
+
+    name: str
+    place: int = 0
+    places: int = 1
+    """The tensor of this name is this many matrices, one below the other."""
+    transposed: bool = False
+
+
+def stored(name: str, kind: str) -> Stored:
+    """The tensor of a family's files that has our parameter `name`."""
+    family = FAMILIES.get(kind)
+    if family is None:
+        return Stored(name)
+    place, places = 0, 1
+    for ours, (theirs, at, count) in family.joined.items():
+        if ours in name:
+            name, place, places = name.replace(ours, theirs), at, count
+    for ours, theirs in family.tensors:
+        name = name.replace(ours, theirs)
+    return Stored(name, place, places, bool(family.transposed and re.search(family.transposed, name)))
+
+
+UNUSED = re.compile(r"lm_head\.weight|.*rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias")
+"""Tensors of files that a model may not need: a tied head, and tables of older programs."""
+
+
+def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors of a folder under our names, in the files' dtype.
+
+    Raises:
+        ModelError: a tensor is missing, has another shape, or is not of the model in config.json.
+    """
+    config = read_config(folder)
+    with torch.device("meta"):
+        shapes = {name: tuple(p.shape) for name, p in CausalLM(config).named_parameters()}
+    places = {name: stored(name, config.family) for name in shapes}
+    rows: dict[str, list[int]] = {}
+    for name, at in places.items():
+        rows.setdefault(at.name, []).append(shapes[name][0])
+    with _open_weights(folder) as files:
+        bare = "wte.weight" in files  # as the first GPT-2 files are
+        left = set(files)
+        for name, at in places.items():
+            key = at.name.removeprefix("transformer.") if bare else at.name
+            left.discard(key)
+            found = files[key].get_tensor(key) if key in files else None
+            found = found.T if found is not None and at.transposed else found
+            if found is not None and at.places > 1 and len(found) == sum(rows[at.name]):
+                found = found.split(rows[at.name])[at.place]
+            if found is None or tuple(found.shape) != shapes[name]:
+                what = "no such tensor" if found is None else tuple(found.shape)
+                raise ModelError(f"{folder}: tensor {key!r}: expected {shapes[name]} by config.json, found {what}")
+            yield name, found
+        if wrong := sorted(key for key in left if not UNUSED.fullmatch(key)):
+            raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
+
+
+def write_weights(folder: Path, named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> None:
+    """Write parameters of our names as the files of a family, in `dtype` (default: their own)."""
+    pieces: dict[str, dict[int, Tensor]] = {}
+    for name, tensor in named.items():
+        at = stored(name, kind)
+        tensor = tensor.detach().to("cpu", dtype or tensor.dtype)
+        pieces.setdefault(at.name, {})[at.place] = tensor.T if at.transposed else tensor
+    axis = int(bool((family := FAMILIES.get(kind)) and family.transposed))
+    weights = {
+        n: (torch.cat([p[i] for i in sorted(p)], axis if p[0].ndim > 1 else 0) if len(p) > 1 else p[0]).contiguous()
+        for n, p in pieces.items()
+    }
+    shards: list[dict[str, Tensor]] = [{}]
+    room = SHARD_BYTES
+    for name, tensor in weights.items():
+        if shards[-1] and tensor.nbytes > room:
+            shards, room = [*shards, {}], SHARD_BYTES
+        shards[-1][name] = tensor
+        room -= tensor.nbytes
+    count = len(shards)
+    index: dict[str, str] = {}
+    for number, shard in enumerate(shards, 1):
+        file = "model.safetensors" if count == 1 else f"model-{number:05d}-of-{count:05d}.safetensors"
+        save_file(shard, folder / file, metadata={"format": "pt"})
+        (folder / file).chmod(0o644)  # safetensors writes files that only the owner can read
+        index |= dict.fromkeys(shard, file)
+    if count > 1:
+        total = {"total_size": sum(t.nbytes for t in weights.values())}
+        text = json.dumps({"metadata": total, "weight_map": index}, indent=2) + "\n"
+        (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
+
+
+def read_model(folder: Path, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> CausalLM:
+    """Read the model of a folder, with weights of `dtype`; one tensor at a time is in memory besides the model.
 
     Raises:
         ModelError: a file is missing or damaged, or the weights do not fit the configuration.
     """
-    model = CausalLM(read_config(folder))
-    expected = dict(model.named_parameters())
-    found = dict(_read_weights(folder))
-    if model.config.tied_embeddings:
-        found.pop("lm_head.weight", None)
-    wrong = sorted(expected.keys() ^ found.keys()) or [n for n, p in expected.items() if p.shape != found[n].shape]
-    if wrong:
-        shapes = [tuple(t[wrong[0]].shape) if wrong[0] in t else "no such tensor" for t in (expected, found)]
-        raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected {shapes[0]} by config.json, found {shapes[1]}")
+    with torch.device("meta"):
+        model = CausalLM(read_config(folder))
+    found = {name: t.to(device, dtype).contiguous() for name, t in read_weights(folder)}
     check_sound(folder, ("config.json", "model.safetensors"), found)
-    with torch.no_grad():
-        for name, parameter in expected.items():
-            parameter.copy_(found[name])
-    return model.to(device)
+    model.load_state_dict(found, strict=False, assign=True)
+    model.tie()
+    return model
 
 
 def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:
@@ -292,18 +583,20 @@ def read_config(folder: Path) -> ModelConfig:
     return config_from_hf(config, str(path))
 
 
-def _read_weights(folder: Path) -> Iterable[tuple[str, Tensor]]:
-    """Every tensor of model.safetensors, or of the shards in its index."""
+@contextlib.contextmanager
+def _open_weights(folder: Path) -> Iterator[dict[str, Any]]:
+    """The open file of every tensor of model.safetensors, or of the shards in its index."""
     index = folder / "model.safetensors.index.json"
-    try:
-        names = (
-            {"model.safetensors"} if not index.is_file() else set(json.loads(index.read_bytes())["weight_map"].values())
-        )
-        for name in sorted(names):
-            with safe_open(folder / Path(name).name, "pt") as f:
-                yield from ((key, f.get_tensor(key)) for key in f.keys())  # noqa: SIM118
-    except (OSError, ValueError, KeyError, SafetensorError) as e:
-        raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
+    with contextlib.ExitStack() as stack:
+        try:
+            names = {"model.safetensors"}
+            if index.is_file():
+                names = set(json.loads(index.read_bytes())["weight_map"].values())
+            opened = [stack.enter_context(safe_open(folder / Path(name).name, "pt")) for name in sorted(names)]
+            files = {key: f for f in opened for key in f.keys()}  # noqa: SIM118
+        except (OSError, ValueError, KeyError, SafetensorError) as e:
+            raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
+        yield files
 
 
 @torch.no_grad()
@@ -340,22 +633,24 @@ def write_model(
     special_ids: dict[str, int | None],
     stop_ids: Sequence[int] = (),
     own: bool = False,
+    dtype: torch.dtype | None = None,
 ) -> None:
     """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
 
-    `stop_ids` are the tokens that end an answer, if they differ from `eos_token_id`.
+    `stop_ids` are the tokens that end an answer, if they differ from `eos_token_id`; `dtype` is that of the files, by
+    default that of the parameters.
 
     Raises:
         ModelError: see `config_to_hf`.
     """
-    config = json.dumps(config_to_hf(model.config, special_ids, own), indent=2) + "\n"
-    (folder / "config.json").write_text(config, encoding="utf-8")
+    config = config_to_hf(model.config, special_ids, own)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     ids: dict[str, Any] = {k: v for k, v in special_ids.items() if v is not None}
     if stop_ids and list(stop_ids) != [ids.get("eos_token_id")]:
         ids["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
-    weights = {n: p.detach().cpu().contiguous() for n, p in model.named_parameters() if not n.startswith(BESIDE)}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    weights = {n: p for n, p in model.named_parameters() if not n.startswith(BESIDE)}
+    write_weights(folder, weights, config["model_type"], dtype)
     copy_files(tokenizer_files, folder)
 
 

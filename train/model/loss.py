@@ -181,7 +181,11 @@ def _liger() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
     from liger_kernel.transformers.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyLoss
 
     def kernel(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
-        found: Any = LigerFusedLinearCrossEntropyLoss(reduction="sum", softcap=softcap)(weight_VD, hidden_LD, targets_L)
+        found: Any = LigerFusedLinearCrossEntropyLoss(
+            reduction="sum",
+            softcap=softcap,
+            accum_dtype=torch.float32,  # else sums of many chunks are rounded to bf16
+        )(weight_VD, hidden_LD, targets_L)
         total: Tensor = found
         return total
 
@@ -207,8 +211,9 @@ class StatesConfig:
     """How the loss is computed; no value here changes the result."""
 
     label_only: bool = option(True, "compute the last layer at label positions only; not with experts or tokens ahead")
-    attention: Literal["grouped", "masked", "flex", "varlen"] = option(
-        "grouped", "implementation: groups of similar length, one mask over whole rows, or a CUDA kernel"
+    attention: Literal["auto", "grouped", "masked", "flex", "varlen"] = option(
+        "auto",
+        "groups of similar length, one mask over whole rows, or a CUDA kernel; auto: varlen on CUDA in bf16, fp16",
     )
 
     def attend(self, batch: "Batch") -> Attend:

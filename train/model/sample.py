@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError
+from train.model.attention import Scores, attend_by_mask, sees
 from train.model.decoder import CausalLM
 
 
@@ -43,21 +43,21 @@ class PromptCache:
         self.padding_B, self.capacity, self.length = padding_B, capacity, 0
         self._cache: dict[int, tuple[Tensor, Tensor]] = {}
 
-    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, layer: int) -> Tensor:
+    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         """Attend to cached positions and to new positions up to each query, never to padding."""
-        begin, end = self.length, self.length + q_BTHE.shape[1]
+        begin, end, layer = self.length, self.length + q_BTHE.shape[1], scores.layer
         if layer not in self._cache:
             shape = (k_BTKE.shape[0], self.capacity, *k_BTKE.shape[2:])
             self._cache[layer] = k_BTKE.new_empty(shape), v_BTKE.new_empty(shape)
         for cached, new in zip(self._cache[layer], (k_BTKE, v_BTKE), strict=True):
             cached[:, begin:end] = new
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, *(cached[:, :end] for cached in self._cache[layer])))
-        mask_BTS = self._mask(begin, end)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_BTS[:, None], enable_gqa=True).transpose(1, 2)
+        mask_BTS = self._mask(begin, end, scores.window)
+        return attend_by_mask(q, k, v, mask_BTS[:, None], scores.softcap).transpose(1, 2)
 
-    def _mask(self, begin: int, end: int) -> Tensor:
+    def _mask(self, begin: int, end: int, window: int) -> Tensor:
         key_S = torch.arange(end, device=self.padding_B.device)
-        causal_TS = key_S <= key_S[begin:, None]
+        causal_TS = sees(key_S[begin:], key_S, window)
         itself_TS = key_S == key_S[begin:, None]  # padding sees itself, because softmax over nothing is NaN
         return (causal_TS & (key_S >= self.padding_B[:, None, None])) | itself_TS
 

@@ -6,7 +6,8 @@ import torch
 
 from datakit.errors import ConfigError
 from train.model.attention import Segments, grouped_attention
-from train.model.decoder import PRESETS, CausalLM, ModelConfig, RMSNorm, rotary_tables, rotate
+from train.model.decoder import PRESETS, CausalLM, ModelConfig, RMSNorm
+from train.model.rope import Rope, rotary_tables, rotate
 
 SMALL = replace(PRESETS["tiny"], vocab_size=50, num_layers=2, hidden_size=32, head_dim=8, intermediate_size=48)
 
@@ -26,8 +27,8 @@ def test_rotary_scores_depend_on_distance_alone() -> None:
     q, k = torch.randn(2, 1, 1, 1, 16, dtype=torch.float64)
 
     def score(a: int, b: int) -> torch.Tensor:
-        cos, sin = rotary_tables(torch.tensor([[a], [b]]), 16, 1e4, torch.float64)
-        return (rotate(q, cos[:1], sin[:1]) * rotate(k, cos[1:], sin[1:])).sum()
+        cos, sin = rotary_tables(torch.tensor([[a], [b]]), Rope(), 16, torch.float64)
+        return (rotate(q, (cos[:1], sin[:1])) * rotate(k, (cos[1:], sin[1:]))).sum()
 
     torch.testing.assert_close(score(3, 1), score(13, 11), atol=1e-5, rtol=0)
     assert not torch.isclose(score(3, 1), score(3, 2))

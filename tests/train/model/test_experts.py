@@ -14,7 +14,7 @@ from train.engine.loop import LoopConfig, Trainer
 from train.engine.optim import OptimConfig
 from train.engine.start import prepare
 from train.model.attention import grouped_attention
-from train.model.decoder import MLP, PRESETS, CausalLM, SquaredReLU
+from train.model.decoder import MLP, PRESETS, CausalLM
 from train.model.experts import Balance, MoE, MoeConfig
 from train.model.lora import LoraConfig, attach
 from train.sft import LabelConfig, SftConfig, label_loss
@@ -40,7 +40,7 @@ def trainer(manifest: Path, out: Path, batch_rows: int = 4, grad_accum: int = 1,
 @pytest.mark.parametrize("shared", [0, 8])
 def test_a_token_is_the_weighted_sum_of_its_experts(shared: int, norm_topk: bool) -> None:
     moe = MoeConfig(num_experts=5, experts_per_token=2, expert_size=12, shared_expert_size=shared, norm_topk=norm_topk)
-    layer, x = MoE(16, 12, moe, MLP), torch.randn(3, 7, 16)
+    layer, x = MoE(16, 12, moe, lambda width: MLP(16, width)), torch.randn(3, 7, 16)
     out = layer(x)
     for row in range(3):
         for t in range(7):
@@ -63,11 +63,11 @@ def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
     return out_ND
 
 
-@pytest.mark.parametrize("mlp", [MLP, SquaredReLU])
+@pytest.mark.parametrize("kind", [("silu", True), ("relu2", False)])
 @pytest.mark.parametrize("tokens", [1, 50])  # with one token most experts have none
-def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(mlp: type, tokens: int) -> None:
+def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(kind: tuple, tokens: int) -> None:
     """Value and all gradients; the product for all is what CUDA takes."""
-    layer = MoE(16, 24, MoeConfig(num_experts=5, experts_per_token=2), mlp)
+    layer = MoE(16, 24, MoeConfig(num_experts=5, experts_per_token=2), lambda width: MLP(16, width, *kind))
     found = []
     for way in (one_by_one, "segmented", "grouped"):
         x_ND = torch.randn(tokens, 16, generator=torch.Generator().manual_seed(1), requires_grad=True)
@@ -92,7 +92,10 @@ def test_adapters_of_experts_are_not_passed_by() -> None:
 
 
 def test_one_expert_that_all_tokens_take_is_the_plain_layer() -> None:
-    layer, x = MoE(16, 12, MoeConfig(num_experts=1, expert_size=12), MLP), torch.randn(3, 7, 16)
+    layer, x = (
+        MoE(16, 12, MoeConfig(num_experts=1, expert_size=12), lambda width: MLP(16, width)),
+        torch.randn(3, 7, 16),
+    )
     torch.testing.assert_close(layer(x), layer.experts[0](x))
 
 

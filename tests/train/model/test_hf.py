@@ -1,5 +1,8 @@
 import json
+import threading
+import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
-from train.model.attention import Segments, grouped_attention
+from train.model import attention, hf, lora
+from train.model.attention import Segments, grouped_attention, masked_attention
+from train.model.batching import Batcher, Job, Sampling, Token
 from train.model.decoder import PRESETS, CausalLM
 from train.model.hf import config_from_hf, config_to_hf, read_model, write_model
 from train.model.sample import SampleConfig, generate
@@ -17,23 +22,46 @@ SMALL = {
     "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 64,
 }  # fmt: skip
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+          "original_max_position_embeddings": 16}  # fmt: skip
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16}
+LONG = {"rope_type": "longrope", "short_factor": [1.0, 1.1, 1.3], "long_factor": [1.0, 2.5, 9.0]}
+EXPERTS = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+GEMMA = {"head_dim": 16, "sliding_window": 9, "query_pre_attn_scalar": 11}
 KINDS = {
     "LlamaConfig": {"tie_word_embeddings": True},
-    "LlamaConfig with biases": {"attention_bias": True, "rope_theta": 5e5, "tie_word_embeddings": False},
-    "MistralConfig": {"sliding_window": None},
-    "Qwen2Config": {"tie_word_embeddings": False},
-    "Qwen3Config": {"head_dim": 16, "tie_word_embeddings": True},
-    "Qwen3MoeConfig": {"head_dim": 16, "num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 24},
-    "Qwen3MoeConfig of some layers": {
-        "head_dim": 8,
-        "num_experts": 4,
-        "num_experts_per_tok": 3,
-        "moe_intermediate_size": 16,
-        "norm_topk_prob": True,
-        "decoder_sparse_step": 2,
-        "tie_word_embeddings": True,
+    "LlamaConfig with biases": {
+        "attention_bias": True, "mlp_bias": True, "rope_theta": 5e5, "tie_word_embeddings": False,
     },
-}
+    "LlamaConfig llama3": {"rope_theta": 5e5, "rope_scaling": LLAMA3},
+    "LlamaConfig yarn": {"rope_scaling": YARN},
+    "LlamaConfig linear": {"rope_scaling": {"type": "linear", "factor": 3.0}},
+    "LlamaConfig dynamic": {"rope_scaling": {"type": "dynamic", "factor": 3.0}},
+    "MistralConfig": {"sliding_window": None},
+    "MistralConfig windows": {"sliding_window": 9},
+    "Qwen2Config": {"tie_word_embeddings": False},
+    "Qwen2Config windows": {"use_sliding_window": True, "sliding_window": 7, "max_window_layers": 1},
+    "Qwen3Config": {"head_dim": 16, "tie_word_embeddings": True},
+    "Qwen3MoeConfig": {"head_dim": 16} | EXPERTS,
+    "Qwen3MoeConfig of some layers": {
+        "head_dim": 8, "num_experts": 4, "num_experts_per_tok": 3, "moe_intermediate_size": 16,
+        "norm_topk_prob": True, "decoder_sparse_step": 2, "tie_word_embeddings": True,
+    },
+    "Gemma2Config": GEMMA | {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5},
+    "Gemma3TextConfig": GEMMA | {"sliding_window_pattern": 3, "rope_scaling": {"rope_type": "linear", "factor": 8.0}},
+    "Phi3Config": {"pad_token_id": 0},
+    "Phi3Config longrope": {
+        "pad_token_id": 0, "rope_scaling": LONG, "partial_rotary_factor": 0.75, "sliding_window": 9,
+        "original_max_position_embeddings": 32,
+    },
+    "Olmo2Config": {},
+    "Olmo3Config": {"num_hidden_layers": 4, "sliding_window": 9, "rope_scaling": YARN},
+    "SmolLM3Config": {"num_hidden_layers": 4, "tie_word_embeddings": True, "pad_token_id": 0},
+    "GraniteConfig": {
+        "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.1, "logits_scaling": 4.0,
+    },
+    "GPT2Config": {"num_key_value_heads": 4, "n_inner": 56},
+}  # fmt: skip
 
 
 def logits(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
@@ -45,13 +73,19 @@ def logits(model: CausalLM, ids: torch.Tensor) -> torch.Tensor:
 @pytest.fixture(params=KINDS)
 def reference(request: pytest.FixtureRequest) -> Any:
     """A random model of transformers', with norms and biases that are not at their start values."""
+    return made(request.param)
+
+
+def made(name: str) -> Any:
     transformers = pytest.importorskip("transformers")
-    config = getattr(transformers, request.param.split()[0])(**SMALL, **KINDS[request.param])
+    config = getattr(transformers, name.split()[0])(**SMALL | KINDS[name])
     torch.manual_seed(0)
-    model = transformers.AutoModelForCausalLM.from_config(config)
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     for name, p in model.named_parameters():
         if "norm" in name or name.endswith("bias"):
             p.data += torch.randn_like(p) * 0.3
+        elif p.ndim > 1:  # large enough that soft caps, windows and positions show
+            p.data *= 4
     return model.float().eval()
 
 
@@ -107,16 +141,92 @@ def test_presets_have_the_sizes_of_their_names() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}},
+        {"rope_scaling": {"rope_type": "spiral", "factor": 4.0}},
         {"rope_parameters": {"rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0}},
-        {"hidden_act": "gelu"}, {"mlp_bias": True}, {"sliding_window": 128}, {"final_logit_softcapping": 30.0},
+        {"rope_scaling": {"rope_type": "linear", "factor": 8.0, "twist": 3}},
+        {"hidden_act": "gelu"}, {"embedding_multiplier": 2.0}, {"sliding_window": 128},
+        {"final_logit_softcapping": 30.0},
         {"num_experts": 4}, {"quantization_config": {"bits": 4}}, {"layer_types": ["sliding_attention"] * 3},
     ],
 )  # fmt: skip
 def test_a_key_that_changes_the_mathematics_is_refused_by_name(change: dict) -> None:
     config = config_to_hf(PRESETS["tiny"], {}) | change
-    with pytest.raises(ModelError, match=r"yarn|llama3|" + next(iter(change))):
+    with pytest.raises(ModelError, match=r"spiral|low_freq_factor|twist|" + next(iter(change))):
         config_from_hf(config, "here")
+
+
+def test_what_does_not_change_the_mathematics_is_not_refused() -> None:
+    plain = config_to_hf(PRESETS["tiny"], {})
+    more = {
+        "is_llama_config": True,
+        "unsloth_fixed": True,
+        "_name_or_path": "x",
+        "temperature": 0.6,
+        "auto_map": {"a": 1},
+    }
+    more |= {"pretraining_tp": 1, "attention_dropout": 0.1, "cache_implementation": "hybrid", "sep_token_id": 4}
+    assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here") == PRESETS["tiny"]
+
+
+@pytest.mark.parametrize("name", [n for n in KINDS if n not in ("MistralConfig", "Qwen3MoeConfig of some layers")])
+@torch.no_grad()
+def test_every_family_packs_generates_serves_and_takes_adapters(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of several sequences as each alone; greedy ids of transformers; adapters that merge."""
+    theirs = made(name)
+    theirs.save_pretrained(tmp_path)
+    model = read_model(tmp_path).eval()
+    ids, bounds = torch.randint(3, 97, (1, 60), generator=torch.Generator().manual_seed(1)), [0, 11, 12, 60]
+    alone = torch.cat([logits(model, ids[:, a:b]) for a, b in pairwise(bounds)], 1)
+    segments = Segments.of([bounds], 60)
+    for width, make in ((10**6, grouped_attention), (0, grouped_attention), (0, masked_attention)):
+        monkeypatch.setattr(attention, "PRODUCT_WIDTH", width)
+        packed = model.lm_head(model(ids, segments.positions_BT, make(segments)))
+        torch.testing.assert_close(packed, alone, atol=1e-4, rtol=1e-4)
+    prompt = ids[0, :20].tolist()
+    expected = theirs.generate(ids[:, :20], max_new_tokens=24, do_sample=False, eos_token_id=96, pad_token_id=0)
+    config = SampleConfig(max_new_tokens=24)
+    found = [row[-1] for row in generate(model, [prompt[:7], prompt], frozenset({96}), config)]
+    greedy = [token for token in expected[0, 20:].tolist() if token != 96]
+    assert [token for token in found if token is not None] == greedy
+    answer: list[Token] = []
+    done = threading.Event()
+    batcher = Batcher(model, lambda events: [answer.append(t) or (t.finish and done.set()) for _, t in events])
+    batcher.submit(
+        [Job(prompt, Sampling(config=config, stop_ids=frozenset({96})), time.monotonic() + 99, answer.append)]
+    )
+    assert done.wait(60)
+    batcher.close()
+    said = [token.id for token in answer if token.id != 96]
+    assert said == greedy[: len(said)] and (len(said) == len(greedy) or len(prompt) + len(said) == batcher.context)
+    lora.attach(model, lora.LoraConfig(lora_rank=2), torch.Generator().manual_seed(0))
+    with torch.enable_grad():
+        logits_of = model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
+        logits_of.square().sum().backward()
+    for parameter in lora.trained(model).values():
+        assert parameter.grad is not None and parameter.grad.isfinite().all()
+        parameter -= 1e-3 * parameter.grad / (parameter.grad.norm() + 1e-9)
+    adapted = logits(model, ids)
+    lora.merge(model)
+    torch.testing.assert_close(logits(model, ids), adapted, atol=1e-4, rtol=1e-4)
+
+
+def test_large_weights_are_written_in_shards_that_all_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hf, "SHARD_BYTES", 20_000)
+    model = small_model()
+    save(model, tmp_path)
+    files = sorted(tmp_path.glob("model-*.safetensors"))
+    assert len(files) > 2 and not (tmp_path / "model.safetensors").exists()
+    assert all(f.stat().st_mode & 0o777 == 0o644 for f in files)
+    for one, other in zip(read_model(tmp_path).parameters(), model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    import transformers
+
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    ids = torch.randint(0, 97, (1, 9))
+    with torch.no_grad():
+        torch.testing.assert_close(again(ids).logits, logits(model, ids), atol=1e-4, rtol=1e-4)
 
 
 def test_another_architecture_is_refused_by_name() -> None:
