@@ -224,7 +224,7 @@ def test_the_layer_ahead_predicts_the_token_after_the_next(batches: tuple) -> No
     stream = ahead.proj(
         torch.cat((ahead.hidden_norm(shifted), ahead.token_norm(model.model.embed_tokens(batch.ids_BT))), -1)
     )
-    states = ahead.norm(ahead.block(stream, model.rotary(segments.positions_BT, stream.dtype), attend))
+    states = ahead.norm(ahead.block(stream, model.ropes(segments.positions_BT, stream.dtype), attend))
     width, expected = batch.ids_BT.shape[1], 0.0
     for place, target in zip(batch.label_pos_L.tolist(), batch.targets_L.tolist(), strict=True):
         if place % width:  # one sequence a row: its first token has none before it
