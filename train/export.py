@@ -6,7 +6,7 @@ python -m train.export --checkpoint out/run --output mymodel --to ollama
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,8 @@ from train.generate import load
 from train.merge import TOKENIZER_FILES
 from train.model import hf
 
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportConfig:
@@ -27,6 +29,9 @@ class ExportConfig:
     tokenizer: str = option("", "folder of the tokenizer, if it is not in the folder of the model")
     output: str = option("", "folder to write")
     to: Literal["hf", "ollama"] = option("hf", "ollama: with a Modelfile")
+    export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option(
+        "base", "dtype of the weights; base: the one that config.json of the model named at the start of its training"
+    )
 
     def __post_init__(self) -> None:
         if not self.output:
@@ -53,7 +58,10 @@ def export(config: ExportConfig) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
     files = [beside / name for name in TOKENIZER_FILES if (beside / name).is_file()]
-    hf.write_model(out, model, files, ids, state.get("stop_ids", tokenizer.stop_ids()))
+    name = model.config.dtype if config.export_dtype == "base" else DTYPES[config.export_dtype]
+    model.config = replace(model.config, dtype=name)
+    stops = state.get("stop_ids", tokenizer.stop_ids())
+    hf.write_model(out, model, files, ids, stops, dtype=hf.torch_dtype(name))
     if text:
         (out / "Modelfile").write_text(text, encoding="utf-8")
     return out

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from datakit.errors import InputError, ModelError
 from datakit.pack.chat import ChatTokenizer
@@ -86,3 +87,17 @@ def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_fold
     }
     with pytest.raises(InputError, match="not empty"):
         export(ExportConfig(checkpoint=str(model_folder), output=str(out)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"), [("base", torch.bfloat16), ("fp32", torch.float32), ("fp16", torch.float16)]
+)
+def test_weights_get_the_dtype_of_the_base_unless_another_is_asked_for(
+    model_folder: Path, tmp_path: Path, asked: str, expected: torch.dtype
+) -> None:
+    file = model_folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"torch_dtype": "bfloat16"}))
+    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out"), export_dtype=asked))
+    assert {t.dtype for t in load_file(out / "model.safetensors").values()} == {expected}
+    assert json.loads((out / "config.json").read_text())["torch_dtype"] == str(expected).removeprefix("torch.")
+    assert (out / "model.safetensors").stat().st_mode & 0o777 == 0o644

@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -90,6 +90,55 @@ def pack_files(config: QuickConfig, init: str, out: Path) -> Path:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SizesConfig:
+    """Sizes of a model with random weights; 0: those of --preset or --model-config."""
+
+    model_config: str = option("", "config.json of any known family, in place of a preset")
+    hidden_size: int = option(0, "width of the residual stream")
+    num_layers: int = option(0, "layers")
+    num_heads: int = option(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
+    num_kv_heads: int = option(0, "key/value heads; default with --num-heads: as many")
+    intermediate_size: int = option(0, "inner width of the MLP")
+
+    def __post_init__(self) -> None:
+        if any(value < 0 for value in self.sizes().values()):
+            raise ConfigError(f"sizes of a model must not be negative, found {self.sizes()}")
+
+    def sizes(self) -> dict[str, int]:
+        """The sizes by the names of ModelConfig."""
+        return {k: v for k, v in asdict(self).items() if k != "model_config"}
+
+    def applied(self, plain: ModelConfig) -> ModelConfig:
+        """`plain`, or the model of `model_config`, with the given sizes.
+
+        Raises:
+            ConfigError: sizes that no model can have together.
+            ModelError: config.json is not readable, or not of a known family.
+        """
+        if self.model_config:
+            path = Path(self.model_config)
+            plain = hf.read_config(
+                path if path.is_dir() else path.parent, path.name if path.is_file() else "config.json"
+            )
+        given = {k: v for k, v in self.sizes().items() if v}
+        if "num_heads" in given:
+            given.setdefault("num_kv_heads", given["num_heads"])
+        if given.keys() & {"hidden_size", "num_heads"}:
+            width, heads = (given.get(k, asdict(plain)[k]) for k in ("hidden_size", "num_heads"))
+            if width % heads:
+                raise ConfigError(f"--hidden-size {width} is not a multiple of --num-heads {heads}")
+            given["head_dim"] = width // heads
+        found = replace(plain, **given)  # type: ignore[arg-type]
+        if plain.embedding_scale == plain.hidden_size**0.5:  # Gemma
+            found = replace(found, embedding_scale=found.hidden_size**0.5)
+        if found.num_layers != plain.num_layers and (plain.windowed_layers or plain.plain_layers):
+            raise ConfigError(
+                "--num-layers: this model has layers of several kinds; change the list in its config.json"
+            )
+        return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class RunConfig:
     """Configuration of a training run; an objective with its own options extends it."""
 
@@ -105,6 +154,7 @@ class RunConfig:
     )
     quick: QuickConfig = section(QuickConfig)
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
+    sizes: SizesConfig = section(SizesConfig)
     init: str = option("", "Hugging Face folder, checkpoint or run to start from, instead of a preset")
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
@@ -118,7 +168,13 @@ class RunConfig:
     ranks: RanksConfig = section(RanksConfig)
 
     def __post_init__(self) -> None:
-        if self.init and (self.qk_norm or self.options.changed() or self.options.zero_init or self.moe.num_experts):
+        if self.init and (
+            self.sizes != SizesConfig()
+            or self.qk_norm
+            or self.options.changed()
+            or self.options.zero_init
+            or self.moe.num_experts
+        ):
             raise UsageError(
                 "model options are only for random weights: the model of --init has its own in config.json"
             )
@@ -329,10 +385,11 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
 def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     if config.init:
         return lora.read_config(Path(config.init))
-    preset, header = PRESETS[config.preset], data.header
+    preset, header = config.sizes.applied(PRESETS[config.preset]), data.header
     return replace(
         preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len),
-        qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe, options=config.options,
+        qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe if config.moe.num_experts else preset.moe,
+        options=config.options if config.options.changed() or config.options.zero_init else preset.options,
     )  # fmt: skip
 
 

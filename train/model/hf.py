@@ -543,6 +543,18 @@ def read_model(folder: Path, device: torch.device | str = "cpu", dtype: torch.dt
     return model
 
 
+def torch_dtype(name: str) -> torch.dtype:
+    """The dtype that config.json names, such as `bfloat16`.
+
+    Raises:
+        ModelError: not a dtype that weights are stored in.
+    """
+    found = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+    if name not in found:
+        raise ModelError(f"dtype {name!r}: expected one of {', '.join(found)}; name one with --export-dtype")
+    return found[name]
+
+
 def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:
     """Refuse weights with another checksum than in the checkpoint's state.json, and weights that are not finite.
 
@@ -567,13 +579,13 @@ def fingerprint(folder: Path) -> str:
     return digest({f.name: sha256_file(f) for name in names for f in folder.glob(name)})
 
 
-def read_config(folder: Path) -> ModelConfig:
+def read_config(folder: Path, name: str = "config.json") -> ModelConfig:
     """The configuration of a folder.
 
     Raises:
         ModelError: no readable config.json, or one that is not implemented.
     """
-    path = folder / "config.json"
+    path = folder / name
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as e:

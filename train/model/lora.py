@@ -37,6 +37,9 @@ class LoraConfig:
     lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
     lora_alpha: float = option(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
     lora_targets: tuple[str, ...] = option(TARGETS, "projections with an adapter")
+    rslora: bool = option(
+        False, "divide by the root of the rank, so that large ranks learn (rsLoRA: Kalajdzievski, 2023)"
+    )
 
     def __post_init__(self) -> None:
         if self.lora_rank < 0 or self.lora_alpha < 0:
@@ -49,7 +52,12 @@ class LoraConfig:
     @property
     def scale(self) -> float:
         """Factor of the product of an adapter's matrices."""
-        return self.lora_alpha / self.lora_rank if self.lora_alpha else 2.0
+        return self.alpha / (self.lora_rank**0.5 if self.rslora else self.lora_rank)
+
+    @property
+    def alpha(self) -> float:
+        """`lora_alpha`, or its default."""
+        return self.lora_alpha or 2.0 * self.lora_rank
 
 
 class LoraLinear(nn.Linear):
@@ -127,9 +135,9 @@ class Adapters:
         """Write adapter_config.json and adapter_model.safetensors."""
         settings = {
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(self.base.resolve()),
-            "r": self.config.lora_rank, "lora_alpha": self.config.scale * self.config.lora_rank, "lora_dropout": 0.0,
+            "r": self.config.lora_rank, "lora_alpha": self.config.alpha, "lora_dropout": 0.0,
             "target_modules": sorted(f"{t}_proj" for t in self.config.lora_targets), "bias": "none",
-            "fan_in_fan_out": False, "inference_mode": True,
+            "fan_in_fan_out": False, "inference_mode": True, "use_rslora": self.config.rslora,
         }  # fmt: skip
         (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         found = {f"{PREFIX}{n}.weight": p.detach().cpu().contiguous() for n, p in trained(model).items()}
@@ -178,7 +186,10 @@ def read(folder: Path, base: Path | None = None, averaged: bool = False) -> Caus
         raise ModelError(f"{folder}: the adapters belong to the model {expected}, but the model in {base} is {sha256}")
     model = hf.read_model(base)
     targets = tuple(t.removesuffix("_proj") for t in settings["target_modules"])
-    config = LoraConfig(lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), lora_targets=targets)
+    config = LoraConfig(
+        lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), lora_targets=targets,
+        rslora=bool(settings.get("use_rslora")),
+    )  # fmt: skip
     attach(model, config, torch.Generator())
     own = trained(model)
     wrong = sorted(own.keys() ^ found.keys()) or [n for n in own if own[n].shape != found[n].shape]
@@ -208,9 +219,10 @@ def _settings(folder: Path) -> dict[str, Any]:
     try:
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         found = {k: settings[k] for k in ("r", "lora_alpha", "target_modules", "base_model_name_or_path")}
+        found["use_rslora"] = settings.get("use_rslora", False)
     except (OSError, ValueError, KeyError, TypeError) as e:
         raise ModelError(f"{path}: cannot read it ({e!r}); expected the configuration of a LoRA adapter") from None
-    for key in ("use_rslora", "use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "fan_in_fan_out"):
+    for key in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "fan_in_fan_out"):
         if settings.get(key):
             raise ModelError(f"{path}: {key} = {settings[key]!r} changes the result and is not implemented")
     if settings.get("bias", "none") != "none":

@@ -133,6 +133,19 @@ def test_peft_computes_the_same(run: Path, base: Path) -> None:
     torch.testing.assert_close(logits(load(run)[0]), found, atol=1e-4, rtol=1e-4)
 
 
+def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path, tmp_path: Path) -> None:
+    config = lora.LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True)
+    assert (config.scale, lora.LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
+    model = hf.read_model(base)
+    lora.attach(model, config, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for name, p in lora.trained(model).items():
+            p.add_(0.02 if name.endswith("lora_B") or "lora_B" in name else 0)
+    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, model)
+    assert json.loads((tmp_path / "adapter_config.json").read_text())["use_rslora"] is True
+    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+
+
 def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifest: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(base, tmp_path / "other"))
     model = hf.read_model(other)
