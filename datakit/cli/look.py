@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from datakit.filter.rule_set import RuleSet
-    from datakit.filter.thresholds import Finding
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -293,6 +292,9 @@ def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json:
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Another limit, as for `datakit filter --set`.")
 @click.option("--groups", type=click.IntRange(0), default=5, help="Languages and sources to show [default: 5]")
 @click.option("--examples", type=click.IntRange(0), default=2, help="Rows on each side of a limit [default: 2]")
+@click.option(
+    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with a histogram for each threshold."
+)
 @json_flag("everything")
 def tune(
     thresholds: tuple[str, ...],
@@ -301,6 +303,7 @@ def tune(
     sets: tuple[str, ...],
     groups: int,
     examples: int,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Show what each threshold of the last filter run drops by itself, and what other limits would drop.
@@ -310,6 +313,7 @@ def tune(
     RULE_SET may name rule sets that were not on, if the run measured what they need.
     """
     from datakit.filter.thresholds import findings
+    from datakit.report.tuning import finding_lines, summary_lines, tuning_page
 
     root = project()
     path = manifest or root / "manifests" / (dataset or only_dataset(root)) / "filter.json"
@@ -327,15 +331,15 @@ def tune(
     if as_json:
         click.echo(json.dumps([asdict(f) for f in listed], ensure_ascii=False, indent=1))
         return
-    width = max((len(f.name) for f in listed), default=0)
-    click.echo(f"{'threshold':<{width}}  {'limit':>10}  {'drops':>12}  {'':>6}  {'drops first':>12}")
-    for f in sorted(listed, key=lambda f: -f.drops):
-        share = _share(f.drops, signals.num_rows)
-        click.echo(f"{f.name:<{width}}  {f.limit:>10g}  {f.drops:>12,}  {share:>6}  {f.first:>12,}")
-    click.echo()
     texts = _texts(filtered, folder, {row_id for f in listed for row_id, _ in (*f.inside, *f.outside)})
+    if html is not None:
+        title = f"{filtered.dataset} / {filtered.stage} {filtered.version}"
+        html.write_text(tuning_page(title, listed, signals.num_rows, groups, texts), encoding="utf-8")
+        click.echo(f"wrote {html}")
+        return
+    click.echo("\n".join([*summary_lines(listed, signals.num_rows), ""]))
     for finding in listed:
-        click.echo("\n".join(_finding_lines(finding, signals.num_rows, groups, texts)))
+        click.echo("\n".join(finding_lines(finding, signals.num_rows, groups, texts)))
 
 
 def _signals(path: Path, manifest: Manifest, folder: Path) -> "pa.Table":
@@ -410,28 +414,3 @@ def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
             rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
             found |= {row["id"]: shorten(body(row), 160) for row in rows}
     return found
-
-
-def _finding_lines(finding: "Finding", total: int, groups: int, texts: dict[str, str]) -> list[str]:
-    lines = [
-        f"{finding.name} = {finding.limit}",
-        f"  drops     {finding.drops:>12,} of {total:,} rows ({_share(finding.drops, total)}); "
-        f"{finding.first:,} that no earlier threshold drops",
-    ]
-    if finding.rows < total:
-        lines.append(f"  skips     {total - finding.rows:>12,} rows that the threshold does not judge")
-    if finding.limits:
-        lines.append("  a limit of  " + ", ".join(f"{v:g} drops {s:.1%}" for v, s in finding.limits.items()))
-    for column, counts in finding.groups.items():
-        shown = list(counts.items())[:groups]
-        rest = f", and {len(counts) - groups} more" if len(counts) > groups else ""
-        if shown:
-            shares = ", ".join(f"{key} {_share(drops, rows)} of {rows:,}" for key, (rows, drops) in shown)
-            lines.append(f"  {column:<9} {shares}{rest}")
-    for side, rows in (("stays", finding.inside), ("drops", finding.outside)):
-        lines += [f"  {side}  {value:g}  {row_id}: {texts.get(row_id, '')}" for row_id, value in rows]
-    return lines
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / whole:.1%}" if whole else "0%"

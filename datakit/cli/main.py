@@ -18,6 +18,7 @@ OTHER_COMMANDS = {
     "run": ("datakit.cli.stages:run", "Run a dataset's stages in order; skip what is up to date."),
     "classifier": ("datakit.cli.train:classifier", "Train a classifier from examples."),
     "tokenizer": ("datakit.cli.train:tokenizer", "Train a tokenizer."),
+    "perplexity train": ("datakit.cli.train:perplexity_train", "Train a language model for `perplexity`."),
     "tune": ("datakit.cli.look:tune", "Show what each threshold of the filter drops, and what another would."),
     "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
     "peek": ("datakit.cli.packed:peek", "Show a packed row as text, with its labels."),
@@ -37,14 +38,14 @@ OTHER_COMMANDS = {
     "models": ("datakit.cli.keep:models", "Fetch models into the user's cache."),
     "compile": ("datakit.cli.keep:compile_", "Compile the kernels now, not in the first run."),
 }
-"""The commands that are not stages: import path, and line in `datakit --help`."""
+"""The commands that are not stages, one of them of two words: import path, and line in `datakit --help`."""
 
 
 def commands() -> dict[str, str]:
     """Every command with its line in `datakit --help`: init, run, the stages of a recipe, then all others."""
     others = {name: line for name, (_, line) in OTHER_COMMANDS.items()}
     first = {name: others.pop(name) for name in ("init", "run")}
-    stages = {name.replace("_", "-"): STAGES[name].summary for name in FLOW}
+    stages = {name.replace("_", "-"): STAGES[name].summary for name in FLOW if name != "perplexity_model"}
     return first | stages | others
 
 
@@ -54,6 +55,15 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the data flow."""
         return list(commands())
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with, also one of two words, and the rest."""
+        name = " ".join(args[:2])
+        if name in OTHER_COMMANDS:
+            return name, self.get_command(ctx, name), args[2:]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, imported; None if there is none of that name."""

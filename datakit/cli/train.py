@@ -1,6 +1,8 @@
-"""Commands that train models for stages: `datakit classifier train` and `datakit tokenizer train`."""
+"""Commands that train models for stages: `datakit classifier train`, `tokenizer train` and `perplexity train`."""
 
 import json
+import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from datakit.engine.local import Local
 from datakit.engine.progress import for_terminal
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
-from datakit.filter.classifier import Examples, TrainClassifier
+from datakit.errors import UsageError
+from datakit.filter.classifier import Examples, Measured, TrainClassifier
 from datakit.manifest import data_dir, load
 
 
@@ -22,6 +25,8 @@ def tokenizer() -> None:
 
 
 tokenizer.add_command(stage_command("tokenizer"), "train")
+
+perplexity_train = stage_command("perplexity_model")
 
 
 @click.group(context_settings=CONTEXT)
@@ -76,8 +81,59 @@ def _print_result(path: Path, as_json: bool) -> None:
         click.echo(json.dumps({"manifest": str(path), "model": str(model), "classifier": facts}, indent=1))
         return
     dev = facts["dev"]
-    held_out = sum(v for k, v in dev.items() if k not in ("precision", "recall"))
     click.echo(f"trained on {facts['rows']['positive']} positive and {facts['rows']['negative']} negative rows")
-    click.echo(f"{held_out} of them held out: precision {dev['precision']}, recall {dev['recall']} at a score of 0.5")
+    click.echo(
+        f"{dev['rows']} of them held out: precision {dev['precision']}, recall {dev['recall']} at a score of 0.5"
+    )
+    if best := dev.get("best_f1"):
+        click.echo(
+            f"AUC {dev['auc']}; the best F1 is {best['f1']} at a score of {best['min_score']}: precision "
+            f"{best['precision']}, recall {best['recall']}"
+        )
+    if fitted := dev.get("calibration"):
+        before, after = fitted.get("error_before"), fitted.get("error_after")
+        error = "" if before is None else f": calibration error {before} before, {after} after"
+        click.echo(f"scores are calibrated by Platt's sigmoid{error}")
     click.echo(f"manifest: {path}\nmodel:    {model}")
-    click.echo(f"use it:   datakit classify INPUTS --model {path} --top 0.1")
+    click.echo(f"use it:   datakit classify INPUTS --model {path} --top 0.1, or --min-precision 0.9")
+
+
+@classifier.command(context_settings=CONTEXT)
+@click.argument("manifest", type=click.Path(path_type=Path))
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture too: .png or .svg.")
+@click.option("--json", "as_json", is_flag=True, help="Print all thresholds as JSON, and nothing else.")
+def curve(manifest: Path, plot: Path | None, as_json: bool) -> None:
+    """Show what each threshold keeps of the rows that the training of MANIFEST held out, and how well."""
+    path = manifest / "manifest.json" if manifest.is_dir() else manifest
+    made = load(path)
+    if made.stage != TrainClassifier.name:
+        raise UsageError(f"{path}: expected the manifest of a classifier, found that of the stage {made.stage}")
+    measured = Measured.of(made.facts["classifier"])
+    if not measured.points:
+        raise UsageError(f"{path}: no rows of both sides were held out; train with --dev 0.1 and rows of both")
+    if plot is not None:
+        from datakit.report.drawing import curves, save
+
+        points = measured.points
+        lines = {
+            "precision": [p.precision if p.precision is not None else math.nan for p in points],
+            "recall": [p.recall or 0.0 for p in points],
+            "F1": [p.f1 for p in points],
+            "rows that stay": [p.kept for p in points],
+        }
+        save(curves([p.min_score for p in points], lines, measured.best, "lowest score that stays"), plot)
+    if as_json:
+        listed = [
+            asdict(p) | {"kept": p.kept, "precision": p.precision, "recall": p.recall, "f1": p.f1}
+            for p in measured.points
+        ]
+        click.echo(json.dumps({"best": measured.best, "points": listed}, indent=1))
+        return
+    click.echo(f"{'score':>6}  {'keeps':>6}  {'precision':>9}  {'recall':>6}  {'F1':>5}")
+    for p in measured.points:
+        if round(p.min_score * 100) % 5 == 0 or p.min_score == measured.best:
+            precision = "-" if p.precision is None else f"{p.precision:.3f}"
+            mark = "  best F1" if p.min_score == measured.best else ""
+            click.echo(f"{p.min_score:>6.2f}  {p.kept:>6.1%}  {precision:>9}  {p.recall:>6.3f}  {p.f1:>5.3f}{mark}")
+    if plot is not None:
+        click.echo(f"wrote {plot}")

@@ -7,10 +7,12 @@ classifier train` makes one.
 
 The `fasttext` module trains, in a process of its own. With one thread it leaves nine tenths of its input matrix
 uninitialized, so that two runs differ and some end in NaN. That process gets zeroed memory (glibc's `MALLOC_PERTURB_`);
-then equal texts give equal bytes.
+then equal texts give equal bytes. The rows that it held out say how good the model is and what its scores mean
+(`calibration`); both are in its manifest, and the classify stage uses them.
 """
 
 import difflib
+import functools
 import itertools
 import json
 import os
@@ -27,10 +29,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from datakit.config import option, sha256_file, shares
+from datakit.config import file_mark, option, sha256_file, shares
 from datakit.data import read_rows, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
-from datakit.filter import ranking
+from datakit.filter import calibration, ranking
+from datakit.filter.calibration import Calibration, Point
 from datakit.manifest import Count, data_dir, load, tables
 from datakit.stage import Decision, Made, Parent, RawFile, Stage
 
@@ -51,7 +54,12 @@ class ClassifyConfig:
 
     model: str = option("", "a fastText model's file, or the manifest that `classifier train` wrote", path=True)
     label: str = option("positive", "the label whose probability is a row's score")
-    min_score: float | None = option(None, "drop rows with a lower score; none: 0.5, or no limit with `top`")
+    min_score: float | None = option(
+        None, "drop rows with a lower score; none: the best F1 of `classifier train`, else 0.5; no limit with `top`"
+    )
+    min_precision: float = option(
+        0.0, "instead: the lowest score with this precision on the rows that `classifier train` held out; 0: not asked"
+    )
     top: float = option(0.0, "keep the best share of all rows, as 0.1; 0: by min_score alone")
     on: Literal["all", "prompt", "answer"] = option("all", "the part of a row to look at")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
@@ -66,22 +74,22 @@ class ClassifyConfig:
         shares(self, "max_loss")
         if self.min_score is not None and not 0 <= self.min_score <= 1:
             raise ConfigError(f"min_score = {self.min_score}: expected a score from 0 to 1")
+        if not 0 <= self.min_precision <= 1:
+            raise ConfigError(f"min_precision = {self.min_precision}: expected a share from 0 to 1")
+        if self.min_precision and self.min_score is not None:
+            raise ConfigError("min_score and min_precision both set a threshold: give one of them")
         if not 0 <= self.top <= 1:
             raise ConfigError(f"top = {self.top}: expected a share from 0 to 1, as 0.1 for the best tenth")
         if self.sample_bytes < 0:
             raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
-
-    @property
-    def threshold(self) -> float:
-        """The threshold that applies: the best tenth of all rows may well be below 0.5."""
-        return self.min_score if self.min_score is not None else 0.0 if self.top else 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Classify(Stage):
     """Fills `classifier_score`, rounded to 1e-3, and drops the rows that score less than the threshold.
 
-    Reason: `classifier.min_score`. With `top`, `for_kind` gives a `ClassifyTop` instead, which must be run.
+    The score is the model's probability, calibrated where the model's manifest says how. Reason:
+    `classifier.min_score`. With `top`, `for_kind` gives a `ClassifyTop` instead, which must be run.
     """
 
     name: ClassVar[str] = "classify"
@@ -102,14 +110,31 @@ class Classify(Stage):
         return found
 
     def resources(self) -> dict[str, Any]:
-        """Name and SHA-256 of the model.
+        """Name and SHA-256 of the model, how its scores are calibrated, and the threshold that applies.
 
         Raises:
-            ConfigError: no model is named.
+            ConfigError: no model is named, or no threshold has the wanted precision.
             ModelError: the model does not exist.
         """
-        path = self._path()
-        return {"model": {"name": path.name, "sha256": sha256_file(path)}}
+        path, fitted = self._path(), self._measured().calibration
+        found: dict[str, Any] = {"model": {"name": path.name, "sha256": sha256_file(path)}}
+        if fitted:
+            found["calibration"] = asdict(fitted)
+        return found | {"min_score": self.threshold}
+
+    @property
+    def threshold(self) -> float:
+        """The score below which rows go. Of the best tenth of all rows, all may be below 0.5: `top` sets no limit.
+
+        Raises:
+            ConfigError: no threshold has the wanted precision on the held-out rows, or nothing is known about them.
+        """
+        config = self.config
+        if config.min_score is not None:
+            return config.min_score
+        if config.min_precision:
+            return self._measured().with_precision(config.min_precision, self._path())
+        return 0.0 if config.top else self._measured().best
 
     def open(self) -> None:
         """Load the model, once per process, and compile the kernels that read it.
@@ -131,21 +156,30 @@ class Classify(Stage):
         return self._decide(self._scores(batch), np.zeros(batch.num_rows, np.bool_))
 
     def _decide(self, scores: NDArray[np.float64], below_cut: NDArray[np.bool_]) -> Decision:
-        low = scores < self.config.threshold
+        low = scores < self.threshold
         reasons = np.full(len(scores), None, object)
         reasons[below_cut], reasons[low] = "classifier.top", "classifier.min_score"
-        details = pc.binary_join_element_wise("score", pa.array(scores).cast(pa.string()), " ")
+        limits = np.where(low, f" < {self.threshold:g}", self._top_limit())
+        details = pc.binary_join_element_wise("score ", pa.array(scores).cast(pa.string()), pa.array(limits), "")
         return Decision(
             reasons=pa.array(reasons, pa.string()),
             detail=pc.if_else(pa.array(low | below_cut), details, None),
             columns={"classifier_score": pa.array(scores, pa.float32())},
         )
 
+    def _top_limit(self) -> str:
+        """What stays of the best rows, for the detail of a row that does not."""
+        return ""
+
     def _scores(self, batch: pa.RecordBatch) -> NDArray[np.float64]:
         """float64[N], rounded to 1e-3 like everything that decides."""
         texts = view(batch, self.config.on, self.config.include_system)
         found = self._model().probability(texts, self.config.label, self.config.sample_bytes)
-        return _rounded(found)
+        return _rounded(found, self._measured().calibration)
+
+    def _measured(self) -> "Measured":
+        """What the model's manifest says about the label."""
+        return _measured(self.config.model) if self.config.label == POSITIVE else Measured()
 
     def _path(self) -> Path:
         if not self.config.model:
@@ -206,6 +240,11 @@ class ClassifyTop(Classify):
         scores, below_cut = self._found(row_keys)
         return pa.record_batch({"score": scores, "below_cut": below_cut})
 
+    def _top_limit(self) -> str:
+        assert self.cut is not None
+        last = "".join(f"; the last of them has {score:g}" for score in ranking.saved_cut(self.cut)["score"])
+        return f", not among the best {self.config.top:.3g} of all rows{last}"
+
     def _found(self, keys: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """(scores, whether a row is below the cut) of the rows with these keys."""
         assert self.cut is not None, "decide needs what reduce wrote: call bind first"
@@ -216,9 +255,61 @@ class ClassifyTop(Classify):
         return scores, below_cut
 
 
-def _rounded(probabilities: NDArray[np.float32]) -> NDArray[np.float64]:
+def _rounded(probabilities: NDArray[np.float32], fitted: Calibration | None) -> NDArray[np.float64]:
     """Probabilities of fastText, which may exceed 1 by 1e-5, as scores from 0 to 1, rounded to 1e-3."""
-    return np.asarray(np.minimum(probabilities.astype(np.float64), 1.0).round(3))
+    scores = fitted.apply(probabilities) if fitted else np.minimum(probabilities.astype(np.float64), 1.0)
+    return np.asarray(scores.round(3))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What `classifier train` found on the rows that it held out."""
+
+    calibration: Calibration | None = None
+    best: float = 0.5
+    """The threshold with the best F1."""
+    points: tuple[Point, ...] = ()
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> "Measured":
+        """From the facts of a classifier's manifest."""
+        dev, fitted = facts["dev"], facts["dev"].get("calibration")
+        return cls(
+            calibration=Calibration(fitted["slope"], fitted["intercept"]) if fitted else None,
+            best=dev["best_f1"]["min_score"] if dev.get("best_f1") else 0.5,
+            points=tuple(Point(*values) for values in dev.get("curve", [])),
+        )
+
+    def with_precision(self, wanted: float, model: Path) -> float:
+        """The lowest threshold with a precision.
+
+        Raises:
+            ConfigError: there is none, or nothing was measured.
+        """
+        if not self.points:
+            raise ConfigError(
+                f"min_precision: nothing is known about the precision of {model.name}; give the manifest of a "
+                "classifier that `datakit classifier train` measured on held-out rows, or min_score"
+            )
+        found = calibration.least_with_precision(list(self.points), wanted)
+        if found is None:
+            best = max((p for p in self.points if p.precision is not None), key=lambda p: p.precision or 0.0)
+            raise ConfigError(
+                f"min_precision = {wanted}: no threshold has it on the held-out rows; the best is "
+                f"{best.precision:.3f} at a score of {best.min_score}"
+            )
+        return found.min_score
+
+
+def _measured(model: str) -> Measured:
+    """What the manifest of a model says; nothing for a model's file."""
+    path = Path(model) / "manifest.json" if Path(model).is_dir() else Path(model)
+    return _measured_in(path, *file_mark(path)) if path.suffix == ".json" and path.is_file() else Measured()
+
+
+@functools.lru_cache(maxsize=8)
+def _measured_in(path: Path, *_mark: int) -> Measured:
+    return Measured.of(load(path).facts["classifier"])
 
 
 # Training: examples to a model, and its quality on rows that it has not seen.
@@ -515,22 +606,42 @@ def train(lines: Path, out: Path, config: TrainConfig) -> None:
 
 
 def measure(model: Path, dev: Sequence[tuple[pa.Array, NDArray[np.bool_]]]) -> dict[str, Any]:
-    """What a model finds at a score of 0.5 among (texts, which are positive), each text read whole as in classify.
+    """How good a model is on held-out (texts, which are positive), each text read whole as in classify; as JSON.
 
-    Precision and recall are rounded to 1e-3, and null where there is nothing to divide by.
+    The calibration is fitted on all of them; its error after calibrating is that of halves fitted on each other. All
+    thresholds are calibrated scores. Counts, precision and recall are those at 0.5. Ratios are rounded to 1e-3, and
+    null where there is nothing to divide by.
     """
     from datakit.filter import fasttext_model
 
     loaded = fasttext_model.read(model)
-    scored = [_rounded(loaded.probability(texts, POSITIVE)) for texts, _ in dev]
-    said = np.concatenate([np.empty(0), *scored]) >= 0.5
+    raw = np.concatenate([np.empty(0, np.float32), *(loaded.probability(texts, POSITIVE) for texts, _ in dev)])
     positive = np.concatenate([np.empty(0, np.bool_), *(wanted for _, wanted in dev)])
-    hits = int((said & positive).sum())
+    fitted = calibration.fit(raw, positive)
+    points = calibration.curve(_rounded(raw, fitted), positive)
+    half = points[calibration.THRESHOLDS.index(0.5)]
+    found = {"rows": len(raw), "auc": calibration.auc(raw, positive)} | _point(half)
+    if positive.any() and not positive.all():
+        found["best_f1"] = _point(calibration.best_f1(points))
+        found["curve"] = [[p.min_score, *_counts(p).values()] for p in points]
+    if fitted:
+        error = calibration.held_out_error(raw, positive)
+        found["calibration"] = {"method": "platt"} | asdict(fitted)
+        found["calibration"] |= {"error_before": error[0], "error_after": error[1]} if error else {}
+    return found
+
+
+def _counts(point: Point) -> dict[str, int]:
     return {
-        "true_positive": hits,
-        "false_positive": int((said & ~positive).sum()),
-        "false_negative": int((~said & positive).sum()),
-        "true_negative": int((~said & ~positive).sum()),
-        "precision": round(hits / int(said.sum()), 3) if said.any() else None,
-        "recall": round(hits / int(positive.sum()), 3) if positive.any() else None,
+        "true_positive": point.true_positive,
+        "false_positive": point.false_positive,
+        "false_negative": point.false_negative,
+        "true_negative": point.true_negative,
     }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    """A threshold as JSON."""
+    ratios = {"precision": point.precision, "recall": point.recall, "f1": point.f1, "kept": point.kept}
+    rounded = {name: None if value is None else round(value, 3) for name, value in ratios.items()}
+    return {"min_score": point.min_score} | _counts(point) | rounded

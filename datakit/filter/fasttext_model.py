@@ -22,7 +22,7 @@ import platformdirs
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from datakit.config import sha256_file
+from datakit.config import file_mark, sha256_file
 from datakit.data import string_buffers
 from datakit.errors import ModelError, UsageError
 from datakit.filter import _kernels_fasttext as kernels
@@ -65,13 +65,15 @@ def cache() -> Path:
 
 
 def find(model: str) -> Path:
-    """The file of a model: a path, a classifier's manifest, or a known model in the cache or in its installed package.
+    """The file of a model: a path, a classifier's manifest or folder, or a known model in the cache or its package.
 
     Raises:
         ModelError: it is in none of these places.
     """
     known = KNOWN.get(model)
     if known is None:
+        if (Path(model) / "manifest.json").is_file():
+            return _of_manifest(Path(model) / "manifest.json")
         if model.endswith(".json") and Path(model).is_file():
             return _of_manifest(Path(model))
         if Path(model).is_file():
@@ -263,18 +265,22 @@ class FastTextModel:
         return np.uint64(2**64 // max(self.arrays.bucket, 2) + 1)
 
 
-@functools.cache
 def load(path: Path) -> FastTextModel:
-    """The model of a file, read once per process.
+    """The model of a file, read once per process, and again where the file changed.
 
     Raises:
         ModelError: the file holds no fastText model that classifies, or ends too early.
     """
+    return _loaded(path, *(file_mark(path) if path.is_file() else ()))
+
+
+@functools.lru_cache(maxsize=8)
+def _loaded(path: Path, *_mark: int) -> FastTextModel:
     return read(path)
 
 
 def read(path: Path) -> FastTextModel:
-    """The model of a file as it is now; use `load` for a file that does not change.
+    """The model of a file as it is now; `load` keeps it.
 
     Raises:
         ModelError: the file holds no fastText model that classifies, or ends too early.

@@ -123,12 +123,18 @@ class Language(Stage):
         rounded = (np.minimum(found.scores.astype(np.float64), 1.0) * self._score_factors(texts)).round(3)
         scores = np.where(has_language.to_numpy(zero_copy_only=False), rounded, 0.0)
         reasons = self._reasons(lang, scores)
-        detail = pc.binary_join_element_wise(lang, pa.array(scores).cast(pa.string()), " ")
+        detail = pc.binary_join_element_wise(lang, pa.array(scores).cast(pa.string()), self._limits(reasons), " ")
         return Decision(
             reasons=reasons,
             detail=pc.if_else(pc.is_valid(reasons), detail, None),
             columns={"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": raw.labels},
         )
+
+    def _limits(self, reasons: pa.Array) -> pa.Array:
+        """string[N]: what the value behind a reason was compared with."""
+        names = ", ".join(self.config.languages)
+        wanted = names if len(names) <= 60 else f"{len(self.config.languages)} languages"
+        return pc.if_else(pc.equal(reasons, "language"), f"not in {wanted}", f"< {self.config.min_score:g}")
 
     def _score_factors(self, texts: pa.Array) -> NDArray[np.float64]:
         """float64[N], 0..1: what scores are multiplied with; less than 1 for short rows in Latin letters."""

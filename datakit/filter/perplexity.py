@@ -7,6 +7,8 @@ As in CCNet, each line is a sentence for the model, and a row's perplexity is 10
 lines; the length counts the words and one end for each line. Texts are simplified first: lower case, no accents, digits
 as 0, ASCII punctuation, no control characters (`text = "plain"`). CCNet's own models read the pieces of a SentencePiece
 model, which is named beside them. CCNet computes its percentiles on a sample of one crawl, this stage on all its rows.
+
+A model may also be the result of `datakit perplexity train`: its manifest says how texts are read.
 """
 
 import functools
@@ -14,31 +16,43 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import option, sha256_file
+from datakit.config import file_mark, option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import ranking
+from datakit.manifest import data_dir, is_manifest
+from datakit.manifest import load as load_manifest
 from datakit.stage import Decision, Stage
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 BUCKETS = ("head", "middle", "tail")
 UNKNOWN = "unknown"
 """The language of rows whose `lang` is null."""
 
-_PUNCTUATION = str.maketrans(
+STAGE: Final = "perplexity_model"
+"""The stage that trains models, which are `MODEL`, with `TOKENIZER` where ids count as words."""
+MODEL: Final = "kept/model.arpa"
+TOKENIZER: Final = "kept/tokenizer.json"
+
+_PUNCTUATION = (
     {"，": ",", "、": ",", "。": ".", "．": ". ", "：": ":", "∶": ":", "；": ";", "？": "?", "！": "!", "…": "...",
      "（": "(", "）": ")", "【": "[", "】": "]", "〈": "<", "〉": ">", "％": "%", "～": "~", "–": "-", "—": " - ",
      "━": "-", "►": "-", "’": "'", "´": "'"} | dict.fromkeys("„“”«»「」《》", '"')
 )  # fmt: skip
+_ASCII_PLAIN: Final = bytes(0x30 if 0x30 <= b <= 0x39 else b + 32 if 0x41 <= b <= 0x5A else b for b in range(256))
+_CONTROLS: Final = bytes(b for b in (*range(0x20), 0x7F) if b != 0x0A)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +60,10 @@ class PerplexityConfig:
     """Which models compute perplexities, and which rows stay."""
 
     models: tuple[str, ...] = option(
-        (), "KenLM models, each LANGUAGE=FILE with the language as in `lang`; a FILE alone is for all others", path=True
+        (),
+        "KenLM models, or folders that `perplexity train` made, each LANGUAGE=FILE with the language as in `lang`; a "
+        "FILE alone is for all others",
+        path=True,
     )
     sentencepiece: tuple[str, ...] = option(
         (), "the same for SentencePiece models, whose pieces count as words", path=True
@@ -99,7 +116,10 @@ class Perplexity(Stage):
     """
 
     name: ClassVar[str] = "perplexity"
-    help: ClassVar[str] = "N-gram models of each language measure the rows, as in CCNet. Run the language stage first."
+    help: ClassVar[str] = (
+        "N-gram models of each language measure the rows, as in CCNet. Run the language stage first. `datakit "
+        "perplexity train` makes a model of your own text."
+    )
     Config: ClassVar[type] = PerplexityConfig
     holds_gil: ClassVar[bool] = True
     compares_rows: ClassVar[bool] = True
@@ -116,10 +136,22 @@ class Perplexity(Stage):
             ModelError: a file does not exist.
         """
         if not self.config.models:
-            raise ConfigError("models: the perplexity stage needs KenLM models, as --models en=en.arpa.bin")
+            raise ConfigError(
+                "models: the perplexity stage needs KenLM models, as --models en=en.arpa.bin; `datakit perplexity "
+                "train` makes one"
+            )
         _kenlm()
-        found = {"models": _digests(self.config.models), "sentencepiece": _digests(self.config.sentencepiece)}
-        return found | ({"unicode": unicodedata.unidata_version} if self.config.text == "plain" else {})
+        named = by_language(self.config.models)
+        models = {language: ModelFiles.of(file, language) for language, file in named.items()}
+        for language in by_language(self.config.sentencepiece):
+            if models[language].tokenizer:
+                raise ConfigError(f"sentencepiece: {language or 'a file for all languages'}: the model has a tokenizer")
+        found = {
+            "models": {language: model.digests() for language, model in models.items()},
+            "sentencepiece": _digests(self.config.sentencepiece),
+        }
+        plain = "plain" in {model.text or self.config.text for model in models.values()}
+        return found | ({"unicode": unicodedata.unidata_version} if plain else {})
 
     def open(self) -> None:
         """Load the models, once per process.
@@ -138,7 +170,7 @@ class Perplexity(Stage):
         for i, (text, language) in enumerate(zip(texts.to_pylist(), languages.to_pylist(), strict=True)):
             key = language if language in named else ""
             if key in named:
-                found[i] = perplexity(text, *self._model(key), plain=self.config.text == "plain")
+                found[i] = perplexity(text, *self._model(key))
         return pa.record_batch({"row_key": batch.column("row_key"), "lang": languages, "score": pa.array(found)})
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
@@ -172,7 +204,7 @@ class Perplexity(Stage):
         buckets, drops = pa.array(np.array(BUCKETS)[bucket], pa.string(), mask=~measured), pa.array(goes)
         values = pa.array(found, mask=~measured)
         reasons = pc.binary_join_element_wise("perplexity", buckets, ".")
-        details = pc.binary_join_element_wise("perplexity", values.cast(pa.string()), " ")
+        details = pc.binary_join_element_wise("perplexity ", values.cast(pa.string()), _ranges(limits, bucket), "")
         return Decision(
             reasons=pc.if_else(drops, reasons, None),
             detail=pc.if_else(drops, details, None),
@@ -187,28 +219,139 @@ class Perplexity(Stage):
         found = ranking.saved_scores(self.cut, row_keys)
         return pa.record_batch({"score": found, "cuts": [cuts] * len(found)})
 
-    def _model(self, language: str) -> tuple[Any, Any]:
+    def _model(self, language: str) -> tuple[Any, "Reader"]:
+        """The model of a language, and how it reads texts. Called for every row."""
+        model = _files(by_language(self.config.models)[language], language)
         pieces = by_language(self.config.sentencepiece).get(language)
-        return _load(by_language(self.config.models)[language]), _pieces(pieces) if pieces else None
+        return _load(str(model.file)), _reader(model.text or self.config.text, model.tokenizer, pieces)
 
 
-def perplexity(text: str, model: Any, pieces: Any, *, plain: bool) -> float:
+# Models.
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model's file and, if `perplexity train` made it, how it reads texts."""
+
+    file: Path
+    text: Literal["plain", "raw"] | None = None
+    """None: as the stage's config says."""
+    tokenizer: Path | None = None
+
+    @classmethod
+    def of(cls, name: str, language: str) -> "ModelFiles":
+        """The model of a file, or of a folder or manifest of `perplexity train`.
+
+        Raises:
+            ModelError: it does not exist, or the manifest is that of another stage.
+        """
+        path = Path(name) / "manifest.json" if Path(name).is_dir() else Path(name)
+        if not path.is_file():
+            raise ModelError(f"{name}: the model for {language or 'all languages'} is not there")
+        if not is_manifest(path):
+            return cls(path)
+        manifest = load_manifest(path)
+        if manifest.stage != STAGE:
+            raise ModelError(f"{path}: expected a model of `perplexity train`, found the stage {manifest.stage}")
+        folder, config = data_dir(path, manifest), manifest.config
+        return cls(folder / MODEL, config["text"], folder / TOKENIZER if config["tokenizer"] else None)
+
+    def digests(self) -> dict[str, str]:
+        """Names and SHA-256 of the files, and how texts are read."""
+        found = {"name": self.file.name, "sha256": sha256_file(self.file)}
+        if self.text:
+            found["text"] = self.text
+        if self.tokenizer:
+            found["tokenizer"] = sha256_file(self.tokenizer)
+        return found
+
+
+@functools.cache
+def _files(name: str, language: str) -> ModelFiles:
+    return ModelFiles.of(name, language)
+
+
+def _ranges(limits: npt.NDArray[np.float64], bucket: npt.NDArray[np.int64]) -> pa.Array:
+    """string[N]: the range of each row's bucket, whose `limits` are float64[N, 2], for people."""
+    rows = np.arange(len(bucket))
+    below, above = limits[rows, np.maximum(bucket - 1, 0)], limits[rows, np.minimum(bucket, 1)]
+    text = [
+        f" <= {high:g}" if i == 0 else f" > {low:g}" if i == 2 else f" in {low:g} to {high:g}"
+        for i, low, high in zip(bucket.tolist(), below.tolist(), above.tolist(), strict=True)
+    ]
+    return pa.array(text, pa.string())
+
+
+Reader = Callable[[str], str]
+"""From a text to its sentences: one a line, words between spaces."""
+
+
+def sentence_reader(text: str, tokenizer: Path | None) -> Reader:
+    """How a model reads texts: made `plain` or `raw`, and as the ids of a tokenizer if there is one."""
+    read: Reader = plain_text if text == "plain" else raw_text
+    if tokenizer is None:
+        return read
+    encode = load_tokenizer(tokenizer).encode_batch_fast
+
+    def ids(text: str) -> str:
+        lines = [line for line in read(text).split("\n") if line.strip()]
+        return "\n".join(" ".join(map(str, found.ids)) for found in encode(lines, add_special_tokens=False))
+
+    return ids
+
+
+@functools.cache
+def _reader(text: str, tokenizer: Path | None, pieces: str | None) -> Reader:
+    read = sentence_reader(text, tokenizer)
+    if not pieces:
+        return read
+    encode = _pieces(pieces).encode_as_pieces
+    return lambda text: "\n".join(" ".join(encode(line.strip())) for line in read(text).split("\n"))
+
+
+def perplexity(text: str, model: Any, read: Reader) -> float:
     """The perplexity of a text under a KenLM model, rounded to 1e-3; NaN for a text without a word."""
     score, length = 0.0, 0
-    for line in text.splitlines():
-        read = plain_text(line) if plain else line.strip()
-        words = pieces.encode_as_pieces(read) if pieces else read.split()
+    for line in read(text).split("\n"):
+        words = line.split()
         if words:
             score += model.score(" ".join(words))
             length += len(words) + 1
     return round(10.0 ** min(-score / length, 300), 3) if length else math.nan
 
 
-def plain_text(line: str) -> str:
-    """A line as CCNet's models read it: lower case, no accents, digits as 0, ASCII punctuation, no controls."""
-    parts = unicodedata.normalize("NFD", line.strip().lower())
-    bare = re.sub(r"\d", "0", "".join(c for c in parts if unicodedata.category(c) != "Mn"))
-    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "", bare.translate(_PUNCTUATION))
+def plain_text(text: str) -> str:
+    """A text as CCNet's models read it: lower case, no accents, digits as 0, ASCII punctuation, no controls.
+
+    Lines end in a new line, whatever ended them, and white space between words is a space; a tab is a control character
+    and goes, as in CCNet.
+    """
+    lines = "\n".join(text.splitlines())
+    if lines.isascii():
+        return lines.encode().translate(_ASCII_PLAIN, _CONTROLS).decode()
+    return unicodedata.normalize("NFD", lines.lower()).translate(_plain_characters())
+
+
+def raw_text(text: str) -> str:
+    """A text as it is, but lines end in a new line, and white space and zero bytes between words are a space."""
+    lines = (" ".join(line.replace("\0", " ").split()) for line in text.splitlines())
+    return "\n".join(lines)
+
+
+@functools.cache
+def _plain_characters() -> dict[int, str | None]:
+    """What `plain_text` makes of characters: combining marks and controls go, digits are 0."""
+    found: dict[int, str | None] = {ord(one): other for one, other in _PUNCTUATION.items()}
+    found |= dict.fromkeys((c for c in (*range(0x20), *range(0x7F, 0xA0)) if c != 0x0A), None)
+    for code in range(0x80, 0x110000):
+        kind = unicodedata.category(chr(code))
+        if kind == "Mn":
+            found[code] = None
+        elif kind == "Nd":
+            found[code] = "0"
+        elif kind == "Zs":
+            found[code] = " "
+    return found | dict.fromkeys(range(0x30, 0x3A), "0")
 
 
 def _languages(batch: pa.RecordBatch) -> pa.Array:
@@ -238,8 +381,27 @@ def _kenlm() -> Any:
     return kenlm
 
 
-@functools.cache
+def load_tokenizer(path: Path) -> "Tokenizer":
+    """The tokenizer of a tokenizer.json.
+
+    Raises:
+        ModelError: the file is no tokenizer.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as e:  # the library raises the base class
+        raise ModelError(f"{path}: expected a tokenizer.json, found: {e}") from None
+
+
 def _load(file: str) -> Any:
+    """A KenLM model, read once per process, and again where the file changed."""
+    return _loaded(file, *file_mark(Path(file)))
+
+
+@functools.lru_cache(maxsize=64)
+def _loaded(file: str, *_mark: int) -> Any:
     kenlm = _kenlm()
     settings = kenlm.Config()
     settings.show_progress, settings.arpa_complain = False, kenlm.ARPALoadComplain.NONE

@@ -72,7 +72,9 @@ def _lineage(paths: list[Path]) -> list[tuple[Path, Manifest]]:
     """The longest history of the manifests, oldest first, without stages whose result is no rows."""
     chains = [ancestors(path) for path in paths]
     longest = max(chains, key=lambda chain: (len(chain), chain[0][0].stat().st_mtime_ns))
-    return [found for found in reversed(longest) if found[1].stage not in ("tokenizer", "classifier")]
+    return [
+        found for found in reversed(longest) if found[1].stage not in ("tokenizer", "classifier", "perplexity_model")
+    ]
 
 
 def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
@@ -102,6 +104,10 @@ def _facts(stage: str, row: dict[str, Any]) -> str:
         return f"  from {row['source']}, record {row['row_key'] & ((1 << RECORD_BITS) - 1)}"
     if stage == "language":
         return f"  {row['lang']} {row['lang_score']:.3f}"
+    if stage == "classify" and row.get("classifier_score") is not None:
+        return f"  score {row['classifier_score']:.3f}"
+    if stage == "perplexity" and row.get("perplexity") is not None:
+        return f"  {row['perplexity_bucket']}, perplexity {row['perplexity']:g}"
     if stage == "tokenize" and row.get("input_ids") is not None:
         return f"  {len(row['input_ids'])} tokens"
     return ""

@@ -1,6 +1,7 @@
 """Signals are measured once: other thresholds, and what each would drop."""
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -98,6 +99,28 @@ def test_tune_shows_rule_sets_that_were_not_on(datakit, corpus):
     assert "fineweb.max_short_line_ratio = 0.67" in datakit("tune", "fineweb", "--dataset", "d").out
     said = datakit("tune", "c4", "--dataset", "d")
     assert said.code == 2 and "c4: was not measured" in said.err
+
+
+def test_tune_draws_a_histogram_for_each_threshold_on_one_page(datakit, corpus):
+    datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
+    pytest.importorskip("matplotlib")
+    pages = []
+    for name in ("a.html", "b.html"):
+        assert "wrote" in datakit("tune", "--dataset", "d", "--html", name).out
+        pages.append(Path(name).read_text(encoding="utf-8"))
+    assert pages[0] == pages[1]
+    (found,) = [f for f in json.loads(datakit("tune", "--dataset", "d", "--json").out) if "min_words" in f["name"]]
+    assert sum(found["bars_drop"]) == found["drops"] == 5 and sum(found["bars_stay"]) == 7
+    assert len(found["edges"]) == len(found["bars_stay"]) + 1 and found["edges"][0] <= 50 <= found["edges"][-1]
+    cards = pages[0].split("<section ")[1:]
+    assert len(cards) == pages[0].count("<svg") > 5 and 'id="gopher_quality.min_words"' in pages[0]
+    assert (
+        "r4: Row 4 begins here." in pages[0]
+        and "src=" not in pages[0]
+        and "http" not in pages[0].replace("http://www.w3.org", "")
+    )
+    ids = re.findall(r'\bid="([^"]*)"', pages[0])
+    assert len(ids) == len(set(ids))
 
 
 def test_tune_without_a_run_or_without_signals_says_what_to_do(datakit, corpus):

@@ -22,7 +22,17 @@ from datakit.engine.progress import Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError
-from datakit.filter.classifier import Classify, ClassifyConfig, Examples, TrainClassifier, TrainConfig, held_out, pieces
+from datakit.filter.calibration import Calibration, Point
+from datakit.filter.classifier import (
+    Classify,
+    ClassifyConfig,
+    Examples,
+    Measured,
+    TrainClassifier,
+    TrainConfig,
+    held_out,
+    pieces,
+)
 from datakit.filter.fasttext_model import load as load_model
 from datakit.manifest import data_dir, load, verify
 
@@ -156,12 +166,15 @@ def test_one_side_alone_is_refused(examples, tmp_path):
 
 def test_a_threshold_keeps_what_scores_enough(manifest):
     stage, texts = classify(manifest, min_score=0.7), mixed(200, 3)
-    scores = np.minimum(load_model(stage._path()).probability(pa.array(texts), "positive"), 1).astype(float).round(3)
+    raw = load_model(stage._path()).probability(pa.array(texts), "positive")
+    fitted = load(manifest).facts["classifier"]["dev"]["calibration"]
+    scores = Calibration(fitted["slope"], fitted["intercept"]).apply(raw).round(3)
     decision = stage.decide(rows(texts))
     assert [r is None for r in decision.reasons.to_pylist()] == (scores >= 0.7).tolist()
     assert set(decision.reasons.drop_null().to_pylist()) == {"classifier.min_score"}
     assert decision.columns["classifier_score"].to_pylist() == pytest.approx(scores.tolist())
-    assert decision.detail.drop_null()[0].as_py().startswith("score 0.")
+    low = decision.detail.drop_null()[0].as_py()
+    assert low == f"score {scores[scores < 0.7][0]:g} < 0.7"
 
 
 def test_a_share_and_a_threshold_both_count_where_both_are_set(manifest, tmp_path):
@@ -170,7 +183,7 @@ def test_a_share_and_a_threshold_both_count_where_both_are_set(manifest, tmp_pat
     both = reduced(classify(manifest, top=0.9, min_score=0.5), [whole], tmp_path).decide(whole)
     alone = reduced(classify(manifest, top=0.9), [whole], tmp_path).decide(whole)
     assert both.reasons.null_count == (scores >= 0.5).sum() < 90 == alone.reasons.null_count
-    assert classify(manifest).decide(whole).reasons.null_count == both.reasons.null_count
+    assert classify(manifest, min_score=0.5).decide(whole).reasons.null_count == both.reasons.null_count
 
 
 @pytest.mark.parametrize("top", [0.001, 0.1, 0.5, 1.0])
@@ -179,6 +192,7 @@ def test_a_share_keeps_the_best_rows_whatever_the_batches(manifest, top, tmp_pat
     whole = rows(texts)
     bound = reduced(stage, [whole.slice(0, 70), whole.slice(70, 1), whole.slice(71)], tmp_path)
     decision = bound.decide(whole)
+    assert top == 1 or ", not among the best " in decision.detail.drop_null()[0].as_py()
     scores = decision.columns["classifier_score"].to_numpy()
     stays = pc.is_null(decision.reasons).to_numpy(zero_copy_only=False)
     best = sorted(range(len(texts)), key=lambda i: (-scores[i], i))[: math.ceil(top * len(texts))]
@@ -217,9 +231,42 @@ def test_the_model_and_its_label_are_checked_before_any_work(manifest, tmp_path)
         classify(tmp_path / "nothing.bin")
 
 
-def test_the_model_enters_the_key_by_its_checksum(manifest):
-    model = load(manifest).shards[0]
-    assert classify(manifest).resources() == {"model": {"name": "model.bin", "sha256": model.sha256}}
+def test_the_model_its_calibration_and_its_threshold_enter_the_key(manifest):
+    model, dev = load(manifest).shards[0], load(manifest).facts["classifier"]["dev"]
+    fitted = {name: dev["calibration"][name] for name in ("slope", "intercept")}
+    best = {"min_score": dev["best_f1"]["min_score"]}
+    named = {"model": {"name": "model.bin", "sha256": model.sha256}}
+    assert classify(manifest).resources() == named | {"calibration": fitted} | best
+    assert classify(manifest, top=0.5).resources()["min_score"] == 0
+    alone = data_dir(manifest, load(manifest)) / model.path
+    assert classify(alone).resources() == named | {"min_score": 0.5}
+    assert classify(manifest, label="negative").resources() == named | {"min_score": 0.5}
+
+
+def test_a_wanted_precision_chooses_the_threshold_that_has_it(manifest):
+    dev = load(manifest).facts["classifier"]["dev"]
+    assert dev["auc"] > 0.98 and len(dev["curve"]) == 101
+    least = classify(manifest, min_precision=0.6).threshold
+    (point,) = (p for p in dev["curve"] if p[0] == least)
+    assert point[1] / (point[1] + point[2]) >= 0.6
+    assert all(p[1] / (p[1] + p[2]) < 0.6 for p in dev["curve"] if p[0] < least)
+    assert classify(manifest).threshold == dev["best_f1"]["min_score"]
+    alone = data_dir(manifest, load(manifest)) / "kept/model.bin"
+    with pytest.raises(ConfigError, match=r"nothing is known about the precision of model\.bin"):
+        _ = classify(alone, min_precision=0.9).threshold
+    measured = Measured(points=(Point(0.0, 5, 5, 0, 0), Point(0.9, 2, 1, 3, 4)))
+    with pytest.raises(ConfigError, match=r"no threshold has it on the held-out rows; the best is 0.667 at .* 0.9"):
+        measured.with_precision(0.99, alone)
+    with pytest.raises(ConfigError, match="give one of them"):
+        build(ClassifyConfig, {"min_score": 0.5, "min_precision": 0.9}, "classify")
+
+
+def test_without_held_out_rows_nothing_is_measured_and_half_is_the_threshold(examples, tmp_path):
+    config = build(TrainConfig, {"bucket": 2000, "epochs": 2, "dev": 0.0}, "train")
+    made = train_classifier(run_in(tmp_path), examples, config)
+    dev = load(made).facts["classifier"]["dev"]
+    assert dev["auc"] is None and dev["precision"] is None and "calibration" not in dev
+    assert classify(made).threshold == 0.5
 
 
 @given(st.lists(st.text("0123456789abcdef", min_size=32, max_size=32), max_size=50))
@@ -249,6 +296,9 @@ def test_the_command_line_trains_and_filters(examples, tmp_path):
     good, bad = examples.positive[0], examples.negative[0]
     said = datakit("classifier", "train", "--positive", good, "--negative", bad, "--bucket", "2000", "--output", "m")
     assert "precision" in said and "datakit classify INPUTS --model m/manifest.json" in said
+    table = datakit("classifier", "curve", "m", "--plot", "curve.svg")
+    assert "best F1" in table and len(table.splitlines()) in (23, 24)
+    assert (tmp_path / "curve.svg").read_text().count("<svg") == 1
     datakit("classify", good, bad, "--dataset", "d", "--model", "m/manifest.json", "--top", "0.4")
     made = load(tmp_path / "manifests/d/classify.json")
     assert made.ledger.rows.kept == 140 and made.ledger.rows.dropped == {"classifier.top": 210}

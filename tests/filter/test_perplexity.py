@@ -3,7 +3,9 @@
 import importlib.util
 import itertools
 import math
+import re
 import sys
+import unicodedata
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from datakit.filter import perplexity as module
-from datakit.filter.perplexity import Perplexity, PerplexityConfig, by_language, perplexity, plain_text
+from datakit.filter.perplexity import Perplexity, PerplexityConfig, by_language, perplexity, plain_text, raw_text
 
 needs_kenlm = pytest.mark.skipif(importlib.util.find_spec("kenlm") is None, reason="the extra kenlm is not installed")
 
@@ -51,6 +53,9 @@ def rows(texts, langs=None) -> pa.RecordBatch:
 def run(batch, folder, monkeypatch, **config):
     """The decisions of the stage under the model by hand."""
     monkeypatch.setattr(module, "_load", lambda _: ByHand())
+    monkeypatch.chdir(folder)
+    for name in ("a", "b"):
+        (folder / name).touch()
     stage = Perplexity(config=build(PerplexityConfig, {"models": ["en=a"]} | config, "perplexity"))
     files = []
     for i in range(2):
@@ -63,15 +68,30 @@ def run(batch, folder, monkeypatch, **config):
 
 
 def test_the_length_counts_words_and_line_ends_over_all_lines():
-    both = perplexity("the cat\n\nthe dog", ByHand(), None, plain=True)
+    both = perplexity("the cat\n\nthe dog", ByHand(), plain_text)
     score = ByHand().score("the cat") + ByHand().score("the dog")
     assert both == round(10 ** (-score / 6), 3)
-    assert math.isnan(perplexity(" \n\n", ByHand(), None, plain=True))
+    assert math.isnan(perplexity(" \n\n", ByHand(), plain_text))
 
 
 def test_a_text_is_made_plain_as_the_models_were_trained():
-    assert plain_text("  Élan: 2024年，“Größe”… \x07ok ") == 'elan: 0000年,"große"... ok'
-    assert perplexity("THE CAT", ByHand(), None, plain=True) < perplexity("THE CAT", ByHand(), None, plain=False)
+    assert plain_text("  Élan: 2024年，“Größe”… \x07ok ").strip() == 'elan: 0000年,"große"... ok'
+    assert perplexity("THE CAT", ByHand(), plain_text) < perplexity("THE CAT", ByHand(), raw_text)
+
+
+def by_hand(line):
+    """CCNet's normal form of a line, step by step."""
+    parts = unicodedata.normalize("NFD", line.strip().lower())
+    bare = re.sub(r"\d", "0", "".join(c for c in parts if unicodedata.category(c) != "Mn"))
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]", "", bare.translate(str.maketrans(module._PUNCTUATION)))
+
+
+@given(st.text(max_size=60) | st.text(st.characters(codec="ascii"), max_size=60))
+def test_a_text_is_made_plain_line_by_line(text):
+    expected = [by_hand(line).split() for line in text.splitlines()]
+    assert [line.split() for line in plain_text(text).split("\n")] == (expected or [[]])
+    raw = [line.replace("\0", " ").split() for line in text.splitlines()]
+    assert [line.split(" ") if line else [] for line in raw_text(text).split("\n")] == (raw or [[]])
 
 
 def test_rows_fall_into_thirds_of_their_language(tmp_path, monkeypatch):
@@ -81,7 +101,8 @@ def test_rows_fall_into_thirds_of_their_language(tmp_path, monkeypatch):
     expected = ["head"] * 3 + ["middle"] * 3 + ["tail"] * 4 + [None] * 3
     assert decision.columns["perplexity_bucket"].to_pylist() == expected
     assert decision.reasons.to_pylist() == [None] * 6 + ["perplexity.tail"] * 4 + [None] * 3
-    assert decision.detail[6].as_py() == f"perplexity {decision.columns['perplexity'][6].as_py():g}"
+    limit = facts["up_to"]["en"]["middle"]
+    assert decision.detail[6].as_py() == f"perplexity {decision.columns['perplexity'][6].as_py():g} > {limit:g}"
     assert facts["not_measured"] == {"en": 1, "fr": 1, "unknown": 1}
     assert list(facts["up_to"]["en"]) == ["head", "middle"]
     assert decision.notes == {"perplexity_not_measured": 3}
@@ -96,6 +117,9 @@ def test_a_model_without_a_language_serves_the_others_each_by_its_own_percentile
     buckets = decision.columns["perplexity_bucket"].to_pylist()
     assert buckets[:6] == buckets[6:] == ["head", "tail", "middle"] * 2
     assert decision.reasons.to_pylist()[:3] == ["perplexity.head", None, "perplexity.middle"]
+    ranges = [detail.split(" ", 2)[2] for detail in decision.detail.drop_null().to_pylist()[:2]]
+    cut = facts["up_to"]["en"]
+    assert ranges == [f"<= {cut['head']:g}", f"in {cut['head']:g} to {cut['middle']:g}"]
 
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=60), st.integers(1, 98))
@@ -132,9 +156,7 @@ def test_values_that_make_no_sense_are_refused():
 def test_kenlm_scores_as_the_file_says(arpa):
     model = module._load(str(arpa))
     for text in ("the cat", "cat the", "dog", "the the the cat cat dog", "The CAT\nthe cat\n"):
-        assert perplexity(text, model, None, plain=True) == pytest.approx(
-            perplexity(text, ByHand(), None, plain=True), rel=1e-5
-        )
+        assert perplexity(text, model, plain_text) == pytest.approx(perplexity(text, ByHand(), plain_text), rel=1e-5)
 
 
 @needs_kenlm
