@@ -12,6 +12,10 @@ Their score is multiplied with (letters / short_letters) ** 0.7. `lang_raw` is t
 A label may name its script, as GlotLID's do (`eng_Latn`, ISO 15924). For ISO 639 codes a table names the scripts; it
 holds the languages of lid.176 that are not written in Latin letters, or not only in them. A label of two or three
 letters that is not in the table counts as a language in Latin letters; about all other labels nothing is known.
+
+A row in several languages has one label, and often a high score: a mean of vectors does not tell that there are two.
+With `segment_chars` each part of a row is read by itself, and `lang_shares` has the share of the row's letters in each
+language. Parts are noisier than rows: one with a score below 0.5 counts for the label of its row.
 """
 
 import difflib
@@ -28,6 +32,7 @@ from numpy.typing import NDArray
 from datakit.config import option, sha256_file, shares
 from datakit.data import view
 from datakit.errors import ConfigError
+from datakit.filter.lang_codes import converted
 from datakit.stage import Decision, Stage
 
 if TYPE_CHECKING:
@@ -35,6 +40,12 @@ if TYPE_CHECKING:
 
 UNDETERMINED: Final = "und"
 """The code of ISO 639-3 for text without a language."""
+
+_SURE = 0.5
+"""Parts of a row with a lower score count for the label of the row."""
+_SHARES = pa.list_(pa.struct([pa.field("lang", pa.string()), pa.field("share", pa.float32())]))
+_LINE_END, _SENTENCE_END = re.compile(r"\n"), re.compile(r"[.!?](?=\s)|[。！？।]")
+_LAST_SPACE = re.compile(r"(?s).*\s")
 
 _MAX_BYTES_PER_LETTER = 8
 """Rows with more bytes than this for each of `short_letters` do not count as short: counting their letters would take
@@ -47,6 +58,12 @@ class LanguageConfig:
 
     model: str = option("lid.176", "name of a known model, or path of a fastText model", path=True)
     languages: tuple[str, ...] = option((), "keep only rows of these labels, as the model writes them; empty: keep all")
+    lang_map: Literal["model", "iso639_3", "bcp47"] = option(
+        "model", "what `lang` holds: the model's labels, ISO 639-3 codes (eng), or BCP 47 tags (en, zh-Hant)"
+    )
+    segment_chars: int = option(
+        0, "read parts of about this many characters apart too, and fill `lang_shares`; 200 is usual; 0: off"
+    )
     min_score: float = option(0.65, "with languages listed, drop rows whose score is lower")
     short_letters: int = option(
         15, "lower the score of rows with fewer letters than this, if some are Latin; 0: keep the model's score"
@@ -62,6 +79,8 @@ class LanguageConfig:
         shares(self, "max_loss")
         if self.sample_bytes < 0:
             raise ConfigError(f"sample_bytes = {self.sample_bytes}: expected 0 (no limit) or more")
+        if self.segment_chars and self.segment_chars < 20:
+            raise ConfigError(f"segment_chars = {self.segment_chars}: expected 0 (off) or at least 20 characters")
         if not 0 <= self.short_letters <= 500:
             raise ConfigError(f"short_letters = {self.short_letters}: expected 0 to 500 letters")
         if not 0 <= self.min_score <= 1:
@@ -70,7 +89,8 @@ class LanguageConfig:
 
 @dataclass(frozen=True, slots=True)
 class Language(Stage):
-    """Fills `lang`, `lang_score` and `lang_raw`; where languages are listed, drops the rows in others.
+    """Fills `lang`, `lang_score` and `lang_raw`, with `segment_chars` also `lang_shares`; where languages are listed,
+    drops the rows in others.
 
     Reasons: `language` (not in the list), `language_score` (in the list, but the score is below `min_score`).
     """
@@ -105,7 +125,7 @@ class Language(Stage):
         """
         model = self._model()
         model.predict(pa.array(["a"]))
-        known = {*model.labels, UNDETERMINED}
+        known = {*model.labels, UNDETERMINED, *(converted(label, self.config.lang_map) for label in model.labels)}
         for language in self.config.languages:
             if language not in known:
                 near = difflib.get_close_matches(language, sorted(known), n=3, cutoff=0.4)
@@ -115,20 +135,57 @@ class Language(Stage):
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Predict the language of every row, then compare it with the listed ones."""
         texts = view(batch, self.config.on, self.config.include_system)
-        model = self._model()
-        raw = model.predict(texts, self.config.sample_bytes)
-        has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw.labels))
-        found = corrected(model, texts, raw, self.config.sample_bytes)
-        lang = pc.if_else(has_language, found.labels, UNDETERMINED)
-        rounded = (np.minimum(found.scores.astype(np.float64), 1.0) * self._score_factors(texts)).round(3)
-        scores = np.where(has_language.to_numpy(zero_copy_only=False), rounded, 0.0)
-        reasons = self._reasons(lang, scores)
+        label, scores, raw = self._labelled(texts)
+        lang = self._mapped(label)
+        reasons = self._reasons(label, lang, scores)
+        columns = {"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": raw}
+        if self.config.segment_chars:
+            columns["lang_shares"] = self._shares(texts, label)
         detail = pc.binary_join_element_wise(lang, pa.array(scores).cast(pa.string()), self._limits(reasons), " ")
         return Decision(
             reasons=reasons,
             detail=pc.if_else(pc.is_valid(reasons), detail, None),
-            columns={"lang": lang, "lang_score": pa.array(scores, pa.float32()), "lang_raw": raw.labels},
+            columns=columns,
         )
+
+    def _labelled(self, texts: pa.Array) -> tuple[pa.Array, NDArray[np.float64], pa.Array]:
+        """(labels, scores, the model's own labels) of texts."""
+        model = self._model()
+        raw = model.predict(texts, self.config.sample_bytes)
+        has_language = pc.and_(pc.match_substring_regex(texts, r"\pL"), pc.is_valid(raw.labels))
+        found = corrected(model, texts, raw, self.config.sample_bytes)
+        rounded = (np.minimum(found.scores.astype(np.float64), 1.0) * self._score_factors(texts)).round(3)
+        scores = np.where(has_language.to_numpy(zero_copy_only=False), rounded, 0.0)
+        return pc.if_else(has_language, found.labels, UNDETERMINED), scores, raw.labels
+
+    def _mapped(self, labels: pa.Array) -> pa.Array:
+        """string[N]: the labels as `lang_map` says."""
+        encoded = pc.dictionary_encode(labels)
+        names = [converted(label, self.config.lang_map) for label in encoded.dictionary.to_pylist()]
+        return pa.array(names, pa.string()).take(encoded.indices)
+
+    def _shares(self, texts: pa.Array, labels: pa.Array) -> pa.Array:
+        """list<struct<lang, share>>[N]: the languages of each row, the largest share of its letters first."""
+        parts = [segments(text, self.config.segment_chars) for text in texts.to_pylist()]
+        row = np.repeat(np.arange(len(parts)), [len(p) for p in parts])
+        flat = pa.array([part for p in parts for part in p], pa.string())
+        found, scores, _ = self._labelled(flat)
+        whole = labels.take(pa.array(row))
+        by_part = self._mapped(pc.if_else(pa.array(scores < _SURE), whole, found))
+        letters = pc.count_substring_regex(flat, r"\pL")
+        table = pa.table({"row": row, "lang": by_part, "letters": letters}).group_by(["row", "lang"])
+        counted: list[dict[str, int]] = [{} for _ in parts]
+        for one in table.aggregate([("letters", "sum")]).to_pylist():
+            if one["letters_sum"]:
+                counted[one["row"]][one["lang"]] = one["letters_sum"]
+        shares = [
+            [
+                {"lang": lang, "share": round(n / sum(langs.values()), 3)}
+                for lang, n in sorted(langs.items(), key=lambda item: (-item[1], item[0]))
+            ]
+            for langs in counted
+        ]
+        return pa.array(shares, _SHARES)
 
     def _limits(self, reasons: pa.Array) -> pa.Array:
         """string[N]: what the value behind a reason was compared with."""
@@ -147,11 +204,12 @@ class Language(Stage):
             factors[rows] = np.where(latin, (letters / max(limit, 1)) ** 0.7, 1.0)
         return factors
 
-    def _reasons(self, lang: pa.Array, scores: NDArray[np.float64]) -> pa.Array:
+    def _reasons(self, label: pa.Array, lang: pa.Array, scores: NDArray[np.float64]) -> pa.Array:
         """string[N]; a row without letters stays where `und` is listed, whatever `min_score` is."""
         if not self.config.languages:
             return pa.nulls(len(lang), pa.string())
-        listed = pc.is_in(lang, pa.array(self.config.languages, pa.string()))
+        names = pa.array(self.config.languages, pa.string())
+        listed = pc.or_(pc.is_in(lang, names), pc.is_in(label, names))
         unsure = pc.and_(pa.array(scores < self.config.min_score), pc.not_equal(lang, UNDETERMINED))
         low = pc.if_else(unsure, pa.scalar("language_score"), pa.scalar(None, pa.string()))
         return pc.if_else(listed, low, pa.scalar("language"))
@@ -160,6 +218,21 @@ class Language(Stage):
         from datakit.filter import fasttext_model
 
         return fasttext_model.load(fasttext_model.find(self.config.model))
+
+
+def segments(text: str, chars: int) -> list[str]:
+    """A text in parts of `chars` / 2 to `chars` * 3 / 2 characters, the last one maybe shorter.
+
+    They end at the first new line in that range, else at the first end of a sentence, else at the last white space.
+    """
+    found, begin = list[str](), 0
+    while len(text) - begin > chars * 3 // 2:
+        window = text[begin + chars // 2 : begin + chars * 3 // 2]
+        end = _LINE_END.search(window) or _SENTENCE_END.search(window) or _LAST_SPACE.search(window)
+        size = chars // 2 + end.end() if end else chars
+        found.append(text[begin : begin + size])
+        begin += size
+    return [*found, text[begin:]]
 
 
 def corrected(model: "FastTextModel", texts: pa.Array, found: "Prediction", sample_bytes: int) -> "Prediction":

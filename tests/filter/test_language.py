@@ -15,7 +15,8 @@ from datakit.config import build, resolved
 from datakit.errors import ConfigError, ModelError
 from datakit.filter import fasttext_model
 from datakit.filter.fasttext_model import Prediction
-from datakit.filter.language import _LANGUAGES, Language, LanguageConfig, corrected, scripts_of
+from datakit.filter.lang_codes import converted
+from datakit.filter.language import _LANGUAGES, Language, LanguageConfig, corrected, scripts_of, segments
 
 SENTENCES = {
     "en": "The quick brown fox jumps over the lazy dog while the children are watching from the window.",
@@ -270,3 +271,52 @@ def test_no_language_is_told_worse_than_by_the_model_alone(shared):
     ours, raw = columns["lang"].to_pylist(), columns["lang_raw"].to_pylist()
     assert all(o == g for o, r, g in zip(ours, raw, gold, strict=True) if r == g)
     assert sum(map(str.__eq__, ours, gold)) > sum(map(str.__eq__, raw, gold))
+
+
+def test_labels_of_both_models_become_one_code():
+    pairs = {
+        "en": ("eng", "en"), "eng_Latn": ("eng", "en"), "zh": ("zho", "zh"), "cmn_Hani": ("cmn", "cmn-Hani"),
+        "als": ("gsw", "gsw"), "als_Latn": ("als", "als-Latn"), "sh": ("hbs", "sr-Latn"), "tl": ("tgl", "fil"),
+        "srp_Cyrl": ("srp", "sr-Cyrl"), "zho_Hant": ("zho", "zh-Hant"), "und": ("und", "und"), "nah": ("nah", "nah"),
+        "other": ("other", "other"), "__x": ("__x", "__x"), "zxx_Zzzz": ("zxx", "zxx"),
+    }  # fmt: skip
+    assert {label: (converted(label, "iso639_3"), converted(label, "bcp47")) for label in pairs} == pairs
+    assert all(converted(label, "model") == label for label in pairs)
+
+
+def test_every_label_of_the_model_has_its_own_code(stage):
+    labels = stage._model().labels
+    for code in ("iso639_3", "bcp47"):
+        found = [converted(label, code) for label in labels]
+        shared = {name for name in found if found.count(name) > 1}
+        assert shared <= {"sr-Latn"}, shared
+    assert all(len(converted(label, "iso639_3")) == 3 for label in labels)
+
+
+def test_languages_are_listed_by_either_name_and_the_row_has_the_mapped_one():
+    batch = documents(SENTENCES["de"], SENTENCES["fr"], SENTENCES["en"], "12345")
+    stage = Language(config=LanguageConfig(lang_map="iso639_3", languages=("deu", "en")))
+    stage.open()
+    decision = stage.decide(batch)
+    assert decision.columns["lang"].to_pylist() == ["deu", "fra", "eng", "und"]
+    assert decision.columns["lang_raw"].to_pylist()[:3] == ["de", "fr", "en"]
+    assert decision.reasons.to_pylist() == [None, "language", None, "language"]
+    assert decision.detail[1].as_py().startswith("fra 0.")
+
+
+def test_a_mixed_row_has_the_share_of_each_language():
+    stage = Language(config=LanguageConfig(segment_chars=80))
+    mixed = "\n".join([SENTENCES["en"]] * 3 + [SENTENCES["ru"]] * 3)
+    shares = stage.decide(documents(mixed, SENTENCES["de"], "", "7")).columns["lang_shares"].to_pylist()
+    english, russian = (sum(map(str.isalpha, SENTENCES[code])) * 3 for code in ("en", "ru"))
+    assert [part["lang"] for part in shares[0]] == ["en", "ru"]
+    assert shares[0][0]["share"] == pytest.approx(english / (english + russian), abs=0.05)
+    assert shares[1:] == [[{"lang": "de", "share": 1.0}], [], []]
+    assert "lang_shares" not in Language().decide(documents("a")).columns
+
+
+@given(st.text("ab. \n。", max_size=400), st.integers(20, 90))
+def test_segments_are_the_text_in_parts_of_about_a_size(text, chars):
+    parts = segments(text, chars)
+    assert "".join(parts) == text
+    assert all(chars // 2 <= len(part) <= chars * 3 // 2 for part in parts[:-1]) and len(parts[-1]) <= chars * 3 // 2
