@@ -90,11 +90,14 @@ def _finding(
 
 
 def _histogram(values: NDArray[np.float64], failed: NDArray[np.bool_], limit: float) -> dict[str, list[Any]]:
-    """`edges`, `bars_stay` and `bars_drop` of a finding; the limit is always within the edges."""
+    """`edges`, `bars_stay` and `bars_drop` of a finding. The limit is within the edges, unless it is so far from the
+    values that they would all be in one bin."""
     if not len(values):
         return {"edges": [], "bars_stay": [], "bars_drop": []}
     low, high = (float(v) for v in np.quantile(values, [0.005, 0.995]))
-    low, high = min(low, limit), max(high, limit)
+    near = 3 * (high - low) if high > low else np.inf
+    if low - near <= limit <= high + near:
+        low, high = min(low, limit), max(high, limit)
     if np.all(values == np.round(values)) and high - low < _BINS:  # a bin for each whole number
         low, high = np.floor(low) - 0.5, np.ceil(high) + 0.5
         edges = np.arange(low, high + 0.5)

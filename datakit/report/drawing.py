@@ -51,14 +51,21 @@ def _label(axes: Any, x: str, y: str) -> None:
 def histogram(edges: Sequence[float], stays: Sequence[int], drops: Sequence[int], limit: float, name: str) -> Any:
     """A figure: how many rows have which value, those that a threshold drops in another colour, and the threshold.
 
-    `edges` are those of the bins, one more than `stays` and `drops`. Rows are on a logarithmic scale where the largest
-    bin has more than 100 times the rows of the middle one.
+    `edges` are those of the bins, one more than `stays` and `drops`. A limit outside of them is named at its side. Rows
+    are on a logarithmic scale where the largest bin has more than 100 times the rows of the middle one.
     """
     figure, axes = _figure(1.9)
     widths = [b - a for a, b in itertools.pairwise(edges)]
     axes.bar(edges[:-1], stays, widths, align="edge", color=INK["--stays"], label="stays")
     axes.bar(edges[:-1], drops, widths, bottom=stays, align="edge", color=INK["--drops"], label="drops")
-    axes.axvline(limit, color=INK["--ink"], linewidth=1.2, linestyle="--")
+    if edges[0] <= limit <= edges[-1]:
+        axes.axvline(limit, color=INK["--ink"], linewidth=1.2, linestyle="--")
+    else:
+        right = limit > edges[-1]
+        place, side = (0.99, "right") if right else (0.01, "left")
+        text = f"limit {limit:g} →" if right else f"← limit {limit:g}"
+        axes.text(place, 0.9, text, transform=axes.transAxes, ha=side, color=INK["--ink"], fontsize=9)
+    axes.yaxis.get_major_locator().set_params(integer=True)
     filled = sorted(a + b for a, b in zip(stays, drops, strict=True) if a + b)
     if filled and filled[-1] > 100 * filled[len(filled) // 2]:
         axes.set_yscale("log")
@@ -123,7 +130,7 @@ _STYLE: Final = """\
 @media (prefers-color-scheme: dark) { :root { DARK } }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 1.5rem auto; padding: 0 1rem; }
 h1 { font-size: 1.2rem; overflow-wrap: anywhere; } h2 { font-size: 1rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-p { margin: .3rem 0; } .more { color: GrayText; font-size: .85rem; overflow-wrap: anywhere; }
+p { margin: .3rem 0; } .more { opacity: .75; font-size: .85rem; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: .15rem .7rem .15rem 0; white-space: nowrap; border-bottom: 1px solid #8884; }
 th:first-child, td:first-child { text-align: left; } a { color: inherit; }
