@@ -329,7 +329,8 @@ def tune(
         if not wanted or any(f.name == t or f.name.startswith(f"{t}.") for t in wanted)
     ]
     if as_json:
-        click.echo(json.dumps([asdict(f) for f in listed], ensure_ascii=False, indent=1))
+        shown = [{name: value for name, value in asdict(f).items() if name != "values"} for f in listed]
+        click.echo(json.dumps(shown, ensure_ascii=False, indent=1))
         return
     texts = _texts(filtered, folder, {row_id for f in listed for row_id, _ in (*f.inside, *f.outside)})
     if html is not None:

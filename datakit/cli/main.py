@@ -71,7 +71,7 @@ class LazyGroup(click.Group):
             module, attribute = OTHER_COMMANDS[name][0].split(":")
             command: click.Command = getattr(importlib.import_module(module), attribute)
             return command
-        if name not in commands():
+        if name.replace("-", "_") not in FLOW:
             return None
         from datakit.cli.stages import stage_command
 

@@ -112,7 +112,7 @@ def curve(manifest: Path, plot: Path | None, as_json: bool) -> None:
     if not measured.points:
         raise UsageError(f"{path}: no rows of both sides were held out; train with --dev 0.1 and rows of both")
     if plot is not None:
-        from datakit.report.drawing import curves, save
+        from datakit.report.charts import save_curves
 
         points = measured.points
         lines = {
@@ -121,7 +121,7 @@ def curve(manifest: Path, plot: Path | None, as_json: bool) -> None:
             "F1": [p.f1 for p in points],
             "rows that stay": [p.kept for p in points],
         }
-        save(curves([p.min_score for p in points], lines, measured.best, "lowest score that stays"), plot)
+        save_curves(plot, [p.min_score for p in points], lines, measured.best, "lowest score that stays")
     if as_json:
         listed = [
             asdict(p) | {"kept": p.kept, "precision": p.precision, "recall": p.recall, "f1": p.f1}

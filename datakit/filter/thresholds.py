@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet
 
-_BINS = 40
-
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
 """Shares of rows for which `Finding.limits` has a limit."""
 
@@ -38,12 +36,8 @@ class Finding:
     """(id, measured value) of rows that just stay, nearest to the limit first."""
     outside: list[tuple[str, float]]
     """The same for rows that are just dropped."""
-    edges: list[float]
-    """Of the bins of a histogram, one more than there are bins; empty without rows. The outermost bins hold all values
-    beyond them: 1 row in 200 on each side, or more where values are equal."""
-    bars_stay: list[int]
-    """Rows of each bin that stay."""
-    bars_drop: list[int]
+    values: NDArray[np.float64]
+    """float64[rows]: the measured values of the rows that it judges."""
 
 
 def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> Iterator[Finding]:
@@ -85,28 +79,8 @@ def _finding(
         groups={c: _groups(batch.column(c), failed) for c in ("lang", "source") if c in batch.schema.names},
         inside=_nearest(batch, measure, distance, judged & ~failed, examples),
         outside=_nearest(batch, measure, distance, failed, examples),
-        **_histogram(measure.values[judged].astype(np.float64), failed[judged], limit),
+        values=measure.values[judged].astype(np.float64),
     )
-
-
-def _histogram(values: NDArray[np.float64], failed: NDArray[np.bool_], limit: float) -> dict[str, list[Any]]:
-    """`edges`, `bars_stay` and `bars_drop` of a finding. The limit is within the edges, unless it is so far from the
-    values that they would all be in one bin."""
-    if not len(values):
-        return {"edges": [], "bars_stay": [], "bars_drop": []}
-    low, high = (float(v) for v in np.quantile(values, [0.005, 0.995]))
-    near = 3 * (high - low) if high > low else np.inf
-    if low - near <= limit <= high + near:
-        low, high = min(low, limit), max(high, limit)
-    if np.all(values == np.round(values)) and high - low < _BINS:  # a bin for each whole number
-        low, high = np.floor(low) - 0.5, np.ceil(high) + 0.5
-        edges = np.arange(low, high + 0.5)
-    else:
-        high = high if high > low else low + 1.0
-        edges = np.linspace(low, high, _BINS + 1)
-    inside = np.clip(values, edges[0], edges[-1])
-    stay, drop = (np.histogram(inside[which], edges)[0].tolist() for which in (~failed, failed))
-    return {"edges": edges.round(9).tolist(), "bars_stay": stay, "bars_drop": drop}
 
 
 def _limits(measure: Measure, judged: NDArray[np.bool_]) -> dict[float, float]:

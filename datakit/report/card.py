@@ -38,7 +38,11 @@ _ROWS = {
 
 def card(path: Path, made: "Exported", config: "ExportConfig") -> str:
     """The card of what was exported from the manifest at `path`."""
-    chain = [manifest for _, manifest in reversed(ancestors(path)) if manifest.stage not in ("tokenizer", "classifier")]
+    chain = [
+        manifest
+        for _, manifest in reversed(ancestors(path))
+        if manifest.stage not in ("tokenizer", "classifier", "perplexity_model")
+    ]
     title = config.title or made.manifest.dataset
     parts = [
         _head(title, made, config),

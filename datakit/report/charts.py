@@ -6,16 +6,17 @@ its mark (`--limit`). The same values give the same bytes.
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from datakit.errors import MissingExtraError
+from datakit.errors import MissingExtraError, UsageError
 
 BINS = 50
 _WIDTH, _HEIGHT = 4.6, 2.0
@@ -95,6 +96,27 @@ def bars(names: Sequence[str], values: Sequence[float], title: str) -> str:
         axes.annotate(f" {value:,.4g}", (value, place), va="center", fontsize=8, color=_TEXT)
     axes.margins(x=0.16)
     return _svg(figure, title)
+
+
+def save_curves(path: Path, x: Sequence[float], lines: Mapping[str, Sequence[float]], mark: float, name: str) -> None:
+    """Write lines from 0 to 1 over the same places as a picture, with a mark at one of them: PNG or SVG, by the suffix.
+
+    Raises:
+        UsageError: another suffix.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if path.suffix not in (".png", ".svg"):
+        raise UsageError(f"{path}: expected a name that ends in .png or .svg")
+    figure, axes = _figure(3.2)
+    figure.patch.set_alpha(1)
+    for label, values in lines.items():
+        axes.plot(x, values, label=label, linewidth=1.6)
+    axes.axvline(mark, color=_TEXT, linewidth=1, linestyle="--")
+    axes.set_ylim(-0.02, 1.02)
+    axes.grid(alpha=0.25)
+    axes.legend(fontsize=8, framealpha=0)
+    axes.set_xlabel(name, fontsize=9)
+    figure.savefig(path, dpi=160, metadata={"Date": None} if path.suffix == ".svg" else {})
 
 
 def _figure(height: float = _HEIGHT) -> tuple[Any, Any]:

@@ -95,7 +95,9 @@ def report(path: Path) -> str:
         MissingExtraError: matplotlib is not installed.
     """
     stages = funnel(path)
-    chain = [(s.path, s.manifest) for s in stages if s.manifest.stage not in ("tokenizer", "classifier")]
+    chain = [
+        (s.path, s.manifest) for s in stages if s.manifest.stage not in ("tokenizer", "classifier", "perplexity_model")
+    ]
     found = survey(chain)
     last = stages[-1].manifest
     parts = {

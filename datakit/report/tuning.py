@@ -1,11 +1,10 @@
 """What `datakit tune` shows of the filter's thresholds: lines for a terminal, and a page with histograms."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
 from datakit.filter.thresholds import Finding
-from datakit.report.drawing import histogram, page, svg, table
-from datakit.report.texts import visible
+from datakit.report.charts import draw, histogram
+from datakit.report.page import table, text, whole_page
 
 
 def summary_lines(found: Sequence[Finding], total: int) -> Iterator[str]:
@@ -47,19 +46,17 @@ def tuning_page(title: str, found: Sequence[Finding], total: int, groups: int, t
         for f in order
     ]
     body = [
-        f'<p>{total:,} rows. Each threshold by itself: rows that <b class="stays">stay</b> and rows that it '
-        '<b class="drops">drops</b>; the dashed line is its limit. The outermost bars hold all values beyond them.</p>',
-        table(["threshold", "limit", "drops", "", "drops first"], rows),
-        '<div class="cards">',
+        f"<h1>{text(title)}</h1>",
+        f"<p>{total:,} rows. Each threshold by itself; the line in a histogram is its limit.</p>",
+        table(["threshold", "limit", "drops", "share", "drops first"], rows, range(1, 5)),
+        '<div class="grid">',
         *(_card(f, total, groups, texts) for f in order),
         "</div>",
     ]
-    return page(title, body)
+    return whole_page(title, "\n".join(body))
 
 
 def _card(finding: Finding, total: int, groups: int, texts: dict[str, str]) -> str:
-    name = finding.name.partition(".")[2].partition("_")[2].replace("_", " ")
-    figure = histogram(finding.edges, finding.bars_stay, finding.bars_drop, finding.limit, name)
     about = [f"drops {finding.drops:,} ({share(finding.drops, total)})"]
     about += [f"{finding.first:,} that no earlier threshold drops"]
     if finding.rows < total:
@@ -70,10 +67,12 @@ def _card(finding: Finding, total: int, groups: int, texts: dict[str, str]) -> s
     more += [f"By {column}: {shown}" for column, counts in finding.groups.items() if (shown := _groups(counts, groups))]
     for side, rows in (("Stays", finding.inside), ("Drops", finding.outside)):
         more += [f"{side}, {value:g}: {row_id}: {texts.get(row_id, '')}" for row_id, value in rows]
-    lines = "\n".join(f'<p class="more">{escape(visible(line))}</p>' for line in more)
+    lines = "\n".join(f'<p class="faint">{text(line)}</p>' for line in more)
+    shown = histogram(finding.name, finding.values, finding.limit)
     return (
-        f'<section id="{finding.name}"><h2>{finding.name} = {finding.limit:g}</h2>\n<p>{"; ".join(about)}</p>\n'
-        f"{svg(figure, f'Histogram of {finding.name}') if finding.edges else ''}\n{lines}</section>"
+        f'<div class="card" id="{finding.name}"><h3>{finding.name} = {finding.limit:g}</h3>\n'
+        f"<p>{'; '.join(about)}</p>\n"
+        f"{draw(shown) if shown else ''}\n{lines}</div>"
     )
 
 
