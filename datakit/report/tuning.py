@@ -68,11 +68,11 @@ def _card(finding: Finding, total: int, groups: int, texts: dict[str, str]) -> s
     for side, rows in (("Stays", finding.inside), ("Drops", finding.outside)):
         more += [f"{side}, {value:g}: {row_id}: {texts.get(row_id, '')}" for row_id, value in rows]
     lines = "\n".join(f'<p class="faint">{text(line)}</p>' for line in more)
-    shown = histogram(finding.name, finding.values, finding.limit)
+    chart = histogram(finding.name, finding.values, finding.limit)
     return (
         f'<div class="card" id="{finding.name}"><h3>{finding.name} = {finding.limit:g}</h3>\n'
         f"<p>{'; '.join(about)}</p>\n"
-        f"{draw(shown) if shown else ''}\n{lines}</div>"
+        f"{draw(chart) if chart else ''}\n{lines}</div>"
     )
 
 
