@@ -56,15 +56,6 @@ class LazyGroup(click.Group):
         """In the order of the data flow."""
         return list(commands())
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that the arguments begin with, also one of two words, and the rest."""
-        name = " ".join(args[:2])
-        if name in OTHER_COMMANDS:
-            return name, self.get_command(ctx, name), args[2:]
-        return super().resolve_command(ctx, args)
-
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """The command, imported; None if there is none of that name."""
         if name in OTHER_COMMANDS:
@@ -80,7 +71,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of some arguments; an unknown one is answered with the nearest that there is."""
+        """The command of some arguments, also one of two words; an unknown one is answered with the nearest."""
+        two = " ".join(args[:2])
+        if two in OTHER_COMMANDS:
+            return two, self.get_command(ctx, two), args[2:]
         if args and self.get_command(ctx, args[0].replace("_", "-")) is None:
             near = difflib.get_close_matches(args[0].replace("_", "-"), commands(), n=1, cutoff=0.5)
             meant = f" Did you mean {near[0]!r}?" if near else ""
