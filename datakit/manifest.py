@@ -290,7 +290,10 @@ def load_run(path: Path) -> dict[str, Any]:
 def purged_on(path: Path, manifest: Manifest) -> str:
     """The day on which `datakit gc --purge` removed the shards of a manifest; empty where they should be there."""
     day: str = load_run(path).get("purged", "")
-    return day if day and not storage.exists(data_dir(path, manifest)) else ""
+    folder = data_dir(path, manifest)
+    own = folder == path.parent  # in an --output folder the manifest lies beside its shards
+    there = any(storage.exists(folder / s.path) for s in manifest.shards) if own else storage.exists(folder)
+    return day if day and not there else ""
 
 
 def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:

@@ -99,19 +99,42 @@ def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
 @click.option(
     "--purge", is_flag=True, help="Remove the shards of old versions; their manifests stay, and are marked as purged."
 )
+@click.option(
+    "--before",
+    default="",
+    metavar="STAGE",
+    help="With --purge and --dataset: remove the shards of all stages before this one too (raw private values).",
+)
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    help="With --purge: remove the shards in parents/ of a folder that --output made, and nothing else.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
-def gc(dataset: str | None, history: bool, purge: bool, dry_run: bool) -> None:
-    """Remove data folders that no manifest names, also those of interrupted runs."""
+def gc(dataset: str | None, history: bool, purge: bool, before: str, output: Path | None, dry_run: bool) -> None:
+    """Remove data folders that no manifest names, also those of interrupted runs.
+
+    After a stage has replaced private values, the stages before it still hold them: `--purge --before filter` takes
+    their shards, quarantine and sketches from the disk. Later stages keep theirs, and `verify` passes. The next run
+    reads the raw files again and makes the shards again.
+    """
     from datakit.engine.lineage import forget_history, remove_folder, unused_folders
 
     if dataset:
         check_name(dataset)
     if history and purge:
         raise UsageError("--history removes the manifests of old versions, --purge keeps them: give one of the two")
+    if before and not (purge and (dataset or output)):
+        raise UsageError("--before goes with --purge and --dataset (or --output): it removes newest results")
+    if output is not None:
+        if not purge or dataset or history:
+            raise UsageError("--output goes with --purge alone (and --before)")
+        _purge_output(output, before, dry_run)
+        return
 
     root = project()
     gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
-    total = _purge(root, dataset, dry_run) if purge else 0
+    total = _purge(root, dataset, before, dry_run) if purge else 0
     for folder in unused_folders(root, dataset, ignore=gone):
         size = sum(storage.sizes(folder).values())
         done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
@@ -120,12 +143,23 @@ def gc(dataset: str | None, history: bool, purge: bool, dry_run: bool) -> None:
     click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
 
 
-def _purge(root: Path, dataset: str | None, dry_run: bool) -> int:
-    """Remove the shards of old versions; returns the bytes that are free now."""
-    from datakit.engine.lineage import old_versions, purge
+def _purge_output(output: Path, before: str, dry_run: bool) -> None:
+    from datakit.engine.lineage import purge_parents
 
     total = 0
-    for old in old_versions(root, dataset):
+    for folder, size in purge_parents(output, before, dry_run=dry_run):
+        click.echo(f"{'would purge' if dry_run else 'purged'} {folder} ({size:,} bytes)")
+        total += size
+    click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
+
+
+def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> int:
+    """Remove the shards of old versions, and of stages before one; returns the bytes that are free now."""
+    from datakit.engine.lineage import earlier_results, old_versions, purge
+
+    total = 0
+    earlier = earlier_results(root, dataset, before) if dataset and before else []
+    for old in (*earlier, *old_versions(root, dataset)):
         name = f"{old.manifest.dataset} / {old.manifest.stage} {old.manifest.version}"
         if old.needed_by is not None:
             click.echo(f"kept {name}: {old.needed_by.relative_to(root)} was made with it; run that dataset again first")

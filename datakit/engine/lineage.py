@@ -450,7 +450,7 @@ def _live_versions(root: Path) -> dict[str, Path]:
 
 @dataclass(frozen=True, slots=True)
 class OldVersion:
-    """A version in the history that no current manifest was made from, or that one of another dataset needs."""
+    """A version whose shards may go: an old one, or a newest one before a stage; or one that another dataset needs."""
 
     path: Path
     manifest: Manifest
@@ -497,11 +497,71 @@ def purge(old: OldVersion) -> bool:
 
     The manifests stay. `verify` then reports the version as purged.
     """
-    for path in old.path.parent.glob("*.json"):  # another version may have had the same folder
+    folder = old.path.parent if old.path.parent.name == "history" else old.path.parent / "history"
+    for path in (old.path, *folder.glob("*.json")):  # another version may have had the same folder
         if not path.name.endswith(".run.json") and data_dir(path, load(path)) == old.folder:
-            run = load_run(path) | {"purged": time.strftime("%Y-%m-%d", time.gmtime())}
-            write_whole(run_file(path), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode())
+            _mark_purged(path)
     return remove_folder(old.folder)
+
+
+def earlier_results(root: Path, dataset: str, before: str) -> list[OldVersion]:
+    """The newest results of a dataset's stages before a stage, and those that other datasets need.
+
+    They are what the stage's result was made from, and other results of the stages that come before it in recipes.
+
+    Raises:
+        UsageError: the dataset has no result of that stage.
+    """
+    last = root / "manifests" / dataset / f"{before}.json"
+    if not last.is_file():
+        raise UsageError(f"{last}: is not there: {dataset} has no result of the stage {before!r}")
+    others = {
+        manifest.version: path
+        for path in _manifests(root, None)
+        if path.parent.name not in ("history", dataset)
+        for _, manifest in ancestors(path, against=True)
+    }
+    made_from, order = {m.version for _, m in ancestors(last)[1:]}, list(STAGES)
+    found = []
+    for path in _manifests(root, dataset):
+        manifest = load(path)
+        earlier = manifest.stage in order and order.index(manifest.stage) < order.index(before)
+        folder = data_dir(path, manifest)
+        if path.parent.name != "history" and (manifest.version in made_from or earlier) and folder.is_dir():
+            found.append(OldVersion(path, manifest, folder, _own_bytes(folder), others.get(manifest.version)))
+    return found
+
+
+def purge_parents(output: Path, before: str, *, dry_run: bool) -> Iterator[tuple[Path, int]]:
+    """Remove the shards of the earlier stages that an `--output` folder carries in `parents/`; their manifests stay.
+
+    With `before`, only of the stages before it. Yields each stage's folder with its bytes.
+
+    Raises:
+        ManifestError: the folder has no manifest.
+        UsageError: it carries no result of the stage `before`.
+    """
+    last, parents = output / "manifest.json", (output / "parents").resolve()
+    carried = {m.stage: p for p, m in ancestors(last) if p.resolve().parent.parent == parents}
+    first = carried.get(before, last) if before else last
+    if before and load(first).stage != before:
+        raise UsageError(
+            f"{output}: holds no result of the stage {before!r}; parents/ has {', '.join(carried) or 'none'}"
+        )
+    for path, manifest in ancestors(first)[1:]:
+        entries = [e for e in path.parent.iterdir() if e.name in {*ROLES, ".work", ".done", ".units"}]
+        if carried.get(manifest.stage) == path and entries:
+            size = sum(_own_bytes(e) for e in entries)
+            if not dry_run:
+                _mark_purged(path)
+                for entry in entries:
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+            yield output / "parents" / path.parent.name, size
+
+
+def _mark_purged(path: Path) -> None:
+    run = load_run(path) | {"purged": time.strftime("%Y-%m-%d", time.gmtime())}
+    write_whole(run_file(path), (json.dumps(run, indent=1, sort_keys=True) + "\n").encode())
 
 
 def _manifests(root: Path, dataset: str | None) -> Iterator[Path]:

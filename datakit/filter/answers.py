@@ -11,7 +11,9 @@ GSM8K. `loops` looks only for repetition that no good answer has: long n-grams, 
 `gopher_repetition.max_dup_10gram_char_ratio` with extra copies, with a threshold for answers instead of pages. A model
 may also repeat a few characters without a space ("aaaa", "hahaha", one emoji): that is one word, or a few, and
 `max_loop_char_ratio` sees it. A stretch counts from 200 bytes on, if it repeats a unit of at most 64 bytes ten times or
-more: a ruled line in a table is shorter.
+more: a ruled line in a table is shorter. Duplicate 10-grams count from 500 characters on: a poem or song of a few
+verses may repeat a third of itself. A model may also say the same turn again and again: `max_equal_turns` counts the
+most frequent turn of the assistant with at least 10 characters.
 """
 
 from collections.abc import Iterator
@@ -26,11 +28,14 @@ from numpy.typing import NDArray
 from datakit.config import option
 from datakit.data import string_buffers
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
+from datakit.text.words import hash_values, normalize
 
 _NO_ANSWER = r"(?s)\A\s*<think>.*?(?:</think>|\z)"
 _INVISIBLE = r"\s\p{Z}\p{Cf}\p{Cc}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}"
 _MARGINS = rf"\A[{_INVISIBLE}]+|[{_INVISIBLE}]+\z"
 """RE2: white space, controls, and what has no width or no ink (zero-width spaces, fillers, blank Braille)."""
+
+_LEAST_DUP_CHARS, _LEAST_TURN_CHARS = 500, 10
 
 _UNLIMITED = np.iinfo(np.int64).max
 
@@ -69,7 +74,7 @@ def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Loops(RuleSet):
-    """How much of a text may be repeated runs of ten words, or of a few characters."""
+    """How much of a text may be repeated runs of ten words, or of a few characters, and how often a turn may come."""
 
     name: ClassVar[str] = "loops"
     counts: ClassVar[bool] = True
@@ -82,10 +87,23 @@ class Loops(RuleSet):
         0.3, "drop rows with a larger share of bytes in stretches that repeat a few characters"
     )
 
+    max_equal_turns: int = option(3, "drop conversations in which the assistant says one turn more often")
+
     def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
-        """The shares of duplicate 10-grams and of loops of characters."""
-        yield Measure("max_dup_10gram_char_ratio", rows.signals.ratio("dup_10gram_chars", "chars"))
-        yield Measure("max_loop_char_ratio", rows.counted(self).ratio("loop_bytes", "text_bytes"))
+        """The shares of duplicate 10-grams and of loops of characters, then equal turns."""
+        repeated, counts = rows.signals.ratio("dup_10gram_chars", "chars"), rows.counted(self)
+        long = rows.signals["dup_10gram_chars"] >= _LEAST_DUP_CHARS
+        yield Measure("max_dup_10gram_char_ratio", repeated, long)
+        yield Measure("max_loop_char_ratio", counts.ratio("loop_bytes", "text_bytes"))
+        if "equal_turns" in counts.counts:
+            yield Measure("max_equal_turns", counts["equal_turns"])
+
+    def count_rows(self, rows: MeasuredRows) -> Signals:
+        """What `count` counts; of conversations also `equal_turns`: how often the most frequent answer comes."""
+        counts = dict(self.count(rows.texts_for(self)).counts)
+        if "messages" in rows.batch.schema.names:
+            counts["equal_turns"] = _equal_turns(rows.batch.column("messages"))
+        return Signals(counts)
 
     def count(self, texts: pa.Array) -> Signals:
         """`loop_bytes`: bytes in stretches that repeat a few characters; `text_bytes`: all bytes."""
@@ -93,3 +111,20 @@ class Loops(RuleSet):
 
         data, offsets = string_buffers(texts)
         return Signals({"loop_bytes": loop_bytes(data, offsets), "text_bytes": np.diff(offsets)})
+
+
+def _equal_turns(messages: pa.ListArray) -> NDArray[np.int64]:
+    """int64[N]: how often each list<message> has its most frequent assistant turn; short turns do not count."""
+    turns = messages.flatten()
+    said = normalize(pc.struct_field(turns, "content"))
+    counts = pc.and_(
+        pc.fill_null(pc.equal(pc.struct_field(turns, "role"), "assistant"), False),
+        pc.greater_equal(pc.utf8_length(said), _LEAST_TURN_CHARS),
+    ).to_numpy(zero_copy_only=False)
+    lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
+    row = np.repeat(np.arange(len(messages)), lengths)[counts]
+    pairs = np.stack([row.astype(np.uint64), hash_values(said.filter(pa.array(counts)))])
+    different, times = np.unique(pairs, axis=1, return_counts=True)
+    most = np.zeros(len(messages), np.int64)
+    np.maximum.at(most, different[0].astype(np.int64), times)
+    return most

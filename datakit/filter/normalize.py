@@ -1,11 +1,15 @@
-"""The normalize stage: repairs Unicode normal form (NFC), encodings, control characters and white space.
+"""The normalize stage: repairs Unicode normal form (NFC), encodings, entities, control characters and white space.
 
 It comes before all other stages, changes texts and drops no row. The ledger counts the changed rows by kind of change.
 Encodings are repaired by ftfy (Speer 2019), an optional extra: it undoes UTF-8 that was read in another encoding
 ("schÃ¶n" for "schön") where that explains the text. A text that needs no repair comes back byte for byte.
+
+Entities and white space inside of code stay: of fenced blocks (``` or ~~~) both, of inline code the entities. The two
+spaces with which Markdown breaks a line within a paragraph stay, too.
 """
 
 import functools
+import html.entities
 import re
 import unicodedata
 from collections.abc import Callable
@@ -26,10 +30,19 @@ _MOJIBAKE = (
     "[\u0080-\u009f\ufffd]|[ÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑØÙà-ïðА-Яа-яΓβ][\u0080-\u00bf‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ€°±²³´µ¶·¸¹º»¼½¾¿╔]"
 )
 """RE2: traces of UTF-8 that was read as Latin-1, Windows or Cyrillic code pages. ftfy decides whether it is."""
-_CONTROL = "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\u2060\ufeff\ufff9-\ufffc]|\\x{e0001}"
-"""Control characters other than tab, line breaks and U+0085; byte order marks, word joiners, annotations. Zero-width
+_ANSI = (
+    "(?:\x1b\\[|\u009b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\u009d)[^\x07\x1b\n\u009c]*(?:\x07|\x1b\\\\|\u009c)?"
+    "|\x1b[ -/]*[0-Z\\\\^-~]"
+)
+"""Escape sequences of terminals (ECMA-48): colours, movements, titles; whole, so that no "[31m" remains."""
+_CONTROL = "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u2060\ufeff\ufff9-\ufffc]|\\x{e0001}"
+"""Control characters other than tab and line breaks; byte order marks, word joiners, annotations. Zero-width
 spaces and joiners stay: Khmer, Persian and emoji need them."""
-_LINES = "\r|\u0085|[ \t\u00a0\u3000]+(?:\n|$)|\n\n\n\n"
+_LINES = "[\r\x0b\x0c\u0085\u2028\u2029]|[ \t\u00a0\u3000]+(?:\n|$)|\n\n\n\n"
+_ENTITY = r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*(?:\n.*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|\Z)", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"(?<!`)(`+)(?!`)(?:(?!\n[ \t]*\n).){1,1000}?(?<!`)\1(?!`)", re.DOTALL)
+"""Code of Markdown (CommonMark 0.31, sections 4.5 and 6.1); a block without an end goes to the end of the text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +51,10 @@ class NormalizeConfig:
 
     nfc: bool = option(True, "compose characters (Unicode NFC)")
     encoding: Literal["fix", "keep"] = option("fix", "undo mistaken encodings; needs ftfy")
-    control: Literal["drop", "keep"] = option("drop", "what happens to control characters and byte order marks")
+    entities: Literal["decode", "keep"] = option("decode", "what happens to HTML entities (&amp;) outside of code")
+    control: Literal["drop", "keep"] = option(
+        "drop", "what happens to control characters, escape sequences of terminals and byte order marks"
+    )
     white_space: Literal["lines", "keep"] = option(
         "lines", "make line breaks new lines; remove white space at line ends, and more than two blank lines in a row"
     )
@@ -89,6 +105,7 @@ class Normalize(Stage):
     def _edits(self) -> list[tuple[str, Callable[[pa.Array], pa.Array]]]:
         chosen = {
             "encoding": self.config.encoding == "fix",
+            "entities": self.config.entities == "decode",
             "control": self.config.control == "drop",
             "nfc": self.config.nfc,
             "white_space": self.config.white_space == "lines",
@@ -119,18 +136,51 @@ def _encoding(texts: pa.Array) -> pa.Array:
     )
 
 
+def _outside(code: re.Pattern[str], text: str, repair: Callable[[str], str]) -> str:
+    """The text, with `repair` applied to what is between pieces of code."""
+    made, done = [], 0
+    for found in code.finditer(text):
+        made += [repair(text[done : found.start()]), found[0]]
+        done = found.end()
+    return "".join([*made, repair(text[done:])])
+
+
+def _entities(texts: pa.Array) -> pa.Array:
+    def decode(text: str) -> str:
+        return re.sub(_ENTITY, _character, text)
+
+    return _each(texts, _ENTITY, lambda t: _outside(_FENCED, t, lambda part: _outside(_INLINE, part, decode)))
+
+
+def _character(entity: re.Match[str]) -> str:
+    """The characters of an entity; one with an unknown name stays."""
+    known = entity[0][1] == "#" or entity[0][1:] in html.entities.html5
+    return html.unescape(entity[0]) if known else entity[0]
+
+
 def _control(texts: pa.Array) -> pa.Array:
-    return pc.replace_substring_regex(texts, _CONTROL, "")
+    escapes = pc.replace_substring_regex(texts, _ANSI, "")
+    return pc.replace_substring_regex(escapes, _CONTROL, "")
 
 
 def _white_space(texts: pa.Array) -> pa.Array:
-    return _each(texts, _LINES, _lines)
+    return _each(texts, _LINES, lambda t: _outside(_FENCED, re.sub("\r\n?", "\n", t), _lines))
 
 
 def _lines(text: str) -> str:
-    lines = re.split("\r\n|[\r\n\u0085\u2028\u2029]", text)
-    return re.sub("\n{4,}", "\n\n\n", "\n".join(line.rstrip() for line in lines))
+    lines = re.split("[\n\x0b\x0c\u0085\u2028\u2029]", text)
+    made = [
+        line.rstrip() + ("  " if re.search(r"\S {2,}$", line) and follows.strip() else "")
+        for line, follows in zip(lines, [*lines[1:], ""], strict=True)
+    ]
+    return re.sub("\n{4,}", "\n\n\n", "\n".join(made))
 
 
 # Not pyarrow's utf8_normalize: before pyarrow 26 it returns NFD for NFC (apache/arrow#51225).
-_EDITS = {"encoding": _encoding, "control": _control, "nfc": compose, "white_space": _white_space}
+_EDITS = {
+    "encoding": _encoding,
+    "entities": _entities,
+    "control": _control,
+    "nfc": compose,
+    "white_space": _white_space,
+}

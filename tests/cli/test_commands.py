@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from datakit.cli.main import commands
@@ -280,6 +281,39 @@ def test_purged_versions_keep_their_manifests_and_verify_reports_them(datakit: C
     assert datakit("gc", "--purge").out == "0 bytes were freed\n"
     (project / "data/d/dedup" / old.key[:16]).mkdir()
     assert datakit("verify", history).code == 1, "a folder without its shards is no purged one"
+
+
+def test_raw_private_values_of_earlier_stages_can_be_taken_from_the_disk(datakit: Callable, project: Path) -> None:
+    secret = "anna.keller@firma-keller.de"
+    rows = [{"id": f"r{n}", "text": f"Row {n} says {n * 7919}. Write to {secret} by {n}."} for n in range(30)]
+    (project / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, rows[0]]) + "{broken\n")
+    flags = ["--rules", "private"]
+    assert datakit("ingest", "rows.jsonl", "--dataset", "d").code == 0
+    assert datakit("dedup", "--dataset", "d").code == 0
+    assert datakit("filter", "--dataset", "d", *flags).code == 0
+
+    def holders(folder: Path) -> set[str]:
+        found = [f for f in folder.rglob("*.parquet") if secret in str(pq.read_table(f).to_pylist())]
+        return {f.relative_to(folder).parts[0] for f in found}
+
+    assert holders(project / "data/d") == {"ingest", "dedup"}
+    assert datakit("gc", "--purge", "--before", "filter").code == 2, "which dataset?"
+    assert "has no result of the stage 'pack'" in datakit("gc", "--purge", "--dataset", "d", "--before", "pack").err
+    said = datakit("gc", "--purge", "--dataset", "d", "--before", "filter", "--dry-run").out
+    assert said.count("would purge d / ") == 2 and holders(project / "data/d") == {"ingest", "dedup"}
+    assert datakit("gc", "--purge", "--dataset", "d", "--before", "filter").out.count("purged d / ") == 2
+    assert not holders(project / "data/d") and not list((project / "data/d").glob("[id]*/*"))
+    said = datakit("verify", "manifests/d/filter.json")
+    assert said.code == 0 and said.out.count("shards were purged on 2") >= 2
+    assert datakit("filter", "--dataset", "d", *flags).code == 0, "a later run makes them again"
+
+    assert datakit("filter", "rows.jsonl", "--output", "out", *flags).code == 0
+    assert holders(project / "out") == {"parents"}
+    assert datakit("gc", "--purge", "--output", "out").out.count("purged out/parents/") == 1
+    assert not holders(project / "out") and (project / "out/parents/ingest/manifest.json").is_file()
+    said = datakit("verify", "out/manifest.json")
+    assert said.code == 0 and "shards were purged on 2" in said.out
+    assert datakit("gc", "--purge", "--output", "out").out == "0 bytes were freed\n"
 
 
 @pytest.mark.parametrize(

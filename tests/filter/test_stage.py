@@ -274,6 +274,30 @@ def test_loops_of_a_few_characters_go(answer, stays):
         assert reasons == ["loops.max_loop_char_ratio"]
 
 
+def test_an_assistant_that_says_the_same_turn_again_and_again_is_a_loop():
+    def said(*answers):
+        return conversations([m for a in answers for m in (turn("user", "And now?"), turn("assistant", a))])
+
+    again = "I do not know what you mean."
+    for rows, stays in [
+        (said(again, again, again), True),
+        (said(again, "First, open it.", again, again.replace(" ", "  "), again), False),
+        (said(*["Yes."] * 8), True),
+        (conversations([turn("user", again)] * 8 + [turn("assistant", "Then ask in other words.")]), True),
+    ]:
+        assert verdicts(rows, rules=["loops"])[0][0] == (None if stays else "loops.max_equal_turns")
+
+
+def test_refrains_and_small_tables_are_no_loops():
+    verses = "\n".join(
+        f"Verse {n} tells of the {w}\n" + "Oh when the saints go marching in\n" * 3
+        for n, w in enumerate(("sun", "sea"))
+    )
+    rows = "\n".join("| " + " | ".join(str((n * 7 + k) % 3) for k in range(8)) + " |" for n in range(9))
+    for text in (verses, rows):
+        assert verdicts(conversations([turn("user", "?"), turn("assistant", text)]), rules=["loops"])[0][0] is None
+
+
 def test_answers_that_show_their_work_stay():
     work = "There are 3 x 4 = <<3*4=12>>12 eggs in the boxes.\nThere are 12 + 5 = <<12+5=17>>17 eggs in all.\n#### 17"
     call = "The derivative of x^3 - 5x^2 + 2x + 1 is wolfram('derivative of x^3 - 5x^2 + 2x + 1')."
