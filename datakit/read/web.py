@@ -7,7 +7,10 @@ the next one begins. A page is refused by its bytes, tags and depth before a tre
 a clock, decide what a page may cost, so that the rows do not depend on the machine.
 """
 
+import contextlib
 import re
+import signal
+import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -409,6 +412,36 @@ class PageLimits:
     on_timeout: Literal["error", "quarantine"] = "error"
 
 
+class _PageTimeoutError(BaseException):
+    """A page took too long. No `Exception`: extractors catch those."""
+
+
+@contextlib.contextmanager
+def _at_most(seconds: float) -> Iterator[None]:
+    """Stop what runs after some seconds, by a signal, also if it never comes back by itself.
+
+    Only the main thread of a process gets signals, which is where workers run. The signal arrives between two steps of
+    the interpreter and within its regular expressions; a loop in a library's own C code ends first.
+
+    Raises:
+        _PageTimeoutError: the time is over.
+    """
+
+    def stop(*_: Any) -> None:
+        raise _PageTimeoutError
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 class Pages:
     """Makes documents of pages, with one extractor.
 
@@ -486,13 +519,16 @@ class Pages:
         raw = page.encode() if isinstance(page, str) else page
         self._check(raw)
         html = page if isinstance(page, str) else decoded_page(page, charset)
-        begin = time.monotonic()
+        begin, stopped = time.monotonic(), False
         try:
-            text, title = self.text_of(html)
+            with _at_most(self.limits.timeout_s):
+                text, title = self.text_of(html)
+        except _PageTimeoutError:
+            stopped = True
         except Exception as e:
             raise MisfitError("extraction_failed", f"{type(e).__name__}: {e}") from None
         took = time.monotonic() - begin
-        if took > self.limits.timeout_s:
+        if stopped or took > self.limits.timeout_s:
             said = f"the page took {took:.0f} s, and page_timeout_s allows {self.limits.timeout_s:g}"
             if self.limits.on_timeout == "quarantine":
                 raise MisfitError("page_timeout", said)

@@ -1,9 +1,11 @@
 """Web pages: archives, HTML files and HTML in a field, with damage, limits and charsets."""
 
+import contextlib
 import gzip
 import io
 import json
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -490,6 +492,23 @@ def test_a_slow_page_ends_the_run_or_is_quarantined(on_timeout):
     else:
         with pytest.raises(web.MisfitError, match="page_timeout"):
             pages.of_html(page(1), "crawl: record 3")
+
+
+@pytest.mark.parametrize("on_timeout", ["error", "quarantine"])
+def test_an_extractor_that_hangs_is_ended(on_timeout):
+    pages = web.Pages("resiliparse", web.PageLimits(timeout_s=0.2, on_timeout=on_timeout))
+
+    def hangs(html):
+        with contextlib.suppress(Exception):  # as extractors do
+            re.fullmatch("(a|aa)+b", "a" * 60)
+        return html, None
+
+    extract, pages.text_of = pages.text_of, hangs
+    expected = InputError if on_timeout == "error" else web.MisfitError
+    with pytest.raises(expected, match=r"page_timeout"):
+        pages.of_html(page(1), "crawl: record 3")
+    pages.text_of = extract
+    assert pages.of_html(page(1), "crawl: record 4")[0]
 
 
 def test_senseless_limits_are_refused(typed):
