@@ -527,7 +527,7 @@ def earlier_results(root: Path, dataset: str, before: str) -> list[OldVersion]:
         manifest = load(path)
         earlier = manifest.stage in order and order.index(manifest.stage) < order.index(before)
         folder = data_dir(path, manifest)
-        if path.parent.name != "history" and (manifest.version in made_from or earlier) and folder.is_dir():
+        if path.parent.name != "history" and (manifest.version in made_from or earlier) and storage.exists(folder):
             found.append(OldVersion(path, manifest, folder, _own_bytes(folder), others.get(manifest.version)))
     return found
 
@@ -549,13 +549,14 @@ def purge_parents(output: Path, before: str, *, dry_run: bool) -> Iterator[tuple
             f"{output}: holds no result of the stage {before!r}; parents/ has {', '.join(carried) or 'none'}"
         )
     for path, manifest in ancestors(first)[1:]:
-        entries = [e for e in path.parent.iterdir() if e.name in {*ROLES, ".work", ".done", ".units"}]
+        names = (*ROLES, ".work", ".done", ".units")
+        entries = [path.parent / name for name in names if storage.exists(path.parent / name)]
         if carried.get(manifest.stage) == path and entries:
             size = sum(_own_bytes(e) for e in entries)
             if not dry_run:
                 _mark_purged(path)
                 for entry in entries:
-                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+                    storage.remove(entry)
             yield output / "parents" / path.parent.name, size
 
 
