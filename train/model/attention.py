@@ -32,8 +32,8 @@ Int64 = npt.NDArray[np.int64]
 Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
 """Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
-PRODUCT_WIDTH = 256
-"""Up to this width a product with its score matrices is faster on CPU than SDPA; the value was measured."""
+PRODUCT_WIDTH, HALF_PRODUCT_WIDTH = 64, 256
+"""Up to these widths, in fp32 and in bf16, a product with its score matrices is as fast on CPU as SDPA, or faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,8 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
     width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
     scores = scores if width > scores.window else replace(scores, window=0)
     at_W, key = torch.arange(width, device=q_SWHE.device), (width, scores.window)
-    if q_SWHE.device.type == "cpu" and width <= PRODUCT_WIDTH and not scores.softcap:
+    short = width <= (PRODUCT_WIDTH if q_SWHE.dtype == torch.float32 else HALF_PRODUCT_WIDTH)
+    if q_SWHE.device.type == "cpu" and short and not scores.softcap:
         if key not in masks:
             mask_WW = torch.zeros(width, width, dtype=q_SWHE.dtype).masked_fill(~sees(at_W, at_W, key[1]), -math.inf)
             masks[key] = mask_WW.repeat(heads, 1)[None]
@@ -227,7 +228,7 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
     if key not in masks:
         masks[key] = sees(at_W, at_W, scores.window)
     again = (q, k, v, masks[key], scores.softcap)
-    if scores.softcap and width > PRODUCT_WIDTH:
+    if scores.softcap and not short:
         found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
         return found.transpose(1, 2)
     return attend_by_mask(*again).transpose(1, 2)

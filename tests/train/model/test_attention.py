@@ -68,6 +68,7 @@ def test_windows_and_soft_caps_are_the_definition_with_its_gradients(
     scores: Scores, product_width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attention, "PRODUCT_WIDTH", product_width)
+    monkeypatch.setattr(attention, "HALF_PRODUCT_WIDTH", product_width)  # of all dtypes but fp32
     bounds = [np.array([0, 5, 6, 47, 90]), np.array([0, 33]), np.array([0, 1, 2, 3, 80])]
     segments = Segments.of(bounds, 90)
     real = (segments.sequence_BT > 0)[..., None, None]
