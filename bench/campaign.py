@@ -84,6 +84,7 @@ def fork(work: Callable[[], int], folder: Path, log: Path) -> int:
     code = 99
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a campaign in the background has it ignored
         os.chdir(folder)
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(out, 1)
