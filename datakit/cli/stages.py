@@ -11,7 +11,7 @@ import click
 
 import datakit.storage as storage
 from datakit.config import Option, options, parse
-from datakit.engine.local import Local, all_cores
+from datakit.engine.local import Local, UnitExecutor, all_cores
 from datakit.engine.plan import Flow, given_manifest, sections
 from datakit.engine.progress import JsonLog, for_terminal
 from datakit.engine.recipe import (
@@ -26,7 +26,7 @@ from datakit.engine.recipe import (
 )
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
-from datakit.errors import AlarmError
+from datakit.errors import AlarmError, UsageError
 from datakit.manifest import Count, Manifest, data_dir, load, write_whole
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
@@ -101,6 +101,16 @@ def shared_flags() -> list[click.Parameter]:
             ["--kind"], type=click.Choice(["text", "sft", "preference"]), help="The kind of rows [default: recognised]"
         ),
         click.Option(["--workers"], type=click.IntRange(1), help="Workers [default: all cores]"),
+        click.Option(
+            ["--executor"],
+            type=click.Choice(["local", "ray"]),
+            default="local",
+            show_default=True,
+            help="What does the work: this machine, or a Ray cluster (docs/cluster.md).",
+        ),
+        click.Option(
+            ["--ray-address"], default="", help="The cluster's head, or auto [default: RAY_ADDRESS, else here]"
+        ),
         click.Option(["--set", "sets"], multiple=True, metavar="KEY=VALUE", help="Any config value, dotted."),
         click.Option(
             ["--strict"], is_flag=True, help="End with code 3 after a stage with alarms or records that cannot be read."
@@ -182,8 +192,9 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
     path = write_recipe(root, dataset, kind, named, stages)
     if tokenizer:
         given = os.path.abspath(tokenizer) if elsewhere and os.path.exists(tokenizer) else tokenizer
-        text = path.read_text(encoding="utf-8")
-        write_whole(path, text.replace('# tokenizer = ""', f"tokenizer = {json.dumps(given)}").encode())
+        before, head, section = path.read_text(encoding="utf-8").partition("\n[tokenize]\n")  # others have one, too
+        named_in = section.replace('# tokenizer = ""', f"tokenizer = {json.dumps(given)}", 1)
+        write_whole(path, f"{before}{head}{named_in}".encode())
     load_recipe(root, dataset)
     where = f" --project {root}" if elsewhere else ""
     click.echo(f"wrote {path.relative_to(root)}: read it, then `datakit run --dataset {dataset}{where}`")
@@ -237,6 +248,8 @@ def do(
     output: Path | None,
     kind: str | None,
     workers: int | None,
+    executor: str,
+    ray_address: str,
     sets: tuple[str, ...],
     strict: bool,
     allow_empty: bool,
@@ -255,6 +268,7 @@ def do(
     recipe = load_recipe(root, check_name(name))
     layout = OutputLayout(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])
     layout.check()
+    pool = _executor(executor, ray_address, workers)
     flags: dict[str, dict[str, Any]] = {"ingest": {"kind": kind}} if kind else {}
     for parameter, value in values.items():
         owner, *field = parameter.split("__")
@@ -266,8 +280,7 @@ def do(
             sets = (*sets, f"{owner}.{'.'.join(field)}={','.join(value)}")
     progress, began = for_terminal(as_json), time.time()
     progress = JsonLog(progress, log) if log else progress
-    executor = Local(workers or all_cores())
-    run = Run(layout, executor, progress, strict=strict, allow_empty=allow_empty, verbose=verbose)
+    run = Run(layout, pool, progress, strict=strict, allow_empty=allow_empty, verbose=verbose)
     stopped: AlarmError | None = None
     try:
         flow = Flow(run=run, recipe=recipe, flags=flags, sets=sections(sets, stage), only=only)
@@ -279,6 +292,16 @@ def do(
     _print_summary(path, as_json, whole=stage in (None, "pack"), began=began)
     if stopped is not None:
         raise stopped
+
+
+def _executor(name: str, address: str, workers: int | None) -> UnitExecutor:
+    if name == "ray":
+        from datakit.engine.ray import Ray
+
+        return Ray(address, workers or 0).connect()
+    if address:
+        raise UsageError("--ray-address is for --executor ray")
+    return Local(workers or all_cores())
 
 
 def _name_from(inputs: tuple[str, ...]) -> str:

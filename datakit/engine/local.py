@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from datakit.errors import DatakitError
 
@@ -23,6 +23,17 @@ _MAIN_MODULE = threading.Lock()  # two pools in threads of one process take turn
 def all_cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+class UnitExecutor(Protocol):
+    """What does work units: `Local` on this machine, `datakit.engine.ray.Ray` on a cluster."""
+
+    @property
+    def workers(self) -> int:
+        """Threads or processes on this machine."""
+
+    def map(self, work: Callable[[T], R], tasks: Iterable[T], *, processes: bool) -> Iterator[R]:
+        """Yield results of `work` over tasks as they become ready."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from datakit.engine.lineage import FileHashes
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
-from datakit.engine.runner import Run, run_stage, why_stale
+from datakit.engine.runner import Run, run_stage, travelling_files, why_stale
 from datakit.engine.store import OutputLayout
 from datakit.errors import DatakitError, UsageError
-from datakit.manifest import Manifest, ancestors, data_dir, is_manifest, load, load_run
+from datakit.manifest import Manifest, ancestors, is_manifest, load, load_run
 from datakit.stage import Parent, Stage
 
 
@@ -200,8 +200,8 @@ class Flow:
                 )
             return stage.read_from(inputs).leave_out(self.run.layout.removed), (), ()
         made = {s: Parent(path, load(path)) for s, path in done.items()}
-        for parent in made.values():
-            bring_files(parent)
+        for folder, (file, size, sha256) in (f for parent in made.values() for f in travelling_files(parent)):
+            storage.bring(folder / file, size, sha256)
         rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             raise UsageError(
@@ -216,14 +216,6 @@ class Flow:
         stage, taken = stage.use_earlier(made)
         stage, against = stage.compare_with(self.run.layout.manifest(name), rows.manifest.kind)
         return stage, [rows, *taken], against
-
-
-def bring_files(parent: Parent) -> None:
-    """Fetch the files that travel with a result (a tokenizer), where it lies on an object store."""
-    folder = data_dir(parent.path, parent.manifest)
-    for shard in parent.manifest.shards:
-        if shard.content_sha256 is None and shard.role == "kept" and parent.manifest.stage != "pack":
-            storage.bring(folder / shard.path, shard.bytes, shard.sha256)
 
 
 def stale_results(root: Path, dataset: str) -> dict[str, str]:

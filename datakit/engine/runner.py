@@ -47,7 +47,7 @@ from datakit.engine.lineage import (
     parent_entry,
     relative_path,
 )
-from datakit.engine.local import Local
+from datakit.engine.local import UnitExecutor
 from datakit.engine.progress import Progress
 from datakit.engine.reuse import EarlierUnits, MadeUnits, decisions_hash
 from datakit.engine.store import (
@@ -86,7 +86,7 @@ class Run:
     """What all stages of one command share."""
 
     layout: OutputLayout
-    executor: Local
+    executor: UnitExecutor
     progress: Progress
     strict: bool = False
     """End with an `AlarmError` after the first result with alarms or quarantined records."""
@@ -117,6 +117,7 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
     stage.open()
     try:
         with _work(job) as work:
+            work.needs += [file for parent in parents for file in travelling_files(parent)]
             run_units = make_files if stage.work_unit == "all" else _map_rows
             return _close(job, work, run_units(job, work, parents))
     except IntegrityError:
@@ -125,6 +126,13 @@ def run_stage(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: S
             hashes.forget(data_dir(parent.path, parent.manifest))
         hashes.save()
         raise
+
+
+def travelling_files(parent: Parent) -> list[tuple[Path, list[Any]]]:
+    """The files of a result that are no tables and that later stages read (a tokenizer), as `Work.needs` has them."""
+    folder = data_dir(parent.path, parent.manifest)
+    plain = [s for s in parent.manifest.of_role("kept") if s.content_sha256 is None and parent.manifest.stage != "pack"]
+    return [(folder, [s.path, s.bytes, s.sha256]) for s in plain]
 
 
 def why_stale(run: Run, stage: Stage, parents: Sequence[Parent] = (), against: Sequence[Parent] = ()) -> str:
@@ -593,8 +601,9 @@ def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> t
         facts = stage.reduce([work.data / path for path, *_ in entries], out, workers=run.executor.workers)
         return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, sha256_file(out)]]}
 
-    (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1)
+    (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1, here=True)
     check_intact(work.data, *result["files"])
+    work.needs += [(work.data, file) for file in result["files"]]
     alarms = result["facts"].get("alarms", [])
     for alarm in alarms:
         run.progress.line(f"ALARM {stage.name}: {alarm}")
@@ -820,7 +829,7 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
             "facts": made.facts,
         }
 
-    (result,) = work.phase("make", make, [(0, None)], title=stage.name, units=1)
+    (result,) = work.phase("make", make, [(0, None)], title=stage.name, units=1, here=True)
     return _Result(
         rows=Count.from_json(result["count"]),
         shards=[Shard(**s) for s in result["shards"]],

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import datakit.storage as storage
 from datakit.config import sha256_file
 from datakit.data import KEY, RECORD, ContentHash, as_stored, content_of, read_rows, read_shard, stored, with_row_keys
-from datakit.engine.local import Local
+from datakit.engine.local import Local, UnitExecutor
 from datakit.engine.progress import Progress
 from datakit.errors import DatakitError, IntegrityError, ManifestError, UsageError
 from datakit.manifest import ROLES, Shard, flush_folder, load, lock, make_folder, write_whole
@@ -269,13 +269,15 @@ class Work:
         self,
         data: Path,
         key: str,
-        executor: Local,
+        executor: UnitExecutor,
         progress: Progress,
         finished: Callable[[], bool] = lambda: False,
     ) -> None:
         self.data, self.folder = data, data / ".work"
         self._key, self._executor, self._progress, self._finished = key, executor, progress, finished
         self._stored: dict[str, int] | None = None
+        self.needs: list[tuple[Path, Sequence[Any]]] = []
+        """Files that the units of later phases read besides their input, as (data folder, entry in a record)."""
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
@@ -342,8 +344,12 @@ class Work:
         title: str,
         units: int | None = None,
         processes: bool = False,
+        here: bool = False,
     ) -> list[Result]:
-        """Do `work(index, payload)` for each task that no earlier run finished; returns results by index."""
+        """Do `work(index, payload)` for each task that no earlier run finished; returns results by index.
+
+        `here`: in this process, whatever the executor is.
+        """
         results: dict[int, Result] = {}
         self._progress.start(title, units)
 
@@ -358,8 +364,9 @@ class Work:
 
         records = self.folder / name
         records.mkdir(exist_ok=True)
-        perform = partial(_perform, work, self.data, records)
-        for index, result in self._executor.map(perform, to_do(), processes=processes):
+        perform = partial(_perform, work, self.data, records, tuple(self.needs))
+        executor = Local(1) if here else self._executor
+        for index, result in executor.map(perform, to_do(), processes=processes):
             self._claim.check()
             results[index] = result
             again = result.get("linked", False)  # the files of an earlier run were linked
@@ -414,10 +421,16 @@ def check_intact(data: Path, entry: Sequence[Any]) -> None:
 
 
 def _perform(
-    work: Callable[[int, Any], Result], data: Path, records: Path, task: tuple[int, Any]
+    work: Callable[[int, Any], Result],
+    data: Path,
+    records: Path,
+    needs: Sequence[tuple[Path, Sequence[Any]]],
+    task: tuple[int, Any],
 ) -> tuple[int, Result]:
     index, payload = task
     try:
+        for folder, (path, size, sha256) in needs:  # on an object store they may not be on this machine
+            storage.bring(folder / path, size, sha256)
         result = work(index, payload)
         storage.publish(data, result.get("files", []))
         write_sealed(records / f"{index:05d}.json", result)

@@ -1,0 +1,141 @@
+"""Work units on a Ray cluster: the same bytes as on one machine, through losses of machines, workers and the driver."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from datakit.engine.ray import Ray, _Here, code_stamp
+from datakit.errors import MissingExtraError, UsageError
+
+KILLS = 20
+
+
+def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"datakit\[cluster\]"):
+        Ray().connect()
+
+
+def test_a_worker_with_other_code_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATAKIT_MIRROR", "before")
+    with pytest.raises(UsageError, match="another version"):
+        _Here(str(tmp_path), "/m", "0" * 64).enter()
+    before = Path.cwd()
+    try:
+        _Here(str(tmp_path), "/m", code_stamp()).enter()
+        assert Path.cwd() == tmp_path and os.environ["DATAKIT_MIRROR"] == "/m"
+    finally:
+        os.chdir(before)
+
+
+def test_an_address_without_the_executor_is_refused(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "datakit", "dedup", "x.jsonl", "--ray-address", "auto", "--output", "out"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "--executor ray" in done.stderr
+
+
+def write_rows(folder: Path) -> list[str]:
+    """Six files of 1.3 MB; of the last file, a third of the rows stand in the first one, changed a little."""
+    picks, words = random.Random(7), [f"{a}{b}" for a in ("stone", "river", "lamp", "ward", "oak") for b in range(400)]
+    rows = [" ".join(picks.choices(words, k=40)) + ". And so it was with the rest of them." for _ in range(24_000)]
+    rows[-1300:] = [text.replace("And so", "Yet so") for text in rows[:1300]]
+    made = []
+    for number in range(6):
+        made.append(str(folder / f"part-{number}.jsonl"))
+        lines = (json.dumps({"id": f"{number}-{i}", "text": t}) for i, t in enumerate(rows[number * 4000 :][:4000]))
+        Path(made[-1]).write_text("\n".join(lines) + "\n")
+    return made
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    pytest.importorskip("ray")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # a cluster of this test alone, on this machine
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    for _ in range(2):
+        made.add_node(num_cpus=1)
+    yield made
+    made.shutdown()
+
+
+def workers(cluster: Any) -> list[int]:
+    """The processes of this cluster in which units run: children of its raylets."""
+    raylets = {info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes["raylet"]}
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            continue
+        if name.startswith("ray::") and int(rest.split()[1]) in raylets:
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.campaign
+def test_a_project_on_a_store_survives_losses_of_machines_workers_and_drivers(
+    cluster: Any, tmp_path: Path, small_tokenizer: Path
+) -> None:
+    boto3, moto = pytest.importorskip("boto3"), pytest.importorskip("moto.server")
+    pytest.importorskip("obstore")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    environment = {
+        **os.environ, "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "DATAKIT_MIRROR": str(tmp_path / "mirror"),
+    }  # fmt: skip
+    inputs = write_rows(tmp_path)
+    options = {"aws_access_key_id": "someone", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+    store = boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"], **options)
+    store.create_bucket(Bucket="corpus")
+
+    def datakit(*args: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "datakit", *args]
+        return subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+
+    places = {"here": [], "s3://corpus/project": ["--executor", "ray", "--ray-address", cluster.address]}
+    small = ["--set", "ingest.shard_mb=1", "--set", "filter.rules=", "--set", "pack.seq_len=256"]
+    for place in places:
+        assert datakit("init", "d", *inputs, "--project", place, "--tokenizer", str(small_tokenizer)).wait() == 0
+    assert datakit("run", "--project", "here", *small).wait() == 0
+
+    picks, lost, kills = random.Random(3), 0, {"raylet": 0, "worker": 0, "driver": 0}
+    run = datakit("run", "--project", "s3://corpus/project", *small, *places["s3://corpus/project"])
+    while run.poll() is None:
+        time.sleep(picks.uniform(2, 6))
+        what = picks.choice(sorted(kills))
+        if lost == KILLS or run.poll() is not None:
+            continue
+        if what == "raylet":
+            node = picks.choice([n for n in cluster.list_all_nodes() if not n.head])
+            cluster.remove_node(node, allow_graceful=False)
+            cluster.add_node(num_cpus=2 if kills[what] else 1)
+        elif what == "worker" and (found := workers(cluster)):
+            os.kill(picks.choice(found), signal.SIGKILL)
+        elif what == "driver":
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+            run = datakit("run", "--project", "s3://corpus/project", *small, *places["s3://corpus/project"])
+        else:
+            continue
+        kills[what], lost = kills[what] + 1, lost + 1
+    assert run.returncode == 0, run.stderr.read() if run.stderr else ""
+    print(kills)
+    for stage in ("ingest", "language", "dedup", "filter", "tokenize", "pack"):
+        there = store.get_object(Bucket="corpus", Key=f"project/manifests/d/{stage}.json")["Body"].read()
+        assert there == (tmp_path / "here" / "manifests" / "d" / f"{stage}.json").read_bytes(), stage
+    assert datakit("verify", "s3://corpus/project/manifests/d/pack.json").wait() == 0
+    server.stop()
