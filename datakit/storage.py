@@ -165,23 +165,46 @@ def _store(scheme: str, bucket: str, _process: int, *_environment: str) -> Any:
             f"{scheme}://{bucket}: object stores need the package obstore: pip install 'datakit[remote]'"
         ) from None
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
-    options: Any = {"timeout": timedelta(seconds=300), "connect_timeout": timedelta(seconds=15)}
-    retry: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=90)}
     try:
         if scheme == "s3":
             profile = _profile()
             endpoint = endpoint or profile.pop("endpoint", "")
             profile |= {"endpoint": endpoint} if endpoint else {}
-            options |= {"allow_http": True} if endpoint.startswith("http://") else {}
+            options, retry = _client_options(scheme, endpoint)
             return S3Store(bucket, client_options=options, retry_config=retry, **profile)
+        options, retry = _client_options(scheme, "")
         if scheme == "gs":
-            return GCSStore(bucket, client_options=options | {"allow_http": True}, retry_config=retry)
-        azure = os.environ.get("AZURE_STORAGE_ENDPOINT") or os.environ.get("AZURE_ENDPOINT") or ""
-        emulated = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true")
-        options |= {"allow_http": True} if azure.startswith("http://") or emulated else {}
+            return GCSStore(bucket, client_options=options, retry_config=retry)
         return AzureStore(bucket, client_options=options, retry_config=retry)
     except _errors().BaseError as e:
         raise ConfigError(f"{scheme}://{bucket}: {_first_line(e)}") from None
+
+
+def fsspec_store(url: str) -> Any:
+    """The file system of a URL for those who read through fsspec.
+
+    Raises:
+        MissingExtraError: obstore is not installed.
+    """
+    scheme: Any = url.split("://")[0]
+    try:
+        from obstore.fsspec import FsspecStore
+    except ImportError:
+        raise MissingExtraError(f"{url}: needs the package obstore: pip install 'datakit[remote]'") from None
+    options, retry = _client_options(scheme, "")
+    return FsspecStore(scheme, client_options=options, retry_config=retry)
+
+
+def _client_options(scheme: str, endpoint: str) -> tuple[Any, Any]:
+    """(options, how to retry) of a client; plain HTTP is for servers that the environment names, only."""
+    options: Any = {"timeout": timedelta(seconds=300), "connect_timeout": timedelta(seconds=15)}
+    if scheme == "az":
+        endpoint = os.environ.get("AZURE_STORAGE_ENDPOINT") or os.environ.get("AZURE_ENDPOINT") or ""
+        emulated = os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true")
+        endpoint = "http://" if emulated else endpoint
+    if endpoint.startswith("http://") or scheme == "gs":  # a service account's file may name a server
+        options["allow_http"] = True
+    return options, {"max_retries": 5, "retry_timeout": timedelta(seconds=90)}
 
 
 def _profile() -> dict[str, Any]:

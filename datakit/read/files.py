@@ -22,6 +22,7 @@ import pyarrow as pa
 from datakit.errors import InputError, MissingExtraError
 from datakit.manifest import FORMAT, ROLES
 from datakit.read.layouts.record import MisfitError
+from datakit.storage import SCHEMES, fsspec_store
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",
@@ -94,6 +95,7 @@ Spans = np.ndarray[Any, Any]
 
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
 _NATIVE = ("s3://", "gs://", "gcs://", "hdfs://")
+_CREDENTIALS = re.compile(r"^(s3|gs|gcs|az|https?)://[^/]*@")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -152,8 +154,13 @@ class SourceFile:
 
     @property
     def is_local(self) -> bool:
-        """Whether workers can read parts of it themselves."""
+        """Whether it lies on this machine's file system."""
         return not is_url(self.path)
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether workers can read parts of it themselves: here, or on an object store."""
+        return self.is_local or self.path.split("://")[0] in SCHEMES
 
 
 # Find: from files, globs, folders and URLs to one sorted list of files.
@@ -429,14 +436,18 @@ def open_binary(path: str) -> BinaryIO:
 
 
 def filesystem(url: str) -> tuple[Any, str]:
-    """(Arrow file system, path in it) of a URL. Arrow itself reads s3, gs and hdfs, fsspec all others.
+    """(Arrow file system, path in it) of a URL. Arrow itself reads s3, gs and hdfs, obstore az, fsspec all others.
 
     Raises:
-        InputError: the URL's scheme is unknown.
+        InputError: the URL's scheme is unknown, or the URL holds credentials.
         MissingExtraError: a package for that scheme is not installed.
     """
     from pyarrow import fs
 
+    if found := _CREDENTIALS.match(url):
+        raise InputError(f"{found[1]}://...: names credentials; give them by the environment or a profile")
+    if url.startswith("az://"):
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec_store(url))), url.removeprefix("az://")
     if url.startswith(_NATIVE):
         try:
             return cast(tuple[Any, str], fs.FileSystem.from_uri(url.replace("gcs://", "gs://", 1)))
@@ -665,7 +676,7 @@ the wanted bytes; None if more bytes are needed."""
 
 def cut_stream(file: SourceFile, index: int, remaining: Remaining, find_end: FindEnd) -> Iterator[Segment]:
     """Cut a file that is read once from its beginning to its end. A byte order mark is skipped."""
-    keep, limits, skipping = bool(file.compression) or not file.is_local, file.limits, False
+    keep, limits, skipping = bool(file.compression) or not file.has_ranges, file.limits, False
     buffer, base, record, line, wait = bytearray(), 0, 0, 0, 0
     for block, failure in _blocks_and_failure(file):
         at_end = block is None

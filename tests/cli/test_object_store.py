@@ -1,12 +1,19 @@
 """Results and projects on an object store, on a real server (moto) with a proxy before it that breaks requests."""
 
+import base64
+import email.utils
 import hashlib
+import hmac
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -374,3 +381,57 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
     assert body(s3, "there/manifest.json") == (project / "here" / "manifest.json").read_bytes()
     assert "are unchanged" in datakit("verify", f"s3://{BUCKET}/there").out
     assert not [k for k in keys(s3) if ".work" in k or ".claim" in k]
+
+
+AZURITE = shutil.which("azurite-blob") or os.environ.get("AZURITE_BLOB", "")
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(not AZURITE, reason="azurite-blob is not installed: npm install azurite, then set AZURITE_BLOB")
+def test_azure_has_the_same_bytes(datakit: Datakit, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [AZURITE, "--inMemoryPersistence", "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    running = subprocess.Popen([*command, "--blobPort", str(port)], stdout=subprocess.DEVNULL)
+    account = "devstoreaccount1"
+    # the account that every Azurite has, from its manual
+    key = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", account)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", key)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"http://127.0.0.1:{port}/{account}")
+    monkeypatch.setenv("DATAKIT_MIRROR", str(project / "mirror"))
+    date = email.utils.formatdate(usegmt=True)
+    about = f"x-ms-date:{date}\nx-ms-version:2021-08-06\n/{account}/{account}/corpus\nrestype:container"
+    signed = hmac.digest(base64.b64decode(key), f"PUT{chr(10) * 12}{about}".encode(), "sha256")
+    headers = {
+        "x-ms-date": date, "x-ms-version": "2021-08-06", "Content-Length": "0",
+        "Authorization": f"SharedKey {account}:{base64.b64encode(signed).decode()}",
+    }  # fmt: skip
+    url = f"http://127.0.0.1:{port}/{account}/corpus?restype=container"
+    try:
+        for _ in range(100):
+            try:
+                urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers))
+                break
+            except urllib.error.URLError:
+                time.sleep(0.3)
+        inputs = write_rows(project)
+        raw = storage.local("az://corpus/raw/part-0.jsonl")
+        raw.parent.mkdir(parents=True)
+        raw.write_bytes(Path(inputs[0]).read_bytes())
+        storage.put(raw)
+        assert datakit("dedup", inputs[0], "--output", "here").code == 0
+        said = datakit("dedup", "az://corpus/raw/*.jsonl", "--output", "az://corpus/out")
+        assert said.code == 0, said.err
+        there, here = load(storage.local("az://corpus/out/manifest.json")), load(project / "here" / "manifest.json")
+        assert there.shards == here.shards
+        assert "are unchanged" in datakit("verify", "az://corpus/out").out
+        with storage.Claim(storage.local("az://corpus/out")):
+            code = "import datakit.storage as s; s.Claim(s.local('az://corpus/out'))"
+            other = {**os.environ, "DATAKIT_MIRROR": str(project / "another machine")}
+            done = subprocess.run([sys.executable, "-c", code], env=other, capture_output=True, text=True, check=False)
+            assert "another run is writing" in done.stderr
+    finally:
+        running.kill()
+        running.wait()
