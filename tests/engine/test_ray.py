@@ -57,7 +57,25 @@ def write_rows(folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """An S3 server; what this test starts has the credentials for it in its environment."""
+    pytest.importorskip("obstore")
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    values = {
+        "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "DATAKIT_MIRROR": str(tmp_path / "mirror"),
+    }  # fmt: skip
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
+    yield values["AWS_ENDPOINT_URL"]
+    server.stop()
+
+
+@pytest.fixture
+def cluster(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Three raylets of one core, whose workers have the environment of the test."""
     pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")  # a cluster of this test alone, on this machine
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -86,25 +104,16 @@ def workers(cluster: Any) -> list[int]:
 
 @pytest.mark.campaign
 def test_a_project_on_a_store_survives_losses_of_machines_workers_and_drivers(
-    cluster: Any, tmp_path: Path, small_tokenizer: Path
+    cluster: Any, endpoint: str, tmp_path: Path, small_tokenizer: Path
 ) -> None:
-    boto3, moto = pytest.importorskip("boto3"), pytest.importorskip("moto.server")
-    pytest.importorskip("obstore")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    environment = {
-        **os.environ, "AWS_ACCESS_KEY_ID": "someone", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "DATAKIT_MIRROR": str(tmp_path / "mirror"),
-    }  # fmt: skip
+    boto3 = pytest.importorskip("boto3")
     inputs = write_rows(tmp_path)
-    options = {"aws_access_key_id": "someone", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
-    store = boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"], **options)
+    store = boto3.client("s3", endpoint_url=endpoint)
     store.create_bucket(Bucket="corpus")
 
     def datakit(*args: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "datakit", *args]
-        return subprocess.Popen(command, env=environment, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        return subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
 
     places = {"here": [], "s3://corpus/project": ["--executor", "ray", "--ray-address", cluster.address]}
     small = ["--set", "ingest.shard_mb=1", "--set", "filter.rules=", "--set", "pack.seq_len=256"]
@@ -140,4 +149,3 @@ def test_a_project_on_a_store_survives_losses_of_machines_workers_and_drivers(
         there = store.get_object(Bucket="corpus", Key=f"project/manifests/d/{stage}.json")["Body"].read()
         assert there == (tmp_path / "here" / "manifests" / "d" / f"{stage}.json").read_bytes(), stage
     assert datakit("verify", "s3://corpus/project/manifests/d/pack.json").wait() == 0
-    server.stop()
