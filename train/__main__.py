@@ -14,7 +14,8 @@ from train.engine import flags
 COMMANDS = {
     "pretrain": "train on every token",
     "sft": "supervised fine-tuning on labelled tokens",
-    "dpo": "preference training on pairs",
+    "dpo": "preference training on pairs: DPO, IPO, SimPO",
+    "kto": "preference training on answers judged one by one",
     "distill": "train a student on the distribution of a teacher",
     "reference": "write the reference's log-probabilities for dpo",
     "generate": "generate text, answer a file of prompts, or chat",

@@ -3,21 +3,19 @@
     python -m train.distill --manifest manifests/mydata/pack.json --teacher out/teacher --preset tiny --out out/student
 
 The loss of a label is alpha * CE + (1 - alpha) * T^2 * KL(teacher || student), both distributions at temperature T
-(Hinton et al., 2015); T^2 keeps the scale of the gradient. With --hidden-weight, the last hidden states of all real
-tokens are compared too, by MSE + (1 - cosine). If the widths differ, a trained projection maps the student's states to
-the teacher's width; it is saved next to the student and does not belong to it.
+(Hinton et al., 2015); T^2 keeps the scale of the gradient.
 
-Shapes: B rows, T positions, N real tokens, L labels, C labels of a chunk, D hidden, V vocabulary.
+Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812
-from torch import Tensor, nn
+from torch import Tensor
 
 from datakit.config import option, section
 from datakit.errors import ConfigError, ModelError, UsageError
@@ -39,14 +37,11 @@ class TeacherConfig:
     teacher: str = option("", "Hugging Face folder or checkpoint of the teacher; it must have the same tokenizer")
     alpha: float = option(0.5, "weight of the cross-entropy; the divergence from the teacher has weight 1 - alpha")
     temperature: float = option(1.5, "temperature of both distributions")
-    hidden_weight: float = option(0.0, "weight of the distance of hidden states at every real token; 0: off")
     loss_chunk: int = option(512, "labels with student and teacher logits in memory at once")
 
     def __post_init__(self) -> None:
-        if not 0 <= self.alpha <= 1 or self.temperature <= 0 or self.hidden_weight < 0 or self.loss_chunk < 1:
-            raise ConfigError(
-                "alpha must be in 0..1, temperature positive, hidden_weight not negative, loss_chunk at least 1"
-            )
+        if not 0 <= self.alpha <= 1 or self.temperature <= 0 or self.loss_chunk < 1:
+            raise ConfigError("alpha must be in 0..1, temperature positive, loss_chunk at least 1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,10 +55,6 @@ class DistillConfig(RunConfig):
         RunConfig.__post_init__(self)
         if not self.distill.teacher:
             raise UsageError("name the folder of the teacher with --teacher")
-        if self.distill.hidden_weight and self.lora.lora_rank:
-            raise UsageError(
-                "--hidden-weight trains a projection, which an adapter folder cannot store: use it without --lora-rank"
-            )
 
 
 def label_losses(
@@ -75,37 +66,22 @@ def label_losses(
     return F.cross_entropy(logits_CV, targets_C, reduction="sum"), divergence * config.temperature**2
 
 
-def hidden_distance(student_ND: Tensor, teacher_ND: Tensor) -> Tensor:
-    """Sum over positions of mean squared difference + (1 - cosine)."""
-    a_ND, b_ND = student_ND.float(), teacher_ND.float()
-    return (a_ND - b_ND).square().mean(-1).sum() + (1 - F.cosine_similarity(a_ND, b_ND, dim=-1)).sum()
-
-
+@dataclass(frozen=True, slots=True)
 class DistillLoss:
-    """The objective: (loss_sum, label tokens); logs cross-entropy, divergence and hidden distance per label token."""
+    """The objective: (loss_sum, label tokens); logs cross-entropy and divergence per label token."""
 
-    def __init__(self, config: TeacherConfig, teacher: CausalLM, states: StatesConfig | None = None) -> None:
-        self.config, self.teacher, self.states = config, teacher, states or StatesConfig()
-        self.labels_per_token = 1.0
-        """Of the whole step; turns a sum over tokens that is divided by labels into a mean over tokens."""
-
-    def begin(self, labels: int, tokens: int) -> None:
-        """Start a step with this many label tokens and real tokens."""
-        self.labels_per_token = labels / max(1, tokens)
+    config: TeacherConfig
+    teacher: CausalLM
+    states: StatesConfig = field(default_factory=StatesConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the labels of the batch."""
-        everywhere, attend = bool(self.config.hidden_weight), self.states.attend(batch)
+        attend = self.states.attend(batch)
         with torch.no_grad():
-            teacher_LD, teacher_BTD = label_states(self.teacher, batch, self.states, attend, everywhere)
-        hidden_LD, hidden_BTD = label_states(model, batch, self.states, attend, everywhere)
+            teacher_LD, _ = label_states(self.teacher, batch, self.states, attend)
+        hidden_LD, _ = label_states(model, batch, self.states, attend)
         loss_sum, sums = self._labels(model, hidden_LD, teacher_LD, batch.counted[1])
-        logged = dict(zip(("ce", "kl"), sums.unbind(), strict=True))
-        if everywhere and hidden_BTD is not None and teacher_BTD is not None:
-            student_ND, teacher_ND = (x.flatten(0, 1)[batch.segments.tokens_N] for x in (hidden_BTD, teacher_BTD))
-            distance = hidden_distance(_projected(model, student_ND), teacher_ND) * self.labels_per_token
-            loss_sum, logged["hidden"] = loss_sum + self.config.hidden_weight * distance, distance.detach()
-        return LossSum(loss_sum, batch.labels, logged)
+        return LossSum(loss_sum, batch.labels, dict(zip(("ce", "kl"), sums.unbind(), strict=True)))
 
     def _labels(
         self, model: CausalLM, hidden_LD: Tensor, teacher_LD: Tensor, targets_L: Tensor
@@ -121,11 +97,6 @@ class DistillLoss:
             return loss.detach(), torch.stack((ce, kl)).detach(), slope_CV
 
         return chunked_sum(hidden_LD, model.lm_head, self.config.loss_chunk, both)
-
-
-def _projected(model: CausalLM, hidden_ND: Tensor) -> Tensor:
-    projection = getattr(model, "beside", None)
-    return hidden_ND if projection is None else projection(hidden_ND)
 
 
 def read_teacher(folder: Path, student: CausalLM, data: Mixture) -> CausalLM:
@@ -144,24 +115,12 @@ def read_teacher(folder: Path, student: CausalLM, data: Mixture) -> CausalLM:
     return teacher
 
 
-def with_projection(student: CausalLM, teacher: CausalLM, seed: int) -> CausalLM:
-    """The student, with a projection to the teacher's width if the widths differ."""
-    width, theirs = student.config.hidden_size, teacher.config.hidden_size
-    if width != theirs:
-        projection = nn.Linear(width, theirs, bias=False)
-        nn.init.normal_(projection.weight, std=width**-0.5, generator=torch.Generator().manual_seed(seed))
-        student.add_module("beside", projection)
-    return student
-
-
 def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     """Train; returns the exit code."""
     config = configured(DistillConfig, prog, __doc__, argv)
     states, data = check_device(config.labels, usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
     teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
-    if config.distill.hidden_weight:
-        student = with_projection(student, teacher, config.loop.seed)
     teacher = teacher.to(usable_device(config.loop.device))
     return prepare(config, DistillLoss(config.distill, teacher, states), data, student).run()
 

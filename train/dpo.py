@@ -1,4 +1,4 @@
-"""Direct preference optimization (DPO): chosen answers become more probable than rejected ones, against a reference.
+"""Preference training: chosen answers become more probable than rejected ones, by DPO, IPO or SimPO.
 
     python -m train.dpo --manifest manifests/pairs/pack.json --init out/sft/checkpoints/step_00001000 --out out/dpo
 
@@ -40,15 +40,27 @@ SHARD = "kept/log_probs.npy"
 class PairConfig:
     """The loss of a pair."""
 
-    beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
-    dpo_loss: Literal["sigmoid", "sigmoid_norm"] = option(
-        "sigmoid", "sigmoid_norm: log-probabilities per label token, so that long answers do not weigh more"
+    dpo_loss: Literal["sigmoid", "sigmoid_norm", "ipo", "simpo"] = option(
+        "sigmoid",
+        "sigmoid: DPO; sigmoid_norm: per label token, so that long answers do not weigh more; ipo: a fixed margin, for "
+        "few or certain pairs; simpo: per label token, without a reference",
     )
+    beta: float = option(
+        0.0, "strength of the link to the reference; larger values keep the model closer; 0: 0.1, for simpo 2"
+    )
+    simpo_gamma: float = option(1.0, "margin of rewards that simpo aims at")
     reference: str = option("", "folder of a model, or the output of train.reference; default: the model of --init")
 
     def __post_init__(self) -> None:
-        if self.beta <= 0:
-            raise ConfigError(f"beta must be positive, found {self.beta}")
+        if self.beta < 0 or self.simpo_gamma < 0:
+            raise ConfigError(f"beta and simpo_gamma must not be negative, found {self.beta} and {self.simpo_gamma}")
+        if self.reference and self.dpo_loss == "simpo":
+            raise UsageError("simpo has no reference: remove --reference")
+
+    @property
+    def strength(self) -> float:
+        """`beta`, or its default."""
+        return self.beta or (2.0 if self.dpo_loss == "simpo" else 0.1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +68,8 @@ class DpoConfig(RunConfig):
     """Configuration of a training run on preference pairs."""
 
     rows_per_unit: ClassVar[int] = 2
-    trained_rate: ClassVar[float] = 1e-6
+    flat_rows: ClassVar[bool] = True
+    trained_share: ClassVar[float] = 0.02
     """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
     pairs: PairConfig = section(PairConfig)
     labels: ChunkedConfig = section(ChunkedConfig)
@@ -72,10 +85,19 @@ Reference = Callable[[CausalLM, Batch], Tensor]
 
 
 def log_probs(model: CausalLM, batch: Batch, labels: ChunkedConfig) -> tuple[Tensor, Tensor]:
-    """Summed log-probabilities of the labels of each row, (B,), and their number, (B,)."""
+    """Summed log-probabilities of the labels of each packed row of `batch.rows`, and their number, both (2P,)."""
     hidden_LD, _ = label_states(model, batch, labels, labels.attend(batch))
-    (rows, width), (label_pos_L, targets_L) = batch.ids_BT.shape, batch.counted
-    return row_log_probs(hidden_LD, model.lm_head, targets_L, label_pos_L // width, rows, labels.loss_chunk)
+    row_L = packed_rows(batch)
+    return row_log_probs(hidden_LD, model.lm_head, batch.counted[1], row_L, len(batch.rows), labels.loss_chunk)
+
+
+def packed_rows(batch: Batch) -> Tensor:
+    """For each label its packed row, as an index of `batch.rows`, (L,).
+
+    In a flat batch, which is one row, these are the sequences; else each row has one sequence.
+    """
+    label_pos_L, width = batch.counted[0], batch.ids_BT.shape[1]
+    return label_pos_L // width + batch.segments.sequence_BT.flatten()[label_pos_L] - 1
 
 
 def without_adapters(labels: ChunkedConfig) -> Reference:
@@ -83,7 +105,7 @@ def without_adapters(labels: ChunkedConfig) -> Reference:
 
     def reference(model: CausalLM, batch: Batch) -> Tensor:
         with torch.no_grad(), lora.disabled(model):
-            return log_probs(model, batch, labels)[0][: len(batch.rows)]
+            return log_probs(model, batch, labels)[0]
 
     return reference
 
@@ -99,7 +121,7 @@ def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None
 
     def reference(policy: CausalLM, batch: Batch) -> Tensor:
         with torch.no_grad():
-            return log_probs(model.to(batch.ids_BT.device), batch, how)[0][: len(batch.rows)]
+            return log_probs(model.to(batch.ids_BT.device), batch, how)[0]
 
     return reference
 
@@ -128,19 +150,29 @@ def stored(manifest: Path, data: PackedSet | Mixture) -> Reference:
     return lambda policy, batch: log_probs_N[torch.from_numpy(batch.rows)].to(batch.ids_BT.device)
 
 
+def none(policy: CausalLM, batch: Batch) -> Tensor:
+    """In place of a reference, for a loss without one."""
+    return torch.zeros(len(batch.rows), device=batch.ids_BT.device)
+
+
 def pair_losses(
     policy_2P: Tensor, reference_2P: Tensor, labels_2P: Tensor, config: PairConfig
 ) -> tuple[Tensor, Tensor]:
     """Losses (P,) and rewards (P, 2) of chosen and rejected, from log-probabilities and label counts of rows.
 
     The loss is -log sigmoid(chosen reward - rejected reward); a reward is beta times the log-ratio to the reference
-    (Rafailov et al., 2023). `sigmoid_norm` divides each ratio by the label tokens of its answer (Lambert et al., 2024).
+    (Rafailov et al., 2023). All others divide each ratio by the label tokens of its answer. `sigmoid_norm` does no more
+    (Lambert et al., 2024). `ipo` is the squared distance of the ratios' difference from 1 / (2 beta) (Azar et al.,
+    2023). `simpo` has no reference, and subtracts a margin from the difference of rewards (Meng et al., 2024).
     """
-    ratios_2P = policy_2P - reference_2P
-    if config.dpo_loss == "sigmoid_norm":
+    ratios_2P, beta = policy_2P if config.dpo_loss == "simpo" else policy_2P - reference_2P, config.strength
+    if config.dpo_loss != "sigmoid":
         ratios_2P = ratios_2P / labels_2P.clamp(min=1)
-    rewards_P2 = config.beta * ratios_2P.view(-1, 2)
-    return -F.logsigmoid(rewards_P2[:, 0] - rewards_P2[:, 1]), rewards_P2.detach()
+    rewards_P2 = beta * ratios_2P.view(-1, 2)
+    margin_P = rewards_P2[:, 0] - rewards_P2[:, 1]
+    if config.dpo_loss == "ipo":
+        return (margin_P / beta - 1 / (2 * beta)).square(), rewards_P2.detach()
+    return -F.logsigmoid(margin_P - (config.simpo_gamma if config.dpo_loss == "simpo" else 0.0)), rewards_P2.detach()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +185,8 @@ class DpoLoss:
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the pairs of the batch."""
-        rows = len(batch.rows)
-        policy_B, labels_B = log_probs(model, batch, self.labels)
-        losses_P, rewards_P2 = pair_losses(policy_B[:rows], self.reference(model, batch), labels_B[:rows], self.config)
+        policy_2P, labels_2P = log_probs(model, batch, self.labels)
+        losses_P, rewards_P2 = pair_losses(policy_2P, self.reference(model, batch), labels_2P, self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {
             "reward_margin": chosen_P - rejected_P,
@@ -169,11 +200,13 @@ class DpoLoss:
 def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, prog, __doc__, argv)
-    data, path = open_data(config), checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
-    labels = check_device(config.labels, usable_device(config.loop.device))
+    data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
+    path = checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
     if (path / "manifest.json").is_file() and not (path / "config.json").is_file():
         path = path / "manifest.json"
-    if config.lora.lora_rank and not config.pairs.reference:
+    if config.pairs.dpo_loss == "simpo":
+        reference = none
+    elif config.lora.lora_rank and not config.pairs.reference:
         reference = without_adapters(labels)
     else:
         reference = stored(path, data) if path.is_file() else frozen(path, data, labels)

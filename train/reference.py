@@ -74,13 +74,13 @@ def write(config: ReferenceConfig) -> Path:
     model = lora.read(folder).to(device)
     check_fits(folder, model, data)
     found = np.full(len(data.lengths), np.nan, np.float32)
-    stream = StepStream(data, DataConfig(batch_rows=config.batch_rows, shuffle_buffer=0), seed=0)
+    stream = StepStream(data, DataConfig(batch_rows=config.batch_rows, shuffle_buffer=0), seed=0, flat=True)
     steps = iter(stream)
     for _ in range(stream.plan.steps_per_epoch):
         for batch in next(steps):
             with autocast(device, half):
                 probs_B = log_probs(model, batch.to(device), ChunkedConfig())[0]
-            found[batch.rows] = probs_B[: len(batch.rows)].float().cpu().numpy()
+            found[batch.rows] = probs_B.float().cpu().numpy()
     if not np.isfinite(found).all():
         raise IntegrityError(
             f"{folder}: log-probability of packed row {int(np.isfinite(found).argmin())} is not finite"

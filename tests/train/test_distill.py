@@ -1,4 +1,4 @@
-"""Distillation: its loss is the dense one written here, and what it trains beside the student stays out of it."""
+"""Distillation: its loss is the dense one written here; a student learns and resumes."""
 
 import json
 from collections.abc import Callable
@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.nn.functional as F  # noqa: N812
-from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, ModelError, UsageError
 from train import distill, sft
 from train.data.batches import Batch, DataConfig, StepStream
 from train.data.packed import PackedSet
-from train.distill import DistillLoss, TeacherConfig, with_projection
+from train.distill import DistillLoss, TeacherConfig
 from train.model.attention import masked_attention
 from train.model.decoder import PRESETS, CausalLM, ModelOptions
 from train.model.loss import StatesConfig
@@ -45,13 +43,6 @@ def dense(student: CausalLM, teacher: CausalLM, batch: Batch, config: TeacherCon
     ce = -s.softmax(-1).gather(1, batch.targets_L[:, None]).log().sum()
     p, q = (t / config.temperature).softmax(-1), (s / config.temperature).softmax(-1)
     loss = config.alpha * ce + (1 - config.alpha) * config.temperature**2 * (p * (p / q).log()).sum()
-    if config.hidden_weight:
-        real = (batch.segments.sequence_BT > 0).flatten()
-        a, b = flat[0][real], flat[1][real]
-        a = a @ student.beside.weight.T if hasattr(student, "beside") else a
-        cosine = (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
-        distance = F.mse_loss(a, b) + (1 - cosine).mean()
-        loss = loss + config.hidden_weight * distance * len(batch.targets_L)
     return loss
 
 
@@ -67,17 +58,14 @@ def gradients(model: CausalLM, loss: torch.Tensor) -> dict[str, torch.Tensor]:
         {"loss_chunk": 7},
         {"temperature": 3.0, "alpha": 0.2},
         {"alpha": 0.0},
-        {"hidden_weight": 0.3},
     ],
 )
 @pytest.mark.parametrize("states", [StatesConfig(), StatesConfig(label_only=False, attention="masked")])
 def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dict, states: StatesConfig) -> None:
     config = TeacherConfig(teacher="-", **values)
     student, teacher = made(0), made(1, hidden_size=48, head_dim=12).requires_grad_(False)
-    student = with_projection(student, teacher, 0) if config.hidden_weight else student
     expected = dense(student, teacher, batch, config)
     objective = DistillLoss(config, teacher, states)
-    objective.begin(len(batch.targets_L), batch.real_tokens)
     found, count, logged = objective(student, batch)
     assert count == len(batch.targets_L)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
@@ -89,10 +77,9 @@ def test_the_loss_and_its_gradients_are_the_dense_ones(batch: Batch, values: dic
 
 def test_a_teacher_that_is_the_student_has_nothing_to_teach(batch: Batch) -> None:
     student = made(0)
-    objective = DistillLoss(TeacherConfig(teacher="-", alpha=0.0, hidden_weight=1.0), student)
-    loss_sum, _, logged = objective(student, batch)
+    objective = DistillLoss(TeacherConfig(teacher="-", alpha=0.0), student)
+    loss_sum, *_ = objective(student, batch)
     assert float(loss_sum.detach()) == pytest.approx(0, abs=1e-3)
-    assert float(logged["hidden"]) == pytest.approx(0, abs=1e-3)
 
 
 def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None:
@@ -136,16 +123,10 @@ def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_student_learns_and_its_projection_is_saved_apart_and_resumed(
-    manifest: Path, teacher: Path, narrow: Path, tmp_path: Path
-) -> None:
-    options = ["--teacher", str(teacher), "--hidden-weight", "0.5", "--lr", "1e-2"]
+def test_a_student_learns_and_resumes(manifest: Path, teacher: Path, narrow: Path, tmp_path: Path) -> None:
+    options = ["--teacher", str(teacher), "--lr", "1e-2"]
     whole = student(manifest, narrow, tmp_path / "whole", *options)
     assert whole[-1]["kl"] < whole[0]["kl"]
-    assert whole[-1]["hidden"] < whole[0]["hidden"]
-    place = tmp_path / "whole" / "checkpoints" / "step_00000006"
-    assert set(load_file(place / "beside.safetensors")) == {"beside.weight"}
-    assert not any(n.startswith("beside") for n in load_file(place / "model.safetensors"))
     student(manifest, narrow, tmp_path / "parts", *options, "--stop-at", "3")
     assert distill.main(["--resume", "--out", str(tmp_path / "parts")]) == 0
     lines = (tmp_path / "parts" / "metrics.jsonl").read_text().splitlines()
@@ -153,15 +134,14 @@ def test_a_student_learns_and_its_projection_is_saved_apart_and_resumed(
 
 
 def test_splitting_a_step_changes_nothing(manifest: Path, teacher: Path, narrow: Path, tmp_path: Path) -> None:
-    """Hidden states count by tokens and labels by labels, and micro-batches have different shares of both."""
-    common = ["--teacher", str(teacher), "--hidden-weight", "0.5", "--bucket-sizes", "64"]
+    common = ["--teacher", str(teacher), "--bucket-sizes", "64"]
     runs = [
         student(manifest, narrow, tmp_path / rows, *common, "--batch-rows", rows, "--grad-accum", accum)
         for rows, accum in (("5", "1"), ("1", "5"))
     ]
     for one, split in zip(*runs, strict=True):
         assert one["loss"] == pytest.approx(split["loss"], abs=2e-5)
-        assert one["hidden"] == pytest.approx(split["hidden"], abs=2e-5)
+        assert one["kl"] == pytest.approx(split["kl"], abs=2e-5)
 
 
 def test_a_teacher_of_another_vocabulary_or_tokenizer_is_refused(

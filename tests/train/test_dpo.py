@@ -80,16 +80,18 @@ def by_hand(model: CausalLM, ids: list[int], places: list[int]) -> float:
 
 
 @pytest.mark.parametrize("kind", ["sigmoid", "sigmoid_norm"])
+@pytest.mark.parametrize("flat", [False, True])
 @torch.no_grad()
 def test_the_loss_is_the_formula_worked_out_by_hand(
-    pair_manifest: Path, pair_rows: list, start: Path, kind: str
+    pair_manifest: Path, pair_rows: list, start: Path, kind: str, flat: bool
 ) -> None:
     old, new = hf.read_model(start), hf.read_model(start)
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open(pair_manifest)
     objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.frozen(start, data))
-    batches = next(iter(StepStream(data, DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,)), seed=0)))
+    config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
+    batches = next(iter(StepStream(data, config, seed=0, flat=flat)))
     seen = []
     for batch in batches:
         found, expected, margins = objective(new, batch), 0.0, []
@@ -122,6 +124,36 @@ def test_the_loss_is_trls() -> None:
         torch.testing.assert_close(losses, -F.logsigmoid(BETA * (chosen_logratios - rejected_logratios)))
         torch.testing.assert_close(rewards[:, 0], BETA * chosen_logratios)
     assert pair_losses(ref, ref, labels, PairConfig())[0].tolist() == pytest.approx([np.log(2)] * 6)
+    by_token = ((policy - ref) / labels)[0::2] - ((policy - ref) / labels)[1::2]
+    losses, _ = pair_losses(policy, ref, labels, PairConfig(beta=BETA, dpo_loss="ipo"))
+    torch.testing.assert_close(losses, (by_token - 1 / (2 * BETA)) ** 2)  # DPOTrainer's `ipo`
+    logits = (policy / labels)[0::2] - (policy / labels)[1::2] - 0.7 / BETA
+    losses, _ = pair_losses(policy, ref, labels, PairConfig(beta=BETA, dpo_loss="simpo", simpo_gamma=0.7))
+    torch.testing.assert_close(losses, -F.logsigmoid(BETA * logits))  # CPOTrainer's `simpo`
+
+
+def test_flat_batches_have_the_sequences_alone_and_hardly_any_padding(pair_manifest: Path, pair_rows: list) -> None:
+    data = PackedSet.open(pair_manifest)
+    config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
+    rows, flat = (next(iter(StepStream(data, config, seed=0, flat=f))) for f in (False, True))
+    for one, other in zip(rows, flat, strict=True):
+        assert other.ids_BT.shape[0] == 1 and one.rows.tolist() == other.rows.tolist()
+        expected = [(ids, ids[p + 1]) for row in one.rows for ids, places in [pair_rows[row][0]] for p in places]
+        assert other.counted[1].tolist() == [target for _, target in expected]
+        assert other.ids_BT[0, : other.real_tokens].tolist() == [i for r in one.rows for i in pair_rows[r][0][0]]
+        assert (other.targets_L[other.labels :] == -100).all()
+        assert len(other.label_pos_L.unique()) == len(other.label_pos_L)
+        assert dpo.packed_rows(other).tolist() == dpo.packed_rows(one).tolist()
+    assert sum(b.ids_BT.numel() for b in flat) < 0.8 * sum(b.ids_BT.numel() for b in rows)
+
+
+def test_simpo_needs_no_reference_and_learns(pair_manifest: Path, start: Path, tmp_path: Path) -> None:
+    for kind in ("simpo", "ipo"):
+        records = run(pair_manifest, start, tmp_path / kind, "--epochs", "4", "--dpo-loss", kind)
+        assert np.mean([r["reward_accuracy"] for r in records[-7:]]) > np.mean(
+            [r["reward_accuracy"] for r in records[:7]]
+        )
+        assert records[-1]["loss"] < records[0]["loss"]
 
 
 def test_training_prefers_the_chosen_side_and_says_so(
@@ -252,7 +284,7 @@ def test_what_does_not_fit_is_refused(
     assert "--init" in said()
     assert "train.pretrain" in said("--init", start, data=manifest)
     assert "multiple" in said("--init", start, "--batch-rows", "3")
-    assert "beta must be positive" in said("--init", start, "--beta", "0")
+    assert "must not be negative" in said("--init", start, "--beta", "-1")
     assert "--attention flex is a CUDA kernel" in said("--init", start, "--attention", "flex")
     assert "expected the manifest of train.reference" in said("--init", start, "--reference", pair_manifest)
     other = pack(pairs(5, 64, seed=1), seq_len=64, rows_per_unit=2)

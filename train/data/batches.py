@@ -25,7 +25,7 @@ from datakit.config import option, resolved
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Order, Split, StepPlan
 from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
-from train.model.attention import Groups, Segments, arrange_batches, offsets_of, repeat
+from train.model.attention import Groups, Segments, arrange, arrange_batches, offsets_of, repeat
 from train.model.loss import IGNORED
 
 
@@ -112,11 +112,13 @@ def packets(
     label_sizes: Sequence[int] = (),
     label_fill: int = 0,
     pin: bool = False,
+    flat: bool = False,
 ) -> list[Packet]:
     """Micro-batches of `batch_rows` rows each; missing rows are padding, so a bucket has one shape.
 
     `label_sizes` are the counts to which labels are padded; above the largest, to the number of positions. Without
     them, `label_fill` 16 pads labels to the next sixteenth of the positions. With `pin`, tensors are in pinned memory.
+    With `flat`, the rows of a micro-batch become one row without their padding (see `flat_packet`).
 
     Raises:
         IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
@@ -125,6 +127,9 @@ def packets(
     for width in sorted({m.width for m in micros}):
         here = [i for i, m in enumerate(micros) if m.width == width]
         block = _Block(mixture(data), [micros[i] for i in here], batch_rows, width, pin)
+        if flat:
+            found |= dict(zip(here, block.flat_packets(), strict=True))
+            continue
         part = -(-block.places // label_fill) if label_fill else 0
         sizes = label_sizes or (range(part, block.places + part, part) if part else ())
         found |= dict(zip(here, block.packets(sizes), strict=True))
@@ -183,6 +188,22 @@ class _Block:
             for i, micro in enumerate(self.micros)
         ]  # fmt: skip
 
+    def flat_packets(self) -> list[Packet]:
+        """One packet per micro-batch, each a single row; every packed row has one sequence, from its start on."""
+        ids, part = self._gathered()
+        micro_S, row_S = part.starts // self.places, part.starts // self.width % self.batch_rows
+        labels, found = _labels_of(part), []
+        row_L = labels // self.width
+        for i, micro in enumerate(self.micros):
+            here = np.flatnonzero(micro_S == i)
+            rows = ids[i].numpy()
+            sequences = [rows[row_S[s], : part.targets[s] + 1] for s in here]
+            cuts = np.searchsorted(row_L, [i * self.batch_rows + row_S[s] + end for s in here for end in (0, 1)])
+            within = [labels[a:b] % self.width for a, b in cuts.reshape(-1, 2)]
+            unit = max(FLAT_UNIT, -(-self.places // 16))
+            found.append(flat_packet(sequences, within, micro.rows, self.data.header.pad_id, unit, self.pin))
+        return found
+
     def _gathered(self) -> tuple[Sequence[Tensor], _Part]:
         """Token ids of each micro-batch, (B, T + 1), with sequences and labels."""
         rows, header = np.concatenate([m.rows for m in self.micros]), self.data.header
@@ -211,6 +232,40 @@ class _Block:
     def _pinned(self, values: Array) -> Tensor:
         tensor = torch.from_numpy(values)
         return tensor.pin_memory() if self.pin else tensor
+
+
+LABEL_FILL = 16
+"""Label counts are padded to sixteenths of the positions: oneDNN caches half a megabyte of kernels per count."""
+FLAT_UNIT = 128
+"""A flat row is padded to a multiple of this, or of a sixteenth of the positions, so that shapes repeat."""
+
+
+def flat_packet(
+    sequences: Sequence[Array], labels: Sequence[Array], rows: Int64, pad_id: int, unit: int = FLAT_UNIT,
+    pin: bool = False,
+) -> Packet:  # fmt: skip
+    """A micro-batch of one row: sequences one after another, and padding up to a multiple of `unit` positions.
+
+    `labels` are the label positions in each sequence, `rows` their numbers. Every sequence keeps its last token as an
+    input, so that the targets of the one before are its own. Sequence i has the number i + 1 in `Segments`.
+    """
+    lengths = np.array([len(s) for s in sequences], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    width = max(1, -(-int(lengths.sum()) // unit)) * unit
+    kind = torch.from_numpy(sequences[0][:0]).dtype if len(sequences) else torch.int64
+    ids = torch.full((1, width + 1), pad_id, dtype=kind, pin_memory=pin)
+    if len(sequences):
+        ids.numpy()[0, : int(lengths.sum())] = np.concatenate(sequences)
+    places = np.concatenate([_EMPTY, *(own + start for own, start in zip(labels, starts, strict=True))])
+    count = len(places)
+    part = -(-width // LABEL_FILL)
+    places = _filled(places, range(part, width + part, part), width)
+    table, groups, tokens = arrange(starts, lengths, width)
+    label_pos = torch.from_numpy(places)
+    return Packet(
+        ids_BS=ids, sequences_S4=table.pin_memory() if pin else table, groups=groups, tokens=tokens, runs_R2=None,
+        label_pos_L=label_pos.pin_memory() if pin else label_pos, labels=count, rows=rows,
+    )  # fmt: skip
 
 
 def _gather(data: PackedSet, own: Int64, to: Int64, ids: Array) -> _Part:
@@ -289,7 +344,8 @@ def _joined(parts: Sequence[_Part]) -> _Part:
     starts, lengths = (np.concatenate([_EMPTY, *(getattr(p, n) for p in parts)]) for n in ("starts", "lengths"))
     labels = np.sort(np.concatenate([_EMPTY, *map(_labels_of, parts)]))
     order = np.argsort(starts, kind="stable")
-    return _Part(starts[order], lengths[order], _EMPTY, labels)
+    targets = np.concatenate([_EMPTY, *(p.targets for p in parts)])
+    return _Part(starts[order], lengths[order], targets[order], labels)
 
 
 def _check_labels(data: PackedSet, own: Int64, counts: Int64, within: Array, places: Array, last_S: Int64) -> None:
@@ -424,11 +480,12 @@ class StepStream(IterableDataset[list[Batch]]):
         ranks: int = 1,
         pin: bool = False,
         label_fill: int = 0,
+        flat: bool = False,
     ) -> None:
-        """`label_fill` and `pin`: see `packets`."""
+        """`label_fill`, `pin` and `flat`: see `packets`."""
         super().__init__()
         self.data, self.config, self.first_step = mixture(data), config, first_step
-        self.pin, self.label_fill = pin, label_fill
+        self.pin, self.label_fill, self.flat = pin, label_fill, flat
         unit = self.data.header.rows_per_unit
         if config.batch_rows % unit:
             raise ConfigError(
@@ -492,9 +549,8 @@ class StepStream(IterableDataset[list[Batch]]):
         split = self.split(first)
         shares = [split.of(micros) for micros in self.plan.steps(first, many)]
         micros = [micro for share in shares for micro in share]
-        made = iter(
-            packets(self.data, micros, split.piece_rows, self.config.label_bucket_sizes, self.label_fill, self.pin)
-        )
+        sizes = self.config.label_bucket_sizes, self.label_fill
+        made = iter(packets(self.data, micros, split.piece_rows, *sizes, self.pin, self.flat))
         return [list(islice(made, len(share))) for share in shares]
 
 

@@ -2,7 +2,6 @@
 
     config.json, model.safetensors, tokenizer files   the model; any reader of Hugging Face folders loads it
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; no pickles
-    beside.safetensors                                parameters that are trained with the model but do not belong to it
     adapter_config.json, adapter_model.safetensors    with LoRA, instead of the model: only the adapters
     ema.safetensors                                   averaged weights, if the run has them
     state.json                                        the step, the run's settings and data, SHA-256 of every file
@@ -35,7 +34,7 @@ from train.engine.distributed import fill, like, whole_of
 from train.engine.optim import Optimizers, WeightAverage
 from train.model import lora
 from train.model.decoder import CausalLM, ModelConfig
-from train.model.hf import BESIDE, Weights, copy_files, read_weights, write_model
+from train.model.hf import Weights, copy_files, read_weights, write_model
 from train.model.lora import Adapters, trained
 
 FORMAT = "train.checkpoint"
@@ -157,8 +156,6 @@ def _write(
     else:
         special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
         write_model(temporary, model, tokenizer_files, special, state.stop_ids, own=True)
-    if beside := {n: p.detach().cpu().contiguous() for n, p in trained(model).items() if n.startswith(BESIDE)}:
-        save_file(beside, temporary / "beside.safetensors")
     save_file(_optimizer_tensors(model, optimizer), temporary / "optimizer.safetensors")
     save_file(_rng_tensors(), temporary / "rng.safetensors")
     if average:
@@ -208,8 +205,6 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers) -> None:
     parameters = trained(model)
     adapted = (path / lora.WEIGHTS).is_file()
     weights = lora.tensors(path)[0] if adapted else dict(read_weights(path))
-    if (beside := path / "beside.safetensors").is_file():
-        weights |= load_file(beside)
     wrong = [n for n in parameters.keys() | weights.keys() if _shape(parameters, n) != _shape(weights, n)]
     if wrong:
         name = min(wrong)

@@ -9,7 +9,7 @@ import json
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
@@ -92,10 +92,12 @@ Loss = Callable[[CausalLM, Batch], LossSum | tuple[Tensor, int]]
 
 @runtime_checkable
 class StepLoss(Protocol):
-    """An objective that needs the label and token counts of the whole step, for means over all tokens."""
+    """An objective that needs to know the whole step before its first micro-batch."""
 
-    def begin(self, labels: int, tokens: int) -> None:
-        """Start a step with this many label tokens and real tokens in all its micro-batches."""
+    def begin(
+        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
+    ) -> None:
+        """Start a step with these micro-batches; `sums` adds numbers over the ranks."""
         ...
 
 
@@ -280,8 +282,8 @@ class Trainer:
         """Run forward and backward on all micro-batches; returns their count, and all sums including the loss."""
         total, sums = 0, {"loss": 0.0}
         if isinstance(self.loss, StepLoss):
-            sizes = self.ranks.sums([sum(b.labels for b in batches), sum(b.real_tokens for b in batches)])
-            self.loss.begin(*map(int, sizes))
+            with autocast(self.device, self.precision):
+                self.loss.begin(self.model, batches, self.ranks.sums)
         for batch in batches:
             if self.gradient_sum and batch is batches[-1]:
                 self.gradient_sum.last_pass()

@@ -34,7 +34,7 @@ class OptimConfig:
         "adamw", "muon: matrices of the layers by Muon, other parameters by AdamW"
     )
     lr: float = option(
-        0.0, "peak learning rate; 0: 0.256 / hidden size for random weights, else the objective's default"
+        0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share of it by objective"
     )
     schedule: Literal["cosine", "wsd", "constant"] = option(
         "cosine", "schedule after warmup; wsd: constant, then linear decay"
@@ -87,14 +87,14 @@ class OptimConfig:
         return self.beta1, self.beta2 or BETA2.get(self.optimizer, 0.95)
 
 
-def peak_rate(config: OptimConfig, hidden_size: int, trained_rate: float | None) -> float:
+def peak_rate(config: OptimConfig, hidden_size: int, share: float) -> float:
     """The peak learning rate: `config.lr`, or a default.
 
-    For random weights (`trained_rate` is None) the default is inverse to the width (Yang et al., 2022): 5e-4 at 512, as
-    in minimind. For trained weights it is `trained_rate`. Both hold for AdamW; `RATE_RATIO` converts them.
+    For random weights the default is inverse to the width (Yang et al., 2022): 5e-4 at 512, as in minimind. For trained
+    weights it is a share of that, by objective: small models need higher rates there too. All hold for AdamW;
+    `RATE_RATIO` converts them.
     """
-    rate = 0.256 / hidden_size if trained_rate is None else trained_rate
-    return config.lr or rate * RATE_RATIO[config.optimizer]
+    return config.lr or share * 0.256 / hidden_size * RATE_RATIO[config.optimizer]
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:

@@ -23,7 +23,7 @@ from datakit.config import canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
-from train.data.batches import DataConfig, StepStream
+from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, place_of, verify_manifests
 from train.engine import checkpoint, flags
 from train.engine.device import allow_tf32, limit_memory, precision, usable_device
@@ -144,8 +144,10 @@ class RunConfig:
 
     rows_per_unit: ClassVar[int] = 1
     """Number of neighbouring rows that belong together for the objective."""
-    trained_rate: ClassVar[float] = 1e-5
-    """Default peak learning rate for trained weights; from minimind's fine-tuning."""
+    flat_rows: ClassVar[bool] = False
+    """Whether packed rows have one sequence each, and a micro-batch takes them without their padding."""
+    trained_share: ClassVar[float] = 0.2
+    """Default peak learning rate for trained weights, as a share of that for random ones."""
     trains_ahead: ClassVar[bool] = False
     """Whether the objective trains the layers for tokens ahead (mtp)."""
 
@@ -196,8 +198,6 @@ class RunConfig:
 
 
 C = TypeVar("C", bound=RunConfig)
-LABEL_FILL = 16
-"""Label counts are padded to sixteenths of the positions: oneDNN caches half a megabyte of kernels per count."""
 
 
 def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str]) -> C:
@@ -253,8 +253,8 @@ def open_data(config: RunConfig) -> Mixture:
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
             f"{data.name}: has {found} rows per unit (task {data.header.task!r}), and this objective needs "
-            f"{config.rows_per_unit}: use train.dpo for preference pairs, train.pretrain or train.sft for text and "
-            f"conversations"
+            f"{config.rows_per_unit}: use train.dpo or train.kto for preferences, train.pretrain or train.sft for "
+            f"text and conversations"
         )
     return data
 
@@ -285,8 +285,8 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         model.drop_ahead()
     adapters = _adapters(config, model)
     model = _on_device(config, model, ranks)
-    rate = lora.TRAINED_RATE if adapters else config.trained_rate
-    lr = peak_rate(config.optim, model.config.hidden_size, rate if config.init else None)
+    share = config.trained_share * (lora.RATE_RATIO if adapters else 1.0) if config.init else 1.0
+    lr = peak_rate(config.optim, model.config.hidden_size, share)
     config = replace(config, optim=replace(config.optim, lr=lr))
     optimizer = make_optimizer(model, config.optim)
     average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
@@ -298,6 +298,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         ranks=ranks.size,
         pin=device.type == "cuda",
         label_fill=LABEL_FILL,
+        flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
     )
     evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device))
     steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)

@@ -182,8 +182,6 @@ REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": Fa
 """Keys that change the logits, with the only implemented value."""
 AVERAGE = "ema.safetensors"
 """File of the averaged weights in a checkpoint."""
-BESIDE = "beside."
-"""Prefix of parameters that are trained with a model but do not belong to it; they are never exported."""
 SHARD_BYTES = 5_000_000_000
 """Weights of more bytes are written as several files and an index."""
 
@@ -661,7 +659,7 @@ def write_model(
     if stop_ids and list(stop_ids) != [ids.get("eos_token_id")]:
         ids["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
-    weights = {n: p for n, p in model.named_parameters() if not n.startswith(BESIDE)}
+    weights = {n: p for n, p in model.named_parameters()}
     write_weights(folder, weights, config["model_type"], dtype)
     copy_files(tokenizer_files, folder)
 

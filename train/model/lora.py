@@ -25,8 +25,8 @@ from train.model.decoder import CausalLM, ModelConfig
 
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 """Projections that can have an adapter; their modules are named `<target>_proj`."""
-TRAINED_RATE = 1e-4
-"""Default peak learning rate, from minimind; higher than for weights, because adapters start at zero."""
+RATE_RATIO = 10.0
+"""Default peak learning rate, as a multiple of that for weights (Schulman et al., 2025): adapters start at zero."""
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
 
 

@@ -80,10 +80,10 @@ def test_the_schedule_warms_up_linearly_and_ends_at_its_minimum() -> None:
 
 
 def test_the_rate_where_none_is_named_follows_the_width() -> None:
-    assert peak_rate(OptimConfig(), 512, None) == 5e-4
-    assert peak_rate(OptimConfig(), 128, None) == 2e-3
-    assert peak_rate(OptimConfig(), 512, 1e-5) == 1e-5
-    assert peak_rate(OptimConfig(lr=0.1), 512, 1e-5) == 0.1
+    assert peak_rate(OptimConfig(), 512, 1.0) == 5e-4
+    assert peak_rate(OptimConfig(), 128, 1.0) == 2e-3
+    assert peak_rate(OptimConfig(), 512, 0.2) == pytest.approx(1e-4)
+    assert peak_rate(OptimConfig(lr=0.1), 512, 0.2) == 0.1
 
 
 def test_norms_and_embeddings_do_not_decay(manifest: Path, tmp_path: Path) -> None:

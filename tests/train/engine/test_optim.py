@@ -195,10 +195,10 @@ def test_a_constant_schedule_stays_at_its_peak() -> None:
 
 
 def test_other_optimizers_begin_with_rates_of_their_own() -> None:
-    assert peak_rate(OptimConfig(optimizer="muon"), 512, None) == 5e-4
-    assert peak_rate(OptimConfig(optimizer="lion"), 512, None) == pytest.approx(1e-4)
-    assert peak_rate(OptimConfig(optimizer="adafactor"), 512, None) == pytest.approx(1e-2)
-    assert peak_rate(OptimConfig(optimizer="lion", lr=0.3), 512, None) == 0.3
+    assert peak_rate(OptimConfig(optimizer="muon"), 512, 1.0) == 5e-4
+    assert peak_rate(OptimConfig(optimizer="lion"), 512, 1.0) == pytest.approx(1e-4)
+    assert peak_rate(OptimConfig(optimizer="adafactor"), 512, 1.0) == pytest.approx(1e-2)
+    assert peak_rate(OptimConfig(optimizer="lion", lr=0.3), 512, 1.0) == 0.3
 
 
 def test_an_average_is_the_plain_recursion() -> None:

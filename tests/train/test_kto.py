@@ -1,0 +1,104 @@
+"""KTO: the field's formula, mismatched answers, steps that do not depend on their split."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from train import kto, sft
+from train.data.batches import DataConfig, StepStream
+from train.data.packed import Mixture
+from train.dpo import packed_rows
+from train.kto import JudgedConfig, KtoLoss, answer_losses
+
+Row = list[tuple[list[int], list[int]]]
+
+
+def answers(count: int, seq_len: int) -> list[Row]:
+    """Prompts with a good answer, a bad one or both; a side without an answer has the prompt alone."""
+    rng, rows = np.random.default_rng(1), []
+    for i in range(count):
+        prompt = rng.integers(3, 300, int(rng.integers(3, seq_len // 3))).tolist()
+        for side, direction in enumerate((1, -1)):
+            length = int(rng.integers(3, seq_len // 2)) if i % 3 in (side, 2) else 0
+            answer = ((prompt[-1] + direction * np.arange(1, length + 1)) % 297 + 3).tolist()
+            rows.append([(prompt + answer, list(range(len(prompt) - 1, len(prompt) + length - 1)))])
+    return rows
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return answers(12, 48)
+
+
+@pytest.fixture(scope="module")
+def judged(pack: Callable, rows: list[Row]) -> Path:
+    return pack(rows, seq_len=48, rows_per_unit=2)
+
+
+@pytest.fixture(scope="module")
+def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("start")
+    assert sft.main(["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "2"]) == 0
+    return out
+
+
+def test_the_loss_is_trls() -> None:
+    """KTOTrainer's `kto`, with the divergence of the batch."""
+    g = torch.Generator().manual_seed(0)
+    policy, ref, kl = torch.randn(9, generator=g) * 5, torch.randn(9, generator=g) * 5, torch.tensor(0.7)
+    good = torch.tensor([True, False, True, False, False, True, True, False, True])
+    config = JudgedConfig(beta=0.3, good_weight=1.5, bad_weight=0.5)
+    losses, rewards = answer_losses(policy, ref, good, kl, config)
+    chosen, rejected = (policy - ref)[good], (policy - ref)[~good]
+    torch.testing.assert_close(losses[good], 1.5 * (1 - torch.sigmoid(0.3 * (chosen - kl))))
+    torch.testing.assert_close(losses[~good], 0.5 * (1 - torch.sigmoid(0.3 * (kl - rejected))))
+    torch.testing.assert_close(rewards, 0.3 * (policy - ref))
+
+
+def test_a_prompt_gets_the_answer_of_the_next_row_that_has_one(judged: Path, rows: list[Row]) -> None:
+    data = Mixture.open([judged])
+    objective = KtoLoss(JudgedConfig(), lambda model, batch: torch.zeros(len(batch.rows)), data)
+    (batch, *_) = StepStream(data, DataConfig(batch_rows=8), seed=0, flat=True).batches(0)
+    made = objective.mismatched(batch)
+    expected, numbers = [], [r for r in batch.rows.tolist() if rows[r][0][1]]
+    for row in numbers:
+        (ids, places), after = rows[row][0], [*range(row + 1, len(rows)), *range(row + 1)]
+        other_ids, other_places = next(rows[r][0] for r in after if rows[r][0][1])
+        expected += [ids[: places[0] + 1] + other_ids[other_places[0] + 1 :]]
+    assert made.rows.tolist() == numbers
+    assert made.ids_BT[0, : made.real_tokens].tolist() == [i for ids in expected for i in ids[:49]]
+    counts = [len(e) - rows[r][0][1][0] - 1 for e, r in zip(expected, numbers, strict=True)]
+    assert torch.bincount(packed_rows(made)).tolist() == counts
+
+
+def run(judged: Path, start: Path, out: Path, *more: str) -> list[dict]:
+    options = ["--dtype", "fp32", "--lr", "1e-3", "--warmup-steps", "0", "--init", str(start), "--out", str(out)]
+    assert kto.main(["--manifest", str(judged), *options, *more]) == 0
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_splitting_a_step_changes_nothing_and_answers_are_told_apart(judged: Path, start: Path, tmp_path: Path) -> None:
+    whole = run(judged, start, tmp_path / "whole", "--batch-rows", "24", "--steps", "5", "--bucket-sizes", "48")
+    split = run(
+        judged,
+        start,
+        tmp_path / "split",
+        "--batch-rows",
+        "4",
+        "--grad-accum",
+        "6",
+        "--steps",
+        "5",
+        "--bucket-sizes",
+        "48",
+    )
+    assert whole[0]["loss"] == pytest.approx(0.5)
+    for one, other in zip(whole, split, strict=True):
+        for name in ("loss", "divergence", "reward_good", "reward_bad"):
+            assert one[name] == pytest.approx(other[name], abs=2e-4), name
+    assert whole[-1]["divergence"] > 0 and whole[-1]["loss"] < whole[0]["loss"]
+    assert whole[-1]["reward_good"] > whole[-1]["reward_bad"]

@@ -1,0 +1,165 @@
+"""Kahneman-Tversky optimization (KTO): good answers become more probable, bad ones less, without pairs.
+
+    python -m train.kto --manifest manifests/judged/pack.json --init out/sft --out out/kto
+
+The data are packed preferences: each chosen side is a good answer, each rejected side a bad one. A side without label
+tokens is left out, so that an answer may stand alone.
+
+Shapes: A answers of a batch, L labels.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datakit.config import option, section
+from datakit.errors import ConfigError, UsageError
+from train.data.batches import Batch, flat_packet
+from train.data.order import Int64
+from train.data.packed import Mixture
+from train.dpo import Reference, frozen, log_probs, without_adapters
+from train.engine import checkpoint, flags
+from train.engine.device import usable_device
+from train.engine.loop import LossSum
+from train.engine.start import RunConfig, configured, open_data, prepare
+from train.model.decoder import CausalLM
+from train.model.loss import ChunkedConfig, check_device
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JudgedConfig:
+    """The loss of an answer."""
+
+    beta: float = option(0.1, "strength of the link to the reference; larger values keep the model closer")
+    good_weight: float = option(1.0, "weight of good answers; with few of them, raise it until both sides weigh alike")
+    bad_weight: float = option(1.0, "weight of bad answers")
+    reference: str = option("", "folder of the reference model; default: the model of --init")
+
+    def __post_init__(self) -> None:
+        if self.beta <= 0 or min(self.good_weight, self.bad_weight) < 0:
+            raise ConfigError("beta must be positive, good_weight and bad_weight 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KtoConfig(RunConfig):
+    """Configuration of a training run on judged answers."""
+
+    rows_per_unit: ClassVar[int] = 2
+    flat_rows: ClassVar[bool] = True
+    trained_share: ClassVar[float] = 0.02
+    judged: JudgedConfig = section(JudgedConfig)
+    labels: ChunkedConfig = section(ChunkedConfig)
+
+    def __post_init__(self) -> None:
+        RunConfig.__post_init__(self)
+        if not self.init:
+            raise UsageError("name a trained model with --init: KTO on random weights is useless")
+
+
+def answer_losses(
+    policy_A: Tensor, reference_A: Tensor, good_A: Tensor, divergence: Tensor, config: JudgedConfig
+) -> tuple[Tensor, Tensor]:
+    """Losses and rewards, both (A,), from log-probabilities of answers (Ethayarajh et al., 2024).
+
+    A good answer's loss is 1 - sigmoid(reward - beta z), a bad one's 1 - sigmoid(beta z - reward), where the reward is
+    beta times the log-ratio to the reference, and `divergence` is z: how far the model has moved from the reference.
+    """
+    rewards_A = config.beta * (policy_A - reference_A)
+    beyond_A = torch.where(good_A, 1.0, -1.0) * (rewards_A - config.beta * divergence)
+    weight_A = torch.where(good_A, config.good_weight, config.bad_weight)
+    return weight_A * (1 - beyond_A.sigmoid()), rewards_A.detach()
+
+
+@dataclass(slots=True)
+class KtoLoss:
+    """The objective: (loss_sum, answers); logs rewards, and how far the model is from the reference.
+
+    The distance z is the mean log-ratio of answers that belong to other prompts: each prompt of the step, with the
+    answer of the next packed row. It is never negative, and has no gradient. It is computed for the whole step before
+    its first micro-batch, so that micro-batches and ranks change nothing.
+    """
+
+    config: JudgedConfig
+    reference: Reference
+    data: Mixture
+    labels: ChunkedConfig = field(default_factory=ChunkedConfig)
+    divergence: Tensor = field(default_factory=lambda: torch.zeros(()))
+    good_share: float = 0.5
+    """Share of the step's answers that are good."""
+
+    @torch.no_grad()
+    def begin(
+        self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
+    ) -> None:
+        """Compute z over all batches of the step; `sums` adds over the ranks."""
+        ratio, answers, good = 0.0, 0, 0
+        for batch in batches:
+            made = self.mismatched(batch)
+            policy_A = log_probs(model, made, self.labels)[0]
+            ratio += float((policy_A - self.reference(model, made)).sum())
+            answers += len(made.rows)
+            good += int((made.rows % 2 == 0).sum())
+        ratio, total, good_total = sums([ratio, answers, good])
+        self.divergence = torch.tensor(max(0.0, ratio / max(1.0, total)))
+        self.good_share = good_total / max(1.0, total)
+
+    def mismatched(self, batch: Batch) -> Batch:
+        """The prompts of a batch's answers, each with the answer of the next row that has one."""
+        prompts = [row for row in batch.rows.tolist() if self._begin_of(row)]
+        made = [self._joined(row) for row in prompts]
+        labels = [np.arange(begin - 1, len(ids) - 1) for ids, begin in made]
+        packet = flat_packet([ids for ids, _ in made], labels, np.array(prompts, np.int64), self.data.header.pad_id)
+        return packet.to(batch.ids_BT.device)
+
+    def _joined(self, row: int) -> tuple[Int64, int]:
+        """The prompt of a row with another answer, and where the answer begins."""
+        total, other = len(self.data.lengths), row + 1
+        while not self._begin_of(other % total):
+            other += 1
+        ids, begin, answer = self._ids_of(row), self._begin_of(row), self._ids_of(other % total)
+        joined = np.concatenate([ids[:begin], answer[self._begin_of(other % total) :]])
+        return joined[: self.data.header.seq_len + 1], begin
+
+    def _ids_of(self, row: int) -> Int64:
+        ((owner, (own,), _),) = self.data.places(np.array([row]))
+        found: Int64 = np.asarray(owner.packed.ids[own, : owner.lengths[own]]).astype(np.int64)
+        return found
+
+    def _begin_of(self, row: int) -> int:
+        """The first token of a row's answer; 0 without one."""
+        ((owner, (own,), _),) = self.data.places(np.array([row]))
+        labels = owner.packed.labels_of(int(own))
+        return int(labels[0]) + 1 if labels is not None and len(labels) else 0
+
+    def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
+        """Sums over the answers of the batch."""
+        policy_R, labels_R = log_probs(model, batch, self.labels)
+        answered_R = labels_R > 0
+        good_A = torch.from_numpy(batch.rows % 2 == 0).to(policy_R.device)[answered_R]
+        reference_A = self.reference(model, batch)[answered_R]
+        divergence = self.divergence.to(policy_R.device)
+        losses_A, rewards_A = answer_losses(policy_R[answered_R], reference_A, good_A, divergence, self.config)
+        shares = {"reward_good": (good_A, self.good_share), "reward_bad": (~good_A, 1 - self.good_share)}
+        logged = {name: rewards_A[here].sum() / max(share, 1e-9) for name, (here, share) in shares.items()}
+        return LossSum(losses_A.sum(), len(losses_A), logged | {"divergence": divergence * len(losses_A)})
+
+
+def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
+    """Train; returns the exit code."""
+    config = configured(KtoConfig, prog, __doc__, argv)
+    data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
+    if config.lora.lora_rank and not config.judged.reference:
+        reference = without_adapters(labels)
+    else:
+        reference = frozen(checkpoint.newest_of_run(Path(config.judged.reference or config.init)), data, labels)
+    return prepare(config, KtoLoss(config.judged, reference, data, labels), data).run()
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))
