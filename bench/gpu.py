@@ -56,7 +56,7 @@ from train.engine.log import peak_flops  # noqa: E402
 from train.engine.loop import LossScale, Trainer  # noqa: E402
 from train.engine.optim import OptimConfig, make_optimizer  # noqa: E402
 from train.engine.start import prepare  # noqa: E402
-from train.model.attention import ATTENTIONS, CUDA_ONLY, Segments, masked_attention  # noqa: E402
+from train.model.attention import ATTENTIONS, CUDA_ONLY, Scores, Segments, masked_attention  # noqa: E402
 from train.model.batching import Batcher, Job, Sampling, Token  # noqa: E402
 from train.model.decoder import MLP, PRESETS, CausalLM, ModelConfig  # noqa: E402
 from train.model.experts import MoE, MoeConfig  # noqa: E402
@@ -253,7 +253,7 @@ def attended(make: Any, segments: Segments, width: int, device: torch.device, dt
     plain = [torch.randn(4, 128, h, width, generator=g).bfloat16() for h in (4, 2, 2)]
     weight = torch.randn(4, 128, 4, width, generator=g).to(device)
     inputs = [x.to(device, dtype).requires_grad_() for x in plain]
-    out = make(segments.to(device))(*inputs, 0)
+    out = make(segments.to(device))(*inputs, Scores())
     real = (segments.sequence_BT > 0).to(device)
     chosen = torch.where(real[..., None, None], out.float(), 0)
     return [chosen, *torch.autograd.grad((chosen * weight).sum(), inputs)]
@@ -495,7 +495,6 @@ def check_objectives(device: torch.device, folder: Path) -> Iterator[Row]:
         dpo.PairConfig(), lambda b: dpo.log_probs(reference, b, dpo.ChunkedConfig())[0].detach()[: len(b.rows)]
     )
     teacher = distill.DistillLoss(distill.TeacherConfig(teacher="-"), reference)
-    teacher.begin(batch.labels, batch.real_tokens)
     for name, loss in (("dpo", pairs), ("distill", teacher)):
 
         def through(to: torch.device, loss: Any = loss) -> list[Tensor]:

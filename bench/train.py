@@ -59,7 +59,7 @@ TRL: dict[str, list[str]] = {
 def ours(a: argparse.Namespace, values: dict[str, Any]) -> dict[str, Any]:
     """Rates of `steps` optimizer steps after `warmup`, in this process."""
     sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be this very file
-    from train import selfcheck
+    from bench import selfcheck
     from train.data.batches import DataConfig
     from train.engine.loop import LoopConfig
     from train.engine.optim import OptimConfig

@@ -19,12 +19,12 @@ import numpy as np
 import torch
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be another file
+from bench.selfcheck import grouped_dense, reference_loss, unpacked  # noqa: E402
 from train.data.batches import Batch, collate  # noqa: E402
 from train.data.order import MicroBatch  # noqa: E402
 from train.data.packed import Mixture  # noqa: E402
 from train.engine.loop import Loss  # noqa: E402
 from train.model.decoder import PRESETS, CausalLM  # noqa: E402
-from train.selfcheck import grouped_dense, reference_loss, unpacked  # noqa: E402
 from train.sft import LabelConfig, label_loss  # noqa: E402
 
 

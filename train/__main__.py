@@ -16,26 +16,55 @@ COMMANDS = {
     "sft": "supervised fine-tuning on labelled tokens",
     "dpo": "preference training on pairs: DPO, IPO, SimPO",
     "kto": "preference training on answers judged one by one",
+    "grpo": "reinforcement learning with rewards that can be checked",
     "distill": "train a student on the distribution of a teacher",
-    "reference": "write the reference's log-probabilities for dpo",
     "generate": "generate text, answer a file of prompts, or chat",
     "serve": "serve a model: OpenAI's API and a page to chat on",
     "eval": "loss and perplexity on a packed set",
     "export": "write a model for other programs, such as Ollama",
     "merge": "merge adapters into their base model, or export averaged weights",
-    "plot": "plot loss, learning rate and speed of runs",
-    "selfcheck": "check that all optimizations give the same result on this machine",
 }
 """Modules of this package with a `main`, and what they do."""
+SHELLS = ("bash", "zsh", "fish")
 
 
 def usage() -> str:
     """The list of commands."""
     wide = max(map(len, COMMANDS))
     lines = [f"  {name:<{wide}}  {about}" for name, about in COMMANDS.items()]
-    return "\n".join(
-        ["usage: datakit-train COMMAND [options]", "", *lines, "", "datakit-train COMMAND --help lists options."]
-    )
+    more = [
+        "datakit-train COMMAND --help lists options.",
+        "datakit-train completion bash >> ~/.bashrc completes in the shell (or zsh, fish).",
+    ]
+    return "\n".join(["usage: datakit-train COMMAND [options]", "", *lines, "", *more])
+
+
+def completion(shell: str) -> str:
+    """The completion script of a shell: commands, their flags, and the choices of a flag."""
+    flags_of: dict[str, dict[str, tuple[str, ...]]] = {}
+    for name in (name for name in COMMANDS if name != "serve"):  # the server has its own dependencies
+        configs = [c for c in vars(import_module(f"train.{name}")).values() if isinstance(c, type)]
+        own = [c for c in configs if c.__module__ == f"train.{name}" and c.__name__.endswith("Config")]
+        flags_of[name] = flags.names(own[-1] if own else import_module("train.sft").SftConfig)
+    if shell == "fish":
+        lines = [f"complete -c datakit-train -n __fish_use_subcommand -xa '{' '.join(COMMANDS)}'"]
+        for name, found in flags_of.items():
+            for flag, choices in found.items():
+                values = f" -xa '{' '.join(choices)}'" if choices else ""
+                lines.append(f"complete -c datakit-train -n '__fish_seen_subcommand_from {name}' -l {flag[2:]}{values}")
+        return "\n".join(lines)
+    cases = []
+    for name, found in flags_of.items():
+        cases += [f"    {name}:{flag}) words='{' '.join(choices)}';;" for flag, choices in found.items() if choices]
+        cases.append(f"    {name}:*) [[ $word == -* ]] && words='{' '.join(found)}';;")
+    head = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
+    return head + "\n".join([
+        "_datakit_train() {", '  local word=${COMP_WORDS[COMP_CWORD]} words=""',
+        f"  if [ $COMP_CWORD = 1 ]; then words='{' '.join(COMMANDS)}'; else",
+        '    case "${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}" in', *cases, "    esac", "  fi",
+        '  COMPREPLY=($(compgen -W "$words" -- "$word"))', "}",
+        "complete -o default -F _datakit_train datakit-train",
+    ])  # fmt: skip
 
 
 def run(argv: Sequence[str]) -> int:
@@ -48,6 +77,9 @@ def run(argv: Sequence[str]) -> int:
         print(usage())
         return 0 if argv else 2
     name, *rest = argv
+    if name == "completion" and len(rest) == 1 and rest[0] in SHELLS:
+        print(completion(rest[0]))
+        return 0
     if name not in COMMANDS:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         meant = f"did you mean {near[0]!r}? It is" if near else "expected"

@@ -24,7 +24,7 @@ from train.data.packed import Mixture
 from train.engine import checkpoint, flags
 from train.engine.device import usable_device
 from train.engine.loop import LossSum
-from train.engine.start import RunConfig, check_fits, configured, make_model, open_data, prepare
+from train.engine.start import RunConfig, check_fits, configured, finish, make_model, open_data, prepare
 from train.model import lora
 from train.model.decoder import CausalLM
 from train.model.loss import StatesConfig, check_device, chunked_sum, label_states
@@ -122,7 +122,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     student = make_model(config, data)
     teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
     teacher = teacher.to(usable_device(config.loop.device))
-    return prepare(config, DistillLoss(config.distill, teacher, states), data, student).run()
+    return finish(prepare(config, DistillLoss(config.distill, teacher, states), data, student), prog)
 
 
 if __name__ == "__main__":

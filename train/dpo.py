@@ -2,9 +2,9 @@
 
     python -m train.dpo --manifest manifests/pairs/pack.json --init out/sft/checkpoints/step_00001000 --out out/dpo
 
-Both sides of a pair are in the same micro-batch. The reference is the model of --init, or the one of --reference. With
---lora-rank the model of --init is in memory once: it is the reference while its adapters are off. Else the reference is
-a second model in memory; to save that, train.reference writes its log-probabilities, to be given as --reference.
+Both sides of a pair are in the same micro-batch, which is one row of sequences without padding. The reference is the
+model of --init, or the one of --reference, and stays in memory; with adapters it is their base, and with SimPO there is
+none.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -15,25 +15,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from datakit.config import option, section, sha256_file
-from datakit.errors import ConfigError, IntegrityError, ManifestError, UsageError
-from datakit.manifest import data_dir, load
+from datakit.config import option, section
+from datakit.errors import ConfigError, UsageError
 from train.data.batches import Batch
 from train.data.packed import Mixture, PackedSet
 from train.engine import checkpoint, flags
 from train.engine.device import usable_device
 from train.engine.loop import LossSum
-from train.engine.start import RunConfig, check_fits, configured, open_data, prepare
+from train.engine.start import RunConfig, check_fits, configured, finish, open_data, prepare
 from train.model import lora
 from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, check_device, label_states, row_log_probs
-
-SHARD = "kept/log_probs.npy"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +45,7 @@ class PairConfig:
         0.0, "strength of the link to the reference; larger values keep the model closer; 0: 0.1, for simpo 2"
     )
     simpo_gamma: float = option(1.0, "margin of rewards that simpo aims at")
-    reference: str = option("", "folder of a model, or the output of train.reference; default: the model of --init")
+    reference: str = option("", "folder of the reference model; default: the model of --init")
 
     def __post_init__(self) -> None:
         if self.beta < 0 or self.simpo_gamma < 0:
@@ -126,30 +122,6 @@ def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None
     return reference
 
 
-def stored(manifest: Path, data: PackedSet | Mixture) -> Reference:
-    """A reference that looks up log-probabilities written by train.reference.
-
-    Raises:
-        ManifestError: not a manifest of train.reference, or one of other pairs.
-        IntegrityError: its file is missing or damaged.
-    """
-    found = load(manifest)
-    if found.stage != "reference":
-        raise ManifestError(f"{manifest}: expected the manifest of train.reference, found stage {found.stage!r}")
-    if (pairs := found.parents[0]["version"]) != data.version:
-        raise ManifestError(
-            f"{manifest} has log-probabilities of the pairs of version {pairs}, but {data.manifest} has version "
-            f"{data.version}: run train.reference on these pairs"
-        )
-    file, shard = data_dir(manifest, found) / SHARD, found.shards[0]
-    if not file.is_file() or sha256_file(file) != shard.sha256:
-        raise IntegrityError(f"{file}: missing or damaged; expected sha256 {shard.sha256}. Run train.reference again")
-    log_probs_N = torch.from_numpy(np.load(file)).flatten()
-    model, dtype = found.facts["model_sha256"][:12], found.config["dtype"]
-    print(f"[train] reference: model {model} in {dtype}, by {manifest}", flush=True)
-    return lambda policy, batch: log_probs_N[torch.from_numpy(batch.rows)].to(batch.ids_BT.device)
-
-
 def none(policy: CausalLM, batch: Batch) -> Tensor:
     """In place of a reference, for a loss without one."""
     return torch.zeros(len(batch.rows), device=batch.ids_BT.device)
@@ -201,16 +173,12 @@ def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, prog, __doc__, argv)
     data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
-    path = checkpoint.newest_of_run(Path(config.pairs.reference or config.init))
-    if (path / "manifest.json").is_file() and not (path / "config.json").is_file():
-        path = path / "manifest.json"
-    if config.pairs.dpo_loss == "simpo":
-        reference = none
-    elif config.lora.lora_rank and not config.pairs.reference:
+    reference: Reference = none
+    if config.lora.lora_rank and not config.pairs.reference:
         reference = without_adapters(labels)
-    else:
-        reference = stored(path, data) if path.is_file() else frozen(path, data, labels)
-    return prepare(config, DpoLoss(config.pairs, reference, labels), data).run()
+    elif config.pairs.dpo_loss != "simpo":
+        reference = frozen(checkpoint.newest_of_run(Path(config.pairs.reference or config.init)), data, labels)
+    return finish(prepare(config, DpoLoss(config.pairs, reference, labels), data), prog)
 
 
 if __name__ == "__main__":

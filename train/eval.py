@@ -1,6 +1,9 @@
-"""Loss and perplexity of a model on a packed set, for each source file.
+"""Scores of a model: loss and perplexity on a packed set by source file, and suites of questions.
 
 python -m train.eval --model out/run --manifest manifests/held_out/pack.json
+python -m train.eval --model out/run --suites arc_easy.jsonl,gsm8k.jsonl
+
+Suites are the user's files in the layouts of ARC, HellaSwag, MMLU, C-Eval and GSM8K (train/engine/suites.py).
 """
 
 import json
@@ -8,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -20,6 +23,8 @@ from train.engine import checkpoint, flags
 from train.engine.device import precision, usable_device
 from train.engine.evaluator import Score, evaluate, total
 from train.engine.start import check_fits
+from train.engine.suites import Suite, SuiteScore, suite_score
+from train.generate import load
 from train.model import lora
 
 
@@ -29,6 +34,10 @@ class EvalConfig:
 
     model: str = option("", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     manifest: str = option("", "pack manifest to evaluate on")
+    suites: tuple[str, ...] = option((), "files of questions: multiple choice, or answers to generate (GSM8K)")
+    shots: int = option(0, "solved questions before each question of a suite")
+    shots_from: str = option("", "file with the solved questions")
+    suite_tokens: int = option(256, "maximum tokens of a generated answer")
     split: Literal["train", "validation"] = option("train", "part of the manifest")
     max_rows: int = option(0, "rows per row length to evaluate on, evenly spaced; 0: all")
     batch_rows: int = option(8, "packed rows per batch")
@@ -39,10 +48,10 @@ class EvalConfig:
     json: bool = option(False, "print the scores as one JSON object")
 
     def __post_init__(self) -> None:
-        if not (self.model and self.manifest):
-            raise UsageError("name the model with --model and a pack manifest with --manifest")
-        if self.batch_rows < 1 or self.threads < 0 or self.max_rows < 0:
-            raise ConfigError("batch_rows must be at least 1, threads and max_rows 0 or more")
+        if not self.model or not (self.manifest or self.suites):
+            raise UsageError("name the model with --model, and a pack manifest with --manifest or files with --suites")
+        if min(self.batch_rows, self.suite_tokens) < 1 or min(self.threads, self.max_rows, self.shots) < 0:
+            raise ConfigError("batch_rows and suite_tokens must be at least 1; threads, max_rows and shots 0 or more")
 
 
 def scores(config: EvalConfig) -> dict[str, Score]:
@@ -67,6 +76,22 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     return evaluate(model, sets, batches, precision(config.dtype, device), config.max_rows)
 
 
+def suite_scores(config: EvalConfig) -> dict[str, SuiteScore]:
+    """The scores of each suite, by the name of its file.
+
+    Raises:
+        DatakitError: no model there, or a file that is no suite.
+    """
+    if not config.suites:
+        return {}
+    device = usable_device(config.device)
+    shots_from = Path(config.shots_from) if config.shots_from else None
+    found = [Suite.read(Path(file), config.shots, shots_from) for file in config.suites]
+    model, tokenizer, _ = load(Path(config.model))
+    model, half = model.to(device), precision(config.dtype, device)
+    return {s.name: suite_score(model, s, tokenizer, half, new_tokens=config.suite_tokens) for s in found}
+
+
 def table(found: dict[str, Score]) -> str:
     """A text table: a line per source file, and one for all."""
     rows = [*found.items(), ("all", total(found))]
@@ -79,9 +104,17 @@ def table(found: dict[str, Score]) -> str:
 def main(argv: Sequence[str], prog: str = "python -m train.eval") -> int:
     """Print the scores; returns the exit code."""
     config = flags.built(EvalConfig, flags.given(EvalConfig, prog, __doc__, argv))
-    found = scores(config)
-    plain = {"all": total(found).record(), "sources": {name: score.record() for name, score in found.items()}}
-    print(json.dumps(plain) if config.json else table(found))
+    plain: dict[str, Any] = {}
+    if config.manifest:
+        found = scores(config)
+        plain = {"all": total(found).record(), "sources": {name: one.record() for name, one in found.items()}}
+        print("" if config.json else table(found), end="" if config.json else "\n")
+    suites = {name: one.record() for name, one in suite_scores(config).items()}
+    if config.json:
+        print(json.dumps(plain | ({"suites": suites} if suites else {})))
+    for name, record in () if config.json else suites.items():
+        values = "  ".join(f"{k} {v:.4f}" if isinstance(v, float) else f"{k} {v}" for k, v in record.items())
+        print(f"{name}  {values}")
     return 0
 
 

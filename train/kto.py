@@ -27,7 +27,7 @@ from train.dpo import Reference, frozen, log_probs, without_adapters
 from train.engine import checkpoint, flags
 from train.engine.device import usable_device
 from train.engine.loop import LossSum
-from train.engine.start import RunConfig, configured, open_data, prepare
+from train.engine.start import RunConfig, configured, finish, open_data, prepare
 from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, check_device
 
@@ -158,7 +158,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
         reference = without_adapters(labels)
     else:
         reference = frozen(checkpoint.newest_of_run(Path(config.judged.reference or config.init)), data, labels)
-    return prepare(config, KtoLoss(config.judged, reference, data, labels), data).run()
+    return finish(prepare(config, KtoLoss(config.judged, reference, data, labels), data), prog)
 
 
 if __name__ == "__main__":

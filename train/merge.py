@@ -1,7 +1,8 @@
-"""Write a Hugging Face folder: LoRA adapters merged into their base model, or the averaged weights of a run.
+"""Write a Hugging Face folder: LoRA adapters merged into their base model, or averaged weights of a run.
 
 python -m train.merge --adapter out/lora --output out/merged
 python -m train.merge --adapter out/run --weights ema --output out/averaged
+python -m train.merge --adapter out/run --average 3 --output out/averaged
 """
 
 import json
@@ -11,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import torch
+
 from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
 from train.engine import checkpoint, flags
 from train.model import hf, lora
+from train.model.decoder import CausalLM
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
 
@@ -25,6 +29,7 @@ class MergeConfig:
 
     adapter: str = option("", "checkpoint of adapters, PEFT folder, or folder of a run for its newest checkpoint")
     weights: Literal["last", "ema"] = option("last", "ema: the averaged weights of a run with --ema-decay")
+    average: int = option(0, "mean of the weights of this many newest checkpoints of a run; 0: its newest one alone")
     base: str = option("", "folder of the base model, if it has moved")
     output: str = option("", "folder for the merged model")
     own_layout: bool = option(
@@ -34,6 +39,8 @@ class MergeConfig:
     def __post_init__(self) -> None:
         if not (self.adapter and self.output):
             raise UsageError("name the adapters with --adapter and a folder with --output")
+        if self.average < 0:
+            raise UsageError(f"average must be 0 or more, found {self.average}")
 
 
 def merge(config: MergeConfig) -> Path:
@@ -45,14 +52,14 @@ def merge(config: MergeConfig) -> Path:
     """
     folder, out = checkpoint.newest_of_run(Path(config.adapter)), Path(config.output)
     adapted, averaged = (folder / lora.CONFIG).is_file(), config.weights == "ema"
-    if not (adapted or averaged):
+    if not (adapted or averaged or config.average):
         raise ModelError(f"{folder}: has no {lora.CONFIG}, so there are no adapters to merge")
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
     base = folder
     if adapted:
         base = Path(config.base or json.loads((folder / lora.CONFIG).read_text())["base_model_name_or_path"])
-    model = lora.read(folder, base, averaged)
+    model = _mean(config, base) if config.average else lora.read(folder, base, averaged)
     out.mkdir(parents=True, exist_ok=True)
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))
     places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
@@ -60,6 +67,27 @@ def merge(config: MergeConfig) -> Path:
     files = [place for place in places if place]
     hf.write_model(out, model, files, ids, _stop_ids(folder), config.own_layout)
     return out
+
+
+@torch.no_grad()
+def _mean(config: MergeConfig, base: Path) -> CausalLM:
+    """The mean of the newest checkpoints, adapters merged (Izmailov et al., 2018), one in memory beside the mean.
+
+    Raises:
+        InputError: the run has fewer checkpoints.
+    """
+    folders = checkpoint.steps(Path(config.adapter) / "checkpoints")[: config.average]
+    if len(folders) < config.average:
+        raise InputError(
+            f"{config.adapter}: has {len(folders)} checkpoints, and --average wants {config.average}; keep more of a "
+            f"run with --keep-checkpoints"
+        )
+    model = lora.read(folders[0], base, config.weights == "ema")
+    for number, folder in enumerate(folders[1:], start=2):
+        other = dict(lora.read(folder, base, config.weights == "ema").named_parameters())
+        for name, parameter in model.named_parameters():
+            parameter.lerp_(other[name], 1 / number)
+    return model
 
 
 def _stop_ids(folder: Path) -> list[int]:

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Sequence
 
 from train.engine import flags
-from train.engine.start import configured, open_data, prepare
+from train.engine.start import configured, finish, open_data, prepare
 from train.sft import SftConfig, objective
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.pretrain") -> int:
     """Train; returns the exit code."""
     config = configured(SftConfig, prog, __doc__, argv)
-    return prepare(config, objective(config), open_data(config).unlabelled()).run()
+    return finish(prepare(config, objective(config), open_data(config).unlabelled()), prog)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from train.data.batches import Batch
 from train.engine import flags
 from train.engine.device import usable_device
 from train.engine.loop import Loss, LossSum
-from train.engine.start import RunConfig, configured, prepare
+from train.engine.start import RunConfig, configured, finish, prepare
 from train.model.attention import grouped_attention
 from train.model.decoder import CausalLM, ahead_loss
 from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_loss, head_loss, label_states, sparse_loss
@@ -26,14 +26,18 @@ from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_lo
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelConfig(ChunkedConfig):
-    """How the loss is computed; no value here changes the result."""
+    """How the loss is computed; no value here changes the result, except z_loss."""
 
     head_loss: Literal["plain", "liger", "cce"] = option(
         "plain", "fused kernel for output head and loss on CUDA: liger-kernel or cut-cross-entropy, if installed"
     )
 
+    z_loss: float = option(0.0, "weight of log(Z)^2, such as 1e-4, against drifting logits (PaLM, 2022); 0: off")
+
     def __post_init__(self) -> None:
         ChunkedConfig.__post_init__(self)
+        if self.z_loss < 0 or (self.z_loss and self.head_loss != "plain"):
+            raise ConfigError("z_loss must not be negative, and is only for head_loss plain")
         if self.loss_chunk and self.head_loss != "plain":
             raise ConfigError(f"loss_chunk is only for head_loss plain: {self.head_loss} stores no logits")
 
@@ -66,11 +70,12 @@ def label_loss(config: LabelConfig) -> Loss:
 
     def summed(hidden_LD: Tensor, model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
         if config.loss_chunk:
-            return chunked_loss(hidden_LD[: batch.labels], model.lm_head, batch.counted[1], config.loss_chunk)
+            hidden_LD, targets_L = hidden_LD[: batch.labels], batch.counted[1]
+            return chunked_loss(hidden_LD, model.lm_head, targets_L, config.loss_chunk, config.z_loss)
         if config.head_loss != "plain":
             fused = fused_loss(config.head_loss, hidden_LD.device)
             return fused(hidden_LD[: batch.labels], model.lm_head, batch.counted[1])
-        return head_loss(hidden_LD, model.lm_head, batch.targets_L)[0], batch.labels  # padding has loss 0
+        return head_loss(hidden_LD, model.lm_head, batch.targets_L, config.z_loss)[0], batch.labels  # padding: loss 0
 
     return batch_loss
 
@@ -90,7 +95,7 @@ def objective(config: SftConfig) -> Loss:
 def main(argv: Sequence[str], prog: str = "python -m train.sft") -> int:
     """Train; returns the exit code."""
     config = configured(SftConfig, prog, __doc__, argv)
-    return prepare(config, objective(config)).run()
+    return finish(prepare(config, objective(config)), prog)
 
 
 if __name__ == "__main__":

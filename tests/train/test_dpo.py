@@ -9,8 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
-from datakit.manifest import verify
-from train import dpo, reference, sft
+from train import dpo, sft
 from train.data.batches import DataConfig, StepStream
 from train.data.packed import PackedSet
 from train.dpo import DpoLoss, PairConfig, pair_losses
@@ -53,14 +52,6 @@ def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
     assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
     return out / "checkpoints" / "step_00000002"
-
-
-@pytest.fixture(scope="module")
-def stored(pair_manifest: Path, start: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("reference")
-    what = ["--manifest", str(pair_manifest), "--model", str(start), "--dtype", "fp32"]
-    assert reference.main([*what, "--output", str(out)]) == 0
-    return out / "manifest.json"
 
 
 def run(manifest: Path, start: Path, out: Path, *more: str) -> list[dict]:
@@ -168,24 +159,6 @@ def test_training_prefers_the_chosen_side_and_says_so(
     assert "reward_margin=" in capsys.readouterr().out
 
 
-def test_a_stored_reference_trains_as_one_in_memory(
-    pair_manifest: Path, start: Path, stored: Path, tmp_path: Path
-) -> None:
-    kept = run(pair_manifest, start, tmp_path / "kept", "--reference", str(stored), "--steps", "5")
-    live = run(pair_manifest, start, tmp_path / "live", "--steps", "5")
-    assert [r["loss"] for r in kept] == pytest.approx([r["loss"] for r in live], abs=1e-5)
-
-
-def test_a_stored_reference_is_in_the_trainings_precision(pair_manifest: Path, start: Path, tmp_path: Path) -> None:
-    """So the first step, of a model that is the reference, has no margin also in half precision."""
-    what = ["--manifest", str(pair_manifest), "--model", str(start), "--output", str(tmp_path / "ref")]
-    assert reference.main([*what, "--dtype", "bf16"]) == 0
-    for place in (tmp_path / "ref", tmp_path / "ref" / "manifest.json"):
-        out = tmp_path / f"run {place.name}"
-        records = run(pair_manifest, start, out, "--reference", str(place), "--steps", "1", "--dtype", "bf16")
-        assert records[0]["reward_margin"] == pytest.approx(0, abs=1e-6)
-
-
 def test_adapters_off_are_the_reference_in_place_of_a_second_model(
     pair_manifest: Path, start: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,10 +171,10 @@ def test_adapters_off_are_the_reference_in_place_of_a_second_model(
     assert one[-1]["reward_margin"] > 0.001, "the adapters are trained, so policy and reference differ"
 
 
-def test_a_preference_run_resumes_exactly(pair_manifest: Path, start: Path, stored: Path, tmp_path: Path) -> None:
-    whole = run(pair_manifest, start, tmp_path / "whole", "--reference", str(stored), "--steps", "6")
+def test_a_preference_run_resumes_exactly(pair_manifest: Path, start: Path, tmp_path: Path) -> None:
+    whole = run(pair_manifest, start, tmp_path / "whole", "--reference", str(start), "--steps", "6")
     out = tmp_path / "cut"
-    run(pair_manifest, start, out, "--reference", str(stored), "--steps", "6", "--stop-at", "3")
+    run(pair_manifest, start, out, "--reference", str(start), "--steps", "6", "--stop-at", "3")
     assert dpo.main(["--resume", "--out", str(out)]) == 0
     cut = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [r["loss"] for r in cut] == [r["loss"] for r in whole]
@@ -259,12 +232,6 @@ def test_layers_for_tokens_ahead_are_left_out_and_told(
     assert dpo.main(["--resume", "--out", str(tmp_path / "run"), "--steps", "3"]) == 0
 
 
-def test_a_stored_reference_is_verified_and_names_its_model(stored: Path, start: Path) -> None:
-    assert json.loads(stored.read_text())["facts"]["model_sha256"] == hf.fingerprint(start)
-    problems = [(name, p) for name, p in verify(stored) if p and "kept 0 rows" not in p]  # the fixture counts no rows
-    assert problems == []
-
-
 def refused(capsys: pytest.CaptureFixture, main: Callable, *argv: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["prog", *map(str, argv)])
@@ -275,7 +242,7 @@ def refused(capsys: pytest.CaptureFixture, main: Callable, *argv: str) -> str:
 
 
 def test_what_does_not_fit_is_refused(
-    pack: Callable, pair_manifest: Path, manifest: Path, start: Path, stored: Path, tmp_path: Path,
+    pair_manifest: Path, manifest: Path, start: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture,
 ) -> None:  # fmt: skip
     def said(*more: str, data: Path = pair_manifest) -> str:
@@ -285,13 +252,5 @@ def test_what_does_not_fit_is_refused(
     assert "train.pretrain" in said("--init", start, data=manifest)
     assert "multiple" in said("--init", start, "--batch-rows", "3")
     assert "must not be negative" in said("--init", start, "--beta", "-1")
+    assert "simpo has no reference" in said("--init", start, "--dpo-loss", "simpo", "--reference", start)
     assert "--attention flex is a CUDA kernel" in said("--init", start, "--attention", "flex")
-    assert "expected the manifest of train.reference" in said("--init", start, "--reference", pair_manifest)
-    other = pack(pairs(5, 64, seed=1), seq_len=64, rows_per_unit=2)
-    versions = [json.loads(p.read_text())["version"] for p in (pair_manifest, other)]
-    assert all(v in said("--init", start, "--reference", stored, data=other) for v in versions)
-    damaged = tmp_path / "damaged"
-    (damaged / "kept").mkdir(parents=True)
-    (damaged / "manifest.json").write_bytes(stored.read_bytes())
-    (damaged / "kept" / "log_probs.npy").write_bytes(b"no numbers")
-    assert "damaged" in said("--init", start, "--reference", damaged / "manifest.json")

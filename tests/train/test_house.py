@@ -13,7 +13,9 @@ from train.__main__ import COMMANDS, run
 TRAIN = Path(__file__).resolve().parents[2] / "train"
 MODULES = sorted(TRAIN.rglob("*.py"))
 BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "click", "stopwordsiso", "fsspec")
-ALLOWED = tuple(f"datakit.{name}" for name in ("manifest", "pack.format", "pack.chat", "config", "errors", "terminal"))
+ALLOWED = tuple(
+    f"datakit.{name}" for name in ("manifest", "pack.format", "pack.chat", "config", "errors", "terminal", "storage")
+)
 ROOMS = {"data": {"data", "model"}, "model": {"model"}, "engine": {"data", "model", "engine"}}
 """What each room imports from, when it runs; a top-level module imports from every room."""
 
@@ -94,6 +96,42 @@ def test_the_command_lists_what_there_is_and_refuses_the_rest(
     assert "no command 'dance'; expected one of pretrain, sft," in capsys.readouterr().err
 
 
+def shown(capsys: pytest.CaptureFixture, *argv: str) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        run([*argv])
+    assert stopped.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_help_has_a_short_page_and_a_page_for_each_topic(capsys: pytest.CaptureFixture) -> None:
+    first = shown(capsys, "sft", "--help")
+    assert first.count("\n  --") < 40 and "--batch-rows" in first and "--help lora" in first
+    assert "--shuffle-buffer" not in first
+    data = shown(capsys, "sft", "--help", "data")
+    assert "--shuffle-buffer" in data and "--lora-rank" not in data
+    everything = shown(capsys, "sft", "--help", "all")
+    assert "--shuffle-buffer" in everything and "--lora-rank" in everything
+    assert "--beta" in shown(capsys, "dpo", "--help") and "--suites" in shown(capsys, "eval", "--help")
+
+
+def test_the_shell_completes_commands_flags_and_choices(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert run(["completion", "bash"]) == 0
+    script = tmp_path / "complete.bash"
+    script.write_text(capsys.readouterr().out)
+
+    def completed(*words: str) -> list[str]:
+        setting = f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}"
+        code = f"source {script}; {setting}; _datakit_train; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
+        return done.stdout.split()
+
+    assert completed("datakit-train", "dis") == ["distill"]
+    assert completed("datakit-train", "grpo", "--group") == ["--group-size"]
+    assert completed("datakit-train", "dpo", "--dpo-loss", "si") == ["sigmoid", "sigmoid_norm", "simpo"]
+    assert run(["completion", "fish"]) == 0
+    assert "complete -c datakit-train -n '__fish_seen_subcommand_from kto' -l good-weight" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_has_the_name_under_which_it_was_called(name: str, capsys: pytest.CaptureFixture) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -119,4 +157,4 @@ def test_a_train_py_in_the_users_folder_does_not_hide_the_command(tmp_path: Path
     command = [sys.executable, "-P", "-c", code]
     environment = {"PYTHONPATH": str(TRAIN.parent), "PATH": ""}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60)
-    assert done.returncode == 0 and "selfcheck" in done.stdout, done.stderr
+    assert done.returncode == 0 and "merge" in done.stdout, done.stderr

@@ -502,6 +502,14 @@ class StepStream(IterableDataset[list[Batch]]):
             batch_rows=self.config.batch_rows, rows_per_unit=self.data.header.rows_per_unit,
         )  # fmt: skip
 
+    def epoch_of(self, step: int) -> int:
+        """The epoch (from 0) of a step (from 0)."""
+        return self.plan.epoch_of(step)
+
+    def rows_of(self, step: int) -> Int64:
+        """The packed rows of a step, of all ranks."""
+        return np.concatenate([m.rows for m in self.plan.step(step)])
+
     def batches(self, step: int) -> list[Batch]:
         """This rank's micro-batches of a step."""
         return [found.to("cpu") for found in self._make(step, 1)[0]]

@@ -22,7 +22,7 @@ import datakit.storage as storage
 from datakit.config import file_mark
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Manifest, Shard, data_dir, load
-from datakit.pack.format import Header, Packed
+from datakit.pack.format import SOURCE_DTYPE, Header, Packed
 from train.data.order import Int64
 
 Part = Literal["packed", "validation"]
@@ -217,6 +217,28 @@ class PackedSet:
         if not any(p.labels is None or len(p.labels) for p in mapped):
             raise ManifestError(f"{manifest}: no token is a label, so there is no loss; check the chat template")
         return [cls(manifest, found.version, p, _real_lengths(manifest, p), tokenizer, files) for p in mapped]
+
+    @classmethod
+    def of_sequences(
+        cls, where: Path, version: str, sequences: Sequence[Sequence[int]], header: Header, tokenizer: dict[str, Any],
+        tokenizer_files: tuple[Path, ...],
+    ) -> "PackedSet":  # fmt: skip
+        """A set in memory with one unlabelled sequence per row; `where` and `version` name it, as a manifest would.
+
+        `header` is for the rows; its numbers of rows and tokens are set here.
+        """
+        lengths = np.array([len(s) for s in sequences], np.int64)
+        header = replace(header, num_samples=len(lengths), seq_len=max(1, int(lengths.max()) - 1), labelled=False)
+        ids = np.full((len(lengths), header.stride), header.pad_id, header.dtype)
+        for row, sequence in zip(ids, sequences, strict=True):
+            row[: len(sequence)] = sequence
+        bounds = np.stack([np.zeros_like(lengths), lengths], 1).astype(np.int32).ravel()
+        index = np.stack([np.arange(0, 2 * len(lengths), 2), np.full(len(lengths), 2)], 1).astype(np.uint64)
+        sources = np.zeros(len(lengths), SOURCE_DTYPE)
+        sources["row_key"] = sources["row"] = np.arange(len(lengths))
+        sources["tokens"] = lengths
+        packed = Packed(header, ids, bounds, index, None, None, sources)
+        return cls(where, version, packed, lengths, tokenizer, tokenizer_files)
 
     @property
     def header(self) -> Header:

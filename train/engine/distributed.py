@@ -22,7 +22,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard, register_fsdp_forward_method
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from datakit.config import option
@@ -99,15 +99,24 @@ class Ranks:
                 f"checkpoint with --resume"
             ) from None
 
-    def sums(self, values: Iterable[float]) -> list[float]:
-        """Each value summed over the ranks."""
-        found = list(values)
-        if self.size == 1:
-            return found
-        tensor = torch.tensor(found, dtype=torch.float64, device=self.device)
+    def sums(self, values: Iterable[float | Tensor]) -> list[float]:
+        """Each value summed over the ranks. Values on a device are read together: one wait for all."""
+        found = [v.detach().double() if isinstance(v, Tensor) else v for v in values]
+        if self.size == 1 and not any(isinstance(v, Tensor) for v in found):
+            return [float(v) for v in found]
+        tensor = torch.stack([torch.as_tensor(v, dtype=torch.float64, device=self.device) for v in found])
         with self.network_errors():
-            dist.all_reduce(tensor)
+            if self.size > 1:
+                dist.all_reduce(tensor)
             return [float(v) for v in tensor.tolist()]
+
+    def gathered(self, value: T) -> list[T]:
+        """The value of each rank, on every rank."""
+        found: list[Any] = [value] * self.size
+        if self.size > 1:
+            with self.network_errors():
+                dist.all_gather_object(found, value)
+        return found
 
     def agree(self, values: Mapping[str, Any]) -> None:
         """Check that all ranks have the same values.
@@ -117,9 +126,7 @@ class Ranks:
         """
         if self.size == 1:
             return
-        everyone: list[Any] = [None] * self.size
-        with self.network_errors():
-            dist.all_gather_object(everyone, dict(values))
+        everyone = self.gathered(dict(values))
         for rank, theirs in enumerate(everyone):
             for name, value in everyone[0].items():
                 if theirs.get(name) != value:
@@ -227,20 +234,24 @@ def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
     return found
 
 
-def shard(ranks: Ranks, model: CausalLM) -> None:
+def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
     """Shard the model in place: each rank gets a slice of every weight of rank 0, on its device.
 
-    The models of other ranks can be on the device `meta`.
+    The models of other ranks can be on the device `meta`. With `precision` bf16, layers are gathered in bf16, half the
+    bytes, and gradients are summed in fp32; the slices that the optimizer updates keep their dtype.
     """
+    halves = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32, cast_forward_inputs=False)
+    policy = halves if precision == "bf16" else MixedPrecisionPolicy()
     mesh = init_device_mesh(ranks.device.type, (ranks.size,))
     whole = {name: p.detach() for name, p in model.named_parameters()}
     for module, method in [*((block, "at") for block in model.model.layers), (model, "hidden_at")]:
-        fully_shard(module, mesh=mesh)
+        fully_shard(module, mesh=mesh, mp_policy=policy)
         register_fsdp_forward_method(module, method)
     for part in _parts(model):
         part.set_gradient_divide_factor(1.0)
         part.set_force_sum_reduction_for_comms(True)
-        part.set_reduce_scatter_unused_params(True)  # the rows of a rank may have no label, or not use an expert
+        if hasattr(part, "set_reduce_scatter_unused_params"):  # not in torch 2.11
+            part.set_reduce_scatter_unused_params(True)  # the rows of a rank may have no label, or not use an expert
     if not ranks.first:
         model.to_empty(device=ranks.device)
     for name, p in model.named_parameters():

@@ -25,6 +25,8 @@ from train.data.batches import Batch, DataConfig, StepStream
 from train.data.order import Int64
 from train.data.packed import Mixture, PackedSet, Verify, place_of
 from train.engine.device import autocast
+from train.engine.distributed import Ranks
+from train.engine.suites import Suite, suite_score
 from train.model.attention import grouped_attention
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, TextStream, generate
@@ -56,23 +58,27 @@ class Score:
 
 
 def evaluate(
-    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0
-) -> dict[str, Score]:
+    model: CausalLM, sets: Sequence[PackedSet], batches: DataConfig, precision: str, max_rows: int = 0,
+    ranks: Ranks | None = None,
+) -> dict[str, Score]:  # fmt: skip
     """The score of every source file, by name; every row is predicted once, in file order.
 
     `batches` gives the batch and bucket sizes. With `max_rows`, evenly spaced batches with about that many rows of each
-    set are predicted; 0: all rows.
+    set are predicted; 0: all rows. Ranks share the batches, and all get the whole result.
     """
-    found = dict[str, Score]()
-    for data in sets:
-        for name, score in _of_set(model, data, batches, precision, max_rows).items():
+    found, ranks = dict[str, Score](), ranks or Ranks()
+    parts = [_of_set(model, data, batches, precision, max_rows, ranks) for data in sets]
+    for own in ranks.gathered(parts):
+        for name, score in (pair for of_set in own for pair in of_set.items()):
             before = found.get(name, Score(0, 0.0))
             found[name] = Score(before.labels + score.labels, before.loss_sum + score.loss_sum)
     return {name: found[name] for name in sorted(found)}
 
 
 @torch.no_grad()
-def _of_set(model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int) -> dict[str, Score]:
+def _of_set(
+    model: CausalLM, data: PackedSet, batches: DataConfig, precision: str, max_rows: int, ranks: Ranks
+) -> dict[str, Score]:
     device = next(model.parameters()).device
     sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
     sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
@@ -81,9 +87,13 @@ def _of_set(model: CausalLM, data: PackedSet, batches: DataConfig, precision: st
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
     names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch
     some = min(steps, -(-max_rows // one.batch_rows)) if max_rows else steps
-    for batch in (batch for i in range(some) for batch in stream.batches(i * steps // some)):
+    for turn in range(-(-some // ranks.size)):
+        i = turn * ranks.size + ranks.rank
+        (batch,) = stream.batches(min(i, some - 1) * steps // some)
         with autocast(device, precision):
             losses_L = _losses(model, batch.to(device))
+        if i >= some:  # with a sharded model all ranks must run as often
+            continue
         file_L = files[_sequence_of_labels(data, batch)].astype(int)
         for file in np.unique(file_L).tolist():
             name = names[file] if file < len(names) else f"file {file}"
@@ -144,6 +154,7 @@ class EvaluatorConfig:
         "pack manifest to evaluate on: its validation split, else its rows; default: the split of --manifest",
     )
     eval_rows: int = option(0, "rows to evaluate on, evenly spaced; 0: all")
+    eval_suites: tuple[str, ...] = option((), "files of questions to score as well (see train.eval)")
     sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
     sample_tokens: int = option(64, "maximum tokens of an answer")
     sample_temperature: float = option(0.0, "sampling temperature of the answers; 0: always the most likely token")
@@ -153,11 +164,13 @@ class EvaluatorConfig:
             raise ConfigError(
                 "eval_every, eval_rows and sample_temperature must not be negative, sample_tokens at least 1"
             )
-        if (self.eval_manifest or self.sample_prompts) and not self.eval_every:
-            raise UsageError("--eval-manifest and --sample-prompts need --eval-every: the steps between evaluations")
+        if (self.eval_manifest or self.sample_prompts or self.eval_suites) and not self.eval_every:
+            raise UsageError("--eval-manifest, --eval-suites and --sample-prompts need --eval-every: the steps between")
 
 
-def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, verify: Verify) -> list[PackedSet]:
+def validation_sets(
+    config: EvaluatorConfig, data: Mixture, max_positions: int, verify: Verify, needed: bool = True
+) -> list[PackedSet]:
     """The sets to evaluate on: the validation split of `eval_manifest`, else its rows, else the training data's splits.
 
     Raises:
@@ -170,7 +183,7 @@ def validation_sets(config: EvaluatorConfig, data: Mixture, max_positions: int, 
     found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation", verify)]
     if not found and config.eval_manifest:
         found = PackedSet.open_all(manifests[0], verify=verify)
-    if not found:
+    if not found and needed:
         raise InputError(f"{data.name}: has no validation split; pack with --validation 0.01, or set --eval-manifest")
     for one in found:
         if one.header.rows_per_unit != 1:
@@ -243,18 +256,28 @@ class Evaluator:
     batches: DataConfig
     precision: str
     prompts: Prompts | None
+    suites: list[Suite]
+    tokenizer: ChatTokenizer | None
+    """Of the suites."""
+    ranks: Ranks
 
     @classmethod
     def of(
-        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, length: int
-    ) -> "Evaluator":
+        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, length: int, ranks: Ranks,
+        packed: bool = True,
+    ) -> "Evaluator":  # fmt: skip
         """The evaluator of a run on `data`, for a model with at most `length` positions.
 
         Raises:
             DatakitError: rows or prompts do not fit the model.
         """
         prompts = Prompts.read(config, data, length) if config.sample_prompts else None
-        return cls(config, validation_sets(config, data, length, batches.verify), batches, precision, prompts)
+        suites = [Suite.read(Path(file)) for file in config.eval_suites]
+        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent) if suites else None
+        sets = list[PackedSet]()
+        if packed or config.eval_manifest:
+            sets = validation_sets(config, data, length, batches.verify, needed=not suites)
+        return cls(config, sets, batches, precision, prompts, suites, tokenizer, ranks)
 
     def due(self, step: int, done: bool) -> bool:
         """Whether to evaluate after this step."""
@@ -263,16 +286,21 @@ class Evaluator:
     def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
         """Evaluate and print; returns the record for eval.jsonl."""
         with untouched(model):
-            found = evaluate(model, self.sets, self.batches, self.precision, self.config.eval_rows)
+            found = evaluate(model, self.sets, self.batches, self.precision, self.config.eval_rows, self.ranks)
+            asked = [(s, self.tokenizer) for s in self.suites if self.tokenizer]
+            suites = {s.name: suite_score(model, s, t, self.precision).record() for s, t in asked}
             answers = self.prompts.answers(model) if self.prompts else []
         samples = list(zip(self.prompts.texts, answers, strict=True)) if self.prompts else []
         everything = total(found)
-        for name, score in [("all", everything), *(found.items() if len(found) > 1 else ())]:
+        shown = [("all", everything), *(found.items() if len(found) > 1 else ())]
+        for name, score in shown if self.sets else ():
             print(_line(step, name, score), flush=True)
+        for name, record in suites.items():
+            print(f"[eval] step={step} suite={name} {' '.join(f'{k}={v}' for k, v in record.items())}", flush=True)
         for prompt, answer in samples:
             texts = (json.dumps(t, ensure_ascii=False) for t in (prompt, answer))
             print(f"[sample] step={step} {' -> '.join(texts)}", flush=True)
-        return _record(step, everything, found, samples)
+        return _record(step, everything, found, samples) | ({"suites": suites} if suites else {})
 
 
 def _line(step: int, name: str, score: Score) -> str:

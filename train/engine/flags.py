@@ -17,12 +17,16 @@ T = TypeVar("T")
 def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> dict[str, Any]:
     """The values given on the command line, nested like `config`; `-` and `_` in flags are the same.
 
-    Exits with 2 and a message for an unknown flag or a value of the wrong type, and with 0 after `--help`.
+    Exits with 2 and a message for an unknown flag or a value of the wrong type, and with 0 after `--help [TOPIC]`.
     """
     about = (about or "").split("\n")[0]
-    parser = _Parser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False)
+    parser = _Parser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False, add_help=False)
     sections: dict[str, tuple[str, ...]] = {}
-    _add(parser, config, (), sections)
+    groups = _add(parser, config, (), sections)
+    if found := [i for i, a in enumerate(argv) if a in ("-h", "--help")]:
+        topic = next(iter(argv[found[0] + 1 :]), "")
+        print(_page(parser, groups, topic), end="")
+        sys.exit(0)
     values = vars(parser.parse_args([_dashed(a) for a in argv]))
     nested: dict[str, Any] = {}
     for name, value in values.items():
@@ -44,6 +48,17 @@ class _Parser(argparse.ArgumentParser):
         super().error(message)
 
 
+def names(config: type) -> dict[str, tuple[str, ...]]:
+    """Every flag of a configuration with its choices, for completion in a shell."""
+    found: dict[str, tuple[str, ...]] = {}
+    for o in options(config):
+        flag = f"--{o.name.replace('_', '-')}"
+        found |= names(o.nested) if o.nested else {flag: tuple(map(str, o.choices))}
+        if not o.nested and o.type is bool:
+            found[f"--no-{flag[2:]}"] = ()
+    return found
+
+
 def line(config: Any) -> list[str]:
     """The command line that produces a configuration."""
     found: list[str] = []
@@ -63,15 +78,53 @@ def _dashed(argument: str) -> str:
     return flag.replace("_", "-") + equals + value if flag.startswith("--") else argument
 
 
+FIRST = (
+    "manifest", "data", "tokenizer", "preset", "init", "out", "resume", "steps", "epochs", "batch_rows", "grad_accum",
+    "lr", "lora_rank", "dtype", "compile", "attention", "checkpoint_every", "save_every", "eval_every",
+    "sample_prompts", "prompts", "reward", "teacher", "dpo_loss", "beta",
+)  # fmt: skip
+"""The options of training that matter first: the page of `--help`."""
+SHORT = 40
+"""Commands with at most this many options show all of them."""
+
+
+def _page(parser: argparse.ArgumentParser, groups: dict[str, argparse._ArgumentGroup], topic: str) -> str:
+    """The help of a topic, which is the name of a section; without one the options that matter first, or all."""
+    if topic == "all" or (topic not in groups and len(parser._actions) <= SHORT):
+        return parser.format_help()
+    formatter = parser._get_formatter()
+    formatter.add_usage(parser.usage, [], [])
+    if topic in groups:
+        _one_group(formatter, groups[topic].title or topic, groups[topic]._group_actions)
+        return formatter.format_help()
+    formatter.add_text(parser.description)
+    first = [action for action in parser._actions if action.dest in FIRST]
+    _one_group(formatter, "what matters first", sorted(first, key=lambda a: FIRST.index(a.dest)))
+    wide = max(map(len, groups))
+    lines = [f"  --help {name:<{wide}}  {group.title}" for name, group in groups.items()]
+    more = [f"  --help {'all':<{wide}}  every option"]
+    return formatter.format_help() + "\n".join(["", "more:", *lines, *more, ""])
+
+
+def _one_group(formatter: argparse.HelpFormatter, title: str, actions: Sequence[argparse.Action]) -> None:
+    formatter.start_section(title)
+    formatter.add_arguments(actions)
+    formatter.end_section()
+
+
 def _add(
     parser: argparse.ArgumentParser, config: type, section: tuple[str, ...], sections: dict[str, tuple[str, ...]]
-) -> None:
-    """Add a flag for each field; flags of a section are grouped under the first line of its docstring."""
+) -> dict[str, argparse._ArgumentGroup]:
+    """Add a flag for each field; flags of a section are grouped under the first line of its docstring.
+
+    Returns the groups by the names of their sections.
+    """
     title = (config.__doc__ or "").split("\n")[0].split(";")[0].rstrip(".")
-    group = parser.add_argument_group(title) if section else parser
+    group = parser.add_argument_group(title if section else "options of the run")
+    groups = {section[-1] if section else "run": group}
     for o in options(config):
         if o.nested:
-            _add(parser, o.nested, (*section, o.name), sections)
+            groups |= _add(parser, o.nested, (*section, o.name), sections)
             continue
         assert o.name not in sections, f"two flags are called {o.name}"
         sections[o.name] = (*section, o.name)
@@ -82,6 +135,7 @@ def _add(
             action, kind = _Joined if _many(o.type) else "store", _parser(o, flag)
             shown = "|".join(o.choices) or _kind(o.type)
             group.add_argument(flag, help=about, metavar=shown, type=kind, default=argparse.SUPPRESS, action=action)
+    return groups
 
 
 def _kind(value: Any) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
@@ -280,7 +279,7 @@ class Trainer:
 
     def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
         """Run forward and backward on all micro-batches; returns their count, and all sums including the loss."""
-        total, sums = 0, {"loss": 0.0}
+        total, sums = 0, {"loss": torch.zeros((), dtype=torch.float64, device=self.device)}
         if isinstance(self.loss, StepLoss):
             with autocast(self.device, self.precision):
                 self.loss.begin(self.model, batches, self.ranks.sums)
@@ -298,12 +297,12 @@ class Trainer:
                     scaled.backward()  # type: ignore[no-untyped-call]
             total += count
             for name, value in {"loss": loss_sum, **logged}.items():
-                sums[name] = sums.get(name, 0.0) + value.item()
+                sums[name] = sums.get(name, 0.0) + value.detach().double()  # no wait for the device
         if self.gradient_sum:
             self.gradient_sum.finish()
         return self._of_all_ranks(total, sums)
 
-    def _of_all_ranks(self, count: int, sums: dict[str, float]) -> tuple[int, dict[str, float]]:
+    def _of_all_ranks(self, count: int, sums: Mapping[str, Tensor]) -> tuple[int, dict[str, float]]:
         """Sum count and sums over the ranks; a signal to one rank stops all ranks after this step."""
         stopped = self.interrupt.signal is not None
         total, stopping, *found = self.ranks.sums([count, stopped, *sums.values()])
@@ -343,8 +342,8 @@ class Trainer:
         reshard(self.model)
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
-        rows = np.concatenate([m.rows for m in self.stream.plan.step(step - 1)])
-        described, path = self.stream.data.describe(rows), self.out / f"not_finite_step_{step:08d}.json"
+        described = self.stream.data.describe(self.stream.rows_of(step - 1))
+        path = self.out / f"not_finite_step_{step:08d}.json"
         values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
         if self.ranks.first:
             write_whole(path, json.dumps(values, indent=1).encode() + b"\n")
@@ -360,13 +359,13 @@ class Trainer:
     ) -> StepReport:
         real = sum(b.real_tokens for b in batches)
         context = sum(s * w * w for b in batches for s, w in b.segments.groups) / (2 * max(1, real))
-        flops, plan = self.model.flops_per_token(context) * real, self.stream.plan
+        flops = self.model.flops_per_token(context) * real
         tokens = sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches)
         *counts, flops = self.ranks.sums([*tokens, flops])
         all_tokens, real, labels = map(int, counts)
         return StepReport(
-            step=self.state.step, epoch=plan.epoch_of(self.state.step - 1) + 1,
-            epochs=plan.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
+            step=self.state.step, epoch=self.stream.epoch_of(self.state.step - 1) + 1,
+            epochs=self.stream.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
             all_tokens=all_tokens, real_tokens=real, label_tokens=labels, seconds=seconds, data_seconds=data_seconds,
             flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,
         )  # fmt: skip

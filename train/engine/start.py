@@ -148,6 +148,8 @@ class RunConfig:
     """Whether packed rows have one sequence each, and a micro-batch takes them without their padding."""
     trained_share: ClassVar[float] = 0.2
     """Default peak learning rate for trained weights, as a share of that for random ones."""
+    needs_data: ClassVar[bool] = True
+    """Whether the objective trains on packed rows."""
     trains_ahead: ClassVar[bool] = False
     """Whether the objective trains the layers for tokens ahead (mtp)."""
 
@@ -186,7 +188,7 @@ class RunConfig:
             )
         if self.lora.lora_rank and not self.init:
             raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
-        if bool(self.manifest) == bool(self.quick.data):
+        if self.needs_data and bool(self.manifest) == bool(self.quick.data):
             raise UsageError(
                 "name a pack manifest with --manifest, such as manifests/mydata/pack.json, or files with --data"
             )
@@ -195,6 +197,20 @@ class RunConfig:
     def manifests(self) -> tuple[Path, ...]:
         """Paths of the manifests."""
         return tuple(map(place_of, (self.manifest,) if isinstance(self.manifest, str) else self.manifest))
+
+
+def finish(trainer: Trainer, prog: str) -> int:
+    """Run a trainer to its end; prints the next command to type, and returns the exit code."""
+    code, out = trainer.run(), trainer.loop.out
+    command, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
+    if trainer.state.step < trainer.total_steps:
+        following = f"{prog} --out {out} --resume"
+    elif trainer.state.stop_ids:
+        following = f"{command}{separator}generate --checkpoint {out} --chat"
+    else:
+        following = f'{command}{separator}generate --checkpoint {out} --prompt "Once upon a time"'
+    print(f"[train] next: {following}", flush=True)
+    return code
 
 
 C = TypeVar("C", bound=RunConfig)
@@ -300,7 +316,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         label_fill=LABEL_FILL,
         flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
     )
-    evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device))
+    evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device), ranks)
     steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
         raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
@@ -323,11 +339,12 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     return trainer
 
 
-def _evaluator(config: RunConfig, data: Mixture, model: CausalLM, dtype: str) -> Evaluator | None:
+def _evaluator(config: RunConfig, data: Mixture, model: CausalLM, dtype: str, ranks: Ranks) -> Evaluator | None:
     """The evaluator of the run, if it has one."""
     if not config.evaluator.eval_every:
         return None
-    return Evaluator.of(config.evaluator, data, config.data, dtype, model.config.max_positions)
+    longest = model.config.max_positions
+    return Evaluator.of(config.evaluator, data, config.data, dtype, longest, ranks, packed=config.needs_data)
 
 
 def _stop_ids(data: Mixture) -> tuple[int, ...]:
@@ -360,7 +377,7 @@ def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
 def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
     """The model on the device of the rank, with the weights of rank 0, or with slices of them."""
     if config.ranks.fsdp:
-        shard(ranks, model)
+        shard(ranks, model, precision(config.loop.dtype, ranks.device))
         return model
     model = model.to(ranks.device)
     ranks.share(model)

@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -27,7 +27,7 @@ from torch import Tensor
 from datakit.errors import ConfigError
 from train.model.attention import Scores, attend_by_mask, sees
 from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig, filtered
+from train.model.sample import SampleConfig, drawn, filtered
 
 CHUNK = 64
 TILE = 16
@@ -61,9 +61,17 @@ class Sampling:
     @property
     def greedy(self) -> bool:
         """Whether the most likely token is always taken, and nothing but it is asked for."""
-        c = self.config
-        changed = self.presence_penalty or self.frequency_penalty or self.logit_bias or c.repetition_penalty != 1
-        return c.temperature == 0 and not changed and self.logprobs < 0
+        return self.config.temperature == 0 and self._unchanged
+
+    @property
+    def plain(self) -> bool:
+        """Whether the token is drawn from the model's own distribution, and nothing but it is asked for."""
+        return self.config.temperature > 0 and self._unchanged
+
+    @property
+    def _unchanged(self) -> bool:
+        changed = self.presence_penalty or self.frequency_penalty or self.logit_bias
+        return not changed and self.config.repetition_penalty == 1 and self.logprobs < 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,9 +395,17 @@ class Batcher:
 
     def _choose(self, jobs: Sequence[Job], logits_NV: Tensor) -> None:
         """Append a token to every answer, and end those that are complete."""
-        likeliest = logits_NV.argmax(-1).tolist()
-        for job, best, logits_V in zip(list(jobs), likeliest, logits_NV, strict=True):
-            token = Token(best) if job.sampling.greedy else _sampled(job, logits_V)
+        chosen = logits_NV.argmax(-1).tolist()
+        alike: dict[SampleConfig, list[int]] = {}
+        for row, job in enumerate(jobs):
+            if job.sampling.plain:
+                alike.setdefault(replace(job.sampling.config, seed=0), []).append(row)
+        for config, rows in alike.items():  # one draw for all answers with the same settings
+            kept_NV = filtered(logits_NV[rows] / config.temperature, config)
+            for row, token_id in zip(rows, drawn(kept_NV, [jobs[row].generator for row in rows]), strict=True):
+                chosen[row] = token_id
+        for job, best, logits_V in zip(list(jobs), chosen, logits_NV, strict=True):
+            token = Token(best) if job.sampling.greedy or job.sampling.plain else _sampled(job, logits_V)
             job.answer.append(token.id)
             self.generated_tokens += 1
             full = len(job.prompt) + len(job.answer) >= self.context
@@ -421,8 +437,7 @@ def _sampled(job: Job, logits_V: Tensor) -> Token:
     if config.temperature == 0:
         chosen = int(scores_V.argmax())
     else:
-        probabilities_1V = filtered(scores_V[None] / config.temperature, config).softmax(-1).cpu()
-        chosen = int(torch.multinomial(probabilities_1V[0], 1, generator=job.generator))
+        (chosen,) = drawn(filtered(scores_V[None] / config.temperature, config), [job.generator])
     if sampling.logprobs < 0:
         return Token(chosen)
     logprobs_V = logits_V.log_softmax(-1)

@@ -659,7 +659,7 @@ def write_model(
     if stop_ids and list(stop_ids) != [ids.get("eos_token_id")]:
         ids["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
-    weights = {n: p for n, p in model.named_parameters()}
+    weights = dict(model.named_parameters())
     write_weights(folder, weights, config["model_type"], dtype)
     copy_files(tokenizer_files, folder)
 

@@ -40,19 +40,31 @@ def sparse_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, target
     return head_loss(gathered(hidden_BTD, label_pos_L), head, targets_L)
 
 
-def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor) -> tuple[Tensor, int]:
-    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0."""
-    return F.cross_entropy(head(hidden_LD).float(), targets_L, reduction="sum"), len(targets_L)
+def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, z_weight: float = 0.0) -> tuple[Tensor, int]:
+    """(loss_sum, count) of hidden states with one target each; a target of -100 gives loss 0.
+
+    `z_weight` is the weight of log(Z)^2, where Z is the sum of exp(logits): it keeps logits from drifting away (z-loss,
+    PaLM: Chowdhery et al., 2022).
+    """
+    logits_LV = head(hidden_LD).float()
+    loss = F.cross_entropy(logits_LV, targets_L, reduction="sum")
+    if z_weight:
+        loss = loss + z_weight * logits_LV.logsumexp(-1)[targets_L != IGNORED].square().sum()
+    return loss, len(targets_L)
 
 
-def chunked_loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int) -> tuple[Tensor, int]:
+def chunked_loss(
+    hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor, chunk: int, z_weight: float = 0.0
+) -> tuple[Tensor, int]:
     """`head_loss`, with the logits of `chunk` labels in memory at a time."""
 
     def cross_entropy(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
-        logp_CV, targets_C1 = logits_CV.log_softmax(-1), targets_L[part, None]
-        loss = -logp_CV.gather(1, targets_C1).sum()
+        logz_C1, targets_C1 = logits_CV.logsumexp(-1, keepdim=True), targets_L[part, None]
+        logp_CV = logits_CV - logz_C1
+        loss = z_weight * logz_C1.square().sum() - logp_CV.gather(1, targets_C1).sum()
         minus_one_C1 = -torch.ones_like(targets_C1, dtype=torch.float32)
-        return loss, loss, logp_CV.exp_().scatter_add_(1, targets_C1, minus_one_C1)
+        slopes_CV = logp_CV.exp_().mul_(1 + 2 * z_weight * logz_C1)
+        return loss, loss, slopes_CV.scatter_add_(1, targets_C1, minus_one_C1)
 
     return chunked_sum(hidden_LD, head, chunk, cross_entropy)[0], len(targets_L)
 
@@ -118,20 +130,29 @@ def row_log_probs(
 ) -> tuple[Tensor, Tensor]:
     """The summed log-probability of each row's labels (fp32), and their number (int64).
 
-    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. With `chunk`, the logits
-    of that many labels are in memory at a time. They are computed again in the backward pass, because the gradients
-    depend on whole rows.
+    `row_L` is the row of each label. Both results are (rows,), zero for a row without labels. `chunk`: see
+    `token_log_probs`.
+    """
+    logp_L = token_log_probs(hidden_LD, head, targets_L, chunk)
+    return logp_L.new_zeros(rows).index_add(0, row_L, logp_L), torch.bincount(row_L, minlength=rows)
+
+
+def token_log_probs(
+    hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, chunk: int = 0, temperature: float = 1.0
+) -> Tensor:
+    """The log-probability of each target (fp32), (L,), where logits are divided by `temperature`.
+
+    With `chunk`, the logits of that many labels are in memory at a time. They are computed again in the backward pass,
+    because the gradients depend on whole rows.
     """
 
     def losses(hidden_CD: Tensor, targets_C: Tensor) -> Tensor:
-        return F.cross_entropy(head(hidden_CD).float(), targets_C, reduction="none")
+        return F.cross_entropy(head(hidden_CD).float() / temperature, targets_C, reduction="none")
 
     if chunk and len(targets_L):
         parts = zip(torch.split(hidden_LD, chunk), torch.split(targets_L, chunk), strict=True)
-        losses_L = torch.cat([checkpoint(losses, *part, use_reentrant=False) for part in parts])
-    else:
-        losses_L = losses(hidden_LD, targets_L)
-    return losses_L.new_zeros(rows).index_add(0, row_L, -losses_L), torch.bincount(row_L, minlength=rows)
+        return -torch.cat([checkpoint(losses, *part, use_reentrant=False) for part in parts])
+    return -losses(hidden_LD, targets_L)
 
 
 def dense_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:

@@ -110,11 +110,18 @@ def choose(
         logits_BV = torch.where(seen_BV, smaller_BV, logits_BV)
     if config.temperature == 0:
         return logits_BV.argmax(-1).tolist()
-    probabilities_BV = filtered(logits_BV / config.temperature, config).softmax(-1).cpu()
-    return [
-        int(torch.multinomial(row_V, 1, generator=generator))
-        for row_V, generator in zip(probabilities_BV, generators, strict=True)
-    ]
+    return drawn(filtered(logits_BV / config.temperature, config), generators)
+
+
+def drawn(logits_BV: Tensor, generators: Sequence[torch.Generator]) -> list[int]:
+    """A token of each row's distribution, by one number from the row's own generator.
+
+    The number is looked up in the cumulative distribution on the device, so only the chosen tokens come to the host.
+    """
+    numbers = torch.cat([torch.rand(1, generator=g, dtype=torch.float64) for g in generators]).to(logits_BV.device)
+    cumulative_BV = logits_BV.double().softmax(-1).cumsum(-1)
+    wanted_B1 = numbers[:, None] * cumulative_BV[:, -1:]
+    return torch.searchsorted(cumulative_BV, wanted_B1, right=True).clamp_(max=logits_BV.shape[-1] - 1)[:, 0].tolist()
 
 
 def filtered(logits_BV: Tensor, config: SampleConfig) -> Tensor:

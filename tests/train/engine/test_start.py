@@ -3,11 +3,13 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from datakit.errors import InputError, MissingExtraError, UsageError
 from datakit.manifest import load
-from train import sft
+from train import merge, sft
 from train.engine.start import QuickConfig, pack_files
+from train.model import hf
 
 
 @pytest.fixture
@@ -50,3 +52,26 @@ def test_what_is_missing_is_named(chats: Path, tmp_path: Path, monkeypatch: pyte
         pack_files(QuickConfig(data=(str(chats),)), "some/model", tmp_path)
     with pytest.raises(UsageError, match="or files with --data"):
         sft.main(["--out", str(tmp_path)])
+
+
+def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "2", "--out", str(tmp_path / "run")]
+    for more, said in (
+        (["--stop-at", "1"], f"datakit-train sft --out {tmp_path / 'run'} --resume"),
+        (["--resume"], f"datakit-train generate --checkpoint {tmp_path / 'run'} --chat"),
+    ):
+        assert sft.main([*options, *more], "datakit-train sft") == 0
+        assert capsys.readouterr().out.splitlines()[-1] == f"[train] next: {said}"
+
+
+def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> None:
+    options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "3", "--save-every", "1"]
+    assert sft.main([*options, "--out", str(tmp_path / "run")]) == 0
+    assert merge.main(["--adapter", str(tmp_path / "run"), "--average", "2", "--output", str(tmp_path / "mean")]) == 0
+    models = [hf.read_model(tmp_path / "run" / "checkpoints" / f"step_0000000{i}") for i in (2, 3)]
+    for (name, found), one, other in zip(
+        hf.read_model(tmp_path / "mean").named_parameters(), *(m.parameters() for m in models), strict=True
+    ):
+        torch.testing.assert_close(found, (one + other) / 2, msg=name)
+    with pytest.raises(InputError, match="has 3 checkpoints, and --average wants 4"):
+        merge.main(["--adapter", str(tmp_path / "run"), "--average", "4", "--output", str(tmp_path / "more")])

@@ -1,6 +1,6 @@
 """Check on your own data and machine that every optimization gives the same result: a table of equalities.
 
-    python -m train.selfcheck --manifest manifests/mydata/pack.json --preset tiny
+    python bench/selfcheck.py --manifest manifests/mydata/pack.json --preset tiny
 
 Each line compares the loss and all gradients of one step, in fp32, with a plain reference: all logits, one masked
 product over whole rows, all rows at once. The exit code is 1 if a difference is too large.
@@ -18,22 +18,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-import torch
-from torch import Tensor
+sys.path[0] = str(Path(__file__).resolve().parents[1])  # not this folder, where `train` would be another file
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
 
-from datakit.errors import ConfigError
-from train.data.batches import Batch, StepStream, collate
-from train.data.order import MicroBatch
-from train.data.packed import Mixture
-from train.engine import flags
-from train.engine.device import need_compiler
-from train.engine.loop import LoopConfig, Loss
-from train.engine.start import configured, make_model, open_data, prepare
-from train.model.attention import Segments, grouped_attention, masked_attention
-from train.model.decoder import CausalLM
-from train.model.loss import dense_loss
-from train.sft import LabelConfig, SftConfig, label_loss, loss
+from datakit.errors import ConfigError  # noqa: E402
+from train.data.batches import Batch, StepStream, collate  # noqa: E402
+from train.data.order import MicroBatch  # noqa: E402
+from train.data.packed import Mixture  # noqa: E402
+from train.engine import flags  # noqa: E402
+from train.engine.device import need_compiler  # noqa: E402
+from train.engine.loop import LoopConfig, Loss  # noqa: E402
+from train.engine.start import configured, make_model, open_data, prepare  # noqa: E402
+from train.model.attention import Segments, grouped_attention, masked_attention  # noqa: E402
+from train.model.decoder import CausalLM  # noqa: E402
+from train.model.loss import dense_loss  # noqa: E402
+from train.sft import LabelConfig, SftConfig, label_loss, loss  # noqa: E402
 
 TOLERANCE = 1e-5
 """Largest allowed difference of the mean loss or its gradients; the order of summing in fp32 causes less."""
@@ -208,7 +209,7 @@ def _losses(config: SftConfig, out: Path, runs: Sequence[tuple[int, bool]]) -> l
     return _logged(out)
 
 
-def main(argv: Sequence[str], prog: str = "python -m train.selfcheck") -> int:
+def main(argv: Sequence[str], prog: str = "python bench/selfcheck.py") -> int:
     """Print the table; returns 0 if every equality holds, else 1."""
     config = configured(SftConfig, prog, __doc__, argv)
     if config.loop.threads:

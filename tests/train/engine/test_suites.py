@@ -1,0 +1,100 @@
+"""Suites: log-probabilities of continuations by hand, the published layouts, answers that are generated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from datakit.errors import InputError
+from datakit.pack.chat import ChatTokenizer
+from train import eval as evaluation
+from train.engine.suites import Item, Suite, log_probs_of, suite_score
+from train.model.attention import Segments, masked_attention
+from train.model.decoder import PRESETS, CausalLM
+from train.model.hf import write_model
+
+ARC = {"question": "Which is a cat?", "choices": {"text": ["mat", "cat"], "label": ["A", "B"]}, "answerKey": "B"}
+HELLASWAG = {
+    "activity_label": "Sitting", "ctx_a": "the cat [header] sat", "ctx_b": "she", "endings": ["on [x] it", "off"],
+    "label": "1",
+}  # fmt: skip
+MMLU = {"question": "two?", "choices": ["1", "2", "3", "4"], "answer": 1, "subject": "high_school_maths"}
+CEVAL = {"question": "二加二", "A": "三", "B": "四", "C": "五", "D": "六", "answer": "B"}
+GSM8K = {"question": "How many?", "answer": "two and two <<2+2=4>>4\n#### 1,004"}
+
+
+def file(folder: Path, name: str, *rows: dict) -> Path:
+    path = folder / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_layouts_become_the_harness_prompts(tmp_path: Path) -> None:
+    found = {n: Suite.read(file(tmp_path, n, r)) for n, r in (("a", ARC), ("h", HELLASWAG), ("m", MMLU), ("c", CEVAL))}
+    items = {name: suite.items[0] for name, suite in found.items()}
+    assert items["a"].prompt == "Question: Which is a cat?\nAnswer:"
+    assert (items["a"].choices, items["a"].right) == ((" mat", " cat"), 1)
+    assert items["h"].prompt == "Sitting: the cat sat She" and items["h"].choices == (" on it", " off")
+    head = "The following are multiple choice questions (with answers) about high school maths.\n\n"
+    assert items["m"].prompt == f"{head}two?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer:"
+    assert (items["m"].choices, items["m"].right) == ((" A", " B", " C", " D"), 1)
+    assert items["c"].prompt == "二加二\nA. 三\nB. 四\nC. 五\nD. 六\n答案：" and items["c"].choices[1] == " B"
+    gsm = Suite.read(file(tmp_path, "g", GSM8K), 1, file(tmp_path, "s", ARC)).items[0]
+    assert gsm.prompt == "Question: Which is a cat?\nAnswer: cat\n\nQuestion: How many?\nAnswer:"
+    assert gsm.answer == "1004" and not gsm.choices
+
+
+def test_what_is_no_suite_is_refused_by_its_item(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"fields text: expected those of arc"):
+        Suite.read(file(tmp_path, "x", {"text": "a"}))
+    with pytest.raises(InputError, match=r"item 2 lacks its question"):
+        Suite.read(file(tmp_path, "y", ARC, {"question": "q"}))
+    with pytest.raises(InputError, match=r"item 1 has 2 choices, and none is the answer"):
+        Suite.read(file(tmp_path, "z", HELLASWAG | {"label": "-1"}))
+    with pytest.raises(InputError, match="has no questions"):
+        Suite.read(file(tmp_path, "empty"))
+
+
+@pytest.fixture(scope="module")
+def folder(tokenizer_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("model")
+    model = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2, max_positions=96))
+    model.init_weights(torch.Generator().manual_seed(0))
+    write_model(place, model, tuple(tokenizer_folder.iterdir()), {})
+    return place
+
+
+@torch.no_grad()
+def test_continuations_have_the_log_probabilities_of_each_sequence_alone() -> None:
+    model = CausalLM(replace(PRESETS["tiny"], vocab_size=50, num_layers=2))
+    g = torch.Generator().manual_seed(1)
+    pairs = [(torch.randint(0, 50, (n,), generator=g).tolist(), b) for n, b in ((9, 4), (3, 2), (30, 1), (12, 11))]
+    found = log_probs_of(model, pairs, "fp32", tokens=32)
+    for value, (ids, begin) in zip(found, pairs, strict=True):
+        attend = masked_attention(Segments.of([[0, len(ids)]], len(ids)))
+        hidden = model(torch.tensor([ids]), torch.arange(len(ids))[None], attend)[0]
+        logp = model.lm_head(hidden).log_softmax(-1)
+        assert value == pytest.approx(sum(float(logp[i - 1, ids[i]]) for i in range(begin, len(ids))), abs=1e-3)
+
+
+def test_scores_are_shares_of_right_answers(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    tokenizer, model = ChatTokenizer.load(folder), evaluation.load(folder)[0]
+    prompt, choices = "Question: hello\nAnswer:", (" cat", " the mat", " hello")
+    one = Suite("s", "arc", [Item(prompt, choices, right=r) for r in range(3)])
+    scores = suite_score(model, one, tokenizer, "fp32")
+    assert scores.metrics == {"acc": pytest.approx(1 / 3), "acc_norm": pytest.approx(1 / 3)}, "each is right once"
+    files = [file(tmp_path, "arc", ARC, ARC), file(tmp_path, "gsm", GSM8K)]
+    command = ["--model", str(folder), "--suites", ",".join(map(str, files)), "--suite-tokens", "8", "--json"]
+    assert evaluation.main(command) == 0
+    found = json.loads(capsys.readouterr().out)["suites"]
+    assert found["arc"]["items"] == 2 and found["arc"]["acc"] in (0.0, 1.0) and found["gsm"]["exact"] == 0.0
+
+
+def test_a_generated_answer_counts_up_to_the_next_question(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, model = ChatTokenizer.load(folder), evaluation.load(folder)[0]
+    said = tokenizer.encode_text(" so #### 12\n\nQuestion: and #### 99")
+    monkeypatch.setattr("train.engine.suites.generate", lambda *a: ([token] for token in said))
+    suite = Suite("s", "gsm8k", [Item("q", answer="12")])
+    assert suite_score(model, suite, tokenizer, "fp32").metrics == {"exact": 1.0}

@@ -1,0 +1,140 @@
+"""GRPO: the field's loss on the same rollouts, rewards, resumed runs, steps that do not depend on their split."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from train import grpo
+from train.data.batches import flat_packet
+from train.engine.rewards import answer_in, passes, reward_of
+from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, token_losses
+from train.model.decoder import PRESETS, CausalLM
+from train.model.hf import write_model
+from train.model.loss import ChunkedConfig
+
+LOW, HIGH, BETA, LONGEST = 0.2, 0.28, 0.04, 9
+
+
+def trls(logp: list, old: list, ref: list, adv: torch.Tensor, kind: str) -> torch.Tensor:
+    """GRPOTrainer's loss of one batch, on padded rows."""
+    width = max(map(len, logp))
+    pad = lambda rows: torch.stack([torch.cat((r, torch.zeros(width - len(r)))) for r in rows])  # noqa: E731
+    mask = pad([torch.ones(len(r)) for r in logp])
+    new, before, reference = pad(logp), pad(old), pad(ref)
+    ratio = torch.exp(new - before)
+    loss = -torch.min(ratio * adv[:, None], ratio.clamp(1 - LOW, 1 + HIGH) * adv[:, None])
+    loss = loss + BETA * (torch.exp(reference - new) - (reference - new) - 1)
+    if kind == "grpo":
+        return ((loss * mask).sum(-1) / mask.sum(-1)).mean()
+    return (loss * mask).sum() / (mask.sum() if kind == "dapo" else len(logp) * LONGEST)
+
+
+@pytest.mark.parametrize("kind", ["grpo", "dapo", "dr_grpo"])
+def test_the_loss_is_trls(kind: str) -> None:
+    g = torch.Generator().manual_seed(0)
+    counts = [3, 7, 1, 5]
+    new = [torch.randn(n, generator=g).requires_grad_() for n in counts]
+    old, ref = ([x.detach() + 0.3 * torch.randn(len(x), generator=g) for x in new] for _ in range(2))
+    adv = advantages(torch.tensor([[1.0, 0.0], [0.5, 2.0]]), True).flatten()
+    torch.testing.assert_close(adv, torch.tensor([0.7070, -0.7070, -0.7070, 0.7070]), atol=1e-3, rtol=0)
+    config = RolloutConfig(clip=LOW, clip_high=HIGH, kl_beta=BETA, grpo_loss=kind, max_new_tokens=LONGEST)
+    row = torch.repeat_interleave(torch.arange(4), torch.tensor(counts))
+    by_kind = {"grpo": 1 / torch.tensor(counts)[row], "dapo": torch.full((16,), 4 / 16)}
+    weight = by_kind.get(kind, torch.full((16,), 1 / LONGEST))
+    rollout = Rollout(adv, weight, torch.cat(old), torch.cat(ref))
+    logp = torch.cat(new)
+    loss, _, clipped = token_losses(logp, adv[row], rollout, config)
+    found, expected = (loss * weight).sum() / 4, trls(new, old, ref, adv, kind)
+    torch.testing.assert_close(found, expected)
+    assert 0 < clipped.sum() < 16
+    for a, b in zip(torch.autograd.grad(found, new), torch.autograd.grad(expected, new), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_log_probabilities_of_tokens_are_those_of_the_sequence_alone_at_the_temperature() -> None:
+    model = CausalLM(replace(PRESETS["tiny"], vocab_size=50))
+    config = RolloutConfig(temperature=0.7)
+    sequences, begins = [torch.randint(0, 50, (n,)) for n in (5, 9)], [2, 4]
+    labels = [torch.arange(b - 1, len(s) - 1).numpy() for s, b in zip(sequences, begins, strict=True)]
+    batch = flat_packet([s.numpy() for s in sequences], labels, torch.arange(2).numpy(), 0).to("cpu")
+    found = GrpoLoss(config, ChunkedConfig()).log_probs(model, batch)
+    expected = []
+    for ids, begin in zip(sequences, begins, strict=True):
+        one = flat_packet([ids.numpy()], [torch.arange(len(ids) - 1).numpy()], torch.zeros(1).numpy(), 0, 1).to("cpu")
+        from train.model.attention import masked_attention
+
+        logits = model.lm_head(model(one.ids_BT, one.segments.positions_BT, masked_attention(one.segments)))[0]
+        expected.append((logits / 0.7).log_softmax(-1)[torch.arange(begin - 1, len(ids) - 1), ids[begin:]])
+    torch.testing.assert_close(found, torch.cat(expected), atol=1e-5, rtol=1e-4)
+
+
+def test_answers_are_found_and_compared_as_people_write_them() -> None:
+    for text, answer in [
+        ("3 apples and 4 make 7. #### 1,234", "1234"), ("So the Answer is: $-0.5.", "-0.5"), ("\\boxed{42}", "42"),
+        ("first 3, then 12", "12"), ("Paris", "Paris"), ("答案是 18 个", "18"), ("", ""),
+    ]:  # fmt: skip
+        assert answer_in(text) == answer, text
+    assert answer_in("<a>x</a> <a>y</a>", "<a>(.*?)</a>") == "y"
+    exact = reward_of("exact")
+    assert [exact(t, {"answer": "#### 1,200"}) for t in ("#### 1200.0", "it is 1200", "#### 12")] == [1.0, 1.0, 0.0]
+    assert reward_of("regex:^<think>.*</think>")("<think>\n</think> 3", {}) == 1.0
+
+
+def test_code_is_judged_by_its_tests_in_a_process_that_ends(tmp_path: Path) -> None:
+    good = "Here:\n```python\ndef add(a, b):\n    return a + b\n```\ndone"
+    row = {"tests": "assert add(2, 3) == 5"}
+    tests = reward_of("tests")
+    assert tests(good, row) == 1.0
+    assert tests(good.replace("+", "-"), row) == 0.0
+    assert tests("```python\nimport os\nos._exit(0)\n```", row) == 0.0, "leaving early passes nothing"
+    assert not passes("while True: pass", "", 1.0)
+    mark = tmp_path / "mark"
+    assert not passes(f"open({str(mark)!r}, 'w').write('x' * (2 << 20))", "", 5.0), "files are limited"
+
+
+@pytest.fixture(scope="module")
+def start(tokenizer_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start")
+    model = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2))
+    model.init_weights(torch.Generator().manual_seed(0))
+    write_model(folder, model, tuple(tokenizer_folder.iterdir()), {})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def prompts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("prompts") / "prompts.jsonl"
+    path.write_text("".join(json.dumps({"prompt": f"the {w}"}) + "\n" for w in ("cat", "mat", "hello cat", "sat")))
+    return path
+
+
+def run(start: Path, prompts: Path, out: Path, *more: str) -> list[dict]:
+    options = ["--init", str(start), "--prompts", str(prompts), "--out", str(out), "--reward", "regex:[a-m]"]
+    options += ["--max-new-tokens", "6", "--group-size", "4", "--batch-rows", "2", "--lr", "3e-3"]
+    options += ["--warmup-steps", "0", "--dtype", "fp32"]
+    assert grpo.main([*options, *more]) == 0
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_run_resumes_exactly_with_several_updates_and_a_reference(start: Path, prompts: Path, tmp_path: Path) -> None:
+    options = ["--steps", "4", "--updates", "2", "--save-every", "2", "--kl-beta", "0.1"]
+    whole = run(start, prompts, tmp_path / "whole", *options)
+    run(start, prompts, tmp_path / "cut", *options, "--stop-at", "2")
+    assert grpo.main(["--resume", "--out", str(tmp_path / "cut")]) == 0
+    cut = [json.loads(line) for line in (tmp_path / "cut" / "metrics.jsonl").read_text().splitlines()]
+    for name in ("loss", "reward", "kl", "answer_tokens"):
+        assert [r[name] for r in cut] == [r[name] for r in whole], name
+    assert whole[0]["kl"] < 1e-6 < whole[-1]["kl"]
+    assert whole[2]["clipped"] == 0 < whole[3]["clipped"], "the second update on the same answers has moved"
+    assert [r["epoch"] for r in whole] == [1, 1, 1, 1] and whole[0]["answer_tokens"] <= 6
+
+
+def test_micro_batches_change_nothing(start: Path, prompts: Path, tmp_path: Path) -> None:
+    one = run(start, prompts, tmp_path / "one", "--steps", "2", "--grpo-loss", "dapo")
+    many = run(start, prompts, tmp_path / "many", "--steps", "2", "--grpo-loss", "dapo", "--micro-tokens", "40")
+    for a, b in zip(one, many, strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=1e-5) and a["reward"] == b["reward"]
+        assert a["grad_norm"] == pytest.approx(b["grad_norm"], abs=1e-4)

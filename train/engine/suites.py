@@ -1,0 +1,266 @@
+"""Suites of questions: multiple choice by likelihood, and answers that are generated and compared.
+
+A file is recognised by the fields of its first line, JSON or JSON lines as the suites are published:
+
+    ARC             question, choices {text, label}, answerKey
+    HellaSwag       ctx (or ctx_a, ctx_b), endings, label
+    MMLU            question, choices (a list), answer (a number or a letter)
+    C-Eval, CMMLU   question (or Question), A, B, C, D, answer (or Answer)
+    GSM8K           question, answer with `#### 18`
+
+Prompts and scores are those of lm-evaluation-harness (Gao et al., 2023): `acc` takes the choice with the highest summed
+log-probability, `acc_norm` divides it by the characters of the choice.
+
+Shapes: A sequences of a batch.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from datakit.errors import InputError
+from datakit.pack.chat import ChatTokenizer
+from train.data.batches import flat_packet
+from train.engine.device import autocast
+from train.engine.rewards import answer_in, same_answer
+from train.model.attention import ATTENTIONS
+from train.model.decoder import CausalLM
+from train.model.loss import gathered, row_log_probs
+from train.model.sample import SampleConfig, generate
+
+LETTERS = "ABCDEFGHIJ"
+STOPS = ("Question:", "</s>", "<|im_end|>")
+"""A generated answer ends before the first of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question, with its choices and the number of the right one; or, without choices, with its right answer."""
+
+    prompt: str
+    choices: tuple[str, ...] = ()
+    """Each with the space before it, which `acc_norm` does not count."""
+    right: int = -1
+    answer: str = ""
+    shown: str = ""
+    """The question with its right answer, as an example before other questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The questions of a file."""
+
+    name: str
+    layout: str
+    items: list[Item]
+
+    @classmethod
+    def read(cls, path: Path, shots: int = 0, shots_from: Path | None = None) -> "Suite":
+        """Read a file; the first `shots` items of `shots_from` stand before each question, solved.
+
+        Raises:
+            InputError: it cannot be read, or its layout is unknown.
+        """
+        rows = list(_rows(path))
+        layout = next((name for name, (fits, _) in LAYOUTS.items() if fits(rows[0][1])), "")
+        if not layout:
+            raise InputError(
+                f"{path}: fields {', '.join(rows[0][1])}: expected those of {', '.join(LAYOUTS)} (docs/runs.md)"
+            )
+        items = [_item(path, number, row, LAYOUTS[layout][1]) for number, row in rows]
+        if shots:
+            if shots_from is None:
+                raise InputError(
+                    f"{path}: --shots needs --shots-from: questions with answers, not those that are scored"
+                )
+            before = "\n\n".join(item.shown for item in cls.read(shots_from).items[:shots]) + "\n\n"
+            items = [Item(before + i.prompt, i.choices, i.right, i.answer, i.shown) for i in items]
+        return cls(path.stem, layout, items)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        whole = json.loads(text) if text.lstrip().startswith("[") else None
+        lines = enumerate(text.splitlines(), 1)
+        found = (
+            enumerate(whole, 1) if whole is not None else ((n, json.loads(line)) for n, line in lines if line.strip())
+        )
+        rows = [(number, row) for number, row in found if isinstance(row, dict)]
+    except (OSError, ValueError) as e:
+        raise InputError(f"{path}: expected JSON or JSON lines ({e})") from None
+    if not rows:
+        raise InputError(f"{path}: has no questions; expected a JSON object per line")
+    yield from rows
+
+
+def _item(path: Path, number: int, row: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Item]) -> Item:
+    try:
+        item = make(row)
+    except (KeyError, ValueError, TypeError, IndexError) as e:
+        raise InputError(f"{path}: item {number} lacks its question, its choices or its answer ({e!r})") from None
+    if item.choices and not 0 <= item.right < len(item.choices):
+        raise InputError(f"{path}: item {number} has {len(item.choices)} choices, and none is the answer")
+    return item
+
+
+def _arc(row: Mapping[str, Any]) -> Item:
+    choices = tuple(f" {text}" for text in row["choices"]["text"])
+    right = list(row["choices"]["label"]).index(str(row["answerKey"]))
+    prompt = f"Question: {row['question']}\nAnswer:"
+    return Item(prompt, choices, right, shown=prompt + choices[right])
+
+
+def _hellaswag(row: Mapping[str, Any]) -> Item:
+    context = f"{row['ctx_a']} {row['ctx_b'].capitalize()}" if "ctx_b" in row else row["ctx"]
+    prompt = _clean(f"{row['activity_label']}: {context}" if "activity_label" in row else context)
+    choices = tuple(f" {_clean(ending)}" for ending in row["endings"])
+    return Item(prompt, choices, int(row["label"]), shown=prompt + choices[int(row["label"])])
+
+
+def _clean(text: str) -> str:
+    """WikiHow's marks out of a text, as the harness does it."""
+    return re.sub(r"\[.*?\]", "", text.strip().replace(" [title]", ". ")).replace("  ", " ")
+
+
+def _lettered(question: str, choices: Sequence[Any], right: int, ask: str, head: str) -> Item:
+    listed = "".join(f"\n{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
+    prompt = f"{question.strip()}{listed}\n{ask}"
+    letters = tuple(f" {letter}" for letter in LETTERS[: len(choices)])
+    return Item(head + prompt, letters, right, shown=prompt + letters[right])
+
+
+def _mmlu(row: Mapping[str, Any]) -> Item:
+    answer = row["answer"]
+    right = LETTERS.index(answer) if isinstance(answer, str) and answer in LETTERS else int(answer)
+    subject = str(row.get("subject", "")).replace("_", " ")
+    about = f" about {subject}" if subject else ""
+    head = f"The following are multiple choice questions (with answers){about}.\n\n"
+    return _lettered(row["question"], row["choices"], right, "Answer:", head)
+
+
+def _ceval(row: Mapping[str, Any]) -> Item:
+    question, answer = (str(row.get(name, row.get(name.capitalize()))) for name in ("question", "answer"))
+    choices = [row[letter] for letter in LETTERS if letter in row]
+    subject = str(row.get("subject", ""))
+    head = f"以下是中国关于{subject}的单项选择题，请选出其中的正确答案。\n\n" if subject else ""
+    return _lettered(question, choices, LETTERS.index(answer.strip()), "答案：", head)
+
+
+def _gsm8k(row: Mapping[str, Any]) -> Item:
+    prompt = f"Question: {row['question']}\nAnswer:"
+    return Item(prompt, answer=answer_in(str(row["answer"])), shown=f"{prompt} {row['answer']}")
+
+
+LAYOUTS: dict[str, tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Item]]] = {
+    "arc": (lambda r: isinstance(r.get("choices"), dict) and "answerKey" in r, _arc),
+    "hellaswag": (lambda r: "endings" in r and "label" in r, _hellaswag),
+    "mmlu": (lambda r: isinstance(r.get("choices"), list) and "answer" in r, _mmlu),
+    "ceval": (lambda r: {"A", "B"} <= r.keys(), _ceval),
+    "gsm8k": (lambda r: {"question", "answer"} <= r.keys(), _gsm8k),
+}
+"""Layouts by name: how a row of it is recognised, and how it becomes an item. The first that fits is taken."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SuiteScore:
+    """The scores of a suite."""
+
+    layout: str
+    items: int
+    metrics: dict[str, float]
+    """`acc` and `acc_norm` for choices, `exact` for generated answers: shares of the items."""
+
+    def record(self) -> dict[str, Any]:
+        """As a JSON object; `stderr` is the standard error of the first score."""
+        p = next(iter(self.metrics.values()))
+        error = (p * (1 - p) / max(1, self.items - 1)) ** 0.5
+        return {"layout": self.layout, "items": self.items} | self.metrics | {"stderr": error}
+
+
+def suite_score(
+    model: CausalLM, suite: Suite, tokenizer: ChatTokenizer, precision: str, tokens: int = 4096, new_tokens: int = 256
+) -> SuiteScore:
+    """The scores of a model; batches have up to `tokens` tokens, generated answers up to `new_tokens`.
+
+    A prompt that is too long for the model loses its beginning, as in the harness.
+    """
+    if not suite.items[0].choices:
+        return _generated(model, suite, tokenizer, tokens, new_tokens)
+    pairs = [
+        _encoded(tokenizer, item.prompt, c, model.config.max_positions) for item in suite.items for c in item.choices
+    ]
+    sums = log_probs_of(model, pairs, precision, tokens)
+    right, right_norm, at = 0, 0, 0
+    for item in suite.items:
+        own = np.array(sums[at : at + len(item.choices)])
+        at += len(item.choices)
+        right += int(own.argmax()) == item.right
+        right_norm += int((own / [max(1, len(c) - 1) for c in item.choices]).argmax()) == item.right
+    n = len(suite.items)
+    return SuiteScore(layout=suite.layout, items=n, metrics={"acc": right / n, "acc_norm": right_norm / n})
+
+
+def _encoded(tokenizer: ChatTokenizer, prompt: str, choice: str, most: int) -> tuple[list[int], int]:
+    """Tokens of prompt and choice, and where the choice begins; spaces at the prompt's end belong to the choice."""
+    bare = prompt.rstrip()
+    whole, begin = tokenizer.encode_text(prompt + choice), len(tokenizer.encode_text(bare))
+    cut = max(0, len(whole) - most)
+    return whole[cut:], max(1, begin - cut)
+
+
+@torch.no_grad()
+def log_probs_of(
+    model: CausalLM, pairs: Sequence[tuple[list[int], int]], precision: str, tokens: int = 4096
+) -> list[float]:
+    """The summed log-probability of each continuation: (ids, where it begins); each sequence is read by itself."""
+    device, found = next(model.parameters()).device, [0.0] * len(pairs)
+    part, room = list[int](), tokens
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]))
+    for position, i in enumerate(order):
+        part.append(i)
+        room -= len(pairs[i][0])
+        after = len(pairs[order[position + 1]][0]) if position + 1 < len(order) else tokens + 1
+        if after <= room:
+            continue
+        labels = [np.arange(pairs[k][1] - 1, len(pairs[k][0]) - 1) for k in part]
+        batch = flat_packet([np.array(pairs[k][0]) for k in part], labels, np.array(part), 0).to(device)
+        with autocast(device, precision):
+            attend = ATTENTIONS["grouped"](batch.segments)
+            hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, attend)
+            label_pos_L, targets_L = batch.counted
+            row_L = batch.segments.sequence_BT.flatten()[label_pos_L] - 1
+            sums_A, _ = row_log_probs(gathered(hidden_BTD, label_pos_L), model.lm_head, targets_L, row_L, len(part))
+        for k, value in zip(part, sums_A.tolist(), strict=True):
+            found[k] = value
+        part, room = [], tokens
+    return found
+
+
+def _generated(model: CausalLM, suite: Suite, tokenizer: ChatTokenizer, tokens: int, new_tokens: int) -> SuiteScore:
+    """The share of items whose generated answer is right: greedy, up to the next question."""
+    stops, right = frozenset(tokenizer.stop_ids()), 0
+    new_tokens = min(new_tokens, model.config.max_positions // 2)
+    prompts = [tokenizer.encode_text(item.prompt)[-(model.config.max_positions - new_tokens) :] for item in suite.items]
+    each = max(1, tokens // (max(map(len, prompts)) + new_tokens))
+    config = SampleConfig(max_new_tokens=new_tokens)
+    for begin in range(0, len(prompts), each):
+        items, answers = suite.items[begin : begin + each], [list[int]() for _ in prompts[begin : begin + each]]
+        texts = [""] * len(answers)
+        for step in generate(model, prompts[begin : begin + each], stops, config):
+            for answer, token in zip(answers, step, strict=True):
+                answer += [] if token is None else [token]
+            texts = [tokenizer.decode(a, skip_special_tokens=True) for a in answers]
+            if all(token is None or any(s in t for s in STOPS) for token, t in zip(step, texts, strict=True)):
+                break
+        for text, item in zip(texts, items, strict=True):
+            ended = min((at for s in STOPS if (at := text.find(s)) >= 0), default=len(text))
+            right += same_answer(answer_in(text[:ended]), item.answer)
+    n = len(prompts)
+    return SuiteScore(layout=suite.layout, items=n, metrics={"exact": right / n})

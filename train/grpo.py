@@ -1,0 +1,380 @@
+"""Reinforcement learning with rewards that can be checked, by GRPO (Shao et al., 2024).
+
+    python -m train.grpo --prompts train.jsonl --reward exact --init out/sft --out out/grpo
+
+A line of the prompts is `{"prompt": ...}` or `{"messages": [...]}`, with what the reward needs: `answer` for `exact`,
+`tests` for `tests`. A step takes `--batch-rows` x `--grad-accum` prompts, and the model answers each
+`--group-size` times. The advantage of an answer is its reward minus the mean of its group, divided by the group's
+standard deviation, so no model has to predict rewards. The ratio of new to old probabilities is clipped (PPO: Schulman
+et al., 2017). With `--kl-beta`, the distance from the model of --init is added to the loss.
+
+The answers depend on the seed, the step and the weights alone, so a run resumes exactly.
+
+Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a micro-batch.
+"""
+
+import json
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from datakit.config import option, section, sha256_file
+from datakit.errors import ConfigError, DatakitError, InputError, UsageError
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.format import Header
+from train.data.batches import Batch, StepStream, flat_packet
+from train.data.order import Int64
+from train.data.packed import Mixture, PackedSet
+from train.dpo import packed_rows
+from train.engine import flags
+from train.engine.device import autocast, usable_device
+from train.engine.evaluator import untouched
+from train.engine.loop import LossSum
+from train.engine.rewards import Reward, reward_of
+from train.engine.start import RunConfig, configured, finish, prepare
+from train.generate import load
+from train.merge import TOKENIZER_FILES
+from train.model import lora
+from train.model.batching import Batcher, Job, Sampling, Token
+from train.model.decoder import CausalLM
+from train.model.loss import ChunkedConfig, check_device, label_states, token_log_probs
+from train.model.sample import SampleConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RolloutConfig:
+    """Prompts, answers and rewards."""
+
+    prompts: str = option("", "JSONL file with a prompt, and what its reward needs, on each line")
+    reward: tuple[str, ...] = option(
+        (), "exact, tests, regex:PATTERN or FILE.py:FUNCTION(text, row); several are added"
+    )
+    answer_pattern: str = option("", "regular expression of the answer in a text, for exact; default: ####, \\boxed")
+    group_size: int = option(8, "answers to each prompt")
+    max_new_tokens: int = option(256, "maximum tokens of an answer")
+    temperature: float = option(1.0, "sampling temperature")
+    updates: int = option(1, "optimizer steps on the same answers; above 1 the clipping takes effect")
+    clip: float = option(0.2, "the ratio of probabilities is clipped to 1 - clip ... 1 + clip_high")
+    clip_high: float = option(0.0, "upper clip, such as 0.28 (DAPO: Yu et al., 2025); 0: as `clip`")
+    kl_beta: float = option(0.0, "weight of the distance from the model of --init; 0: no reference is needed")
+    grpo_loss: Literal["grpo", "dapo", "dr_grpo"] = option(
+        "dapo",
+        "tokens weigh alike in their answer (grpo), in the step (dapo), or always (dr_grpo: Liu et al., 2025)",
+    )
+    scale_rewards: bool = option(True, "divide advantages by the standard deviation of their group")
+    micro_tokens: int = option(16384, "tokens of a micro-batch of answers, at most")
+    slots: int = option(32, "answers generated at a time")
+
+    def __post_init__(self) -> None:
+        if self.group_size < 2 or min(self.max_new_tokens, self.updates, self.micro_tokens, self.slots) < 1:
+            raise ConfigError("group_size must be at least 2; max_new_tokens, updates, micro_tokens and slots 1")
+        if self.temperature <= 0 or not 0 < self.clip < 1 or min(self.clip_high, self.kl_beta) < 0:
+            raise ConfigError("temperature must be positive, clip within 0..1, clip_high and kl_beta 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GrpoConfig(RunConfig):
+    """Configuration of a run on prompts."""
+
+    trained_share: ClassVar[float] = 0.02
+    needs_data: ClassVar[bool] = False
+    rollout: RolloutConfig = section(RolloutConfig)
+    labels: ChunkedConfig = section(ChunkedConfig)
+
+    def __post_init__(self) -> None:
+        RunConfig.__post_init__(self)
+        if not (self.rollout.prompts and self.rollout.reward):
+            raise UsageError("name a file of prompts with --prompts and a reward with --reward, such as --reward exact")
+        if not self.init:
+            raise UsageError("name a trained model with --init: GRPO needs answers that are sometimes right")
+        if self.ranks.fsdp:
+            raise UsageError("--fsdp: the ranks generate different answers, so each needs the whole model: remove it")
+        each, loop = self.rollout.updates, self.loop
+        if loop.save_every % each or loop.stop_at % each or loop.steps % each or (each > 1 and not loop.steps):
+            raise ConfigError(
+                f"steps, save_every and stop_at must be multiples of updates {each}: answers are not saved"
+            )
+        if self.manifest or self.quick.data:
+            raise UsageError("GRPO trains on the prompts of --prompts: remove --manifest and --data")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSet:
+    """Prompts as tokens, with their lines."""
+
+    data: PackedSet
+    rows: list[dict[str, Any]]
+    tokenizer: ChatTokenizer
+
+    @classmethod
+    def read(cls, path: Path, folder: Path, tokenizer: ChatTokenizer, plain: bool, room: int) -> "PromptSet":
+        """Read a prompts file for the tokenizer in `folder`; a prompt leaves at least one of `room` positions.
+
+        With `plain`, prompts are plain text, without a chat template.
+
+        Raises:
+            InputError: a line is no prompt, or too long.
+        """
+        rows, ids = list[dict[str, Any]](), list[list[int]]()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                said = row.get("messages") or [{"role": "user", "content": row["prompt"]}]
+                found = tokenizer.encode_text(row["prompt"]) if plain else tokenizer.encode_prompt(said)
+            except (ValueError, KeyError, TypeError, AttributeError) as e:
+                raise InputError(
+                    f"{path}:{number}: expected an object with `prompt` or `messages`, found {e!r}"
+                ) from None
+            if not 0 < len(found) < room:
+                raise InputError(f"{path}:{number}: a prompt of {len(found)} tokens; the model has room for {room - 1}")
+            rows.append(row)
+            ids.append(found)
+        if not ids:
+            raise InputError(f"{path}: has no prompts")
+        facts = tokenizer.facts()
+        header = Header(
+            task="pretrain" if plain else "sft", seq_len=1, pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
+            vocab_size=facts["vocab_size"],
+        )  # fmt: skip
+        files = tuple(folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
+        data = PackedSet.of_sequences(path, sha256_file(path)[:12], ids, header, facts, files)
+        return cls(data, rows, tokenizer)
+
+    def ids_of(self, row: int) -> list[int]:
+        """The tokens of a prompt."""
+        found: list[int] = self.data.packed.ids[row, : self.data.lengths[row]].tolist()
+        return found
+
+
+def advantages(rewards_PG: Tensor, scale: bool) -> Tensor:
+    """Rewards minus the mean of their group, divided by its standard deviation if `scale`; (P, G)."""
+    centred_PG = rewards_PG - rewards_PG.mean(1, keepdim=True)
+    return centred_PG / (rewards_PG.std(1, keepdim=True) + 1e-4) if scale else centred_PG
+
+
+@dataclass(slots=True)
+class Rollout:
+    """What the loss needs to know of a micro-batch of answers."""
+
+    advantage_A: Tensor
+    weight_L: Tensor
+    """Of each token, so that the sum over tokens, divided by the answers of the step, is the loss."""
+    old_L: Tensor | None = None
+    """Log-probabilities before the first update; None if there is one update only."""
+    reference_L: Tensor | None = None
+    logged: Mapping[str, Tensor] = field(default_factory=dict)
+    """Sums of rewards and the like over the answers."""
+
+
+def token_losses(
+    logp_L: Tensor, advantage_L: Tensor, rollout: Rollout, config: RolloutConfig
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Loss of each token, its distance from the reference (Schulman, 2020), and whether it was clipped; all (L,)."""
+    old_L = logp_L.detach() if rollout.old_L is None else rollout.old_L
+    ratio_L = (logp_L - old_L).exp()
+    clipped_L = ratio_L.clamp(1 - config.clip, 1 + (config.clip_high or config.clip))
+    loss_L = -torch.minimum(ratio_L * advantage_L, clipped_L * advantage_L)
+    beyond_L = (clipped_L * advantage_L < ratio_L * advantage_L).float()
+    if rollout.reference_L is None:
+        return loss_L, torch.zeros_like(loss_L), beyond_L
+    behind_L = rollout.reference_L - logp_L
+    distance_L = behind_L.exp() - behind_L - 1
+    return loss_L + config.kl_beta * distance_L, distance_L, beyond_L
+
+
+@dataclass(slots=True)
+class GrpoLoss:
+    """The objective: (loss_sum, answers); logs rewards, lengths, distance from the reference and clipped tokens."""
+
+    config: RolloutConfig
+    labels: ChunkedConfig
+    rollouts: dict[int, Rollout] = field(default_factory=dict)
+    """Of each micro-batch of the step, by the number of its first answer."""
+
+    def log_probs(self, model: CausalLM, batch: Batch) -> Tensor:
+        """Log-probability of each token of the answers at the sampling temperature, (L,)."""
+        hidden_LD, _ = label_states(model, batch, self.labels, self.labels.attend(batch))
+        targets_L, chunk = batch.counted[1], self.labels.loss_chunk
+        return token_log_probs(hidden_LD, model.lm_head, targets_L, chunk, self.config.temperature)
+
+    def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
+        """Sums over the answers of the batch."""
+        rollout, row_L = self.rollouts[int(batch.rows[0])], packed_rows(batch)
+        logp_L = self.log_probs(model, batch)
+        loss_L, distance_L, beyond_L = token_losses(logp_L, rollout.advantage_A[row_L], rollout, self.config)
+        weight_L = rollout.weight_L
+        logged = {"kl": (distance_L * weight_L).sum().detach(), "clipped": (beyond_L * weight_L).sum()}
+        return LossSum((loss_L * weight_L).sum(), len(batch.rows), {**rollout.logged, **logged})
+
+
+class Rollouts(StepStream):
+    """Steps of answers that the model gives to the prompts of each step."""
+
+    def __init__(self, stream: StepStream, prompts: PromptSet, config: RolloutConfig, loss: GrpoLoss) -> None:
+        super().__init__(stream.data, stream.config, 0, rank=stream.rank, ranks=stream.ranks)
+        self.plan, self.prompts, self.settings, self.loss = stream.plan, prompts, config, loss
+        self.rewards: list[Reward] = [reward_of(spec, config.answer_pattern) for spec in config.reward]
+        self.model: CausalLM | None = None
+        self.reference: CausalLM | None = None
+        self.precision, self.seed = "fp32", 0
+        self.sums: Callable[[Iterable[float]], Sequence[float]] = list
+
+    def on(self, device: torch.device) -> Iterator[list[Batch]]:
+        """Steps with batches on a device. Answers are generated when the first step on them is asked for."""
+        step = self.first_step
+        while True:
+            number = step // self.settings.updates
+            rows = [int(row) for micro in self.split(number).of(self.plan.step(number)) for row in micro.rows]
+            batches = self._answered(rows, number, device)
+            for _ in range(self.settings.updates - step % self.settings.updates):
+                yield batches
+                step += 1
+
+    def epoch_of(self, step: int) -> int:
+        """The epoch (from 0) of a step (from 0)."""
+        return self.plan.epoch_of(step // self.settings.updates)
+
+    def rows_of(self, step: int) -> Int64:
+        """The prompts of a step."""
+        return super().rows_of(step // self.settings.updates)
+
+    def _answered(self, rows: list[int], number: int, device: torch.device) -> list[Batch]:
+        """Micro-batches of the answers to the prompts in some rows; `number` counts the times of answering."""
+        model, config = self.model, self.settings
+        assert model is not None
+        prompts = [self.prompts.ids_of(row) for row in rows]
+        seeds = [[self.seed, number, row, i] for row in rows for i in range(config.group_size)]
+        answers, unended = self._generated([p for p in prompts for _ in range(config.group_size)], seeds)
+        stops = self.prompts.tokenizer.stop_ids()
+        texts = [
+            self.prompts.tokenizer.decode([t for t in answer if t not in stops], skip_special_tokens=True)
+            for answer in answers
+        ]
+        owners = [self.prompts.rows[row] for row in rows for _ in range(config.group_size)]
+        with ThreadPoolExecutor() as pool:  # tests are processes
+            found = list(pool.map(lambda t, row: sum(reward(t, row) for reward in self.rewards), texts, owners))
+        rewards_PG = torch.tensor(found, dtype=torch.float32).view(-1, config.group_size)
+        spread_PG = rewards_PG.std(1, keepdim=True).expand_as(rewards_PG)
+        advantage_A = advantages(rewards_PG, config.scale_rewards).flatten()
+        counts = [len(a) for a in answers]
+        answers_all, tokens_all = self.sums([len(answers), sum(counts)])
+        values = torch.tensor([found, spread_PG.flatten().tolist(), counts, unended], dtype=torch.float32)
+        batches = []
+        self.loss.rollouts = {}
+        for part in self._parts([len(p) for p in prompts], counts):
+            whole = [[*prompts[i // config.group_size], *answers[i]] for i in part]
+            labels = [np.arange(len(ids) - counts[i] - 1, len(ids) - 1) for i, ids in zip(part, whole, strict=True)]
+            sequences = [np.array(ids) for ids in whole]
+            batch = flat_packet(sequences, labels, np.array(part), self.prompts.data.header.pad_id).to(device)
+            length_L = torch.tensor([counts[i] for i in part for _ in range(counts[i])], device=device)
+            share = answers_all / tokens_all if config.grpo_loss == "dapo" else 1 / config.max_new_tokens
+            weight_L = 1 / length_L if config.grpo_loss == "grpo" else torch.full_like(1 / length_L, share)
+            sums = values[:, part].sum(1).to(device).unbind()
+            names = ("reward", "reward_std", "answer_tokens", "unended")
+            self.loss.rollouts[part[0]] = Rollout(
+                advantage_A[part].to(device), weight_L, *self._earlier(model, batch),
+                logged=dict(zip(names, sums, strict=True)),
+            )  # fmt: skip
+            batches.append(batch)
+        return batches
+
+    def _parts(self, prompt_counts: list[int], counts: list[int]) -> Iterator[list[int]]:
+        """Answers of each micro-batch, so many that their tokens fit."""
+        part, room = list[int](), self.settings.micro_tokens
+        for i, count in enumerate(counts):
+            needed = prompt_counts[i // self.settings.group_size] + count
+            if part and needed > room:
+                yield part
+                part, room = [], self.settings.micro_tokens
+            part.append(i)
+            room -= needed
+        if part:
+            yield part
+
+    @torch.no_grad()
+    def _earlier(self, model: CausalLM, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
+        """Log-probabilities before the first update, and the reference's, where these are needed."""
+        device = batch.ids_BT.device
+        with autocast(device, self.precision):
+            old_L = self.loss.log_probs(model, batch) if self.settings.updates > 1 else None
+            if not self.settings.kl_beta:
+                return old_L, None
+            if self.reference is not None:
+                return old_L, self.loss.log_probs(self.reference.to(device), batch)
+            with lora.disabled(model):
+                return old_L, self.loss.log_probs(model, batch)
+
+    def _generated(self, prompts: list[list[int]], seeds: list[list[int]]) -> tuple[list[list[int]], list[bool]]:
+        """An answer to each prompt, with its stop token; and whether it was cut at its maximum length.
+
+        Raises:
+            DatakitError: the generation failed.
+        """
+        model, config, ended = self.model, self.settings, threading.Event()
+        assert model is not None
+        if not prompts:
+            return [], []
+        left, problems, cut = [len(prompts)], list[str](), set[int]()
+
+        def deliver(events: list[tuple[Job, Token]]) -> None:
+            for job, token in events:
+                if token.finish is not None:
+                    left[0] -= 1
+                    problems.extend([token.message or token.finish] if token.finish not in ("stop", "length") else [])
+                    cut.update([id(job)] if token.finish == "length" else [])
+            if left[0] == 0 or problems:
+                ended.set()
+
+        stops = frozenset(self.prompts.tokenizer.stop_ids())
+        longest = max(map(len, prompts)) + config.max_new_tokens
+        jobs = []
+        for prompt, seed in zip(prompts, seeds, strict=True):
+            one = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
+            sample = SampleConfig(max_new_tokens=config.max_new_tokens, temperature=config.temperature, seed=one)
+            jobs.append(Job(prompt, Sampling(config=sample, stop_ids=stops), float("inf"), lambda token: None))
+        with untouched(model):
+            batcher = Batcher(model, deliver, min(config.slots, len(jobs)), longest, len(jobs))
+            try:
+                batcher.submit(jobs)
+                while not ended.wait(1.0):
+                    if not batcher.alive:
+                        raise DatakitError("grpo: the generation ended without answers; see the message above")
+            finally:
+                batcher.close()
+        if problems:
+            raise DatakitError(f"grpo: an answer was not generated: {problems[0]}")
+        return [job.answer for job in jobs], [id(job) in cut for job in jobs]
+
+
+def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
+    """Train; returns the exit code."""
+    config = configured(GrpoConfig, prog, __doc__, argv)
+    device, folder = usable_device(config.loop.device), Path(config.init)
+    loss = GrpoLoss(config.rollout, check_device(config.labels, device))
+    model, tokenizer, state = load(folder)
+    plain = state.get("task") == "pretrain"
+    prompts = PromptSet.read(Path(config.rollout.prompts), folder, tokenizer, plain, model.config.max_positions)
+    config = replace(config, data=replace(config.data, bucket_sizes=(prompts.data.header.seq_len,)))
+    trainer = prepare(config, loss, Mixture((prompts.data,)), model)
+    trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(tokenizer.stop_ids()))
+    rollouts = Rollouts(trainer.stream, prompts, config.rollout, loss)
+    rollouts.model, rollouts.precision, rollouts.seed = trainer.model, trainer.precision, config.loop.seed
+    rollouts.sums = trainer.ranks.sums
+    if config.rollout.kl_beta and not config.lora.lora_rank:
+        rollouts.reference = lora.read(folder).requires_grad_(False)
+    trainer.stream = rollouts
+    return finish(trainer, prog)
+
+
+if __name__ == "__main__":
+    sys.exit(flags.guarded(main))
