@@ -43,14 +43,23 @@ def minhash(rows: list[tuple[str, str]]) -> dict[str, str]:
 
 
 def semhash(rows: list[tuple[str, str]]) -> dict[str, str]:
+    import numpy as np
+    import wordllama
+    from safetensors.numpy import load_file
     from semhash import SemHash
-    from wordllama import WordLlama
+    from tokenizers import Tokenizer
 
-    vectors = WordLlama.load(disable_download=True)
+    # WordLlama.load of 0.4.0.post1 does not find the tokenizer in its own package: its files are read here
+    folder = Path(wordllama.__file__).parent
+    (table,) = load_file(folder / "weights/l2_supercat_256.safetensors").values()
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers/l2_supercat_tokenizer_config.json"))
+    tokenizer.no_padding()
 
     class Encoder:
         def encode(self, texts: list[str], **_: Any) -> Any:
-            return vectors.embed(list(texts), norm=True)
+            found = tokenizer.encode_batch(list(texts), add_special_tokens=False)
+            means = np.array([table[one.ids].astype(np.float32).mean(axis=0) for one in found])
+            return means / np.linalg.norm(means, axis=1, keepdims=True)
 
     records = [{"id": name, "text": text} for name, text in rows]
     found = SemHash.from_records(records, columns=["text"], model=Encoder()).self_deduplicate()

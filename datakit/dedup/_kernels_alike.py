@@ -581,7 +581,8 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
     """1 where two words are spellings of one word, 0 where they are equal, else -1.
 
     At most one letter differs: two neighbours are swapped, or one is more or less (words of four letters at least), or
-    another (of five). In names, negations and numbers in words only swapped and doubled letters are spellings.
+    another (of five). In names, negations and numbers in words, and at the end of any word, only swapped and doubled
+    letters are spellings: the last letter says number, gender or tense (movie and movies, amigo and amiga).
     """
     named = a[a_begin] in (_NAME_BYTE, _COUNT_BYTE) or b[b_begin] in (_NAME_BYTE, _COUNT_BYTE)
     same_kind = (a[a_begin] == _STRICT_BYTE or a[a_begin] == _ALONE_BYTE) == (
@@ -622,12 +623,12 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
                 return -1
         return 1
     if one + other == 1:
-        if not named:
+        if not named and (a_last < a_end if one else b_last < b_end):
             return 1
         if one:
             return 1 if i > begin and a[i - 1] == a[i] else -1
         return 1 if i > begin and b[j - 1] == b[j] else -1
-    return 1 if one == 1 and other == 1 and shorter >= 5 and not named else -1
+    return 1 if one == 1 and other == 1 and shorter >= 5 and not named and a_last < a_end else -1
 
 
 @kernel

@@ -103,12 +103,12 @@ def test_superscripts_and_fractions_do_not_join_the_digits_beside_them() -> None
 
 
 def one_edit(a: str, b: str) -> bool:
-    """Damerau-Levenshtein distance 1, in plain Python; long enough words only."""
+    """Damerau-Levenshtein distance 1 before the last letter, in plain Python; long enough words only."""
     if len(a) < len(b):
         a, b = b, a
     swaps = [a[:i] + a[i + 1] + a[i] + a[i + 2 :] for i in range(len(a) - 1)]
-    fewer = [a[:i] + a[i + 1 :] for i in range(len(a))]
-    near = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
+    fewer = [a[:i] + a[i + 1 :] for i in range(len(a) - 1)]  # the last letter is grammar, unless it is doubled
+    near = len(a) == len(b) and a[-1] == b[-1] and sum(x != y for x, y in zip(a, b, strict=True)) == 1
     return len(b) >= 4 and (b in swaps or b in fewer or (near and len(a) >= 5))
 
 
@@ -133,6 +133,12 @@ def test_spellings_are_those_of_plain_python(word: str, data: st.DataObject) -> 
             other[at], other[at + 1] = other[at + 1], other[at]
     changed = "".join(other) or "a"
     assert spelling(word, changed) == (0 if word == changed else 1 if one_edit(word, changed) else -1)
+
+
+def test_the_last_letter_of_a_word_is_grammar() -> None:
+    for one, other in (("movie", "movies"), ("amigo", "amiga"), ("guter", "gutes"), ("книга", "книги")):
+        assert spelling(one, other) == spelling(other, one) == -1
+    assert spelling("movies", "moveis") == spelling("movies", "movis") == spelling("movie", "moviee") == 1
 
 
 def test_names_and_numbers_in_words_are_not_misspelled_into_others() -> None:
