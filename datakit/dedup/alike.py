@@ -10,8 +10,9 @@ nothing: one other word is a difference. What does not count:
   or code (at least one sign for four words; `compare = "characters"`: everywhere) all signs count but `.,;:?!` before a
   space;
 - spelling: in a word of at least four letters two neighbours may be swapped, or one letter may be more or less; in one
-  of at least five, another, but not the last one, which is grammar; and a word may stand twice. Numbers, signs and the calls of tools have one spelling; in
-  names, negations and numbers in words letters may only be swapped or doubled.
+  of at least five, another. The last letter is grammar and may only be swapped or doubled. A word may stand twice.
+  Numbers, signs and the calls of tools have one spelling; in names, negations and numbers in words letters may only be
+  swapped or doubled.
 
 The share of words that are spelled alike must reach `threshold`; in turns of fewer words than a shingle, of letters. A
 long answer in prose may lack, add or replace a word that is no number, sign, negation or name: each counts as 8
