@@ -74,9 +74,9 @@ def estimate(
     """Write the model of texts to `out`: lines are sentences, words are between spaces, other white space is not there.
 
     `min_pruned[n - 1]` is the highest count at which an n-gram of order n goes; orders that it does not name have the
-    last value, and words (order 1) never go. Temporary files in `folder` take about 60 bytes for each n-gram of the
-    text, and the vocabulary is in memory, beside `memory_bytes`. Neither memory nor threads change a byte of the
-    result.
+    last value, and words (order 1) never go. Temporary files in `folder` hold records of 24 bytes for the n-grams
+    of every order, more than once; the vocabulary is in memory, beside `memory_bytes`. Neither memory nor threads
+    change a byte of the result.
 
     Raises:
         InputError: there is no word, or there are more different words than a key of this order can hold.
