@@ -3,8 +3,9 @@
     python -m bench.serve [--model FOLDER] [--peer] [--clients 16] [--requests 48] [--new 64]
 
 Without --model, a 26m model with random weights is made, with the tokenizer of --tokenizer. Every request has another
-prompt of 20 to 200 words and is streamed. `one` sends them one after another, `all` from as many clients at once. With
---peer, `transformers serve` answers the same requests on the same folder; it needs the packages of its own extra.
+prompt of 20 to 200 words and is streamed: first some of them one after another, then all from as many clients at once.
+With --peer, `transformers serve` answers the same requests on the same folder, as it is and with its continuous batching;
+it needs the packages of its own extra.
 """
 
 import argparse
@@ -129,16 +130,10 @@ def main() -> int:
     ]
     servers = {"datakit": (ours, port, model.resolve().name)}
     if asked.peer:
-        peer_port = free_port()
-        theirs = [
-            str(Path(sys.executable).with_name("transformers")),
-            "serve",
-            "--port",
-            str(peer_port),
-            "--host",
-            "127.0.0.1",
-        ]
-        servers["transformers"] = (theirs, peer_port, str(model))
+        for label, flags in (("transformers", []), ("transformers, continuous", ["--continuous-batching"])):
+            peer_port = free_port()
+            command = [str(Path(sys.executable).with_name("transformers")), "serve", "--port", str(peer_port)]
+            servers[label] = ([*command, "--host", "127.0.0.1", *flags], peer_port, str(model))
     texts = prompts(asked.requests)
     print("| server | clients | tokens | s | tokens/s | tokens/CPU s | first token p50 | p99 |\n" + "| --- " * 8 + "|")
     for name, (command, at, model_name) in servers.items():
@@ -158,6 +153,8 @@ def main() -> int:
                 p50, p99 = firsts[len(firsts) // 2], firsts[int(len(firsts) * 0.99)]
                 numbers = (f"{seconds:.1f}", f"{rate:.1f}", f"{per_cpu:.1f}", f"{p50:.2f} s", f"{p99:.2f} s")
                 print("|", " | ".join((name, str(clients), str(tokens), *numbers)), "|", flush=True)
+        except (httpx2.HTTPError, AssertionError) as error:
+            print(f"| {name} | failed: {str(error)[:200]} |", flush=True)
         finally:
             os.killpg(process.pid, signal.SIGKILL)
     shutil.rmtree(folder)
