@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from datakit.data import read_shard
 from datakit.manifest import data_dir, load, tables
-from datakit.pack.stage import Pack, PackConfig, fewest_rows
+from datakit.pack.fit import fewest_rows
+from datakit.pack.stage import Pack, PackConfig
 
 LEAST, BEHIND = 0.99, 0.002
 

@@ -4,7 +4,7 @@
 
 Without --model, a 26m model with random weights is made, with the tokenizer of --tokenizer. Every request has another
 prompt of 20 to 200 words and is streamed: first some of them one after another, then all from as many clients at once.
-With --peer, `transformers serve` answers the same requests on the same folder, as it is and with its continuous batching;
+With --peer, `transformers serve` answers the same requests on the same folder, with and without continuous batching;
 it needs the packages of its own extra.
 """
 

@@ -136,10 +136,10 @@ def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools:
 
 
 def masks(base: Path) -> int:
-    from datakit.pack import chat
+    from datakit.pack import template
     from datakit.pack.chat import ChatTokenizer
 
-    chat.TODAY = datetime.datetime.now()  # theirs writes the day into some prompts
+    template.TODAY = datetime.datetime.now()  # theirs writes the day into some prompts
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:
         for model, (original, patched) in pairs().items():

@@ -23,16 +23,10 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.pack.chat import (
-    CONTENT,
     FIRST_PRIVATE,
     PRIVATE,
-    REASONING,
     RESERVED,
     THOUGHT_KEYS,
-    TOOL_CALLS,
-    TOOLS,
-    UNKNOWN,
-    WIDTH,
     ChatTokenizer,
     Message,
     Reads,
@@ -40,13 +34,13 @@ from datakit.pack.chat import (
     Rendering,
     Structure,
     answer_of,
-    of,
     plain_messages,
     plain_tools,
     thought_of,
     tracked_messages,
     tracked_tools,
 )
+from datakit.pack.tracked import CONTENT, REASONING, TOOL_CALLS, TOOLS, UNKNOWN, WIDTH, of
 
 Chars = tuple[int, int]
 Spans = list[Chars]

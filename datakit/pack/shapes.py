@@ -22,18 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.pack.chat import (
-    CONTENT,
-    WIDTH,
-    ChatTokenizer,
-    LooksInsideError,
-    RenderError,
-    Sealed,
-    TooSlowError,
-    Watch,
-    of,
-)
+from datakit.pack.chat import ChatTokenizer, RenderError
 from datakit.pack.labels import Labelled, RowError, bytes_before, label
+from datakit.pack.template import TooSlowError, Watch
+from datakit.pack.tracked import CONTENT, WIDTH, LooksInsideError, Sealed, of
 
 Int64 = npt.NDArray[np.int64]
 Shape = tuple[tuple[str, bool], ...]

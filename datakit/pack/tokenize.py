@@ -44,9 +44,10 @@ from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, check_shards, data_dir, write_whole
-from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer, TooSlowError, Watch
+from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.pack.shapes import Joined, Shapes
+from datakit.pack.template import TooSlowError, Watch
 from datakit.stage import Decision, Parent, Stage
 
 Int32 = npt.NDArray[np.int32]

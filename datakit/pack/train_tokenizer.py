@@ -18,7 +18,7 @@ from datakit.config import option
 from datakit.data import view
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
-from datakit.pack.chat import CHATML
+from datakit.pack.template import CHATML
 from datakit.stage import Made, Parent, Stage
 
 TOKENIZER = "kept/tokenizer"

@@ -22,7 +22,8 @@ from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError
 from datakit.manifest import Count, Ledger
 from datakit.pack import tokenize
-from datakit.pack.chat import CHATML, FIRST_PRIVATE, RESERVED, ChatTokenizer
+from datakit.pack.chat import FIRST_PRIVATE, RESERVED, ChatTokenizer
+from datakit.pack.template import CHATML
 from datakit.pack.tokenize import (
     AWKWARD,
     Encoder,
@@ -599,7 +600,7 @@ NEVER_ENDS = "{% for a in range(9999) %}{% for b in range(9999) %}{% set x = a %
 def test_a_template_that_fails_on_every_row_or_never_ends_stops_the_run(
     with_added, tmp_path, conversations, monkeypatch
 ):
-    monkeypatch.setattr("datakit.pack.chat.ROW_SECONDS", 0.2)
+    monkeypatch.setattr("datakit.pack.template.ROW_SECONDS", 0.2)
     with_added("{% for m in messages %}{{ raise_exception('no chat here') }}{% endfor %}")
     stage = Tokenize(TokenizeConfig(tokenizer=str(tmp_path)))
     with pytest.raises(ModelError, match="fails on every row: TemplateError: no chat here"):

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from datakit.data import SPANS
 from datakit.manifest import Count
+from datakit.pack.cut import TurnMarks, split_turns
 from datakit.pack.inspect import TokenIndex, open_rows, prove
 from datakit.pack.labels import label, labelled_ids
-from datakit.pack.long_rows import TurnMarks, split_turns
 from datakit.pack.stage import Pack, PackConfig, seq_len_for
 from tests.pack.token_rows import FACTS, batch_of, ids_of, pack_rows
 

@@ -1,0 +1,107 @@
+"""Limits and weights of sources: shares, nested choices, any order; and a whole run that accounts for every row."""
+
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import datakit
+from datakit.cli.main import datakit as command
+from datakit.errors import ConfigError
+from datakit.pack.mixture import Mixture
+
+ROWS = st.lists(st.tuples(st.sampled_from(["a/x", "a/y", "b"]), st.integers(0, 9), st.integers(0, 30)), min_size=1)
+
+
+def batch_of(rows) -> pa.RecordBatch:
+    """(source, content, tokens) of each row; the content decides the hash."""
+    return pa.record_batch(
+        {
+            "source": pa.array([source for source, _, _ in rows], pa.string()),
+            "content_hash": [hashlib.blake2b(str(text).encode(), digest_size=16).hexdigest() for _, text, _ in rows],
+            "input_ids": pa.array([[1] * n for _, _, n in rows], pa.list_(pa.int32())),
+        }
+    )
+
+
+def kept_of(rows, max_tokens=None, weights=None) -> tuple[list, Mixture]:
+    mixture = Mixture.of([batch_of(rows)], max_tokens or {}, weights or {})
+    reasons = mixture.decide(batch_of(rows)).reasons.to_pylist()
+    return [row for row, why in zip(rows, reasons, strict=True) if why is None], mixture
+
+
+@given(ROWS, st.integers(1, 200))
+def test_a_source_has_at_most_its_tokens_and_a_larger_limit_keeps_what_a_smaller_one_keeps(rows, limit):
+    rows = [*rows, ("a/x", 0, 1)]
+    kept, mixture = kept_of(rows, {"a/*": limit})
+    mine = [row for row in kept if row[0] != "b"]
+    assert sum(n for _, _, n in mine) <= limit
+    assert [row for row in rows if row[0] == "b"] == [row for row in kept if row[0] == "b"]
+    more, _ = kept_of(rows, {"a/*": limit + 25})
+    assert not Counter(kept) - Counter(more)
+    assert sum(mixture.left_out("rows").values()) == len(rows) - len(kept)
+    assert sum(mixture.left_out("tokens").values()) == sum(n for _, _, n in rows) - sum(n for _, _, n in kept)
+
+
+@given(ROWS, st.integers(1, 200), st.randoms())
+def test_the_choice_depends_on_no_order_and_equal_content_stays_together(rows, limit, random):
+    rows = [*rows, ("b", 0, 1)]
+    kept, _ = kept_of(rows, {"b": limit})
+    for source, text, _ in kept:
+        assert [row for row in rows if row[:2] == (source, text)] == [row for row in kept if row[:2] == (source, text)]
+    shuffled = random.sample(rows, len(rows))
+    assert Counter(kept_of(shuffled, {"b": limit})[0]) == Counter(kept)
+
+
+def test_weights_are_shares_of_the_largest_set_without_repeats():
+    rows = [("books", i, 10) for i in range(400)] + [("web", 1000 + i, 10) for i in range(4000)]
+    kept, mixture = kept_of(rows, weights={"books": 1, "web": 3})
+    count = Counter(source for source, _, _ in kept)
+    assert count == {"books": 400, "web": 1200}
+    assert mixture.facts()["web"] == {
+        "rows": 4000, "kept_rows": 1200, "tokens": 40_000, "kept_tokens": 12_000, "share": 0.75,
+    }  # fmt: skip
+    limited, _ = kept_of(rows, {"books": 1000}, {"books": 1, "web": 3})
+    assert Counter(source for source, _, _ in limited) == {"books": 100, "web": 300}
+    assert set(limited) < set(kept)
+
+
+def test_what_matches_nothing_is_an_error_that_lists_the_sources():
+    rows = [("books.jsonl", 1, 3), ("web.jsonl", 2, 3)]
+    with pytest.raises(ConfigError, match=r"'book' matches no source; the sources are 'books\.jsonl', 'web\.jsonl'"):
+        kept_of(rows, {"book": 5})
+    with pytest.raises(ConfigError, match=r"the source 'web\.jsonl' has no weight"):
+        kept_of(rows, weights={"books.jsonl": 1})
+
+
+def test_a_source_of_which_nothing_fits_is_an_alarm():
+    kept, mixture = kept_of([("a", 1, 50), ("b", 2, 5)], {"a": 10})
+    assert kept == [("b", 2, 5)]
+    assert list(mixture.alarms()) == [
+        "no row of 'a' is packed: its first row has more tokens than its limit or weight allows"
+    ]
+
+
+def test_a_run_accounts_for_every_row_and_explains_those_left_out(tmp_path: Path, trained: Path):
+    for name, many in (("books", 30), ("web", 90)):
+        lines = [json.dumps({"text": f"{name} number {i} " + "word " * 20}) for i in range(many)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+
+    files = [str(tmp_path / f"{name}.jsonl") for name in ("books", "web")]
+    weights = {"books*": 1.0, "web*": 1.0}
+    result = datakit.pack(files, tokenizer=str(trained), seq_len=64, weights=weights, output=tmp_path / "packed")
+    rows, mixture = result.ledger.rows, result.manifest.facts["mixture"]
+    assert rows.into == 120 == rows.kept + sum(rows.dropped.values())
+    assert mixture["books*"]["kept_rows"] == 30 and 28 <= mixture["web*"]["kept_rows"] <= 31
+    assert rows.dropped == {"over_weight": 90 - mixture["web*"]["kept_rows"]}
+    dropped = result.dropped
+    assert set(dropped["reason"].to_pylist()) == {"over_weight"} and set(dropped["source"].to_pylist()) == {"web.jsonl"}
+    assert "over_weight" in str(datakit.open(tmp_path / "packed" / "manifest.json").explain(dropped["id"][0].as_py()))
+    done = CliRunner().invoke(command, ["verify", "--roundtrip", str(tmp_path / "packed" / "manifest.json")])
+    assert done.exit_code == 0, done.output
