@@ -27,7 +27,7 @@ def ids_in(file: IO[str]) -> list[str]:
 
 @click.group(context_settings=CONTEXT)
 def index() -> None:
-    """The index that `datakit dedup --save-index` writes for `datakit dedup --against`."""
+    """The index that a dedup stage with `--save-index` writes for later runs with `--against`."""
 
 
 @index.command(context_settings=CONTEXT)
@@ -39,7 +39,9 @@ def index() -> None:
     help="Remove the rows that the stage of this later manifest dropped.",
 )
 def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None:
-    """Remove rows from an index after the dataset of MANIFEST has lost them, so that new rows like them may stay.
+    """Remove rows from the indexes of a dataset that has lost them, so that new rows like them may stay.
+
+    These are the indexes of the dedup stage MANIFEST and of the dedup stages before it.
 
     IDS is a file with an id on each line, - for standard input. The shards of the dataset do not change. Later runs
     against the dataset, or against one that was itself run against it, ignore the removed rows and say so.

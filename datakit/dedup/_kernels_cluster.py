@@ -169,22 +169,38 @@ def _share_bucket(of_row, row, other):  # type: ignore[no-untyped-def]
     return same
 
 
+@kernel(inline="always")
+def _smallest(row, rows):  # type: ignore[no-untyped-def]
+    """The size of the smallest set that may be similar enough to the row's."""
+    return (rows.numerator * rows.length[row] + rows.denominator - 1) // rows.denominator
+
+
+@kernel
+def _classes(row, rows):  # type: ignore[no-untyped-def]
+    """The first and the last class of the sizes of sets that may be similar enough to the row's."""
+    return size_class(_smallest(row, rows)), size_class(rows.denominator * rows.length[row] // rows.numerator)
+
+
+@kernel
+def _shingles_to_try(row, rows, number, index):  # type: ignore[no-untyped-def]
+    """How many of the row's shingles, the rarest first, meet every similar set of a class; 0 for an empty class."""
+    if index.per_class[number] == 0:
+        return np.int64(0)
+    size, partner = rows.length[row], max(least_of_class(number), _smallest(row, rows))
+    return max(size - least_shared(size, partner, rows.numerator, rows.denominator) + 1, np.int64(0))
+
+
 @kernel
 def _probe(row, rows, index, scratch, count, block):  # type: ignore[no-untyped-def]
     """Add to those found the indexed rows of the block that share a bucket and may be similar enough.
 
     Returns (how many are found, nodes visited). Chains go from new nodes to old ones.
     """
-    size, visited, mark = rows.length[row], 0, scratch.mark
-    smallest = (rows.numerator * size + rows.denominator - 1) // rows.denominator
-    largest = rows.denominator * size // rows.numerator
-    ordered = _rarest_first(set_at(rows.address[row], size), index.counters, scratch)
-    for number in range(size_class(smallest), size_class(largest) + 1):
-        if index.per_class[number] == 0:
-            continue
-        partner = max(least_of_class(number), smallest)
-        prefix = size - least_shared(size, partner, rows.numerator, rows.denominator) + 1
-        for value in ordered[: max(prefix, 0)]:
+    visited, mark = 0, scratch.mark
+    ordered = _rarest_first(set_at(rows.address[row], rows.length[row]), index.counters, scratch)
+    first, last = _classes(row, rows)
+    for number in range(first, last + 1):
+        for value in ordered[: _shingles_to_try(row, rows, number, index)]:
             key = _key(value, number)
             node = index.heads[np.int64(key & np.uint64(len(index.heads) - 1))]
             while node >= block.oldest:
@@ -464,16 +480,10 @@ def link_rows(rows, lists, index, jumps, parent, begin, end, scratch, counts):  
         for k in range(candidates):
             counts[0] += _link(row, scratch.found[k], rows, parent)
         if large:
-            size = rows.length[row]
-            smallest = (rows.numerator * size + rows.denominator - 1) // rows.denominator
-            largest = rows.denominator * size // rows.numerator
-            ordered = _rarest_first(set_at(rows.address[row], size), index.counters, scratch)
-            for number in range(size_class(smallest), size_class(largest) + 1):
-                if index.per_class[number] == 0:
-                    continue
-                partner = max(least_of_class(number), smallest)
-                prefix = size - least_shared(size, partner, rows.numerator, rows.denominator) + 1
-                for value in ordered[: max(prefix, 0)]:
+            ordered = _rarest_first(set_at(rows.address[row], rows.length[row]), index.counters, scratch)
+            first, last = _classes(row, rows)
+            for number in range(first, last + 1):
+                for value in ordered[: _shingles_to_try(row, rows, number, index)]:
                     key = _key(value, number)
                     node = index.heads[np.int64(key & np.uint64(len(index.heads) - 1))]
                     while node >= 0:

@@ -251,15 +251,16 @@ def number_equals(hashes, bits, starts, order, table, numbers):  # type: ignore[
 
 
 @kernel
-def choose(row_starts, words, groups, size, min_words_left, owner, found, dropped):  # type: ignore[no-untyped-def]
+def choose(row_starts, words, groups, size, min_words_left, settled, owner, found, dropped):  # type: ignore[no-untyped-def]
     """Process the rows in order; a span is cut where an earlier kept row still has it, whole.
 
     `groups` numbers equal spans (-1: the span has no equal); span i is the units from i to i + size. `owner` (one for
     each group, -1 at first) becomes the row in which the span stays. `found` (one for each unit, -1 at first) becomes
     the row that a cut unit stays in. A row that was cut and keeps fewer than `min_words_left` words is `dropped`, and
     owns nothing.
+    The first `settled` rows stay as they are; `settle` has made them owners.
     """
-    for row in range(len(row_starts) - 1):
+    for row in range(settled, len(row_starts) - 1):
         begin, end = row_starts[row], row_starts[row + 1]
         for i in range(begin, end):
             if i - size >= begin:  # no later span can cut into this one
@@ -280,6 +281,18 @@ def choose(row_starts, words, groups, size, min_words_left, owner, found, droppe
             for i in range(begin, end):
                 if groups[i] >= 0 and owner[groups[i]] == row:
                     owner[groups[i]] = -1
+
+
+@kernel
+def settle(row_starts, groups, live, names, owner):  # type: ignore[no-untyped-def]
+    """Make the first rows owners of all that they have, under the number that `names` (int64) has for each.
+
+    Those that are not `live` (bool) own nothing.
+    """
+    for row in range(len(live)):
+        for i in range(row_starts[row], row_starts[row + 1]):
+            if live[row] and groups[i] >= 0 and owner[groups[i]] < 0:
+                owner[groups[i]] = names[row]
 
 
 @kernel(inline="always")

@@ -51,7 +51,7 @@ def word_bounds(data, offsets, pages, entries, starts, ends, row_starts):  # typ
 
 @kernel
 def winnow(words, row_starts, size, short, hashes, firsts, anchor_starts):  # type: ignore[no-untyped-def]
-    """Choose anchors of each row: every window has one, and equal windows have equal ones at the same place.
+    """Choose anchors of each row of `words` (uint32): every window has one, equal windows equal ones at the same place.
 
     The anchor of a window is the least hash of the `short` consecutive tokens (at most `size`) that lie in it, the last
     of equal ones. Consecutive windows mostly share theirs. `hashes` gets each anchor, `firsts` (uint32) the first
@@ -71,9 +71,9 @@ def winnow(words, row_starts, size, short, hashes, firsts, anchor_starts):  # ty
         rolling, least, at = np.uint64(0), _EMPTY, -1
         slot = 0
         for i in range(tokens):
-            rolling = rolling * BASE + words[begin + i]
+            rolling = rolling * BASE + np.uint64(words[begin + i])
             if i >= short:
-                rolling -= high * words[begin + i - short]
+                rolling -= high * np.uint64(words[begin + i - short])
             gram = i - short + 1  # the first token of the run that ends here
             if gram < 0:
                 continue
@@ -155,12 +155,12 @@ def choose(row_starts, tokens, groups, size, min_left, settled, owner, found, dr
     `groups` numbers equal windows (-1: no equal one). `owner` (one for each group, -1 at first) becomes the row in
     which the window stays, `found` (one for each token, -1 at first) the row that a cut token stays in. A row that was
     cut and keeps fewer than `min_left` tokens is `dropped` and owns nothing.
-    Of the first `settled` rows nothing is cut; tokens with a found of -2 are gone from them already.
+    Of the first `settled` rows nothing is cut; `settle` has made them owners.
 
     A window stays whole if none of its tokens is cut. No later window can cut into it once `size` tokens have passed:
     so of a passage that repeats itself at a shorter distance the first `size` tokens stay.
     """
-    for row in range(len(row_starts) - 1):
+    for row in range(settled, len(row_starts) - 1):
         begin, end = row_starts[row], row_starts[row + 1]
         marked, last_cut, cuts = begin, begin - 1, 0
         for i in range(begin, end + size):
@@ -169,7 +169,7 @@ def choose(row_starts, tokens, groups, size, min_left, settled, owner, found, dr
             whole = i - size
             if begin <= whole and whole < end and groups[whole] >= 0 and last_cut < whole and owner[groups[whole]] < 0:
                 owner[groups[whole]] = row
-            if row >= settled and i < end and groups[i] >= 0 and owner[groups[i]] >= 0:
+            if i < end and groups[i] >= 0 and owner[groups[i]] >= 0:
                 for k in range(max(i, marked), i + size):
                     found[k] = owner[groups[i]]
                     cuts += 1

@@ -1,20 +1,20 @@
 """The index of a dedup run, and `--against`: comparing new rows with the kept rows of earlier runs.
 
-A run with `save_index` writes, for each shard, one Arrow IPC file with the id, digest, bands and set of shingles of
-each kept row, in row order. A later run loads the indexes of an earlier run and of all runs which that one was compared
-with, checks that the settings match, and compares its rows with theirs. Rows that an earlier dataset has lost since are
-listed in a file beside its index, and left out.
+A run with `save_index` writes, for each shard, one Arrow IPC file with the id of each kept row and what others are
+compared by, in row order: the digest, bands and shingles of a document, the hashes of the lines that were not cut out
+of it, ... A later run loads the indexes of an earlier run and of all runs which that one was compared with, checks that
+the settings match, and compares its rows with theirs. Rows that an earlier dataset has lost since are listed in a file
+beside its index, and left out.
 """
 
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +24,11 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit.config import digest, resolved
 from datakit.data import MESSAGES, read_shard
-from datakit.dedup.minhash import Sketches, sketch
-from datakit.dedup.stage import DedupConfig
+from datakit.dedup.exact import Memory, SketchRows, open_rows
 from datakit.errors import ConfigError, InputError, IntegrityError, UsageError
 from datakit.manifest import (
     AGAINST,
+    COMPARED_WITH,
     Shard,
     ancestors,
     check_shards,
@@ -41,17 +41,28 @@ from datakit.manifest import (
     write_whole,
 )
 from datakit.stage import Parent
-from datakit.text.words import UNICODE_VERSION
+
+if TYPE_CHECKING:
+    from datakit.dedup.stage import IndexedStage
 
 _NOT_NEEDED = ("source", "lang", "rank")  # alarms are about new rows, and policy `first` needs no rank
 
-_PROBES = (
+_SHORT = (
     "The quick brown fox jumps over the lazy dog, and then: it does so again! Straße, ﬁne, I\u0307stanbul 2026 \u00bd",
     "我们正在寻找一种更好的方法 ภาษาไทยเขียนติดกัน 日本語の文章も一文字ずつ カタカナ ကမ္ဘာ ភាសាខ្មែរ ພາສາລາວ",
     "كلمةٌ عربية طويلة جدا في جملة واحدة e\u0301te\u0301 हिन्दी में लिखा हुआ एक वाक्य है",
     "too short",
 )
+_PROBES = (*_SHORT, "\n\n".join(f"{text} And so it goes on, as before. Then 1, 2, 3 more!" for text in _SHORT * 2))
 """Texts that show whether two versions of our code find the same words and shingles."""
+
+_URLS = (
+    "HTTP://www.Example.org:80/a/../b%7e/?utm_source=x&b=2&a=1#part",
+    "https://müller.example/ä b;jsessionid=7#!/page",
+    " ",
+    "ftp://example.org",
+    "https://www.example.org/index.html?PHPSESSID=1",
+)
 
 _MAY_DIFFER = {
     *("max_cluster_rows", "max_loss", "min_alarm_rows"),  # alarms
@@ -68,23 +79,30 @@ def index_rows(sketches: pa.RecordBatch, kept: pa.Array) -> pa.RecordBatch:
 
     A row that policy `first` keeps is the first one with its text, so its sketch holds the shingles.
     """
-    return sketches.drop_columns([n for n in _NOT_NEEDED if n in sketches.schema.names]).filter(kept)
+    return without_unneeded(sketches).filter(kept)
 
 
-@lru_cache(maxsize=8)
-def fingerprint(config: DedupConfig) -> str:
+def without_unneeded(sketches: pa.RecordBatch) -> pa.RecordBatch:
+    """Sketches without what only the run that made them needs."""
+    return sketches.drop_columns([n for n in _NOT_NEEDED if n in sketches.schema.names])
+
+
+def fingerprint(stage: "IndexedStage") -> str:
     """A hash that changes when words, shingles, permutations or digests change: sketches of the probe texts."""
     keys = pa.array(range(len(_PROBES)), pa.uint64())
     asked = [[{"role": "user", "content": text}] for text in _PROBES]
     said = [[{"role": "assistant", "content": text[::-1]}] for text in _PROBES]
     talks = [one + other for one, other in zip(asked, said, strict=True)]
-    pair = {"prompt": asked, "chosen": said, "rejected": said[::-1]}
-    kinds = {"text": pa.array(_PROBES)}, {"messages": talks}, pair
+    kinds: dict[str, dict[str, Any]] = {
+        "document": {"text": pa.array(_PROBES), "url": pa.array(_URLS)},
+        "conversation": {"messages": talks},
+        "preference": {"prompt": asked, "chosen": said, "rejected": said[::-1]},
+    }
     total = hashlib.sha256()
-    for columns in kinds:
-        typed = {n: pa.array(v, MESSAGES) if isinstance(v, list) else v for n, v in columns.items()}
-        made = sketch(pa.record_batch({"row_key": keys, "id": [str(k) for k in keys]} | typed), config)
-        total.update(repr(made.drop_columns(_NOT_NEEDED).to_pydict()).encode())
+    for kind in stage.probe_kinds:
+        typed = {n: pa.array(v, MESSAGES) if isinstance(v, list) else v for n, v in kinds[kind].items()}
+        made = stage.probe(pa.record_batch({"row_key": keys, "id": [str(k) for k in keys]} | typed))
+        total.update(repr(without_unneeded(made).to_pydict()).encode())
     return total.hexdigest()[:16]
 
 
@@ -102,10 +120,12 @@ class EarlierRun:
     shards: tuple[Shard, ...]
     """The files of the index, relative to the folder."""
     removed: "RemovedRows"
+    kept: int
+    """Rows that the run kept."""
 
     @property
     def rows(self) -> int:
-        """Rows in the index, removed ones included."""
+        """Rows in the index, removed ones included; more than one for a text that `dedup_substrings` cut in two."""
         return sum(shard.rows for shard in self.shards)
 
     @property
@@ -134,21 +154,24 @@ class EarlierRun:
                     yield reader.get_batch(number).column("id")
 
 
-def dedup_of(path: Path) -> Parent:
-    """The dedup manifest that `path` is, or was made from.
+def run_of(path: Path, stage: str) -> Parent:
+    """The manifest of a stage that `path` is, or was made from.
 
     Raises:
         InputError: there is none.
     """
-    path = storage.pull_result(path)
-    found = next((Parent(p, m) for p, m in ancestors(path) if m.stage == "dedup"), None)
+    found = next((run for run in _lineage(path) if run.manifest.stage == stage), None)
     if found is None:
-        raise InputError(f"{path}: expected the manifest of a dedup stage, or of one that came after it")
+        raise InputError(f"{path}: expected the manifest of a {stage} stage, or of one that came after it")
     return found
 
 
-def earlier_runs(newest: Parent, config: DedupConfig, kind: str) -> tuple[EarlierRun, ...]:
-    """The dedup run of a manifest and those that it was itself run against, oldest first.
+def _lineage(path: Path) -> list[Parent]:
+    return [Parent(p, m) for p, m in ancestors(storage.pull_result(path))]
+
+
+def earlier_runs(newest: Parent, stage: "IndexedStage", kind: str) -> tuple[EarlierRun, ...]:
+    """The run of a manifest and those that it was itself run against, oldest first.
 
     The result equals one run over all rows, the old rows before the new ones. So the settings must match.
 
@@ -158,8 +181,9 @@ def earlier_runs(newest: Parent, config: DedupConfig, kind: str) -> tuple[Earlie
         IntegrityError: a manifest, or a list of removed rows, is damaged.
     """
     found = list(_chain(newest))
+    ours, mark = _settings(kind, resolved(stage.config), stage.resources()), fingerprint(stage)
     for run in found:
-        _check_settings(run, config, kind)
+        _check_settings(run, ours, mark)
     return tuple(_earlier_run(run) for run in reversed(found))
 
 
@@ -176,24 +200,29 @@ def _chain(run: Parent) -> Iterator[Parent]:
             yield from _chain(Parent(place, load(place)))
 
 
-def _check_settings(run: Parent, config: DedupConfig, kind: str) -> None:
+def _settings(kind: str, config: dict[str, Any], resources: dict[str, Any]) -> dict[str, Any]:
+    """What decides about rows; models and tokenizers by their hashes, not by the names of their files."""
+    shaping = {name: value for name, value in resources.items() if name not in COMPARED_WITH}
+    return {"kind": kind} | {name: value for name, value in config.items() if name not in _MAY_DIFFER} | shaping
+
+
+def _check_settings(run: Parent, ours: dict[str, Any], mark: str) -> None:
     path, manifest = run.path, run.manifest
     if "index" not in manifest.facts:
-        raise InputError(f"{path}: that dedup saved no index; run it again with --save-index")
-    ours = {"kind": kind, "unicode": UNICODE_VERSION} | resolved(config)
-    theirs = {"kind": manifest.kind, "unicode": manifest.facts["resources"]["unicode"]} | manifest.config
+        raise InputError(f"{path}: that {manifest.stage} saved no index; run it again with --save-index")
+    theirs = _settings(manifest.kind, manifest.config, manifest.facts.get("resources", {}))
     derived = ("num_bands", "rows_per_band")  # from the threshold, where they are not given
-    for name in sorted((ours.keys() | theirs.keys()) - _MAY_DIFFER, key=lambda name: (name in derived, name)):
+    for name in sorted(ours.keys() | theirs.keys(), key=lambda name: (name in derived, name)):
         if ours.get(name) != theirs.get(name):
             raise ConfigError(
                 f"against {path}: it was made with {name} {theirs.get(name)!r}, and this run has {ours.get(name)!r}. "
                 "Rows can only be compared under the same settings: give this run that value, or run both again"
             )
     found = manifest.facts["index"]["fingerprint"]
-    if found != fingerprint(config):
+    if found != mark:
         raise ConfigError(
             f"against {path}: its index (fingerprint {found}) was made by a version of datakit that cuts or hashes "
-            f"words differently from this one (fingerprint {fingerprint(config)}). Run that dedup again"
+            f"words differently from this one (fingerprint {mark}). Run that {manifest.stage} again"
         )
 
 
@@ -205,10 +234,11 @@ def _earlier_run(run: Parent) -> EarlierRun:
         folder=folder,
         shards=run.manifest.of_role("index"),
         removed=RemovedRows.read(folder),
+        kept=run.manifest.ledger.rows.kept,
     )
 
 
-def live_rows(sketches: Sketches, earlier: tuple[EarlierRun, ...]) -> npt.NDArray[np.int64]:
+def live_rows(sketches: SketchRows, earlier: tuple[EarlierRun, ...]) -> npt.NDArray[np.int64]:
     """The numbers of the earlier rows that are not removed, in order; sketches begin with the rows of all indexes."""
     live, begin = [np.empty(0, np.int64)], 0
     for run in earlier:
@@ -224,6 +254,38 @@ def live_rows(sketches: Sketches, earlier: tuple[EarlierRun, ...]) -> npt.NDArra
         live.append(rows)
         begin += run.rows
     return np.concatenate(live)
+
+
+@dataclass(frozen=True, slots=True)
+class AllRows(SketchRows):
+    """The sketches of a run behind the indexes of earlier runs, whose rows come first.
+
+    `old`: how many rows these are. `live` bool (old,): whether a row of an index still counts.
+    """
+
+    old: int
+    live: npt.NDArray[np.bool_]
+
+    @property
+    def new(self) -> range:
+        """The numbers of the batches that hold the rows of this run."""
+        return range(int(np.searchsorted(self.begins, self.old)), len(self.batches))
+
+
+def open_all(sketches: Sequence[Path], earlier: tuple[EarlierRun, ...], memory: Memory, workers: int) -> AllRows:
+    """Map the sketch files of this run, and before them the indexes of earlier runs.
+
+    Raises:
+        IntegrityError: an index is damaged.
+    """
+    for run in earlier:
+        run.check(workers)
+    before = open_rows([path for run in earlier for path in run.paths], memory, by_key=False)
+    here = open_rows(sketches, memory)
+    live = np.zeros(len(before), np.bool_)
+    live[live_rows(before, earlier) if earlier else []] = True
+    begins = np.concatenate([before.begins[:-1], len(before) + here.begins])
+    return AllRows([*before.batches, *here.batches], begins, len(before), live)
 
 
 # Rows that are removed from an index.
@@ -274,20 +336,40 @@ class RemovedRows:
 
 
 def remove(path: Path, ids: Iterable[str]) -> tuple[int, list[str]]:
-    """Remove rows from the index of a dedup run: (how many were not removed before, the ids that it does not hold).
+    """Remove rows from the indexes of a dataset: (how many were in one until now, the ids that are in none).
 
-    The list lies beside the index. Later runs read it, and say so in their manifests.
+    These are the indexes of the stage of the manifest `path` and of the stages before it. Each list lies beside its
+    index. Later runs read it, and say so in their manifests.
 
     Raises:
-        InputError: the manifest is of no dedup, or was made without save_index.
-        IntegrityError: the index is damaged.
+        InputError: the manifest was made from no dedup, or none of them has an index.
+        IntegrityError: an index is damaged.
         UsageError: a run is writing there.
     """
-    run = dedup_of(path)
-    if "index" not in run.manifest.facts:
-        raise InputError(f"{run.path}: that dedup saved no index, so there is nothing to remove rows from")
-    wanted = set(ids)
-    index = _earlier_run(run)
+    runs = [run for run in _dedups(path) if "index" in run.manifest.facts]
+    if not runs:
+        raise InputError(f"{path}: no dedup of it saved an index, so there is nothing to remove rows from")
+    wanted, known, new = set(ids), set[str](), set[str]()
+    for run in runs:
+        found, added = _remove_from(_earlier_run(run), wanted)
+        known, new = known | found, new | added
+    return len(new), sorted(wanted - known)
+
+
+def _dedups(path: Path) -> list[Parent]:
+    """The dedup stages of a manifest's history, the newest first.
+
+    Raises:
+        InputError: there is none.
+    """
+    found = [run for run in _lineage(path) if run.manifest.stage.startswith("dedup")]
+    if not found:
+        raise InputError(f"{path}: expected the manifest of a dedup stage, or of one that came after it")
+    return found
+
+
+def _remove_from(index: EarlierRun, wanted: set[str]) -> tuple[set[str], set[str]]:
+    """(those of the ids that an index holds, those of them that were not removed before)."""
     index.check(1)
     make_folder(index.folder)
     held = lock(index.folder)
@@ -298,10 +380,12 @@ def remove(path: Path, ids: Iterable[str]) -> tuple[int, list[str]]:
         for found in index.ids():
             known.update(found.filter(pc.is_in(found, asked)).to_pylist())
         removed = RemovedRows.read(index.folder)
-        removed.plus(known).write(index.folder)
+        new = known - set(removed.ids)
+        if new:
+            removed.plus(new).write(index.folder)
     finally:
         os.close(held)
-    return len(known - set(removed.ids)), sorted(wanted - known)
+    return known, new
 
 
 def dropped_ids(path: Path, later: Path) -> Iterator[str]:
@@ -310,12 +394,12 @@ def dropped_ids(path: Path, later: Path) -> Iterator[str]:
     Raises:
         InputError: that stage did not come after that dedup.
     """
-    later = storage.pull_result(later)
-    dedup, lineage = dedup_of(path).manifest, ancestors(later)
-    if dedup.version not in {manifest.version for _, manifest in lineage[1:]}:
+    dedup, lineage = _dedups(path)[0].manifest, _lineage(later)
+    if dedup.version not in {run.manifest.version for run in lineage[1:]}:
         raise InputError(
-            f"{later}: expected the manifest of a stage that came after the dedup {dedup.version} of {path}"
+            f"{later}: expected the manifest of a stage that came after the {dedup.stage} {dedup.version} of {path}"
         )
-    for shard in tables(lineage[0][1], "dropped"):
-        for batch in read_shard(data_dir(later, lineage[0][1]), shard, ["id"]):
+    newest = lineage[0]
+    for shard in tables(newest.manifest, "dropped"):
+        for batch in read_shard(data_dir(newest.path, newest.manifest), shard, ["id"]):
             yield from batch.column("id").to_pylist()

@@ -34,7 +34,8 @@ import pyarrow as pa
 
 from datakit.config import option
 from datakit.data import compared_fields, row_chunks, string_buffers
-from datakit.dedup.exact import Memory, SketchRows, open_rows
+from datakit.dedup.exact import Memory
+from datakit.dedup.index import AllRows, index_rows, open_all
 from datakit.dedup.repeats import (
     CHECK_CUTS,
     MIN_ALARM_WORDS,
@@ -49,6 +50,8 @@ from datakit.dedup.repeats import (
     list_column,
     list_starts,
     list_values,
+    whole_runs,
+    with_values,
     words_of,
 )
 from datakit.dedup.stage import at_least, exact_ratio, source_column, text_bytes, write_decisions
@@ -222,6 +225,7 @@ class DedupNgrams(CuttingStage):
     name: ClassVar[str] = "dedup_ngrams"
     help: ClassVar[str] = "A Bloom filter stores the n-grams of earlier rows. Texts that are cut are recorded in cuts/."
     Config: ClassVar[type] = NgramsConfig
+    probe_kinds: ClassVar[tuple[str, ...]] = ("document", "conversation", "preference")
 
     @property
     def unit(self) -> Unit:
@@ -256,7 +260,7 @@ class DedupNgrams(CuttingStage):
         where = "memory" if need <= self.config.memory_mb << 20 else "disk (more than memory_mb: slow)"
         return (
             f"{rows:,} rows, at most about {8 * ngrams / 1e6:,.0f} MB of disk for their n-grams, and "
-            f"{need / 1e6:,.0f} MB of {where} for the filter"
+            f"{need / 1e6:,.0f} MB of {where} for the filter{self.forecast_earlier()}"
         )
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -276,15 +280,33 @@ class DedupNgrams(CuttingStage):
             }
         )
 
+    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
+        """Of each kept row in a batch of sketches the `hashes` of the n-grams that were added to the filter.
+
+        The filter itself would be smaller, but no row could be removed from it.
+        """
+        decided, parts = self.look_up(sketches.column("row_key")), list_starts(sketches, "words")
+        in_part = list_values(sketches, "words").astype(np.int64)
+        of_words = np.concatenate(([0], np.cumsum(in_part)))[parts]
+        cut = np.repeat(self.cut_units(decided, parts), in_part)
+        whole = whole_runs(cut, of_words, list_starts(sketches, "hashes"), self.config.ngram_words)
+        made = with_values(sketches.drop_columns(["words"]), "hashes", whole)
+        return index_rows(made, decided.column("reason").is_null())
+
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write what is cut and dropped to `out`; returns counts, the filter's rates and alarms."""
+        """Write what is cut and dropped to `out`; returns counts, the filter's rates and alarms.
+
+        Raises:
+            IntegrityError: an index is damaged.
+        """
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        rows, losses = open_rows(sketches, memory), Losses("words")
-        ngrams = sum(len(list_values(batch, "hashes")) for batch in rows.batches)
-        made = make_filter(ngrams, self.config.false_positive_rate, memory)
-        counts = {"ngrams": ngrams, "ngrams_inserted": 0, "ngrams_known": 0}
+        rows, losses = open_all(sketches, self.earlier, memory, workers), Losses("words")
+        of_batches = [len(list_values(batch, "hashes")) for batch in rows.batches]
+        made = make_filter(sum(of_batches), self.config.false_positive_rate, memory)
+        counts = {"ngrams": sum(of_batches[n] for n in rows.new), "ngrams_inserted": 0, "ngrams_known": 0}
+        counts |= {"ngrams_of_earlier_runs": self._insert_earlier(rows, made)} if self.earlier else {}
         write_decisions(out, self._decide_all(rows, made, losses, counts))
-        known = counts["ngrams_inserted"]
+        known = counts["ngrams_inserted"] + counts.get("ngrams_of_earlier_runs", 0)
         expected = false_positive_rate(made.bits.nbytes * 8 / known, made.num_hashes) if known else 0.0
         return counts | {
             "words": losses.whole.total(),
@@ -300,8 +322,23 @@ class DedupNgrams(CuttingStage):
             "alarms": losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS),
         }
 
+    def _insert_earlier(self, rows: AllRows, made: BloomFilter) -> int:
+        """Add the n-grams of the earlier runs' rows; returns how many."""
+        from datakit.dedup import _kernels_ngrams as kernels
+
+        added = 0
+        for batch, begin in zip(rows.batches[: rows.new.start], rows.begins, strict=False):
+            hashes = list_values(batch, "hashes")
+            gone = ~rows.live[begin : begin + batch.num_rows]
+            if gone.any():
+                hashes = hashes[~np.repeat(gone, np.diff(list_starts(batch, "hashes")))]
+            hashes.setflags(write=False)  # as those of a batch are, so that the kernel is compiled once
+            kernels.insert(made.bits, hashes, made.num_hashes)
+            added += len(hashes)
+        return added
+
     def _decide_all(
-        self, rows: SketchRows, made: BloomFilter, losses: Losses, counts: dict[str, int]
+        self, rows: AllRows, made: BloomFilter, losses: Losses, counts: dict[str, int]
     ) -> Iterator[pa.RecordBatch]:
         """The decisions, batch by batch in the order of the rows: each row adds to the filter."""
         from datakit.dedup import _kernels_ngrams as kernels
@@ -311,7 +348,7 @@ class DedupNgrams(CuttingStage):
         rules = Rules(
             config.ngram_words, least.numerator, least.denominator, cuts_parts, drops_rows, config.min_words_left
         )
-        for batch in rows.batches:
+        for batch in rows.batches[rows.new.start :]:
             parts = TextParts(
                 list_starts(batch, "words"), list_values(batch, "words"),
                 list_starts(batch, "hashes"), list_values(batch, "hashes"),

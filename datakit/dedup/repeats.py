@@ -10,9 +10,10 @@ three-sentence span occurring more than once in the data set"; TFDS does so line
 consecutive sentences. Ours are every three consecutive sentences of one text, compared by their words. A span is cut
 only where it can still be read whole, in a kept row or earlier in its own.
 
-Rows are processed in the order of their keys. A span is cut where an earlier kept row has it, or where the row itself
-had it before; so what is cut can always be read in the row that is named. A row that keeps too little is dropped whole.
-It then owns nothing: what it had first stays in the next row that has it.
+Rows are processed in the order of their keys, after those of earlier runs, which keep what they have. A span is cut
+where an earlier kept row has it, or where the row itself had it before; so what is cut can always be read in the row
+that is named. A row that keeps too little is dropped whole. It then owns nothing: what it had first stays in the next
+row that has it.
 
 Hashes have 64 bits: among 10^9 different spans, the probability that any two have the same hash is 0.03. On the disk a
 unit takes 12 bytes in the sketches, and 8 to 16 more while all are compared; in memory, 8 for each different span that
@@ -33,9 +34,10 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import row_chunks, string_array, string_buffers
-from datakit.dedup.exact import Memory, SketchRows, in_range, open_rows, parts
+from datakit.dedup.exact import Memory, SketchRows, in_range, parts
+from datakit.dedup.index import AllRows, index_rows, open_all
 from datakit.dedup.stage import (
-    CompareStage,
+    IndexedStage,
     at_least,
     frequent_survivors,
     source_column,
@@ -44,7 +46,7 @@ from datakit.dedup.stage import (
 )
 from datakit.errors import UsageError
 from datakit.stage import Decision, Losses
-from datakit.text.words import BREAKS, QUOTES, TERMINALS, UNICODE_VERSION, character_table
+from datakit.text.words import BREAKS, QUOTES, TERMINALS, character_table
 
 Unit = Literal["line", "paragraph", "sentence"]
 
@@ -76,6 +78,11 @@ class CuttingConfig:
     memory_mb: int = option(
         1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False
     )
+    save_index: bool = option(False, "write the index that a later run needs for --against")
+    against: str = option(
+        "", "also remove what rows have that an earlier run of the stage kept: its manifest, run with save_index",
+        result=False,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         at_least(0, self, "min_words_left")
@@ -273,8 +280,11 @@ class Repeats:
     facts: dict[str, Any]
 
 
-def find_repeats(rows: SketchRows, span: int, min_words_left: int, memory: Memory, workers: int) -> Repeats:
-    """Compare the sketches of all rows, which have the columns `hashes` (of spans) and `words` (of units)."""
+def find_repeats(rows: AllRows, span: int, min_words_left: int, memory: Memory, workers: int) -> Repeats:
+    """Compare the sketches of all rows, which have the columns `hashes` (of spans) and `words` (of units).
+
+    The rows of indexes come first. They only have the `hashes` of the spans that are whole in them.
+    """
     from datakit.dedup import _kernels_repeats as kernels
 
     units = [list_values(batch, "hashes") for batch in rows.batches]
@@ -283,13 +293,17 @@ def find_repeats(rows: SketchRows, span: int, min_words_left: int, memory: Memor
     words = memory.full((begins[-1],), 0, np.uint32)
     for batch, row, begin, end in zip(rows.batches, rows.begins, begins, begins[1:], strict=False):
         row_starts[row : row + batch.num_rows + 1] = begin + list_starts(batch, "hashes")
-        words[begin:end] = list_values(batch, "words")
+        if row >= rows.old:
+            words[begin:end] = list_values(batch, "words")
     groups, count, compared = groups_of_equals(units, begins, memory, workers)
     owner = memory.full((count,), -1, number_type(len(rows)))
     found = memory.full((begins[-1],), -1, number_type(len(rows)))
     dropped = np.zeros(len(rows), np.bool_)
-    kernels.choose(row_starts, words, groups, span, min_words_left, owner, found, dropped)
-    facts = {"units": int(begins[-1]), "spans_compared": compared, "spans_repeated": count}
+    kernels.settle(row_starts, groups, rows.live, np.arange(rows.old), owner)
+    kernels.choose(row_starts, words, groups, span, min_words_left, rows.old, owner, found, dropped)
+    facts = {
+        "units": int(begins[-1] - row_starts[rows.old]), "spans_compared": compared, "spans_repeated": count,
+    }  # fmt: skip
     return Repeats(row_starts, words, found, dropped, facts)
 
 
@@ -318,6 +332,33 @@ def groups_of_equals(
             count += repeated
             compared += spans
     return groups, count, compared
+
+
+def whole_runs(
+    cut: npt.NDArray[np.bool_],
+    unit_starts: npt.NDArray[np.int64],
+    run_starts: npt.NDArray[np.int64],
+    size: int,
+) -> npt.NDArray[np.bool_]:
+    """Which runs of `size` consecutive units have no cut unit; run j of a row begins with its unit j.
+
+    Those of row i are numbered from `run_starts[i]` on, its units from `unit_starts[i]` on. A run at the end of its row
+    ends there.
+    """
+    before = np.concatenate(([0], np.cumsum(cut)))
+    row_of = np.repeat(np.arange(len(run_starts) - 1), np.diff(run_starts))
+    first = unit_starts[row_of] + np.arange(len(row_of)) - run_starts[row_of]
+    ends = unit_starts[row_of + 1]
+    first = np.minimum(first, ends)  # the n-grams of several fields may be more than the words
+    whole: npt.NDArray[np.bool_] = before[np.minimum(first + size, ends)] == before[first]
+    return whole
+
+
+def with_values(batch: pa.RecordBatch, name: str, chosen: npt.NDArray[np.bool_]) -> pa.RecordBatch:
+    """The batch with those values of a column of lists of numbers that are chosen."""
+    before = np.concatenate(([0], np.cumsum(chosen)))
+    made = list_column(list_values(batch, name)[chosen], before[list_starts(batch, name)])
+    return batch.set_column(batch.schema.get_field_index(name), name, made)
 
 
 def _ahead(pool: ThreadPoolExecutor, work: Any, tasks: int, ahead: int) -> Iterator[Any]:
@@ -419,12 +460,13 @@ def cut_units(texts: pa.Array, unit: Unit, rows: npt.NDArray[np.int64], numbers:
 
 
 @dataclass(frozen=True)
-class CuttingStage(CompareStage):
+class CuttingStage(IndexedStage):
     """What the stages that cut pieces out of texts share.
 
     A kept row that loses some of its units is edited: it gets a new `content_hash`, and for each of them a row in the
     table `cuts`: `row_key`, `id`, `start` (the byte of the row's text where the piece was), `text` (the piece),
-    `duplicate_of` (the id of the row that still has it; null where it is not known). With the pieces put back, the text
+    `duplicate_of` (the id of the row that still has it; null where it is not known) and, with earlier runs,
+    `duplicate_in`. With the pieces put back, the text
     is as it was. Dropped rows keep their text.
     """
 
@@ -451,10 +493,6 @@ class CuttingStage(CompareStage):
             )
         return self
 
-    def resources(self) -> dict[str, Any]:
-        """The Unicode version of words, which is the interpreter's."""
-        return {"unicode": UNICODE_VERSION}
-
     def open(self) -> None:
         """Build the tables of characters and load the kernels."""
         character_table()
@@ -471,7 +509,7 @@ class CuttingStage(CompareStage):
             reasons=reasons,
             detail=found.column("detail"),
             columns=columns,
-            drop_columns={"duplicate_of": found.column("duplicate_of")},
+            drop_columns=self.survivor_columns(found),
             side_tables={CUTS: cuts} if cuts else {},
             notes={f"{self.unit}s_cut": cuts.num_rows if cuts else 0, "bytes_cut": bytes_cut},
             edited=edited,
@@ -492,15 +530,28 @@ class CuttingStage(CompareStage):
             made = digest(normalize(cut.texts))
             columns["content_hash"] = pc.replace_with_mask(batch.column("content_hash"), edited, made)
         before = batch.select(["row_key", "id"]).filter(edited).take(pa.array(rows))
-        kept_in = changed.column("kept_in").flatten()
+        names = {"duplicate_of": "kept_in"} | ({"duplicate_in": "kept_in_run"} if self.earlier else {})
+        survivors = {name: changed.column(column).flatten() for name, column in names.items()}
         cuts = {
             "row_key": before.column("row_key"),
             "id": before.column("id"),
             "start": pa.array(cut.places),
             "text": cut.pieces,
-            "duplicate_of": kept_in if len(kept_in) else pa.nulls(len(rows), pa.string()),
-        }
+        } | {name: ids if len(ids) else pa.nulls(len(rows), pa.string()) for name, ids in survivors.items()}
         return columns, pa.record_batch(cuts)
+
+    def kept_in(self, rows: SketchRows, survivors: npt.NDArray[np.int64], offsets: pa.Array) -> dict[str, pa.Array]:
+        """The columns of decisions that name the row that still has each cut piece; a list for each row that is cut."""
+        ids = {"kept_in": rows.ids(survivors)} | ({"kept_in_run": self.versions_of(survivors)} if self.earlier else {})
+        return {name: pa.ListArray.from_arrays(offsets, values) for name, values in ids.items()}
+
+    def cut_units(self, decided: pa.RecordBatch, unit_starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """bool (units,): what the column `cut` of the decisions says about the units of the same rows."""
+        cut = np.zeros(unit_starts[-1], np.bool_)
+        lengths = pc.fill_null(pc.list_value_length(decided.column("cut")), 0).to_numpy(zero_copy_only=False)
+        numbers = decided.column("cut").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+        cut[np.repeat(unit_starts[:-1], lengths) + numbers] = True
+        return cut
 
 
 # The stages.
@@ -531,7 +582,8 @@ class RepeatsStage(CuttingStage):
         """The disk space for the units of these shards while they are compared."""
         rows, size = text_bytes(shards)
         disk = rows * _ROW_BYTES + size // _UNIT_BYTES[self.unit] * _DISK_BYTES
-        return f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk while their {self.unit}s are compared"
+        line = f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk while their {self.unit}s are compared"
+        return line + self.forecast_earlier()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id` and `source`; `hashes` of the spans of each row, and the `words` of its units."""
@@ -546,12 +598,26 @@ class RepeatsStage(CuttingStage):
             }
         )
 
+    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
+        """Of each kept row in a batch of sketches the `hashes` of the spans that are whole in it."""
+        from datakit.dedup._kernels_minhash import NONE
+
+        decided, starts = self.look_up(sketches.column("row_key")), list_starts(sketches, "hashes")
+        whole = whole_runs(self.cut_units(decided, starts), starts, starts, self.span)
+        whole &= list_values(sketches, "hashes") != NONE
+        made = with_values(sketches.drop_columns(["words"]), "hashes", whole)
+        return index_rows(made, decided.column("reason").is_null())
+
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write what is cut and dropped to `out`; returns counts and alarms."""
+        """Write what is cut and dropped to `out`; returns counts and alarms.
+
+        Raises:
+            IntegrityError: an index is damaged.
+        """
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        rows, losses = open_rows(sketches, memory), Losses("words")
+        rows, losses = open_all(sketches, self.earlier, memory, workers), Losses("words")
         repeats = find_repeats(rows, self.span, self.config.min_words_left, memory, workers)
-        write_decisions(out, (self._decide(rows, n, repeats, losses) for n in range(len(rows.batches))))
+        write_decisions(out, (self._decide(rows, n, repeats, losses) for n in rows.new))
         words = {"words": losses.whole.total(), "words_lost": losses.lost.total()}
         survivors = frequent_survivors(rows, _counts_of_owners(repeats.found))
         alarms = losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS, survivors, f"{self.unit}s")
@@ -577,9 +643,12 @@ class RepeatsStage(CuttingStage):
             return f"{cuts[row]} of its {total} {self.unit}s stand before it, {left[row]} words are new"
 
         made, touched = decisions_about(batch.column("row_key"), self.reason, dropped, units, cut, detail)
-        kept_in = pa.ListArray.from_arrays(made.column("cut").offsets, rows.ids(found[cut].astype(np.int64)))
-        duplicate_of = rows.ids(most_of(found, row_of, dropped, begin)[touched])
-        return made.append_column("duplicate_of", duplicate_of).append_column("kept_in", kept_in)
+        survivors = most_of(found, row_of, dropped, begin)[touched]
+        columns = {"duplicate_of": rows.ids(survivors), "duplicate_in": self.versions_of(survivors)}
+        columns |= self.kept_in(rows, found[cut].astype(np.int64), made.column("cut").offsets)
+        for name, column in columns.items():
+            made = made.append_column(name, column)
+        return made
 
 
 def _counts_of_owners(found: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

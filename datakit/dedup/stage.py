@@ -23,13 +23,13 @@ import pyarrow.parquet as pq
 import datakit.storage as storage
 from datakit.config import option, shares
 from datakit.dedup.exact import ARRAY_SHARE, Memory, SketchRows
+from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, index_rows, run_of
 from datakit.errors import ConfigError, IntegrityError, UsageError
 from datakit.stage import MAX_ALARMS, Decision, Losses, Parent, Stage, worst_first
 from datakit.text.words import UNICODE_VERSION, character_table
 
 if TYPE_CHECKING:
     from datakit.dedup.cluster import Verdict
-    from datakit.dedup.index import EarlierRun
 
 _FINEWEB = {"threshold": 0.75, "num_bands": 14, "rows_per_band": 8}  # Penedo et al., 2024
 _RECALL = 0.95  # of pairs at the threshold: what bands are chosen for
@@ -89,12 +89,7 @@ class DedupConfig:
         bands = chosen_bands(self.threshold, self.num_bands, self.rows_per_band)
         for name, number in zip(("num_bands", "rows_per_band"), bands, strict=True):
             object.__setattr__(self, name, number)  # so that manifests name them
-        for name, value in (("save_index", self.save_index), ("against", self.against)):
-            if value and (self.cluster, self.policy) != ("star", "first"):
-                raise ConfigError(
-                    f"{name}: rows of earlier runs must stay, so it needs cluster star and policy first; found cluster "
-                    f"{self.cluster} and policy {self.policy}"
-                )
+        check_indexed(self, ("cluster", "policy"), ("star", "first"))
 
     @property
     def num_perm(self) -> int:
@@ -178,6 +173,7 @@ DECISIONS = pa.schema(
         pa.field("cut", pa.list_(pa.int32())),  # numbers of the units that are cut out of a row that stays
         pa.field("cut_end", pa.list_(pa.int32())),  # for runs of units: where each ends
         pa.field("kept_in", pa.list_(pa.string())),  # for each of them the id of a row that still has it, if known
+        pa.field("kept_in_run", pa.list_(pa.string())),  # and the version of the earlier run that kept that row
         pa.field("cluster_size", pa.int64()),  # of a row that stays: how many rows it stands for; null: itself
         pa.field("duplicates", pa.list_(pa.string())),  # and the ids of the others, where they are asked for
     ]
@@ -223,6 +219,100 @@ class CompareStage(Stage):
         """Whether the rows with these keys, ascending, all stay as they are: no decision is about them."""
         found = self.look_up(pa.array(row_keys))
         return bool(found.column("row_key").null_count == len(row_keys))
+
+
+@dataclass(frozen=True)
+class IndexedStage(CompareStage):
+    """A stage whose result can hold an index of its kept rows, and whose rows are compared with such indexes.
+
+    Its config has `save_index` and `against`. `earlier` are the runs whose rows are compared with too, oldest first.
+    `duplicate_in` is then the version of the run that kept the other row, null for this run.
+    """
+
+    earlier: tuple[EarlierRun, ...] = ()
+
+    probe_kinds: ClassVar[tuple[str, ...]] = ("document",)
+    """The kinds of rows that `probe` takes."""
+
+    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
+        """The stage with the runs that `against` names, and the manifest of the newest."""
+        if not self.config.against:
+            return self, ()
+        parent = run_of(storage.local(self.config.against), self.name)
+        place = parent.path.resolve()
+        if target.resolve() in (place, place.parent.parent / f"{parent.manifest.stage}.json"):
+            raise UsageError(
+                f"--against {self.config.against}: is the result that this run writes, so every row would be a "
+                "duplicate of itself. Give this run another --dataset or --output"
+            )
+        return replace(self, earlier=earlier_runs(parent, self.for_kind(kind), kind)), (parent,)
+
+    def resources(self) -> dict[str, Any]:
+        """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
+        against = [
+            {"version": e.version, "rows": e.kept - len(e.removed.ids), "removed": len(e.removed.ids),
+             "removed_sha256": e.removed.sha256} for e in self.earlier
+        ]  # fmt: skip
+        return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
+
+    def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """What the index makes of the probe texts in the rows, for its fingerprint."""
+        return self.sketch(rows)
+
+    def facts(self) -> dict[str, Any]:
+        """The fingerprint of the index, where one is written."""
+        return {"index": {"fingerprint": fingerprint(self)}} if self.config.save_index else {}
+
+    def forecast_earlier(self) -> str:
+        """The end of the forecast's line: the indexes that are read."""
+        line = ""
+        for e in self.earlier:
+            size = sum(s.bytes for s in e.shards) / 1e6
+            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
+            line += f"; against {e.name}: {e.kept:,} rows{gone} ({size:,.0f} MB)"
+        return line
+
+    def versions_of(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """The version of the earlier run that each row is of, by its number; null for this run's rows and for -1."""
+        versions = pa.array([*(e.version for e in self.earlier), None], pa.string())
+        run = np.searchsorted(np.cumsum([e.rows for e in self.earlier]), rows, side="right")
+        return versions.take(pa.array(np.where(rows < 0, len(self.earlier), run)))
+
+    def survivor_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array]:
+        """From decisions: the columns of dropped rows that name the row that stays."""
+        names = ("duplicate_of", "duplicate_in") if self.earlier else ("duplicate_of",)
+        return {name: found.column(name) for name in names}
+
+    def in_which(self, versions: pa.Array) -> pa.Array:
+        """The name of the run that kept the other row, where it is an earlier one."""
+        known = pa.array([e.version for e in self.earlier], pa.string())
+        words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
+        return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
+
+    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
+        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
+        found = super().decided_about(row_keys)
+        return found if found is None or self.earlier else found.drop_columns(["duplicate_in", "kept_in_run"])
+
+    @property
+    def saves_index(self) -> bool:
+        """Whether the result holds an index of its kept rows."""
+        return bool(self.config.save_index)
+
+    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
+        """The index of the kept rows of a batch of sketches."""
+        return index_rows(sketches, self.look_up(sketches.column("row_key")).column("reason").is_null())
+
+
+def check_indexed(config: Any, names: Sequence[str], kept: Sequence[str]) -> None:
+    """Raise ConfigError where a config has or reads an index, and the values of `names` are not those of `kept`."""
+    found = [getattr(config, name) for name in names]
+    for name, value in (("save_index", config.save_index), ("against", config.against)):
+        if value and found != [*kept]:
+            needed, have = (
+                " and ".join(f"{n} {v}" for n, v in zip(names, values, strict=True)) for values in (kept, found)
+            )
+            raise ConfigError(f"{name}: rows of earlier runs must stay, so it needs {needed}; found {have}")
 
 
 def _overlap(keys: npt.NDArray[np.uint64], wanted: npt.NDArray[np.uint64]) -> bool:
@@ -342,38 +432,22 @@ _TEXT_RATIO = 1.6  # bytes of shingle hashes per byte of English prose, rounded 
 
 
 @dataclass(frozen=True)
-class Dedup(CompareStage):
+class Dedup(IndexedStage):
     """Drops every row that is a duplicate, and names the row that stays (`duplicate_of`, `similarity`).
 
-    Reasons are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. `earlier` are runs whose rows are
-    compared with too, oldest first; `duplicate_in` is then the version of the dedup run that kept the row, null for
-    this run. `by_field` is set for preference pairs, whose fields are compared by themselves too; `of_turns` for
-    conversations, which have the reason `prefix` too (see `alike`).
+    Reasons are `exact_duplicate` (the normalised text is equal) and `near_duplicate`. `by_field` is set for preference
+    pairs, whose fields are compared by themselves too; `of_turns` for conversations, which have the reason `prefix` too
+    (see `alike`).
     """
 
     config: DedupConfig
-    earlier: "tuple[EarlierRun, ...]" = ()
     by_field: bool = False
     of_turns: bool = False
 
     name: ClassVar[str] = "dedup"
     help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
     Config: ClassVar[type] = DedupConfig
-
-    def compare_with(self, target: Path, kind: str) -> tuple[Self, tuple[Parent, ...]]:
-        """The stage with the runs that `against` names, and the manifest of the newest."""
-        if not self.config.against:
-            return self, ()
-        from datakit.dedup.index import dedup_of, earlier_runs
-
-        parent = dedup_of(storage.local(self.config.against))
-        place = parent.path.resolve()
-        if target.resolve() in (place, place.parent.parent / f"{parent.manifest.stage}.json"):
-            raise UsageError(
-                f"--against {self.config.against}: is the result that this run writes, so every row would be a "
-                "duplicate of itself. Give this run another --dataset or --output"
-            )
-        return replace(self, earlier=earlier_runs(parent, self.config, kind)), (parent,)
+    probe_kinds: ClassVar[tuple[str, ...]] = ("document", "conversation", "preference")
 
     def for_kind(self, kind: str) -> Self:
         """The stage for rows of a kind: the fields of preference pairs are compared by themselves too."""
@@ -388,14 +462,6 @@ class Dedup(CompareStage):
             return (f"{self.name}: conversations are compared turn by turn, by the words that count",)
         return (f"{self.name}: {self.config.expected_recall()}",)
 
-    def resources(self) -> dict[str, Any]:
-        """The Unicode version of words and normal forms, which is the interpreter's; the earlier runs."""
-        against = [
-            {"version": e.version, "rows": e.rows - len(e.removed.ids), "removed": len(e.removed.ids),
-             "removed_sha256": e.removed.sha256} for e in self.earlier
-        ]  # fmt: skip
-        return {"unicode": UNICODE_VERSION} | ({"against": against} if against else {})
-
     def open(self) -> None:
         """Draw the permutations, build the character table, load the kernels."""
         from datakit.dedup.minhash import permutations
@@ -405,13 +471,9 @@ class Dedup(CompareStage):
 
     def facts(self) -> dict[str, Any]:
         """The format of the column of signatures, and the fingerprint of the index, where they are written."""
-        found: dict[str, Any] = {}
+        found = super().facts()
         if self.config.save_signatures:
             found["signatures"] = {"column": _SIGNATURES, "format": "datasketch.LeanMinHash", "byteorder": "<"}
-        if self.config.save_index:
-            from datakit.dedup.index import fingerprint
-
-            found["index"] = {"fingerprint": fingerprint(self.config)}
         return found
 
     def forecast(self, shards: Sequence[Path]) -> str:
@@ -424,11 +486,7 @@ class Dedup(CompareStage):
         line = f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk while they are compared"
         if self.config.save_index:
             line += f", and up to {sketches / 1e6:,.0f} MB for the index, which stays"
-        for e in self.earlier:
-            size = sum(s.bytes for s in e.shards) / 1e6
-            gone = f", {len(e.removed.ids):,} of them removed since" if e.removed.ids else ""
-            line += f"; against {e.name}: {e.rows:,} rows{gone} ({size:,.0f} MB)"
-        return line
+        return line + self.forecast_earlier()
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Digest, bands and shingles of each row."""
@@ -442,18 +500,34 @@ class Dedup(CompareStage):
 
         memory = Memory(self.config.memory_mb << 20, out.parent)
         verdict = decide_all(sketches, self.config, memory, workers, self.earlier, self.by_field)
-        decided = [_dropped(verdict, self.earlier), _stands_for(verdict, self.earlier, self.config.save_duplicates)]
+        decided = [self._dropped(verdict), _stands_for(verdict, self.earlier, self.config.save_duplicates)]
         write_decisions(out, [in_key_order(decided)])
         return verdict.facts | {"alarms": _alarms(verdict, self.config)}
+
+    def _dropped(self, verdict: "Verdict") -> pa.RecordBatch:
+        """The decisions about the dropped rows, in the order of their keys."""
+        rows = np.flatnonzero(verdict.survivor >= 0)
+        rows = rows[np.argsort(verdict.sketches.row_key[rows], kind="stable")]
+        reasons = pa.array(["near_duplicate", "exact_duplicate", "prefix"]).take(
+            pa.array(np.where(verdict.prefix[rows], 2, verdict.exact[rows]))
+        )
+        return pa.record_batch(
+            {
+                "row_key": verdict.sketches.row_key[rows],
+                "reason": reasons,
+                "duplicate_of": verdict.sketches.ids(verdict.survivor[rows]),
+                "similarity": verdict.similarity[rows],
+                "duplicate_in": self.versions_of(verdict.survivor[rows]),
+            }
+        )
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""
         found = self.look_up(batch.column("row_key"))
-        names = ("duplicate_of", "similarity", "duplicate_in")
-        duplicate_of, similarity, duplicate_in = (found.column(name) for name in names)
+        similarity = found.column("similarity")
         detail = pc.binary_join_element_wise(
-            pa.scalar("duplicate of "), duplicate_of, self._in(duplicate_in), pa.scalar(", similarity "),
-            similarity.cast(pa.string()), pa.scalar(""),
+            pa.scalar("duplicate of "), found.column("duplicate_of"), self.in_which(found.column("duplicate_in")),
+            pa.scalar(", similarity "), similarity.cast(pa.string()), pa.scalar(""),
         )  # fmt: skip
         stays, size = found.column("reason").is_null(), found.column("cluster_size")
         columns = {"cluster_size": pc.if_else(stays, pc.fill_null(size, 1), pa.scalar(None, size.type))}
@@ -467,58 +541,16 @@ class Dedup(CompareStage):
             reasons=found.column("reason"),
             detail=detail,
             columns=columns,
-            drop_columns={"duplicate_of": duplicate_of, "similarity": similarity}
-            | ({"duplicate_in": duplicate_in} if self.earlier else {}),
+            drop_columns={"duplicate_of": found.column("duplicate_of"), "similarity": similarity}
+            | self.survivor_columns(found),
         )
-
-    def _in(self, versions: pa.Array) -> pa.Array:
-        """The name of the run that kept the other row, where it is an earlier one."""
-        known = pa.array([e.version for e in self.earlier], pa.string())
-        words = pa.array(["", *(f" in {e.name}" for e in self.earlier)])
-        return words.take(pc.add(pc.fill_null(pc.index_in(versions, known), -1), 1))
 
     def unchanged(self, row_keys: npt.NDArray[np.uint64]) -> bool:
         """No: kept rows get the size of their cluster."""
         return False
 
-    def decided_about(self, row_keys: npt.NDArray[np.uint64]) -> pa.RecordBatch | None:
-        """The decisions about the rows with these keys; without earlier runs dropped rows have no `duplicate_in`."""
-        found = super().decided_about(row_keys)
-        return found if found is None or self.earlier else found.drop_columns(["duplicate_in"])
 
-    @property
-    def saves_index(self) -> bool:
-        """Whether the result holds an index of its kept rows."""
-        return self.config.save_index
-
-    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
-        """The index of the kept rows of a batch of sketches."""
-        from datakit.dedup.index import index_rows
-
-        return index_rows(sketches, self.look_up(sketches.column("row_key")).column("reason").is_null())
-
-
-def _dropped(verdict: "Verdict", earlier: "tuple[EarlierRun, ...]") -> pa.RecordBatch:
-    """The decisions about the dropped rows, in the order of their keys."""
-    rows = np.flatnonzero(verdict.survivor >= 0)
-    rows = rows[np.argsort(verdict.sketches.row_key[rows], kind="stable")]
-    versions = pa.array([*(e.version for e in earlier), None], pa.string())
-    run = np.searchsorted(np.cumsum([e.rows for e in earlier]), verdict.survivor[rows], side="right")
-    reasons = pa.array(["near_duplicate", "exact_duplicate", "prefix"]).take(
-        pa.array(np.where(verdict.prefix[rows], 2, verdict.exact[rows]))
-    )
-    return pa.record_batch(
-        {
-            "row_key": verdict.sketches.row_key[rows],
-            "reason": reasons,
-            "duplicate_of": verdict.sketches.ids(verdict.survivor[rows]),
-            "similarity": verdict.similarity[rows],
-            "duplicate_in": versions.take(pa.array(run)),
-        }
-    )
-
-
-def _stands_for(verdict: "Verdict", earlier: "tuple[EarlierRun, ...]", with_ids: bool) -> pa.RecordBatch:
+def _stands_for(verdict: "Verdict", earlier: tuple[EarlierRun, ...], with_ids: bool) -> pa.RecordBatch:
     """The sizes of the clusters of this run's rows that others are dropped for, and perhaps the ids of the others."""
     begin = sum(e.rows for e in earlier)
     rows = begin + np.flatnonzero(verdict.cluster_rows[begin:])

@@ -37,7 +37,8 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.data import row_chunks, string_array, string_buffers
-from datakit.dedup.exact import Memory, SketchRows, in_range, open_rows
+from datakit.dedup.exact import Memory, SketchRows, in_range
+from datakit.dedup.index import AllRows, open_all, without_unneeded
 from datakit.dedup.repeats import (
     CHECK_CUTS,
     MIN_ALARM_WORDS,
@@ -55,7 +56,7 @@ from datakit.dedup.repeats import (
 from datakit.dedup.stage import at_least, frequent_survivors, source_column, text_bytes, write_decisions
 from datakit.stage import Losses
 from datakit.text.ids import open_tokenizer, tokenizer_digest
-from datakit.text.words import UNICODE_VERSION, character_table, compose, hash_words_in, may_not_be_nfc
+from datakit.text.words import character_table, compose, hash_words_in, may_not_be_nfc
 
 _CHUNK_BYTES = 1 << 20
 _WORD_BYTES = 5  # of English text per word, a low guess
@@ -177,9 +178,13 @@ class Passages:
     facts: dict[str, Any]
 
 
-def find_passages(rows: SketchRows, size: int, min_left: int, memory: Memory, workers: int) -> Passages:
-    """Compare the sketches of all rows, which have the columns `tokens`, `anchors` and `firsts`."""
+def find_passages(rows: AllRows, size: int, min_left: int, memory: Memory, workers: int) -> Passages:
+    """Compare the sketches of all rows, which have the columns `tokens`, `anchors` and `firsts`.
+
+    The rows of indexes come first: they are texts between what was cut, and nothing is cut out of them.
+    """
     from datakit.dedup import _kernels_substrings as kernels
+    from datakit.dedup._kernels_repeats import settle
 
     chosen, anchors, repeated = _repeated_anchors(rows, memory)
     lengths, counts = (memory.full((len(rows),), 0, np.int64) for _ in range(2))
@@ -207,13 +212,24 @@ def find_passages(rows: SketchRows, size: int, min_left: int, memory: Memory, wo
     slices = [hashes[low:high] for low, high in pairwise(begins)]
     groups, windows, compared = groups_of_equals(slices, begins, memory, workers)
     owner = memory.full((windows,), -1, number_type(len(rows)))
-    found, dropped = memory.full((total,), -1, number_type(len(rows))), np.zeros(len(rows), np.bool_)
-    kernels.choose(row_starts, lengths, groups, size, min_left, 0, owner, found, dropped)
+    found = memory.full((total,), -1, number_type(len(rows)))
+    dropped = np.zeros(len(rows), np.bool_)
+    settle(row_starts, groups, rows.live, _first_of_texts(rows), owner)
+    kernels.choose(row_starts, lengths, groups, size, min_left, rows.old, owner, found, dropped)
     facts = {
-        "tokens": int(lengths.sum()), "anchors": anchors, "anchors_repeated": repeated,
+        "tokens": int(lengths[rows.old :].sum()), "anchors": anchors, "anchors_repeated": repeated,
         "windows_compared": compared, "windows_repeated": windows,
     }  # fmt: skip
     return Passages(row_starts, token_of, found, lengths, dropped, facts)
+
+
+def _first_of_texts(rows: AllRows) -> npt.NDArray[np.int64]:
+    """For each row of an index the first of those that are of the same text, int64 (old,)."""
+    first = np.arange(rows.old)
+    for batch, begin in zip(rows.batches[: rows.new.start], rows.begins, strict=False):
+        keys = batch.column("row_key").to_numpy()
+        first[begin + 1 : begin + len(keys)][keys[1:] == keys[:-1]] = 0
+    return np.maximum.accumulate(first)
 
 
 def _repeated_anchors(rows: SketchRows, memory: Memory) -> tuple[list[npt.NDArray[np.bool_]], int, int]:
@@ -265,10 +281,10 @@ class DedupSubstrings(CuttingStage):
         return "token" if self.config.tokenizer else "word"
 
     def resources(self) -> dict[str, Any]:
-        """The Unicode version of words, and the tokenizer."""
+        """The Unicode version of words, the tokenizer, and the earlier runs."""
         if not self.config.tokenizer:
-            return {"unicode": UNICODE_VERSION}
-        return {"unicode": UNICODE_VERSION, "tokenizer": tokenizer_digest(self.config.tokenizer)}
+            return super().resources()
+        return super().resources() | {"tokenizer": tokenizer_digest(self.config.tokenizer)}
 
     def forecast(self, shards: Sequence[Path]) -> str:
         """The disk space for the tokens of these shards."""
@@ -276,43 +292,65 @@ class DedupSubstrings(CuttingStage):
         disk = size // _WORD_BYTES * _TOKEN_BYTES
         return (
             f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk for their {self._token}s, and more for what is repeated"
+            f"{self.forecast_earlier()}"
         )
 
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """`row_key`, `id`, `source`; the `tokens` (uint32) of each row, the hashes of its `anchors`, and `firsts`, the
         first window that has each."""
-        from datakit.dedup import _kernels_substrings as kernels
-
-        size = self.config.min_tokens
         texts = batch.column("text")
         texts = texts if self.config.tokenizer else word_tokens(texts)
         offsets = string_buffers(texts)[1]
-        columns: dict[str, list[npt.NDArray[Any]]] = {"tokens": [], "anchors": [], "firsts": []}
-        counts: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
-        anchor_counts: list[npt.NDArray[np.int64]] = [np.zeros(1, np.int64)]
+        tokens, counts = [np.empty(0, np.uint32)], [np.zeros(1, np.int64)]
         for begin, end in row_chunks(offsets, _CHUNK_BYTES):
             found = self._tokens(texts.slice(begin, end - begin))
-            hashes, firsts = np.empty(len(found.values), np.uint64), np.empty(len(found.values), np.uint32)
-            starts = np.empty_like(found.row_starts)
-            kernels.winnow(found.values, found.row_starts, size, max(size // 2, 1), hashes, firsts, starts)
-            columns["tokens"].append(found.values.astype(np.uint32))
-            columns["anchors"].append(hashes[: starts[-1]].copy())
-            columns["firsts"].append(firsts[: starts[-1]].copy())
+            tokens.append(found.values.astype(np.uint32))
             counts.append(np.diff(found.row_starts))
-            anchor_counts.append(np.diff(starts))
-        token_starts, anchor_starts = (np.cumsum(np.concatenate(n)) for n in (counts, anchor_counts))
-        types = {"tokens": np.uint32, "anchors": np.uint64, "firsts": np.uint32}
-        joined = {name: np.concatenate([np.empty(0, types[name]), *parts]) for name, parts in columns.items()}
-        return pa.record_batch(
-            {
-                "row_key": batch.column("row_key"),
-                "id": batch.column("id"),
-                "source": source_column(batch),
-                "tokens": list_column(joined["tokens"], token_starts),
-                "anchors": list_column(joined["anchors"], anchor_starts),
-                "firsts": list_column(joined["firsts"], anchor_starts),
-            }
+        columns = self._with_anchors(np.concatenate(tokens), np.cumsum(np.concatenate(counts)))
+        head = {"row_key": batch.column("row_key"), "id": batch.column("id"), "source": source_column(batch)}
+        return pa.record_batch(head | columns)
+
+    def _with_anchors(self, tokens: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
+        """The columns `tokens`, `anchors` and `firsts` of rows of tokens."""
+        from datakit.dedup import _kernels_substrings as kernels
+
+        size = self.config.min_tokens
+        hashes, firsts = np.empty(len(tokens), np.uint64), np.empty(len(tokens), np.uint32)
+        ends = np.empty_like(starts)
+        kernels.winnow(tokens, starts, size, max(size // 2, 1), hashes, firsts, ends)
+        return {
+            "tokens": list_column(tokens, starts),
+            "anchors": list_column(hashes[: ends[-1]].copy(), ends),
+            "firsts": list_column(firsts[: ends[-1]].copy(), ends),
+        }
+
+    def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
+        """Of each kept row in a batch of sketches what lies between its cuts and holds a window, each as a row.
+
+        A row without any has one without tokens. Equal windows have equal anchors, so these are made anew.
+        """
+        decided, tokens = self.look_up(sketches.column("row_key")), list_values(sketches, "tokens")
+        stays = decided.column("reason").is_null().to_numpy(zero_copy_only=False)
+        starts = list_starts(sketches, "tokens")
+        counts = pc.fill_null(pc.list_value_length(decided.column("cut")), 0).to_numpy(zero_copy_only=False)
+        cut_starts = np.concatenate(([0], np.cumsum(counts)))
+        firsts, ends = (
+            decided.column(name).flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+            for name in ("cut", "cut_end")
         )
+        begins = np.insert(ends, cut_starts[:-1], 0)  # a text begins with its row, and behind each cut
+        ends = np.insert(firsts, cut_starts[1:], np.diff(starts))
+        row_of = np.repeat(np.arange(len(stays)), counts + 1)
+        long = ends - begins >= self.config.min_tokens
+        alone = np.zeros(len(row_of), np.bool_)
+        alone[cut_starts[:-1] + np.arange(len(stays))] = np.bincount(row_of[long], minlength=len(stays)) == 0
+        chosen = (long | alone) & stays[row_of]
+        begins, row_of, lengths = begins[chosen], row_of[chosen], np.where(long, ends - begins, 0)[chosen]
+        made = np.concatenate(([0], np.cumsum(lengths)))
+        at = np.arange(made[-1]) + np.repeat(starts[row_of] + begins - made[:-1], lengths)
+        head = without_unneeded(sketches.select(["row_key", "id", "source"])).take(pa.array(row_of))
+        columns = dict(zip(head.schema.names, head.columns, strict=True)) | self._with_anchors(tokens[at], made)
+        return pa.record_batch(columns)
 
     def _tokens(self, texts: pa.Array) -> TokenRows:
         if self.config.tokenizer:
@@ -320,12 +358,16 @@ class DedupSubstrings(CuttingStage):
         return TokenRows(*hash_words_in(*string_buffers(texts)))
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
-        """Write what is cut and dropped to `out`; returns counts and alarms."""
+        """Write what is cut and dropped to `out`; returns counts and alarms.
+
+        Raises:
+            IntegrityError: an index is damaged.
+        """
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        rows, losses = open_rows(sketches, memory), Losses(f"{self._token}s")
+        rows, losses = open_all(sketches, self.earlier, memory, workers), Losses(f"{self._token}s")
         passages = find_passages(rows, self.config.min_tokens, self.config.min_words_left, memory, workers)
         stays: npt.NDArray[np.int64] = np.zeros(len(rows), np.int64)
-        write_decisions(out, (self._decide(rows, n, passages, losses, stays) for n in range(len(rows.batches))))
+        write_decisions(out, (self._decide(rows, n, passages, losses, stays) for n in rows.new))
         survivors = frequent_survivors(rows, stays)
         alarms = losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS, survivors, "passages")
         return passages.facts | {"tokens_lost": losses.lost.total(), "alarms": alarms}
@@ -362,11 +404,11 @@ class DedupSubstrings(CuttingStage):
             "reason": pa.array(["duplicate_substrings" if dropped[row] else None for row in touched], pa.string()),
             "detail": pa.array([details(row) if dropped[row] else None for row in touched.tolist()], pa.string()),
             "duplicate_of": rows.ids(survivor[touched]),
+            "duplicate_in": self.versions_of(survivor[touched]),
             "cut": pa.ListArray.from_arrays(lists, pa.array(firsts[kept], pa.int32())),
             "cut_end": pa.ListArray.from_arrays(lists, pa.array(ends[kept], pa.int32())),
-            "kept_in": pa.ListArray.from_arrays(lists, rows.ids(owners[kept])),
         }
-        return pa.record_batch(columns)
+        return pa.record_batch(columns | self.kept_in(rows, owners[kept], lists))
 
     def cut(self, texts: pa.Array, changed: pa.RecordBatch) -> Cut:
         """Cut runs of tokens out of texts, up to the boundaries of words, with the marks that belong to them."""

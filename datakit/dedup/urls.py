@@ -5,7 +5,7 @@
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,15 +16,18 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import compared_fields
-from datakit.dedup.exact import Memory, SketchRows, first_equal_rows, open_rows
+from datakit.dedup.exact import Memory, SketchRows, first_equal_rows
+from datakit.dedup.index import open_all
 from datakit.dedup.stage import (
-    CompareStage,
+    IndexedStage,
     at_least,
+    check_indexed,
     check_policy,
     frequent_survivors,
     policy_order,
     policy_rank,
     source_column,
+    text_bytes,
     write_decisions,
 )
 from datakit.errors import ConfigError
@@ -47,6 +50,10 @@ class UrlsConfig:
     memory_mb: int = option(
         1024, "memory for comparing all rows; larger arrays go to the disk, with the same result", result=False
     )
+    save_index: bool = option(False, "write the index that a later run needs for --against; about 40 bytes a row")
+    against: str = option(
+        "", "also drop rows with a URL that an earlier dedup_urls kept: its manifest, run with save_index", result=False
+    )
 
     def __post_init__(self) -> None:
         if not all(self.field.split(".")):
@@ -56,6 +63,7 @@ class UrlsConfig:
         at_least(1, self, "max_cluster_rows", "min_alarm_rows", "memory_mb")
         shares(self, "max_loss")
         check_policy(self.policy)
+        check_indexed(self, ("policy",), ("first",))
 
 
 _CHECK = (
@@ -65,7 +73,7 @@ _CHECK = (
 
 
 @dataclass(frozen=True)
-class DedupUrls(CompareStage):
+class DedupUrls(IndexedStage):
     """Drops every row whose URL another row has that comes before it in the policy's order.
 
     The reason is `duplicate_url`; `duplicate_of` names the row that stays.
@@ -94,30 +102,40 @@ class DedupUrls(CompareStage):
             }
         )
 
+    def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The digests of the probe URLs; settings must match anyway, so that the field does not matter."""
+        return replace(self, config=replace(self.config, field="url")).sketch(rows)
+
+    def forecast(self, shards: Sequence[Path]) -> str:
+        """The rows, and the indexes that are read."""
+        return f"{text_bytes(shards)[0]:,} rows{self.forecast_earlier()}" if self.earlier else ""
+
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the dropped rows to `out`; returns counts and alarms.
 
         Raises:
             ConfigError: no row has a URL.
+            IntegrityError: an index is damaged.
         """
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        rows, losses = open_rows(sketches, memory), Losses("rows")
-        order = policy_order(rows, rows.column("row_key", memory), self.config.policy)
+        rows, losses = open_all(sketches, self.earlier, memory, workers), Losses("rows")
+        order = policy_order(rows, rows.column("row_key", memory), self.config.policy, rows.old)
+        order = np.concatenate([np.flatnonzero(rows.live), order])
         place = first_equal_rows(rows, order, memory)
         first = np.full(len(rows), -1)
         first[order] = np.where(place < 0, -1, order[place])
-        known = int(np.count_nonzero(first >= 0))
-        if len(rows) and not known:
+        known, new = int(np.count_nonzero(first[rows.old :] >= 0)), len(rows) - rows.old
+        if new and not known:
             raise ConfigError(
-                f"dedup_urls: none of {len(rows)} rows has a URL in the field {self.config.field!r}; name the field "
+                f"dedup_urls: none of {new} rows has a URL in the field {self.config.field!r}; name the field "
                 "that has it (--field, or field in [dedup_urls]), or leave the stage out"
             )
         first[first == np.arange(len(rows))] = -1
-        write_decisions(out, (_decide(rows, n, first, losses) for n in range(len(rows.batches))))
+        write_decisions(out, (self._decide(rows, n, first, losses) for n in rows.new))
         repeats = np.bincount(first[first >= 0], minlength=1)
         return {
             "rows_with_url": known,
-            "largest_cluster_rows": int(repeats.max()) + (len(rows) > 0),
+            "largest_cluster_rows": int(repeats.max()) + (new > 0),
             "alarms": [
                 *self._large_clusters(rows, repeats),
                 *losses.alarms(
@@ -135,14 +153,28 @@ class DedupUrls(CompareStage):
             for row, name in zip(worst, rows.ids(worst).to_pylist(), strict=True)
         ]
 
+    def _decide(self, rows: SketchRows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
+        """The decisions about one batch of sketches; `first` is the row that stays with the same URL, else -1."""
+        batch, first = rows.batches[number], first[rows.begins[number] : rows.begins[number + 1]]
+        losses.add(batch.column("source"), np.ones(len(first), np.int64), first >= 0)
+        dropped = np.flatnonzero(first >= 0)
+        return pa.record_batch(
+            {
+                "row_key": batch.column("row_key").take(pa.array(dropped)),
+                "reason": pa.array(["duplicate_url"] * len(dropped), pa.string()),
+                "duplicate_of": rows.ids(first[dropped]),
+                "duplicate_in": self.versions_of(first[dropped]),
+            }
+        )
+
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""
         found, urls = self.look_up(batch.column("row_key")), urls_at(batch, self.config.field)
-        duplicate_of = found.column("duplicate_of")
+        of, where = found.column("duplicate_of"), self.in_which(found.column("duplicate_in"))
         return Decision(
             reasons=found.column("reason"),
-            detail=pc.binary_join_element_wise("has the URL of ", duplicate_of, ": ", urls, ""),
-            drop_columns={"duplicate_of": duplicate_of},
+            detail=pc.binary_join_element_wise("has the URL of ", of, where, ": ", urls, ""),
+            drop_columns=self.survivor_columns(found),
             notes={"no_url": urls.null_count},
         )
 
@@ -151,17 +183,3 @@ def _characters(batch: pa.RecordBatch) -> pa.Array:
     """How many characters each row has."""
     lengths = [pc.utf8_length(text) for text in compared_fields(batch, "all", include_calls=True)]
     return functools.reduce(pc.add, lengths)
-
-
-def _decide(rows: SketchRows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
-    """The decisions about one batch of sketches; `first` is the row that stays with the same URL, -1 without one."""
-    batch, first = rows.batches[number], first[rows.begins[number] : rows.begins[number + 1]]
-    losses.add(batch.column("source"), np.ones(len(first), np.int64), first >= 0)
-    dropped = np.flatnonzero(first >= 0)
-    return pa.record_batch(
-        {
-            "row_key": batch.column("row_key").take(pa.array(dropped)),
-            "reason": pa.array(["duplicate_url"] * len(dropped), pa.string()),
-            "duplicate_of": rows.ids(first[dropped]),
-        }
-    )

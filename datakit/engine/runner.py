@@ -857,19 +857,19 @@ def duplicate_of_dropped(parents: Sequence[Path], data: Path, made: Sequence[Sha
             for batch in read_rows(data_dir(path, manifest), shard, _survivor_columns(manifest)):
                 counts["duplicate_of_dropped"] += pc.sum(pc.is_in(_survivors_here(batch), gone)).as_py() or 0
         for shard in tables(manifest, "cuts"):
-            for batch in read_rows(data_dir(path, manifest), shard, ["duplicate_of"]):
-                counts["cut_for_dropped"] += pc.sum(pc.is_in(batch.column(0), gone)).as_py() or 0
+            for batch in read_rows(data_dir(path, manifest), shard, _survivor_columns(manifest)):
+                counts["cut_for_dropped"] += pc.sum(pc.is_in(_survivors_here(batch), gone)).as_py() or 0
     return {name: count for name, count in counts.items() if count}
 
 
 def _survivor_columns(manifest: Manifest) -> list[str]:
-    """The columns that name the survivor of a dropped row, and the dataset of the survivor where there are several."""
+    """The columns that name the survivor of a dropped row or a cut piece, and its dataset where there are several."""
     elsewhere = any(p.get("use") == AGAINST for p in manifest.parents)
     return ["duplicate_of", "duplicate_in"] if elsewhere else ["duplicate_of"]
 
 
 def _survivors_here(batch: pa.RecordBatch) -> pa.Array:
-    """The survivors of dropped rows; null for survivors in another dataset, which has ids of its own."""
+    """The survivors of dropped rows or cut pieces; null for survivors in another dataset, which has ids of its own."""
     if "duplicate_in" not in batch.schema.names:
         return batch.column("duplicate_of")
     return pc.if_else(pc.is_null(batch.column("duplicate_in")), batch.column("duplicate_of"), None)

@@ -121,6 +121,7 @@ def _cuts(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
             pieces += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
     for piece in pieces[:MOST_CUTS]:
         kept = f", stays in {visible(piece['duplicate_of'])}" if piece["duplicate_of"] else ""
+        kept += f" of {manifest.stage} {piece['duplicate_in']}" if piece.get("duplicate_in") else ""
         yield f"          cut at byte {piece['start']}{kept}: {visible(shorten(piece['text'].strip(), 100))}"
     if len(pieces) > MOST_CUTS:
         yield f"          and {len(pieces) - MOST_CUTS} more pieces"
@@ -147,10 +148,11 @@ def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], col
     """Lines about the row that was kept instead of a duplicate, and how the two texts differ."""
     name, version = gone.row["duplicate_of"], gone.row.get("duplicate_in")
     results = order if not version else [r for r in ancestors(gone.path, against=True) if r[1].version == version]
-    where = f" in {results[0][1].dataset} (dedup {version})" if version and results else ""
+    where = f" in {results[0][1].dataset} ({results[0][1].stage} {version})" if version and results else ""
     found = [row for row in (_find(*result, name) for result in results) if row is not None]
     if not found:
-        yield f"          {name} stayed in the dedup {version}, whose manifest or shards are not where they were"
+        stage = gone.manifest.stage
+        yield f"          {name} stayed in the {stage} {version}, whose manifest or shards are not where they were"
         return
     later = "".join(
         f", but was dropped later by {one.manifest.stage}: [{one.row['reason']}] {one.row['detail'] or ''}"

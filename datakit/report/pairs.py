@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,9 +96,13 @@ def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
     if manifest.stage not in ("dedup", "dedup_semantic"):
         yield from _with_similarity(path, manifest)
         return
-    elsewhere = ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
     for shard in tables(manifest, "dropped"):
-        yield from read_rows(data_dir(path, manifest), shard, [*COLUMNS, *elsewhere])
+        yield from read_rows(data_dir(path, manifest), shard, [*COLUMNS, *_elsewhere(manifest)])
+
+
+def _elsewhere(manifest: Manifest) -> list[str]:
+    """The column with the run that kept the other row, where rows were compared with those of earlier runs."""
+    return ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
 
 
 def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list[Pair]:
@@ -121,7 +126,9 @@ def _dedup_run(path: Path, manifest: Manifest, version: str | None) -> tuple[Pat
     for found in [(path, manifest)] if version is None else ancestors(path, against=True):
         if version in (None, found[1].version):
             return found
-    raise InputError(f"{path}: rows were dropped for rows of the dedup {version}, whose manifest is not where it was")
+    raise InputError(
+        f"{path}: rows were dropped for rows of the {manifest.stage} {version}, whose manifest is not where it was"
+    )
 
 
 def _rows(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -159,18 +166,29 @@ def _with_similarity(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]
     """
     folder = data_dir(path, manifest)
     gone = tables(manifest, "dropped")
-    ids = [batch.column(0) for shard in gone for batch in read_rows(folder, shard, ["duplicate_of"])]
-    named = pa.chunked_array(ids or [[]], pa.string())
-    stay = dict[str, _Shingles]()
-    for shard in tables(manifest, "kept"):
-        for batch in _rows_with(folder, shard, named):
-            stay |= dict(zip(batch.column("id").to_pylist(), _shingles_of_rows(batch), strict=True))
+    columns = ["duplicate_of", *_elsewhere(manifest)]
+    named = {
+        survivor for shard in gone for batch in read_rows(folder, shard, columns) for survivor in _survivors(batch)
+    }
+    stay = dict[tuple[str | None, str | None], _Shingles]()
+    for version in {version for _, version in named}:
+        place, run = _dedup_run(path, manifest, version)
+        ids = pa.array(sorted(name for name, of in named if of == version and name is not None), pa.string())
+        for shard in tables(run, "kept"):
+            for batch in _rows_with(data_dir(place, run), shard, ids):
+                survivors = ((name, version) for name in batch.column("id").to_pylist())
+                stay |= dict(zip(survivors, _shingles_of_rows(batch), strict=True))
     for shard in gone:
         for batch in read_rows(folder, shard):
-            kept = map(stay.get, batch.column("duplicate_of").to_pylist())
-            pairs = zip(_shingles_of_rows(batch), kept, strict=True)
+            pairs = zip(_shingles_of_rows(batch), map(stay.get, _survivors(batch)), strict=True)
             similarity = pa.array([None if other is None else _similarity(one, other) for one, other in pairs], "f8")
-            yield batch.select(COLUMNS[:-1]).append_column("similarity", similarity)
+            yield batch.select([*COLUMNS[:-1], *columns[1:]]).append_column("similarity", similarity)
+
+
+def _survivors(batch: pa.RecordBatch) -> Iterator[tuple[str | None, str | None]]:
+    """(id, version of the earlier run that kept it) of the row that stays for each dropped row."""
+    versions = batch.column("duplicate_in").to_pylist() if "duplicate_in" in batch.schema.names else repeat(None)
+    return zip(batch.column("duplicate_of").to_pylist(), versions, strict=False)
 
 
 def _shingles_of_rows(batch: pa.RecordBatch) -> Iterator[_Shingles]:

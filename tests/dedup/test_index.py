@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -16,20 +17,34 @@ from hypothesis import strategies as st
 from datakit.config import sha256_file
 from datakit.dedup.index import EarlierRun, RemovedRows, fingerprint
 from datakit.dedup.minhash import Buckets
-from datakit.dedup.stage import Dedup, DedupConfig
+from datakit.dedup.ngrams import DedupNgrams, NgramsConfig
+from datakit.dedup.repeats import DedupLines, DedupSpans, LinesConfig, SpansConfig
+from datakit.dedup.stage import Dedup, DedupConfig, IndexedStage
+from datakit.dedup.substrings import DedupSubstrings, SubstringsConfig
+from datakit.dedup.urls import DedupUrls, UrlsConfig
 from datakit.engine.runner import index_unit
 from datakit.errors import ConfigError, IntegrityError
 from datakit.manifest import Shard
 from tests.dedup.conftest import write
 from tests.dedup.test_stage import edited, families, prose
 
-Fate = tuple[str, str, float]
+Fate = tuple[Any, ...]
+DEDUP = Dedup(DedupConfig())
+LEVELS = {
+    "urls": DedupUrls(UrlsConfig()),
+    "lines": DedupLines(LinesConfig(min_words_left=12, min_words=2)),
+    "paragraphs": DedupLines(LinesConfig(min_words_left=30, unit="paragraph", digits="zero")),
+    "spans": DedupSpans(SpansConfig(min_words_left=12, min_words=4)),
+    "ngrams": DedupNgrams(NgramsConfig(min_words_left=12, ngram_words=5, false_positive_rate=1e-9, remove="both")),
+    "substrings": DedupSubstrings(SubstringsConfig(min_words_left=12, min_tokens=9)),
+}
 
 
 def rows(texts: Sequence[str], name: str) -> pa.RecordBatch:
     keys = pa.array(range(len(texts)), pa.uint64())
     names = pa.array([f"{name}{i}" for i in range(len(texts))], pa.string())
-    return pa.record_batch({"row_key": keys, "id": names, "text": pa.array(texts, pa.string())})
+    urls = pa.array([f"https://example.org/{len(text) % 40}" if len(text) % 3 else None for text in texts], pa.string())
+    return pa.record_batch({"row_key": keys, "id": names, "url": urls, "text": pa.array(texts, pa.string())})
 
 
 @dataclass
@@ -37,47 +52,61 @@ class Runs:
     """Dedup runs one after another, each against all before it."""
 
     folder: Path
-    config: DedupConfig
+    stage: IndexedStage
     done: tuple[EarlierRun, ...] = ()
 
-    def add(self, batch: pa.RecordBatch, cut: int = 7) -> dict[str, Fate]:
-        """What became of the rows that were dropped: (reason, survivor, similarity)."""
+    def add(self, batch: pa.RecordBatch, cut: int = 7, workers: int = 2) -> dict[str, Fate]:
+        """What became of the rows that were dropped, (reason, survivor, ...), or lost some of their text."""
         data = self.folder / str(len(self.done))
         data.mkdir()
-        stage = Dedup(replace(self.config, save_index=True), earlier=self.done)
+        stage = replace(self.stage, config=replace(self.stage.config, save_index=True), earlier=self.done)
         shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
         files = [write(stage.sketch(shard), data / f"{i:05d}.arrow") for i, shard in enumerate(shards)]
-        stage.reduce(files, data / "decisions.arrow", workers=2)
+        stage.reduce(files, data / "decisions.arrow", workers=workers)
         bound = stage.bind(data / "decisions.arrow")
         index = tuple(
             Shard(**index_unit(bound, data, i, [f.name, f.stat().st_size, sha256_file(f)])["shard"])
             for i, f in enumerate(files)
         )
-        self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows()),)
+        self.done += (EarlierRun(f"run {len(self.done)}", f"v{len(self.done)}", data, index, RemovedRows(), 0),)
         found = {}
         for shard in shards:
             decision = bound.decide(shard)
-            columns = [decision.reasons, *(decision.drop_columns[n] for n in ("duplicate_of", "similarity"))]
+            columns = [decision.reasons, *(c for n, c in decision.drop_columns.items() if n != "duplicate_in")]
+            columns += [] if isinstance(stage, Dedup | DedupUrls) else [decision.detail]
             for name, *fate in zip(shard.column("id").to_pylist(), *(c.to_pylist() for c in columns), strict=True):
                 if fate[0] is not None:
                     found[name] = tuple(fate)
+            for table in decision.side_tables.values():
+                for cut_row in table.to_pylist():
+                    where = cut_row.pop("duplicate_in", None)
+                    assert where == self.version_of(cut_row["duplicate_of"])
+                    found[cut_row["id"]] = (*found.get(cut_row["id"], ()), *list(cut_row.values())[2:])
+            if self.done[:-1]:
+                gone = [decision.drop_columns[n].to_pylist() for n in ("duplicate_of", "duplicate_in")]
+                assert all(where == self.version_of(of) for of, where in zip(*gone, strict=True) if of and ":" in of)
         return found
+
+    def version_of(self, name: str | None) -> str | None:
+        """The version of the earlier run that has the row; None for the newest run."""
+        run = int(name.partition(":")[0]) if name and ":" in name else len(self.done) - 1
+        return f"v{run}" if run < len(self.done) - 1 else None
 
 
 def jointly_and_apart(
-    parts: Sequence[Sequence[str]], cut: int = 7, **config: object
+    parts: Sequence[Sequence[str]], cut: int = 7, stage: IndexedStage = DEDUP, workers: int = 2
 ) -> tuple[dict[str, Fate], dict[str, Fate]]:
     with tempfile.TemporaryDirectory() as folder:
-        apart, made = dict[str, Fate](), DedupConfig(**config)  # type: ignore[arg-type]
-        runs = Runs(Path(folder), made)
+        apart = dict[str, Fate]()
+        runs = Runs(Path(folder), stage)
         for n, part in enumerate(parts):
-            apart |= runs.add(rows(part, f"{n}:"), cut)
+            apart |= runs.add(rows(part, f"{n}:"), cut, workers)
         batches = [rows(part, f"{n}:") for n, part in enumerate(parts)]
         table = pa.Table.from_batches(batches).combine_chunks()
         table = table.set_column(0, "row_key", pa.array(range(table.num_rows), pa.uint64()))
         (joint,) = table.to_batches() or [rows([], "")]
         (Path(folder) / "joint").mkdir()
-        return Runs(Path(folder) / "joint", made).add(joint, cut), apart
+        return Runs(Path(folder) / "joint", stage).add(joint, cut, workers), apart
 
 
 pool = st.sampled_from([*families(6, 40, seed=2), "short", "Short", "", "我们正在寻找一种更好的方法来清理训练数据"])
@@ -86,7 +115,24 @@ pool = st.sampled_from([*families(6, 40, seed=2), "short", "Short", "", "我们�
 @given(st.lists(st.lists(pool, max_size=12), min_size=2, max_size=4), st.sampled_from([(14, 8), (40, 1)]))
 @settings(max_examples=25)
 def test_runs_against_each_other_end_like_one_over_all_rows(parts: list[list[str]], bands: tuple[int, int]) -> None:
-    joint, apart = jointly_and_apart(parts, num_bands=bands[0], rows_per_band=bands[1])
+    stage = Dedup(DedupConfig(num_bands=bands[0], rows_per_band=bands[1]))
+    joint, apart = jointly_and_apart(parts, stage=stage)
+    assert apart == joint
+
+
+sentences = [f"{' '.join(prose(seed, 6))}." for seed in range(9)]
+texts = st.lists(st.sampled_from([*sentences, "Short.", "\n", "\n\n", "我们正在寻找一种更好的方法。"]), max_size=9).map(
+    " ".join
+)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@given(st.lists(st.lists(texts, max_size=8), min_size=2, max_size=4))
+@settings(max_examples=8)
+def test_levels_run_against_each_other_end_like_one_over_all_rows(level: str, parts: list[list[str]]) -> None:
+    if level == "urls" and not all(any(len(text) % 3 for text in part) for part in parts if part):
+        return  # a run over rows without any URL is refused
+    joint, apart = jointly_and_apart(parts, cut=3, stage=LEVELS[level])
     assert apart == joint
 
 
@@ -109,14 +155,33 @@ def test_crowded_buckets_of_old_rows_end_like_one_run() -> None:
     assert any(of.startswith("0:") and name.startswith("1:") for name, (_, of, _) in apart.items())
 
 
-@pytest.mark.parametrize("name", ["nodejs_13_versions_en", "react_docs_zh", "electron_8_langs"])
-def test_real_documents_end_like_one_run(shared: Path, name: str) -> None:
+def real_texts(shared: Path, name: str) -> list[str]:
+    """300 documents and near copies of some, in any order."""
     with pa.input_stream(str(shared / f"corpora/web/{name}.jsonl.zst"), compression="zstd") as file:
         texts = [orjson.loads(line)["text"] for line in file.read().splitlines()]
     texts = texts[:: max(len(texts) // 300, 1)]
     texts += [text[: len(text) * 19 // 20] for text in texts[::9]]  # near copies of some, across the cut too
     order = np.random.default_rng(4).permutation(len(texts))
-    texts = [texts[i] for i in order]
+    return [texts[i] for i in order]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_levels_end_like_one_run_on_real_documents(shared: Path, level: str) -> None:
+    texts = real_texts(shared, "react_docs_zh")
+    config = {"min_tokens": 50} if level == "substrings" else {}
+    stage = replace(LEVELS[level], config=replace(LEVELS[level].config, **config))
+    parts = [texts[:90], texts[90:99], texts[99:]]
+    joint, apart = jointly_and_apart(parts, 41, stage)
+    assert apart == joint
+    assert jointly_and_apart(parts, 29, stage, workers=7)[1] == apart
+    assert any(
+        name.startswith("2:") and any(str(v).startswith("0:") for v in fate) for name, fate in apart.items()
+    ) or (level == "ngrams" and any(name.startswith("2:") for name in apart))
+
+
+@pytest.mark.parametrize("name", ["nodejs_13_versions_en", "react_docs_zh", "electron_8_langs"])
+def test_real_documents_end_like_one_run(shared: Path, name: str) -> None:
+    texts = real_texts(shared, name)
     joint, apart = jointly_and_apart([texts[: len(texts) // 3], texts[len(texts) // 3 :]], cut=41)
     assert apart == joint
     assert any(of.startswith("0:") and name.startswith("1:") for name, (_, of, _) in apart.items())
@@ -124,7 +189,7 @@ def test_real_documents_end_like_one_run(shared: Path, name: str) -> None:
 
 def test_new_rows_like_a_row_removed_from_the_index_stay(tmp_path: Path) -> None:
     text = " ".join(prose(1))
-    runs = Runs(tmp_path, DedupConfig())
+    runs = Runs(tmp_path, DEDUP)
     runs.add(rows([text, edited(prose(1), 1, 1), " ".join(prose(2)), "short"], "old"))
     gone = replace(runs.done[0], removed=RemovedRows().plus(["old0", "old3"]))
     new = rows([edited(prose(1), 1, 2), " ".join(prose(2)), "short", "short"], "new")
@@ -135,16 +200,30 @@ def test_new_rows_like_a_row_removed_from_the_index_stay(tmp_path: Path) -> None
         "new3": ("exact_duplicate", "old3", 1.0),
     }
     (tmp_path / "again").mkdir()
-    again = Runs(tmp_path / "again", DedupConfig(), (gone,))
+    again = Runs(tmp_path / "again", DEDUP, (gone,))
     assert again.add(new) == {
         "new1": ("exact_duplicate", "old2", 1.0),
         "new3": ("exact_duplicate", "new2", 1.0),
     }
 
 
+@pytest.mark.parametrize("level", [name for name in LEVELS if name != "urls"])
+def test_levels_keep_what_a_row_removed_from_the_index_had(tmp_path: Path, level: str) -> None:
+    one, two, tail = (" ".join(prose(seed, 20)) + "." for seed in (1, 2, 3))
+    runs = Runs(tmp_path, LEVELS[level])
+    assert runs.add(rows([f"{one}\n\n{tail}", f"{two}\n\nEnd."], "0:")) == {}
+    gone = replace(runs.done[0], removed=RemovedRows().plus(["0:0"]))
+    new = rows([f"{one}\n\n{one}", two, f"A row of its own. {two[::-1]} And more."], "1:")
+    assert set(runs.add(new)) == {"1:0", "1:1"} - ({"1:1", "1:0"} if level == "spans" else set())
+    (tmp_path / "again").mkdir()
+    found = Runs(tmp_path / "again", LEVELS[level], (gone,)).add(new)
+    assert "1:1" in found or level == "spans"
+    assert not any(str(value).startswith("0:0") for fate in found.values() for value in fate)
+
+
 @pytest.mark.parametrize("damage", ["changed", "cut", "gone"])
 def test_a_damaged_index_is_refused_before_it_is_used(tmp_path: Path, damage: str) -> None:
-    runs = Runs(tmp_path, DedupConfig())
+    runs = Runs(tmp_path, DEDUP)
     runs.add(rows(families(3, 30), "old"))
     file = runs.done[0].paths[1]
     data = bytearray(file.read_bytes())
@@ -171,9 +250,9 @@ def test_a_damaged_list_of_removed_rows_is_refused(tmp_path: Path, damage: str) 
 def test_old_rows_are_not_compared_with_each_other(tmp_path: Path) -> None:
     words = prose(1, 300)
     old = [" ".join([*words[:30], f"n{i}", *words[30:]]) for i in range(50)]
-    runs = Runs(tmp_path, DedupConfig(threshold=1.0))
+    runs = Runs(tmp_path, Dedup(DedupConfig(threshold=1.0)))
     assert runs.add(rows(old, "old")) == {}
-    stage = Dedup(runs.config, earlier=runs.done)
+    stage = replace(runs.stage, earlier=runs.done)
     file = write(stage.sketch(rows([old[7], "short", "another row of more than five words"], "new")), tmp_path / "new")
     facts = stage.reduce([file], tmp_path / "decisions", workers=1)
     assert facts["candidates"]["pairs_compared"] == facts["candidates"]["entries_visited"] == 0
@@ -186,14 +265,31 @@ def test_buckets_of_settled_rows_alone_are_left_out() -> None:
 
 
 def test_the_fingerprint_follows_what_rows_are_compared_by() -> None:
-    plain = fingerprint(DedupConfig())
-    assert fingerprint(DedupConfig(max_loss=0.9, max_cluster_rows=3)) == plain
+    plain = fingerprint(Dedup(DedupConfig()))
+    assert fingerprint(Dedup(DedupConfig(max_loss=0.9, max_cluster_rows=3))) == plain
     others = [DedupConfig(seed=2), DedupConfig(shingle_words=4), DedupConfig(num_bands=13), DedupConfig(on="prompt")]
-    assert len({plain, *map(fingerprint, others)}) == 5
+    assert len({plain, *(fingerprint(Dedup(config)) for config in others)}) == 5
 
 
-@pytest.mark.parametrize("values", [{"cluster": "components"}, {"policy": "longest"}])
-def test_neither_an_index_nor_a_run_against_one_goes_with_another_rule(values: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("config", "values"),
+    [
+        (DedupConfig, {"cluster": "components"}), (DedupConfig, {"policy": "longest"}),
+        (UrlsConfig, {"policy": "highest:score"}),
+    ],
+)  # fmt: skip
+def test_neither_an_index_nor_a_run_against_one_goes_with_another_rule(config: Any, values: dict[str, str]) -> None:
     for name, value in (("save_index", True), ("against", "m.json")):
         with pytest.raises(ConfigError, match=f"{name}.*{next(iter(values.values()))}"):
-            DedupConfig(**values, **{name: value})  # type: ignore[arg-type]
+            config(**values, **{name: value})
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_fingerprint_of_a_level_follows_its_settings(level: str) -> None:
+    other = {"urls": {"same": "exact"}, "ngrams": {"ngram_words": 6}, "substrings": {"min_tokens": 10}}
+    stage, config = LEVELS[level], LEVELS[level].config
+    changed = replace(
+        config, **other.get(level) or {"digits": "zero" if config.digits == "as_written" else "as_written"}
+    )
+    assert fingerprint(replace(stage, config=replace(config, max_loss=0.9))) == fingerprint(stage)
+    assert fingerprint(replace(stage, config=changed)) != fingerprint(stage)

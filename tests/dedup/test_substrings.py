@@ -158,7 +158,7 @@ def test_other_unicode_forms_are_the_same_words() -> None:
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(2, 9))
 def test_anchors_are_the_least_runs_of_every_window(values: list[int], size: int) -> None:
     """Winnowing in plain Python: the last of the least hashes in each window."""
-    words = np.array([v * 0x9E3779B97F4A7C15 % 2**64 for v in values], np.uint64)
+    words = np.array([v * 0x9E3779B97F4A7C15 % 2**32 for v in values], np.uint32)
     short = max(size // 2, 1)
     hashes, firsts = np.empty(len(words), np.uint64), np.empty(len(words), np.uint32)
     starts = np.empty(2, np.int64)
