@@ -50,6 +50,7 @@ from datakit.dedup.repeats import (
     list_column,
     list_starts,
     list_values,
+    units_cut,
     whole_runs,
     with_values,
     words_of,
@@ -288,7 +289,7 @@ class DedupNgrams(CuttingStage):
         decided, parts = self.look_up(sketches.column("row_key")), list_starts(sketches, "words")
         in_part = list_values(sketches, "words").astype(np.int64)
         of_words = np.concatenate(([0], np.cumsum(in_part)))[parts]
-        cut = np.repeat(self.cut_units(decided, parts), in_part)
+        cut = np.repeat(units_cut(decided, parts), in_part)
         whole = whole_runs(cut, of_words, list_starts(sketches, "hashes"), self.config.ngram_words)
         made = with_values(sketches.drop_columns(["words"]), "hashes", whole)
         return index_rows(made, decided.column("reason").is_null())

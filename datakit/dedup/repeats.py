@@ -422,6 +422,15 @@ def decisions_about(
     return pa.record_batch(columns), rows
 
 
+def units_cut(decided: pa.RecordBatch, unit_starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """bool (units,): what the column `cut` of the decisions about some rows says about the units of these rows."""
+    cut = np.zeros(unit_starts[-1], np.bool_)
+    lengths = pc.fill_null(pc.list_value_length(decided.column("cut")), 0).to_numpy(zero_copy_only=False)
+    numbers = decided.column("cut").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+    cut[np.repeat(unit_starts[:-1], lengths) + numbers] = True
+    return cut
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """Texts without some of their units. For each cut unit: its bytes, and the byte of its row where they were."""
@@ -545,14 +554,6 @@ class CuttingStage(IndexedStage):
         ids = {"kept_in": rows.ids(survivors)} | ({"kept_in_run": self.versions_of(survivors)} if self.earlier else {})
         return {name: pa.ListArray.from_arrays(offsets, values) for name, values in ids.items()}
 
-    def cut_units(self, decided: pa.RecordBatch, unit_starts: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """bool (units,): what the column `cut` of the decisions says about the units of the same rows."""
-        cut = np.zeros(unit_starts[-1], np.bool_)
-        lengths = pc.fill_null(pc.list_value_length(decided.column("cut")), 0).to_numpy(zero_copy_only=False)
-        numbers = decided.column("cut").flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-        cut[np.repeat(unit_starts[:-1], lengths) + numbers] = True
-        return cut
-
 
 # The stages.
 
@@ -603,7 +604,7 @@ class RepeatsStage(CuttingStage):
         from datakit.dedup._kernels_minhash import NONE
 
         decided, starts = self.look_up(sketches.column("row_key")), list_starts(sketches, "hashes")
-        whole = whole_runs(self.cut_units(decided, starts), starts, starts, self.span)
+        whole = whole_runs(units_cut(decided, starts), starts, starts, self.span)
         whole &= list_values(sketches, "hashes") != NONE
         made = with_values(sketches.drop_columns(["words"]), "hashes", whole)
         return index_rows(made, decided.column("reason").is_null())
