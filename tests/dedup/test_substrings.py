@@ -93,6 +93,42 @@ def test_prose_loses_what_the_definition_says_and_nothing_else(size: int) -> Non
             assert any(owner[i : i + len(window)] == window for i in range(len(owner)))
 
 
+def repeating(words: Sequence[str], between: Sequence[str], seed: int, rows: int, length: int) -> list[str]:
+    """Rows of words, with runs that stand in several rows or twice in one."""
+    rng = random.Random(seed)
+    pool = [rng.choices(words, k=rng.randrange(5, 60)) for _ in range(8)]
+    made = []
+    for _ in range(rows):
+        row: list[str] = []
+        while len(row) < length:
+            row += rng.choice(pool) if rng.random() < 0.4 else rng.choices(words, k=rng.randrange(1, 30))
+        made.append("".join(word + rng.choice(between) for word in row))
+    return made
+
+
+UNLIKE_PROSE = {
+    "Chinese without spaces": repeating(
+        [chr(0x4E00 + n * 7) for n in range(200)], ["", "", "", "，", "。\n"], 1, 20, 150
+    ),
+    "emoji between the words": repeating(["it", "是", "naïve", "x"], [" 😀 ", "👍🏽", " 👩‍👩‍👧 ", " "], 2, 12, 90),
+    "all kinds of white space": repeating(
+        [f"w{n}" for n in range(90)], ["\t", "\u00a0", "\r\n", "\u3000", "   "], 3, 20, 150
+    ),
+    "one long line": repeating([f"w{n}" for n in range(90)], [" "], 4, 1, 6000),
+    "one row with itself": ["a b c d e f g h i j " * 12 + "end", "x " * 100],
+}
+
+
+@pytest.mark.parametrize("name", UNLIKE_PROSE)
+def test_texts_unlike_prose_lose_what_the_definition_says(name: str) -> None:
+    rows = UNLIKE_PROSE[name]
+    outcome = substrings(rows, min_tokens=12)
+    assert words_left(outcome, len(rows)) == reference([split_words(row) for row in rows], 12)
+    assert outcome.cuts
+    for n, text in enumerate(rows):
+        assert restored(outcome.kept[str(n)], [cut for cut in outcome.cuts if cut["id"] == str(n)]) == text
+
+
 def test_workers_shards_and_memory_do_not_change_what_is_decided() -> None:
     rows = shared_passages(3, 400)
     one = substrings(rows, 400, 1, min_tokens=20)
