@@ -313,7 +313,7 @@ def many_requests(server: Server, count: int) -> None:
             "stream": i % 2 == 0,
         }
         for _ in range(200):
-            found = httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=120)
+            found = client.post(f"{server.url}/v1/chat/completions", json=body)
             if found.status_code != 429:
                 break
             time.sleep(0.05)
@@ -324,7 +324,7 @@ def many_requests(server: Server, count: int) -> None:
             text = found.json()["choices"][0]["message"]["content"]
         assert text.startswith(expected[:4]) if expected == "Hello " else text == expected
 
-    with ThreadPoolExecutor(6) as pool:
+    with httpx.Client(timeout=120) as client, ThreadPoolExecutor(6) as pool:
         list(pool.map(ask, range(count)))
 
 
