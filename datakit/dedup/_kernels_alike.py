@@ -577,6 +577,15 @@ def _token_end(data, i):
 
 
 @kernel
+def _is_doubled(word, begin, i, end):
+    """Whether the letter at [i, end) stands before itself, too; letters may have several bytes."""
+    size = end - i
+    if i - size < begin:
+        return False
+    return all(word[i - size + k] == word[i + k] for k in range(size))
+
+
+@kernel
 def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
     """1 where two words are spellings of one word, 0 where they are equal, else -1.
 
@@ -626,8 +635,8 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
         if not named and (a_last < a_end if one else b_last < b_end):
             return 1
         if one:
-            return 1 if i > begin and a[i - 1] == a[i] else -1
-        return 1 if i > begin and b[j - 1] == b[j] else -1
+            return 1 if _is_doubled(a, begin, i, a_last) else -1
+        return 1 if _is_doubled(b, _letters_begin(b, b_begin), j, b_last) else -1
     return 1 if one == 1 and other == 1 and shorter >= 5 and not named and a_last < a_end else -1
 
 
