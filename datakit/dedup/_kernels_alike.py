@@ -580,9 +580,10 @@ def _token_end(data, i):
 def _is_doubled(word, begin, i, end):
     """Whether the letter at [i, end) stands before itself, too; letters may have several bytes."""
     size = end - i
-    if i - size < begin:
-        return False
-    return all(word[i - size + k] == word[i + k] for k in range(size))
+    same = i - size >= begin
+    for k in range(size):
+        same = same and word[i - size + k] == word[i + k]
+    return same
 
 
 @kernel
