@@ -194,9 +194,14 @@ def load_recipe(root: Path, dataset: str) -> Recipe:
         raise ConfigError(f"{path}: [dataset] has an unknown key {unknown[0]!r}; known keys are inputs, kind, stages")
     lists = {k: check(head[k], tuple[str, ...], f"{path}: dataset.{k}") for k in ("inputs", "stages") if k in head}
     recipe = Recipe(dataset=dataset, path=path, tables=tables, kind=head.get("kind", "auto"), **lists)
-    for stage in recipe.tables:
-        recipe.config(stage)  # every value is checked before any work
+    for stage, table in recipe.tables.items():
+        if _has_values(table):  # a fresh recipe has headers for all stages; those without values need not be loaded
+            recipe.config(stage)  # every value is checked before any work
     return recipe
+
+
+def _has_values(table: dict[str, Any]) -> bool:
+    return any(not isinstance(value, dict) or _has_values(value) for value in table.values())
 
 
 def datasets(root: Path) -> list[str]:

@@ -1,9 +1,14 @@
 """A new stage is one file and one line in the registry; its command, flags and recipe section follow."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
-from datakit.engine.recipe import FLOW, STAGES
+import pytest
+
+from datakit.engine.recipe import FLOW, STAGES, load_recipe, write_recipe
+from datakit.errors import ConfigError
 from tests.package_copy import copy_package, run
 
 STAGE = '''
@@ -79,3 +84,17 @@ def test_recipes_have_every_stage_that_makes_rows_or_a_tokenizer() -> None:
         "ingest", "language", "dedup", "filter", "tokenize", "pack"
     ]  # fmt: skip
     assert all(entry.summary.endswith(".") and len(entry.summary) < 80 for entry in STAGES.values())
+
+
+def test_a_fresh_recipe_loads_the_code_of_no_stage(tmp_path: Path) -> None:
+    write_recipe(tmp_path, "mine", "text", ["a.jsonl"], ("ingest", "filter"))
+    code = (
+        "import sys; from pathlib import Path; from datakit.engine.recipe import load_recipe; "
+        f"recipe = load_recipe(Path({str(tmp_path)!r}), 'mine'); assert 'dedup_semantic' in recipe.tables; "
+        "assert not any(name.startswith(('datakit.dedup', 'datakit.filter', 'datakit.pack.')) for name in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "manifests/mine/recipe.toml").write_text("[filter.gopher_quality]\nmin_wrods = 3\n")
+    with pytest.raises(ConfigError, match="min_wrods"):
+        load_recipe(tmp_path, "mine")
