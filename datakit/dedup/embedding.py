@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from datakit.dedup import _kernels_semantic as kernels
 from datakit.errors import MissingExtraError, ModelError
+from datakit.text.ids import open_tokenizer
 
 Vectors = npt.NDArray[np.int16]
 
@@ -107,7 +108,7 @@ def load_model(model: str) -> EmbeddingModel:
         ModelError: the folder is missing, or its model is damaged or of an unknown kind.
     """
     files = model_files(model)
-    tensors, tokenizer = read_tensors(files["weights"]), _tokenizer(files["tokenizer"])
+    tensors, tokenizer = read_tensors(files["weights"]), open_tokenizer(str(files["tokenizer"]))
     settings = {name: _json(path) for name, path in files.items() if name not in ("weights", "tokenizer")}
     for name in ("embeddings", "embedding.weight"):
         if name in tensors:
@@ -147,18 +148,6 @@ def _tensor(entry: dict[str, Any], body: memoryview) -> npt.NDArray[Any]:
         raise ValueError(f"numbers of the type {entry['dtype']}")
     values = values.reshape(entry["shape"])
     return values.astype(np.float32) if values.dtype.kind == "f" else values
-
-
-def _tokenizer(path: Path) -> Any:
-    from tokenizers import Tokenizer
-
-    try:
-        loaded = Tokenizer.from_str(path.read_text(encoding="utf-8"))
-    except Exception as e:  # the library raises Exception itself
-        raise ModelError(f"{path}: cannot be read as a tokenizer.json ({e})") from None
-    loaded.no_truncation()
-    loaded.no_padding()
-    return loaded
 
 
 def _json(path: Path) -> Any:
