@@ -335,13 +335,13 @@ def check_experts(device: torch.device, folder: Path) -> Iterator[Row]:
     """Experts in bf16, on CUDA one grouped product for all, beside the CPU; one expert gets no token."""
     g = torch.Generator().manual_seed(0)
     config = MoeConfig(num_experts=8, experts_per_token=2)
-    layer = MoE(64, 96, config, MLP)
+    layer = MoE(64, 96, config, lambda width: MLP(64, width))
     for p in layer.parameters():
         p.data = 0.1 * torch.randn(p.shape, generator=g).bfloat16().float()
     x, chosen = torch.randn(300, 64, generator=g).bfloat16(), torch.randint(0, 7, (300, 2), generator=g)
 
     def through(to: torch.device, dtype: torch.dtype) -> list[Tensor]:
-        own = MoE(64, 96, config, MLP)
+        own = MoE(64, 96, config, lambda width: MLP(64, width))
         own.load_state_dict(layer.state_dict())
         own = own.to(to, dtype)
         out = own._apply_experts(x.to(to, dtype), chosen.to(to))
@@ -492,7 +492,7 @@ def check_objectives(device: torch.device, folder: Path) -> Iterator[Row]:
     for p in policy.parameters():
         p.data += 0.02 * torch.randn(p.shape, generator=g)
     pairs = dpo.DpoLoss(
-        dpo.PairConfig(), lambda b: dpo.log_probs(reference, b, dpo.ChunkedConfig())[0].detach()[: len(b.rows)]
+        dpo.PairConfig(), lambda _, b: dpo.log_probs(reference, b, dpo.ChunkedConfig())[0].detach()[: len(b.rows)]
     )
     teacher = distill.DistillLoss(distill.TeacherConfig(teacher="-"), reference)
     for name, loss in (("dpo", pairs), ("distill", teacher)):

@@ -19,10 +19,10 @@ from datakit.engine import store as work
 stage, moment, workers = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 perform, calls = work._perform, {}
 
-def watched(unit, records, task):
+def watched(unit, data, records, needs, task):
     running = records.parents[2].name
     if records.name != "reduce":
-        return perform(unit, records, task)
+        return perform(unit, data, records, needs, task)
     calls[running] = 0
 
     def count(frame, event, _):
@@ -32,7 +32,7 @@ def watched(unit, records, task):
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sys.setprofile(count)
-    done = perform(unit, records, task)
+    done = perform(unit, data, records, needs, task)
     sys.setprofile(None)
     return done
 

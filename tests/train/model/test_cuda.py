@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from datakit.errors import ConfigError
-from train.model.attention import ATTENTIONS, Segments, flex_attention, masked_attention, sequence_bounds
+from train.model.attention import ATTENTIONS, Scores, Segments, flex_attention, masked_attention, sequence_bounds
 from train.model.decoder import SoftcappedHead
 from train.model.loss import PACKAGES, fused_loss, head_loss, over_labels
 from train.sft import LabelConfig
@@ -26,7 +26,7 @@ def qkv(device: str, dtype: torch.dtype) -> list[torch.Tensor]:
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
 def test_flex_attention_is_the_masked_reference() -> None:
     q, k, v = (x.detach() for x in qkv("cpu", torch.float32))
-    found, expected = (make(SEGMENTS)(q, k, v, 0) for make in (flex_attention, masked_attention))
+    found, expected = (make(SEGMENTS)(q, k, v, Scores()) for make in (flex_attention, masked_attention))
     real = SEGMENTS.sequence_BT > 0
     torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-4)
     assert found.isfinite().all()
@@ -46,7 +46,7 @@ def test_cudas_attention_is_the_masked_reference(name: str) -> None:
     real = segments.sequence_BT > 0
     for make in (ATTENTIONS[name], masked_attention):
         inputs = qkv("cuda", torch.bfloat16)
-        out = make(segments)(*inputs, 0)[real].float()
+        out = make(segments)(*inputs, Scores())[real].float()
         grads.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
     for found, expected in zip(*grads, strict=True):
         torch.testing.assert_close(found.float(), expected.float(), atol=3e-2, rtol=3e-2)
