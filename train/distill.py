@@ -18,7 +18,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from datakit.config import option, section
-from datakit.errors import ConfigError, ModelError, UsageError
+from datakit.errors import ConfigError, UsageError
 from train.data.batches import Batch
 from train.data.packed import Mixture
 from train.engine import checkpoint, flags
@@ -60,8 +60,14 @@ class DistillConfig(RunConfig):
 def label_losses(
     logits_CV: Tensor, teacher_CV: Tensor, targets_C: Tensor, config: TeacherConfig
 ) -> tuple[Tensor, Tensor]:
-    """Summed cross-entropy, and T^2 times the summed divergence at temperature T; logits in fp32."""
-    student_logp_CV, teacher_logp_CV = ((x / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV))
+    """Summed cross-entropy, and T^2 times the summed divergence at temperature T; logits in fp32.
+
+    Vocabularies may be padded differently: the divergence is over the ids that both have.
+    """
+    shared = min(logits_CV.shape[-1], teacher_CV.shape[-1])
+    student_logp_CV, teacher_logp_CV = (
+        (x[:, :shared] / config.temperature).log_softmax(-1) for x in (logits_CV, teacher_CV)
+    )
     divergence = F.kl_div(student_logp_CV, teacher_logp_CV, reduction="sum", log_target=True)
     return F.cross_entropy(logits_CV, targets_C, reduction="sum"), divergence * config.temperature**2
 
@@ -99,19 +105,14 @@ class DistillLoss:
         return chunked_sum(hidden_LD, model.lm_head, self.config.loss_chunk, both)
 
 
-def read_teacher(folder: Path, student: CausalLM, data: Mixture) -> CausalLM:
+def read_teacher(folder: Path, data: Mixture) -> CausalLM:
     """Read the teacher, frozen.
 
     Raises:
-        ModelError: it cannot be read, or it has another tokenizer or vocabulary than the student.
+        ModelError: it cannot be read, or it has another tokenizer than the data.
     """
     teacher = lora.read(folder).requires_grad_(False).eval()
     check_fits(folder, teacher, data)
-    if (theirs := teacher.config.vocab_size) != (ours := student.config.vocab_size):
-        raise ModelError(
-            f"{folder}: the teacher's vocabulary has {theirs} tokens, the student's {ours}: their distributions cannot "
-            f"be compared; use a teacher with the same vocabulary"
-        )
     return teacher
 
 
@@ -120,7 +121,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     config = configured(DistillConfig, prog, __doc__, argv)
     states, data = check_device(config.labels, usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
-    teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), student, data)
+    teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), data)
     teacher = teacher.to(usable_device(config.loop.device))
     return finish(prepare(config, DistillLoss(config.distill, teacher, states), data, student), prog)
 

@@ -20,7 +20,9 @@ from train.engine import checkpoint, flags
 from train.model import hf, lora
 from train.model.decoder import CausalLM
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json")
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "tokenizer.model",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,9 +34,6 @@ class MergeConfig:
     average: int = option(0, "mean of the weights of this many newest checkpoints of a run; 0: its newest one alone")
     base: str = option("", "folder of the base model, if it has moved")
     output: str = option("", "folder for the merged model")
-    own_layout: bool = option(
-        False, "allow model options that no Hugging Face architecture has; only train can read such a folder"
-    )
 
     def __post_init__(self) -> None:
         if not (self.adapter and self.output):
@@ -65,7 +64,9 @@ def merge(config: MergeConfig) -> Path:
     places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
     ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
     files = [place for place in places if place]
-    hf.write_model(out, model, files, ids, _stop_ids(folder), config.own_layout)
+    hf.write_model(out, model, files, ids, _stop_ids(folder))
+    if found := hf.foreign(model.config):
+        print(f"[train] note: no Hugging Face architecture has {found}, so that only our programs read this folder")
     return out
 
 

@@ -8,7 +8,7 @@ With plain text, every token after the first of its document is a label.
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -17,10 +17,10 @@ from datakit.errors import ConfigError
 from train.data.batches import Batch
 from train.engine import flags
 from train.engine.device import usable_device
-from train.engine.loop import Loss, LossSum
+from train.engine.loop import Loss
 from train.engine.start import RunConfig, configured, finish, prepare
 from train.model.attention import grouped_attention
-from train.model.decoder import CausalLM, ahead_loss
+from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_loss, head_loss, label_states, sparse_loss
 
 
@@ -46,7 +46,6 @@ class LabelConfig(ChunkedConfig):
 class SftConfig(RunConfig):
     """Configuration of a training run on labels."""
 
-    trains_ahead: ClassVar[bool] = True
     labels: LabelConfig = section(LabelConfig)
 
 
@@ -57,18 +56,10 @@ def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
 
 
 def label_loss(config: LabelConfig) -> Loss:
-    """`loss`, computed as `config` says; with layers for tokens ahead, their loss is added."""
+    """`loss`, computed as `config` says."""
 
-    def batch_loss(model: CausalLM, batch: Batch) -> LossSum | tuple[Tensor, int]:
-        attend = config.attend(batch)
-        hidden_LD, hidden_BTD = label_states(model, batch, config, attend, filled=True)
-        found = summed(hidden_LD, model, batch)
-        if hidden_BTD is None or not model.ahead:
-            return found
-        ahead = ahead_loss(model, hidden_BTD, batch, attend)
-        return LossSum(found[0] + ahead, found[1], {"next_loss": found[0], "ahead_loss": ahead})
-
-    def summed(hidden_LD: Tensor, model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
+    def batch_loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
+        hidden_LD, _ = label_states(model, batch, config, config.attend(batch), filled=True)
         if config.loss_chunk:
             hidden_LD, targets_L = hidden_LD[: batch.labels], batch.counted[1]
             return chunked_loss(hidden_LD, model.lm_head, targets_L, config.loss_chunk, config.z_loss)

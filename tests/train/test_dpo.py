@@ -220,18 +220,6 @@ def test_the_logits_of_a_chunk_alone_are_there_at_a_time() -> None:
     assert seen[0] == 7 and max(seen[1:]) == 3 and found[0][1].tolist() == [3, 2, 0, 2]
 
 
-def test_layers_for_tokens_ahead_are_left_out_and_told(
-    manifest: Path, pair_manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
-    made = ["--preset", "tiny", "--steps", "1", "--mtp-depth", "1", "--out", str(tmp_path / "base")]
-    assert sft.main(["--manifest", str(manifest), *made]) == 0
-    run(pair_manifest, tmp_path / "base", tmp_path / "run", "--steps", "2")
-    assert "no loss for tokens ahead, so the layers for them are removed" in capsys.readouterr().out
-    model = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000002")
-    assert len(model.ahead) == 0 and not hf.foreign(model.config)
-    assert dpo.main(["--resume", "--out", str(tmp_path / "run"), "--steps", "3"]) == 0
-
-
 def refused(capsys: pytest.CaptureFixture, main: Callable, *argv: str) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["prog", *map(str, argv)])

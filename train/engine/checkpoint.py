@@ -155,7 +155,7 @@ def _write(
         copy_files(tokenizer_files, temporary)
     else:
         special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
-        write_model(temporary, model, tokenizer_files, special, state.stop_ids, own=True)
+        write_model(temporary, model, tokenizer_files, special, state.stop_ids)
     save_file(_optimizer_tensors(model, optimizer), temporary / "optimizer.safetensors")
     save_file(_rng_tensors(), temporary / "rng.safetensors")
     if average:

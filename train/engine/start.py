@@ -10,6 +10,7 @@ With --data, `datakit pack` packs files into the run's folder first, which needs
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -33,15 +34,7 @@ from train.engine.log import TrackConfig
 from train.engine.loop import LoopConfig, Loss, Trainer
 from train.engine.optim import OptimConfig, Optimizers, WeightAverage, make_optimizer, peak_rate
 from train.model import hf, lora
-from train.model.decoder import (
-    PRESETS,
-    REMOVED_OPTIONS,
-    CausalLM,
-    ModelConfig,
-    ModelOptions,
-    removed_option,
-    without_removed,
-)
+from train.model.decoder import PRESETS, CausalLM, ModelConfig, ModelOptions, of_depth, resized
 from train.model.experts import MoeConfig
 from train.model.lora import Adapters, LoraConfig
 
@@ -91,9 +84,15 @@ def pack_files(config: QuickConfig, init: str, out: Path) -> Path:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizesConfig:
-    """Sizes of a model with random weights; 0: those of --preset or --model-config."""
+    """Sizes of a model with random weights; 0: those of --preset, --depth or --model-config."""
 
     model_config: str = option("", "config.json of any known family, in place of a preset")
+    depth: int = option(
+        0, "layers of a model whose width, heads, rate and steps follow from this one number; 0: see --preset"
+    )
+    tokens_per_parameter: float = option(
+        20.0, "with --depth: tokens to train on for each multiplied parameter, which decide the steps (Hoffmann, 2022)"
+    )
     hidden_size: int = option(0, "width of the residual stream")
     num_layers: int = option(0, "layers")
     num_heads: int = option(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
@@ -101,25 +100,27 @@ class SizesConfig:
     intermediate_size: int = option(0, "inner width of the MLP")
 
     def __post_init__(self) -> None:
-        if any(value < 0 for value in self.sizes().values()):
-            raise ConfigError(f"sizes of a model must not be negative, found {self.sizes()}")
+        if min(self.depth, self.tokens_per_parameter, *self.sizes().values()) < 0:
+            raise ConfigError(f"sizes of a model must not be negative, found {self}")
+        if self.depth and self.model_config:
+            raise UsageError("--depth and --model-config both say which model: remove one")
 
     def sizes(self) -> dict[str, int]:
         """The sizes by the names of ModelConfig."""
-        return {k: v for k, v in asdict(self).items() if k != "model_config"}
+        return {k: v for k, v in asdict(self).items() if k.startswith("num_") or k.endswith("_size")}
 
     def applied(self, plain: ModelConfig) -> ModelConfig:
-        """`plain`, or the model of `model_config`, with the given sizes.
+        """`plain`, or the model of `depth` or `model_config`, with the given sizes.
 
         Raises:
             ConfigError: sizes that no model can have together.
             ModelError: config.json is not readable, or not of a known family.
         """
+        if self.depth:
+            plain = of_depth(self.depth)
         if self.model_config:
             path = Path(self.model_config)
-            plain = hf.read_config(
-                path if path.is_dir() else path.parent, path.name if path.is_file() else "config.json"
-            )
+            plain = hf.read_config(*((path,) if path.is_dir() else (path.parent, path.name)))
         given = {k: v for k, v in self.sizes().items() if v}
         if "num_heads" in given:
             given.setdefault("num_kv_heads", given["num_heads"])
@@ -150,8 +151,6 @@ class RunConfig:
     """Default peak learning rate for trained weights, as a share of that for random ones."""
     needs_data: ClassVar[bool] = True
     """Whether the objective trains on packed rows."""
-    trains_ahead: ClassVar[bool] = False
-    """Whether the objective trains the layers for tokens ahead (mtp)."""
 
     manifest: str | tuple[str, ...] = option(
         "", "pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
@@ -160,6 +159,10 @@ class RunConfig:
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
     sizes: SizesConfig = section(SizesConfig)
     init: str = option("", "Hugging Face folder, checkpoint or run to start from, instead of a preset")
+    resize_vocab: bool = option(False, "give the model of --init rows for tokens that its tokenizer did not have")
+    weights_dtype: Literal["fp32", "bf16"] = option(
+        "fp32", "weights in memory; bf16 halves weights, gradients and optimizer state, and rounds small updates away"
+    )
     data: DataConfig = section(DataConfig)
     optim: OptimConfig = section(OptimConfig)
     loop: LoopConfig = section(LoopConfig)
@@ -182,10 +185,10 @@ class RunConfig:
             raise UsageError(
                 "model options are only for random weights: the model of --init has its own in config.json"
             )
-        if self.options.mtp_depth and not self.trains_ahead:
-            raise ConfigError(
-                "mtp_depth: this objective has no loss for tokens ahead; only train.pretrain and train.sft have one"
-            )
+        if self.weights_dtype == "bf16" and (self.loop.dtype in ("fp32", "fp16") or self.optim.ema_decay):
+            raise ConfigError("--weights-dtype bf16 is for arithmetic in bf16 (--dtype), without --ema-decay")
+        if self.resize_vocab and (self.lora.lora_rank or not self.init):
+            raise UsageError("--resize-vocab trains new rows of the model of --init, which --lora-rank would freeze")
         if self.lora.lora_rank and not self.init:
             raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
         if self.needs_data and bool(self.manifest) == bool(self.quick.data):
@@ -220,12 +223,8 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     """The configuration from the command line; for a resumed run the defaults are its own earlier values.
 
     Raises:
-        ConfigError: an invalid value, or a removed option.
+        ConfigError: an invalid value.
     """
-    for argument in argv:
-        name = argument.partition("=")[0].removeprefix("--").removeprefix("no-").replace("-", "_")
-        if argument.startswith("--") and name in REMOVED_OPTIONS:
-            raise UsageError(removed_option(name, argument.partition("=")[0]))
     values = flags.given(config, prog, about, argv)
     loop = values.get("loop", {})
     if loop.get("resume"):
@@ -239,7 +238,6 @@ def earlier_values(out: Path) -> dict[str, Any]:
 
     Raises:
         InputError: run.json is unreadable.
-        ConfigError: the run used an option that was removed.
     """
     try:
         values: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))["config"]
@@ -247,9 +245,6 @@ def earlier_values(out: Path) -> dict[str, Any]:
         return {}
     except (ValueError, KeyError, TypeError) as e:
         raise InputError(f"{out / 'run.json'}: unreadable ({e!r}); delete it and give all options again") from None
-    if "watch" in values:  # its name in earlier versions
-        values["evaluator"] = values.pop("watch")
-    values["options"] = without_removed(values.get("options", {}), str(out / "run.json"))
     values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
     return values
 
@@ -294,11 +289,8 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
     model = model or _initial_model(config, data, ranks)
-    if model.ahead and not config.trains_ahead:
-        print(
-            "[train] note: this objective has no loss for tokens ahead, so the layers for them are removed", flush=True
-        )
-        model.drop_ahead()
+    if config.weights_dtype == "bf16":
+        config = replace(config, loop=replace(config.loop, dtype="bf16"))
     adapters = _adapters(config, model)
     model = _on_device(config, model, ranks)
     share = config.trained_share * (lora.RATE_RATIO if adapters else 1.0) if config.init else 1.0
@@ -317,7 +309,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
     )
     evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device), ranks)
-    steps = config.loop.steps or stream.plan.first_step_of(config.loop.epochs)
+    steps = config.loop.steps or _optimal_steps(config, model, stream) or stream.plan.first_step_of(config.loop.epochs)
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
         raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
     state = checkpoint.State(
@@ -374,8 +366,28 @@ def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
         return CausalLM(_model_config(config, data))
 
 
+def _optimal_steps(config: RunConfig, model: CausalLM, stream: StepStream) -> int:
+    """With --depth, the steps on the tokens that are worth their compute (Hoffmann et al., 2022); else 0."""
+    if not config.sizes.depth:
+        return 0
+    parameters = model.flops_per_token(0) / 6  # without the embeddings, which are looked up
+    tokens, whole = config.sizes.tokens_per_parameter * parameters, int(stream.data.lengths.sum())
+    steps = max(1, math.ceil(tokens * stream.plan.steps_per_epoch / whole))
+    print(
+        f"[train] depth {config.sizes.depth}: {tokens / 1e6:,.1f}M tokens for {parameters / 1e6:.1f}M parameters, "
+        f"{steps:,} steps, {tokens / whole:.1f} epochs{' (more than 4 add little)' if tokens > 4 * whole else ''}",
+        flush=True,
+    )
+    return steps
+
+
 def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
     """The model on the device of the rank, with the weights of rank 0, or with slices of them."""
+    if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
+        kept = lora.trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
+        for name, p in model.named_parameters():
+            p.data = p.data if name in kept else p.data.bfloat16()
+        model.config = replace(model.config, dtype="bfloat16")
     if config.ranks.fsdp:
         shard(ranks, model, precision(config.loop.dtype, ranks.device))
         return model
@@ -393,7 +405,10 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
     if config.init:
         folder = Path(config.init)
         model = lora.read(folder)
-        check_fits(folder, model, data)
+        if config.resize_vocab:
+            check_grown(folder, data)
+            model = resized(model, _model_config(config, data).vocab_size)
+        check_fits(folder, model, data, grown=config.resize_vocab)
         return model
     model = CausalLM(_model_config(config, data))
     model.init_weights(torch.Generator().manual_seed(config.loop.seed))
@@ -401,18 +416,49 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
 
 
 def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
+    header = data.header
+    rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
     if config.init:
-        return lora.read_config(Path(config.init))
-    preset, header = config.sizes.applied(PRESETS[config.preset]), data.header
+        found = lora.read_config(Path(config.init))
+        grows = config.resize_vocab and found.vocab_size < header.vocab_size
+        return replace(found, vocab_size=rounded) if grows else found
+    preset = config.sizes.applied(PRESETS[config.preset])
     return replace(
-        preset, vocab_size=header.vocab_size, max_positions=max(preset.max_positions, header.seq_len),
+        preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len),
         qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe if config.moe.num_experts else preset.moe,
         options=config.options if config.options.changed() or config.options.zero_init else preset.options,
     )  # fmt: skip
 
 
-def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None:
-    """Check that the data fit the model in `folder`.
+VOCAB_UNIT = 64
+"""New vocabularies are multiples of this, for which matrix products are fast (as in nanoGPT)."""
+
+
+def check_grown(folder: Path, data: PackedSet | Mixture) -> None:
+    """Check that a tokenizer gives every token of the model's own tokenizer its old id.
+
+    Raises:
+        ModelError: naming the first token that has another id.
+    """
+    files = [folder / "tokenizer.json", *(f for f in data.tokenizer_files if f.name == "tokenizer.json")]
+    old, new = ({}, {}) if len(files) < 2 or not files[0].is_file() else map(_ids_of, files)
+    for token, number in old.items():
+        if new.get(token) != number:
+            raise ModelError(
+                f"--resize-vocab: token {token!r} has the id {number} in {files[0]}, and {new.get(token)} in the "
+                f"tokenizer of {data.manifest}: only new tokens at the end can be added"
+            )
+
+
+def _ids_of(tokenizer: Path) -> dict[str, int]:
+    found = json.loads(tokenizer.read_text(encoding="utf-8"))
+    vocab = found["model"]["vocab"]
+    ids = dict(vocab) if isinstance(vocab, dict) else {token: i for i, (token, _) in enumerate(vocab)}
+    return ids | {token["content"]: token["id"] for token in found.get("added_tokens", ())}
+
+
+def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: bool = False) -> None:
+    """Check that the data fit the model in `folder`, whose vocabulary may have `grown`.
 
     A model may have more embeddings than the tokenizer has tokens, but only with the same tokenizer.
 
@@ -422,14 +468,17 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture) -> None
     header, file = data.header, folder / "tokenizer.json"
     found = sha256_file(file) if file.is_file() else None
     expected = data.tokenizer.get("sha256")
-    if found is not None and expected is not None and found != expected:
+    if not grown and found is not None and expected is not None and found != expected:
         raise ModelError(
             f"{data.manifest} was tokenized with a tokenizer of sha256 {expected}, but {file} has {found}: "
-            f"tokenize the data with the model's tokenizer"
+            f"tokenize the data with the model's tokenizer, or add --resize-vocab if it has only got new tokens"
         )
     have, need = model.config.vocab_size, header.vocab_size
-    if have < need or (have != need and found is None):
-        raise ModelError(f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} has {have}")
+    if have < need or (have != need and found is None and not grown):
+        raise ModelError(
+            f"{data.manifest} has a vocabulary of {need} tokens, but the model in {folder} has {have}: use the model's "
+            f"own tokenizer, or add --resize-vocab if the tokenizer has only got new tokens"
+        )
     if model.config.max_positions < header.seq_len:
         raise ModelError(
             f"{data.manifest} has sequences of up to {header.seq_len} tokens, but the model in {folder} allows "
@@ -500,12 +549,16 @@ def _summary(config: RunConfig, trainer: Trainer) -> str:
     data, model = trainer.stream.data, trainer.model
     labels = "every target" if data.labels is None else f"{data.labels:,}"
     return (
-        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or config.preset}){_trained(trainer)}; "
+        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or _named(config)}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
         f"{trainer.stream.plan.steps_per_epoch:,} steps {'in the first' if config.data.batch_size_schedule else 'an'} "
         f"epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{_processes(trainer)}"
     )
+
+
+def _named(config: RunConfig) -> str:
+    return f"depth {config.sizes.depth}" if config.sizes.depth else config.sizes.model_config or config.preset
 
 
 def _processes(trainer: Trainer) -> str:

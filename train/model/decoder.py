@@ -8,10 +8,10 @@ that reads another token stays within that token's sequence, so packing changes 
 Shapes: B rows, T positions, L labels, D hidden, H query heads, K key/value heads, E head width, V vocabulary.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -22,35 +22,7 @@ from datakit.config import option
 from datakit.errors import ConfigError
 from train.model.attention import Attend, Scores, move_rows
 from train.model.experts import MoE, MoeConfig, Project
-from train.model.loss import sparse_loss
 from train.model.rope import Rope, Rotary, rotary_tables, rotate
-
-if TYPE_CHECKING:
-    from train.data.batches import Batch
-
-REMOVED_OPTIONS = ("untie_at", "paired_layers", "partial_key_offset", "smear", "bigram_buckets", "backout")
-"""Options of earlier versions that no longer exist."""
-
-
-def without_removed(options: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Saved options of the model, without removed ones that were switched off.
-
-    Raises:
-        ConfigError: a removed option was in use.
-    """
-    for name in REMOVED_OPTIONS:
-        if options.get(name):  # 0, False and () switched it off
-            raise ConfigError(removed_option(name, where))
-    return {name: value for name, value in options.items() if name not in REMOVED_OPTIONS}
-
-
-def removed_option(name: str, where: str) -> str:
-    """The message for a removed option that is still in use."""
-    names = ", ".join(REMOVED_OPTIONS)
-    return (
-        f"{where}: the model option {name} was removed, like all of {names}: this version cannot train or run a model "
-        f"with it; use the version of datakit that made the model, or train a model without it"
-    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,15 +34,10 @@ class ModelOptions:
     )
     logit_softcap: float = option(0.0, "logits are softcap * tanh(logits / softcap) (Gemma 2, 2024); 0: off")
     relu2: bool = option(False, "squared ReLU without a gate in place of SwiGLU (Primer: So et al., 2021)")
-    value_embeddings: int = option(
-        0, "tables of values by token, mixed into the values of the first n and the last n layers (modded-nanogpt)"
-    )
-    mtp_depth: int = option(0, "extra tokens predicted ahead in training, one layer each (DeepSeek-V3, 2024)")
-    mtp_weight: float = option(0.3, "weight of the losses of tokens ahead")
 
     def __post_init__(self) -> None:
-        if min(self.logit_softcap, self.value_embeddings, self.mtp_depth, self.mtp_weight) < 0:
-            raise ConfigError("options of the model must not be negative")
+        if self.logit_softcap < 0:
+            raise ConfigError(f"logit_softcap must not be negative, found {self.logit_softcap}")
 
     def changed(self) -> dict[str, Any]:
         """Options that make the model different from Llama, by name; `zero_init` only sets the first weights."""
@@ -95,6 +62,8 @@ class ModelConfig:
     """The `model_type` of config.json: names of keys and tensors; it changes no result."""
     dtype: str = field(default="float32", compare=False)
     """The dtype that config.json names: that of exported weights; it changes no result."""
+    generation: dict[str, Any] = field(default_factory=dict, compare=False)
+    """generation_config.json, such as sampling defaults; only carried over."""
     rope: Rope = field(default_factory=Rope)
     window_rope: Rope | None = None
     """Rotary positions of layers with a window, if they differ (Gemma 3)."""
@@ -146,15 +115,6 @@ class ModelConfig:
             raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
         if self.windowed_layers and self.window < 1:
             raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
-        if 2 * self.options.value_embeddings > self.num_layers:
-            raise ConfigError(
-                f"value_embeddings {self.options.value_embeddings}: more than half of {self.num_layers} layers"
-            )
-
-    @property
-    def needs_all_positions(self) -> bool:
-        """Whether the loss needs the last layer at unlabelled positions: for routers, or for tokens ahead."""
-        return self.moe.num_experts > 0 or self.options.mtp_depth > 0
 
     @property
     def query_scale(self) -> float:
@@ -168,25 +128,46 @@ _26M = ModelConfig(
 PRESETS = {
     "tiny": replace(_26M, hidden_size=128, num_layers=4, num_heads=4, head_dim=32, intermediate_size=384),
     "26m": _26M,
-    # minimind-3
-    "64m": replace(
-        _26M,
-        hidden_size=768,
-        num_heads=8,
-        num_kv_heads=4,
-        head_dim=96,
-        intermediate_size=2432,
-        qk_norm=True,
-        family="qwen3",
-        rope=Rope(rope_theta=1e6),
-        norm_eps=1e-6,
+    "64m": replace(  # minimind-3
+        _26M, hidden_size=768, num_kv_heads=4, head_dim=96, intermediate_size=2432, qk_norm=True, family="qwen3",
+        rope=Rope(rope_theta=1e6), norm_eps=1e-6,
     ),
-    # the width and depth of minimind2
-    "104m": replace(
+    "104m": replace(  # the width and depth of minimind2
         _26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope=Rope(rope_theta=1e6)
     ),
-}
+}  # fmt: skip
 """Model sizes by name; the vocabulary is replaced by the data's."""
+
+
+def of_depth(depth: int) -> ModelConfig:
+    """A model whose sizes follow from its number of layers, as in nanochat: width 64 x depth, heads of 128.
+
+    The width is rounded up to whole heads. SwiGLU has 8/3 of the width, which is as many weights as 4 times the width
+    without a gate. Queries and keys are normed, and the output head is not tied.
+    """
+    heads = -(-depth // 2)
+    return ModelConfig(
+        vocab_size=1, hidden_size=128 * heads, num_layers=depth, num_heads=heads, num_kv_heads=heads, head_dim=128,
+        intermediate_size=-(-128 * heads * 8 // (3 * 64)) * 64, qk_norm=True, norm_eps=1e-6, tied_embeddings=False,
+        family="qwen3",
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def resized(model: "CausalLM", vocab_size: int) -> "CausalLM":
+    """The model with more tokens; new rows are the mean of the old ones, as if no token was new (Hewitt, 2021)."""
+    c = replace(model.config, vocab_size=vocab_size)
+    with torch.device("meta"):
+        found = CausalLM(c)
+    weights = dict(model.named_parameters())
+    for name in ("model.embed_tokens.weight", "lm_head.weight"):
+        if name in weights:
+            old_VD = weights[name]
+            new_VD = old_VD.mean(0, keepdim=True).expand(vocab_size - len(old_VD), -1)
+            weights[name] = nn.Parameter(torch.cat((old_VD, new_VD)))
+    found.load_state_dict(weights, strict=False, assign=True)
+    found.tie()
+    return found
 
 
 class RMSNorm(nn.Module):
@@ -434,35 +415,6 @@ class Block(nn.Module):
             self._after_at = torch.compile(self.after, dynamic=True)
 
 
-class ValueEmbeddings(nn.Module):
-    """Tables of values by token, mixed into the attention values of the first and last layers (modded-nanogpt).
-
-    With n tables, layer i of the first n uses table i, and layer i of the last n uses table i again.
-    """
-
-    def __init__(self, c: ModelConfig) -> None:
-        super().__init__()
-        self.num_layers, tables = c.num_layers, c.options.value_embeddings
-        self.values = nn.ModuleList(nn.Embedding(c.vocab_size, c.num_kv_heads * c.head_dim) for _ in range(tables))
-        self.value_mix = nn.Parameter(torch.full((c.num_layers, 2), 0.5))
-
-    def table(self, layer: int) -> int | None:
-        """The table that a layer uses."""
-        n, first_of_last = len(self.values), self.num_layers - len(self.values)
-        return layer if layer < n else layer - first_of_last if first_of_last <= layer < self.num_layers else None
-
-    def mixed(self, attend: Attend, ids_BT: Tensor) -> Attend:
-        """`attend`, with the tables mixed into the values of each layer that has one."""
-
-        def attend_mixed(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
-            if (table := self.table(scores.layer)) is not None:
-                mix = self.value_mix[scores.layer].to(v_BTKE.dtype)
-                v_BTKE = mix[0] * v_BTKE + mix[1] * self.values[table](ids_BT).to(v_BTKE.dtype).view_as(v_BTKE)
-            return attend(q_BTHE, k_BTKE, v_BTKE, scores)
-
-        return attend_mixed
-
-
 class SoftcappedHead(nn.Linear):
     """An output head with logits softcap * tanh(logits / softcap)."""
 
@@ -473,30 +425,6 @@ class SoftcappedHead(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., V)."""
         return self.softcap * torch.tanh(super().forward(x) / self.softcap)
-
-
-class Ahead(nn.Module):
-    """One layer of multi-token prediction (DeepSeek-V3, 2024): used in training only, to predict one token further.
-
-    It combines the hidden state of the token before with this token's embedding. Its output predicts the next token,
-    which is one token further ahead for that earlier hidden state.
-    """
-
-    def __init__(self, block: nn.Module, c: ModelConfig) -> None:
-        super().__init__()
-        self.hidden_norm, self.token_norm, self.norm = (norm_of(c, c.hidden_size) for _ in range(3))
-        self.proj = nn.Linear(2 * c.hidden_size, c.hidden_size, bias=False)
-        self.block = block
-
-    def forward(
-        self, hidden_BTD: Tensor, embedded_BTD: Tensor, positions_BT: Tensor, ropes: Ropes, attend: Attend
-    ) -> Tensor:
-        """Hidden states (B, T, D); the first token of a sequence has zeros as the state before it."""
-        shifted_BTD = torch.cat((hidden_BTD[:, :1], hidden_BTD[:, :-1]), 1)
-        before_BTD = torch.where((positions_BT == 0)[..., None], torch.zeros_like(hidden_BTD), shifted_BTD)
-        both = self.hidden_norm(before_BTD), self.token_norm(embedded_BTD)
-        out: Tensor = self.norm(self.block(self.proj(torch.cat(both, -1)), ropes, attend))
-        return out
 
 
 class Decoder(nn.Module):
@@ -519,8 +447,6 @@ class CausalLM(nn.Module):
         self.model = Decoder(config)
         sizes, o = (config.hidden_size, config.vocab_size), config.options
         self.lm_head = SoftcappedHead(*sizes, o.logit_softcap) if o.logit_softcap else nn.Linear(*sizes, bias=False)
-        self.extras = ValueEmbeddings(config) if o.value_embeddings else None  # the name is part of checkpoints
-        self.ahead = nn.ModuleList(Ahead(Block(config, config.num_layers + i), config) for i in range(o.mtp_depth))
         self.tie()
         self.checkpoint_every = 0
         """Every N-th layer recomputes its activations in the backward pass; 0: none."""
@@ -532,7 +458,7 @@ class CausalLM(nn.Module):
 
     def forward(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> Tensor:
         """Hidden states after the final norm, (B, T, D), in autocast's dtype where that is on."""
-        x_BTD, ropes, attend = self._embed(ids_BT, positions_BT, attend)
+        x_BTD, ropes = self._embed(ids_BT, positions_BT)
         for block in self.model.layers:
             x_BTD = self._run(block, block, x_BTD, ropes, attend)
         return self._final(x_BTD)
@@ -542,7 +468,7 @@ class CausalLM(nn.Module):
 
         The last layer computes queries, MLP and norms at these positions only. The result is exact.
         """
-        x_BTD, ropes, attend = self._embed(ids_BT, positions_BT, attend)
+        x_BTD, ropes = self._embed(ids_BT, positions_BT)
         *blocks, last = self.model.layers
         for block in blocks:
             x_BTD = self._run(block, block, x_BTD, ropes, attend)
@@ -564,16 +490,15 @@ class CausalLM(nn.Module):
         again: Tensor = checkpoint(part, x_BTD, ropes, attend, *at, use_reentrant=False, preserve_rng_state=False)
         return again
 
-    def _embed(self, ids_BT: Tensor, positions_BT: Tensor, attend: Attend) -> tuple[Tensor, Ropes, Attend]:
-        """The embedded tokens (B, T, D), the rotary tables, and the attention that the layers call."""
+    def _embed(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, Ropes]:
+        """The embedded tokens (B, T, D), and the rotary tables."""
         x_BTD = self.model.embed_tokens(ids_BT)
         if self.config.embedding_scale != 1:
             x_BTD = x_BTD * torch.tensor(self.config.embedding_scale).to(x_BTD.dtype)  # rounded like the weights
         if self.model.embed_positions is not None:
             x_BTD = x_BTD + self.model.embed_positions(positions_BT)
         x_BTD = x_BTD.to(_compute_dtype(x_BTD))  # autocast leaves embeddings, and so the whole stream, in fp32
-        attend = self.extras.mixed(attend, ids_BT) if self.extras is not None else attend
-        return x_BTD, self.ropes(positions_BT, x_BTD.dtype), attend
+        return x_BTD, self.ropes(positions_BT, x_BTD.dtype)
 
     def ropes(self, positions_BT: Tensor, dtype: torch.dtype) -> Ropes:
         """The rotary tables of these positions."""
@@ -603,11 +528,6 @@ class CausalLM(nn.Module):
                 if isinstance(module, nn.Linear) and module.bias is not None:
                     nn.init.zeros_(module.bias)
 
-    def drop_ahead(self) -> None:
-        """Remove the layers for tokens ahead."""
-        self.ahead = nn.ModuleList()
-        self.config = replace(self.config, options=replace(self.config.options, mtp_depth=0))
-
     def num_parameters(self) -> int:
         """Number of parameters; a tied matrix counts once."""
         return sum(p.numel() for p in self.parameters())
@@ -626,20 +546,3 @@ class CausalLM(nn.Module):
 def _compute_dtype(x: Tensor) -> torch.dtype:
     kind: Any = x.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
-
-
-def ahead_loss(model: CausalLM, hidden_BTD: Tensor, batch: "Batch", attend: Attend) -> Tensor:
-    """`mtp_weight` times the mean, over the layers ahead, of their summed losses; `hidden_BTD` is the model's output.
-
-    A label counts in layer k if its position in its sequence is at least k.
-    """
-    o, positions_BT = model.config.options, batch.segments.positions_BT
-    embedded_BTD = model.model.embed_tokens(batch.ids_BT).to(hidden_BTD.dtype)
-    ropes, total = model.ropes(positions_BT, hidden_BTD.dtype), hidden_BTD.new_zeros((), dtype=torch.float32)
-    label_pos_L, targets_L = batch.counted
-    positions_L = positions_BT.flatten()[label_pos_L]
-    for depth, layer in enumerate(model.ahead, start=1):
-        hidden_BTD = layer(hidden_BTD, embedded_BTD, positions_BT, ropes, attend)
-        here = positions_L >= depth
-        total = total + sparse_loss(hidden_BTD, model.lm_head, label_pos_L[here], targets_L[here])[0]
-    return total * (o.mtp_weight / o.mtp_depth)

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from datakit.config import build, digest, sha256_file
 from datakit.errors import ConfigError, ModelError
-from train.model.decoder import CausalLM, ModelConfig, ModelOptions, without_removed
+from train.model.decoder import CausalLM, ModelConfig, ModelOptions
 from train.model.experts import MoeConfig
 from train.model.rope import Rope
 
@@ -150,6 +150,8 @@ FAMILIES = {
         joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$",
     ),
 }  # fmt: skip
+TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
+"""Keys of a model that reads images, too, which concern its text part."""
 OWN = "datakit"
 """The `model_type` of models that no family can express, and the key of their options."""
 READ = frozenset({
@@ -192,6 +194,8 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     Raises:
         ModelError: unknown model type, a missing size, a removed option, or a key that changes the result.
     """
+    if text := config.get("text_config"):  # the text part of a model that reads images, too (Gemma 3)
+        config = {k: v for k, v in config.items() if k in TEXT_KEYS} | text
     kind, own = config.get("model_type", ""), {}
     if kind == OWN:
         own = config.get(OWN, {})
@@ -220,7 +224,7 @@ def _config(config: dict[str, Any], kind: str, family: Family, own: dict[str, An
     if "attention_bias" in family.keys:
         values["output_bias"] = values["qkv_bias"]
     values |= {k: bool(own.get(k)) for k in ("qk_norm", "qkv_bias", "output_bias") if own}
-    options = build(ModelOptions, without_removed(own.get("options", {}), where), where)
+    options = build(ModelOptions, own.get("options", {}), where)
     if softcap := values.pop("logit_softcap", 0):
         options = replace(options, logit_softcap=softcap)
     if kind in ("gemma2", "gemma3_text"):
@@ -317,23 +321,16 @@ def _check_key(key: str, value: Any, family: Family, where: str) -> None:
         raise ModelError(f"{where}: {key} = {value!r} changes the result and is not implemented")
 
 
-def foreign(c: ModelConfig) -> list[str]:
-    """Options of a model that no Hugging Face architecture has, by name."""
-    if _family_of(c) is not None:
-        return []
-    found = sorted(c.options.changed())
-    if c.qkv_bias != c.output_bias and (c.qk_norm or c.output_bias or c.moe.num_experts):
-        found.append("these attention biases")
-    if c.moe.shared_expert_size:
-        found.append("shared_expert_size")
-    if c.moe.num_experts and not c.qk_norm:
-        found.append("num_experts without qk_norm")
-    return found or [f"this combination of options of {c.family}"]
+def foreign(c: ModelConfig) -> str:
+    """What a model has that no Hugging Face architecture has; empty if one expresses it."""
+    if family_of(c):
+        return ""
+    return " and ".join(sorted(c.options.changed())) or f"these options of {c.family} together"
 
 
-def _family_of(c: ModelConfig) -> str | None:
+def family_of(c: ModelConfig) -> str | None:
     """A family that expresses the model; None if there is none."""
-    plain = replace(c, options=replace(c.options, zero_init=False, mtp_weight=ModelOptions().mtp_weight))
+    plain = replace(c, options=replace(c.options, zero_init=False))
     if c.moe.num_experts:  # a family stores the width that an expert has
         plain = replace(plain, moe=replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size)))
     for kind in dict.fromkeys((c.family, "llama", "qwen2", "qwen3", "qwen3_moe")):
@@ -346,18 +343,9 @@ def _family_of(c: ModelConfig) -> str | None:
     return None
 
 
-def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None], own: bool = False) -> dict[str, Any]:
-    """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`.
-
-    Raises:
-        ModelError: no Hugging Face architecture has the model's options, and `own` is not set.
-    """
-    kind = _family_of(c)
-    if kind is None and not own:
-        raise ModelError(
-            f"no Hugging Face architecture has {', '.join(foreign(c))}: only our own layout can store this model"
-        )
-    return _written(c, kind or OWN) | special_ids
+def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None]) -> dict[str, Any]:
+    """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`."""
+    return _written(c, family_of(c) or OWN) | special_ids
 
 
 def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
@@ -459,8 +447,18 @@ def stored(name: str, kind: str) -> Stored:
     return Stored(name, place, places, bool(family.transposed and re.search(family.transposed, name)))
 
 
-UNUSED = re.compile(r"lm_head\.weight|.*rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias")
-"""Tensors of files that a model may not need: a tied head, and tables of older programs."""
+UNUSED = re.compile(
+    r"lm_head\.weight|.*rotary_emb\.inv_freq|.*\.attn\.(masked_)?bias|(model\.)?(vision_tower|multi_modal_projector)\..*"
+)
+"""Tensors of files that a model may not need: a tied head, tables of older programs, and what reads images."""
+TEXT_PART = re.compile(r"^(model\.)?language_model\.(?:model\.)?")
+"""What the names of the text part begin with in a model that reads images, too."""
+
+
+def _text_name(name: str) -> str:
+    """The name that a tensor would have without the parts for images."""
+    found = TEXT_PART.sub("", name)
+    return name if found == name else found if found.startswith("lm_head") else f"model.{found}"
 
 
 def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
@@ -482,7 +480,7 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
         for name, at in places.items():
             key = at.name.removeprefix("transformer.") if bare else at.name
             left.discard(key)
-            found = files[key].get_tensor(key) if key in files else None
+            found = files[key][0].get_tensor(files[key][1]) if key in files else None
             found = found.T if found is not None and at.transposed else found
             if found is not None and at.places > 1 and len(found) == sum(rows[at.name]):
                 found = found.split(rows[at.name])[at.place]
@@ -590,12 +588,16 @@ def read_config(folder: Path, name: str = "config.json") -> ModelConfig:
         if (folder / "adapter_config.json").is_file():
             raise ModelError(f"{folder}: holds only LoRA adapters; merge them with train.merge first") from None
         raise ModelError(f"{path}: cannot read it ({e}); expected a folder with a Hugging Face model") from None
-    return config_from_hf(config, str(path))
+    try:
+        generation = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        generation = {}
+    return replace(config_from_hf(config, str(path)), generation=generation)
 
 
 @contextlib.contextmanager
-def _open_weights(folder: Path) -> Iterator[dict[str, Any]]:
-    """The open file of every tensor of model.safetensors, or of the shards in its index."""
+def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
+    """The open file of every tensor, and its name there; of model.safetensors, or of the shards in its index."""
     index = folder / "model.safetensors.index.json"
     with contextlib.ExitStack() as stack:
         try:
@@ -603,7 +605,7 @@ def _open_weights(folder: Path) -> Iterator[dict[str, Any]]:
             if index.is_file():
                 names = set(json.loads(index.read_bytes())["weight_map"].values())
             opened = [stack.enter_context(safe_open(folder / Path(name).name, "pt")) for name in sorted(names)]
-            files = {key: f for f in opened for key in f.keys()}  # noqa: SIM118
+            files = {_text_name(key): (f, key) for f in opened for key in f.keys()}  # noqa: SIM118
         except (OSError, ValueError, KeyError, SafetensorError) as e:
             raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
         yield files
@@ -642,29 +644,26 @@ def write_model(
     tokenizer_files: Iterable[Path],
     special_ids: dict[str, int | None],
     stop_ids: Sequence[int] = (),
-    own: bool = False,
     dtype: torch.dtype | None = None,
 ) -> None:
     """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
 
     `stop_ids` are the tokens that end an answer, if they differ from `eos_token_id`; `dtype` is that of the files, by
-    default that of the parameters.
-
-    Raises:
-        ModelError: see `config_to_hf`.
+    default that of the parameters. The keys of the base's generation_config.json are carried over.
     """
-    config = config_to_hf(model.config, special_ids, own)
+    config = config_to_hf(model.config, special_ids)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    ids: dict[str, Any] = {k: v for k, v in special_ids.items() if v is not None}
-    if stop_ids and list(stop_ids) != [ids.get("eos_token_id")]:
-        ids["eos_token_id"] = list(stop_ids)
-    (folder / "generation_config.json").write_text(json.dumps(ids, indent=2) + "\n", encoding="utf-8")
+    generation = model.config.generation | {k: v for k, v in special_ids.items() if v is not None}
+    if stop_ids and list(stop_ids) != [generation.get("eos_token_id")]:
+        generation["eos_token_id"] = list(stop_ids)
+    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
     weights = dict(model.named_parameters())
     write_weights(folder, weights, config["model_type"], dtype)
     copy_files(tokenizer_files, folder)
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:
-    """Copy files into a folder and keep their names."""
+    """Copy files into a folder under their names, readable by others."""
     for file in files:
         shutil.copyfile(file, folder / file.name)
+        (folder / file.name).chmod(0o644)

@@ -73,7 +73,8 @@ class LoraLinear(nn.Linear):
         """(..., in) -> (..., out)."""
         if not self.enabled:
             return super().forward(x)
-        return super().forward(x) + self.scale * F.linear(F.linear(x, self.lora_A), self.lora_B)
+        a, b = self.lora_A.to(x.dtype), self.lora_B.to(x.dtype)
+        return super().forward(x) + self.scale * F.linear(F.linear(x, a), b)
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:

@@ -231,7 +231,7 @@ def _cce() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
 class StatesConfig:
     """How the loss is computed; no value here changes the result."""
 
-    label_only: bool = option(True, "compute the last layer at label positions only; not with experts or tokens ahead")
+    label_only: bool = option(True, "compute the last layer at label positions only; not with experts")
     attention: Literal["auto", "grouped", "masked", "flex", "varlen"] = option(
         "auto",
         "groups of similar length, one mask over whole rows, or a CUDA kernel; auto: varlen on CUDA in bf16, fp16",
@@ -277,11 +277,11 @@ def label_states(
 ) -> tuple[Tensor, Tensor | None]:
     """Hidden states at the labels, (L, D), and at all positions, (B, T, D), where these were computed.
 
-    They are computed if `everywhere` is set or the model's own losses need them. With `filled`, L includes the padding
+    They are computed if `everywhere` is set, and for routers. With `filled`, L includes the padding
     of `label_pos_L`.
     """
     where = batch.ids_BT, batch.segments.positions_BT
-    if config.label_only and not everywhere and not model.config.needs_all_positions:
+    if config.label_only and not everywhere and not model.config.moe.num_experts:
         hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
         return hidden_LD if filled else hidden_LD[: batch.labels], None
     hidden_BTD = model(*where, attend)

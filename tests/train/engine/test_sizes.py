@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from datakit.errors import ConfigError
+from datakit.errors import ConfigError, DatakitError
+from train import sft
+from train.data.batches import DataConfig, StepStream
+from train.data.packed import PackedSet
 from train.engine.start import SizesConfig
 from train.model import hf
 from train.model.decoder import PRESETS
@@ -29,7 +32,7 @@ def test_the_model_of_a_config_json_of_any_family_is_taken(tmp_path: Path) -> No
     found = SizesConfig(model_config=str(file)).applied(PLAIN)
     assert found.family == "gemma3_text" and found.windowed_layers == (0, 1, 2, 3, 4)
     wider = SizesConfig(model_config=str(file), hidden_size=64, num_heads=4, num_kv_heads=2).applied(PLAIN)
-    assert wider.embedding_scale == 8.0 and not hf.foreign(wider)
+    assert wider.embedding_scale == 8.0 and hf.family_of(wider) == "gemma3_text"
 
 
 def test_sizes_that_no_model_has_together_are_refused(tmp_path: Path) -> None:
@@ -37,3 +40,26 @@ def test_sizes_that_no_model_has_together_are_refused(tmp_path: Path) -> None:
         SizesConfig(hidden_size=100, num_heads=7).applied(PLAIN)
     with pytest.raises(ConfigError, match="negative"):
         SizesConfig(num_layers=-1)
+
+
+def test_one_number_gives_the_sizes_of_a_model(manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    """nanochat's: width 64 x depth in heads of 128, and 20 tokens for each parameter that is multiplied."""
+    found = SizesConfig(depth=20).applied(PLAIN)
+    assert (found.num_layers, found.hidden_size, found.num_heads, found.num_kv_heads) == (20, 1280, 10, 10)
+    assert found.qk_norm and not found.tied_embeddings and hf.family_of(found) == "qwen3"
+    assert SizesConfig(depth=5, num_kv_heads=1).applied(PLAIN).num_kv_heads == 1
+    for wrong in ({"depth": -1}, {"depth": 4, "model_config": "x.json"}):
+        with pytest.raises(DatakitError, match=r"negative|--depth and --model-config"):
+            SizesConfig(**wrong)
+    run = tmp_path / "run"
+    common = ["--manifest", str(manifest), "--depth", "1", "--batch-rows", "25", "--tokens-per-parameter", "0.05"]
+    assert sft.main([*common, "--stop-at", "1", "--out", str(run)]) == 0
+    model = hf.read_model(run / "checkpoints" / "step_00000001")
+    assert model.config.vocab_size == 320, "300 tokens, and padding up to a multiple of 64"
+    tokens = 0.05 * (model.num_parameters() - 320 * 128)
+    data = PackedSet.open(manifest)
+    epoch = StepStream(data, DataConfig(batch_rows=25), 0).plan.steps_per_epoch
+    steps = json.loads((run / "run.json").read_text())["total_steps"]
+    assert steps == -(-tokens * epoch // data.lengths.sum())
+    assert f"{steps:,} steps" in capsys.readouterr().out
+    assert sft.main([*common, "--steps", "2", "--resume", "--out", str(run)]) == 0, "--steps wins"

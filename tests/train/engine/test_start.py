@@ -1,15 +1,20 @@
 import importlib.util
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
-from datakit.errors import InputError, MissingExtraError, UsageError
+from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import load
 from train import merge, sft
 from train.engine.start import QuickConfig, pack_files
+from train.export import ExportConfig, export
 from train.model import hf
+from train.model.decoder import PRESETS, CausalLM
 
 
 @pytest.fixture
@@ -75,3 +80,65 @@ def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> N
         torch.testing.assert_close(found, (one + other) / 2, msg=name)
     with pytest.raises(InputError, match="has 3 checkpoints, and --average wants 4"):
         merge.main(["--adapter", str(tmp_path / "run"), "--average", "4", "--output", str(tmp_path / "more")])
+
+
+def test_a_model_learns_tokens_that_its_tokenizer_did_not_have(
+    manifest: Path, pack: Callable, random_rows: Callable, tokenizer_folder: Path, tmp_path: Path
+) -> None:
+    base = tmp_path / "base"
+    base.mkdir()
+    small = CausalLM(replace(PRESETS["tiny"], vocab_size=280, tied_embeddings=False))
+    small.init_weights(torch.Generator().manual_seed(0))
+    old = json.loads((tokenizer_folder / "tokenizer.json").read_text())
+    ids = old["model"]["vocab"]
+    old["model"]["vocab"] = {token: i for token, i in ids.items() if i < 280}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(old))
+    hf.write_model(base, small, [tmp_path / "tokenizer.json"], {})
+    run = ["--manifest", str(manifest), "--init", str(base), "--steps", "1", "--lr", "1e-9", "--out"]
+    with pytest.raises(ModelError, match="--resize-vocab"):
+        sft.main([*run, str(tmp_path / "no")])
+    with pytest.raises(UsageError, match="--lora-rank would freeze"):
+        sft.main([*run, str(tmp_path / "no"), "--resize-vocab", "--lora-rank", "2"])
+    assert sft.main([*run, str(tmp_path / "run"), "--resize-vocab"]) == 0
+    found = hf.read_model(tmp_path / "run" / "checkpoints" / "step_00000001")
+    assert found.config.vocab_size == 320
+    for now, was in ((found.model.embed_tokens, small.model.embed_tokens), (found.lm_head, small.lm_head)):
+        torch.testing.assert_close(now.weight[:280], was.weight)
+        torch.testing.assert_close(now.weight[280:], was.weight.mean(0).expand(40, -1))
+    old["model"]["vocab"] |= {"a": ids["b"], "b": ids["a"]}
+    (base / "tokenizer.json").write_text(json.dumps(old))
+    with pytest.raises(ModelError, match=f"token 'a' has the id {ids['b']} .* and {ids['a']} in the tokenizer"):
+        sft.main([*run, str(tmp_path / "other"), "--resize-vocab"])
+
+
+def test_weights_in_bf16_take_half_and_resume_exactly(manifest: Path, tmp_path: Path) -> None:
+    common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "4", "--weights-dtype", "bf16"]
+    assert sft.main([*common, "--out", str(tmp_path / "whole")]) == 0
+    assert sft.main([*common, "--out", str(tmp_path / "parts"), "--stop-at", "2"]) == 0
+    assert sft.main([*common, "--out", str(tmp_path / "parts"), "--resume"]) == 0
+    last = [tmp_path / name / "checkpoints" / "step_00000004" for name in ("whole", "parts")]
+    weights = [load_file(folder / "model.safetensors") for folder in last]
+    states = load_file(last[0] / "optimizer.safetensors")
+    assert {t.dtype for t in (*weights[0].values(), *(s for s in states.values() if s.ndim))} == {torch.bfloat16}
+    assert all(torch.equal(t, weights[1][name]) for name, t in weights[0].items())
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()]
+    assert losses[-1] < losses[0]
+    adapters = ["--init", str(last[0]), "--lora-rank", "2", *common[:2], "--steps", "1", *common[-2:]]
+    assert sft.main([*adapters, "--out", str(tmp_path / "lora")]) == 0
+    trained = load_file(tmp_path / "lora" / "checkpoints" / "step_00000001" / "adapter_model.safetensors")
+    assert {t.dtype for t in trained.values()} == {torch.float32}
+    with pytest.raises(ConfigError, match="arithmetic in bf16"):
+        sft.main([*common, "--dtype", "fp32", "--out", str(tmp_path / "no")])
+
+
+def test_what_a_base_says_about_generation_is_carried_over(manifest: Path, tmp_path: Path) -> None:
+    plain = ["--manifest", str(manifest), "--steps", "1", "--out"]
+    assert sft.main([*plain, str(tmp_path / "base"), "--preset", "tiny"]) == 0
+    base = tmp_path / "base" / "checkpoints" / "step_00000001"
+    said = json.loads((base / "generation_config.json").read_text())
+    (base / "generation_config.json").write_text(json.dumps(said | {"top_p": 0.8, "eos_token_id": [1, 2]}))
+    assert sft.main([*plain, str(tmp_path / "run"), "--init", str(base)]) == 0
+    out = export(ExportConfig(checkpoint=str(tmp_path / "run"), output=str(tmp_path / "out")))
+    assert json.loads((out / "generation_config.json").read_text()) == said | {"top_p": 0.8}, "its own stop tokens"
+    assert "chat_template" in json.loads((out / "tokenizer_config.json").read_text())
+    assert all(f.stat().st_mode & 0o777 == 0o644 for f in out.iterdir())

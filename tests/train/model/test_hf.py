@@ -1,4 +1,5 @@
 import json
+import re
 import threading
 import time
 from dataclasses import replace
@@ -210,6 +211,37 @@ def test_every_family_packs_generates_serves_and_takes_adapters(
     adapted = logits(model, ids)
     lora.merge(model)
     torch.testing.assert_close(logits(model, ids), adapted, atol=1e-4, rtol=1e-4)
+
+
+def test_the_text_part_of_a_model_that_reads_images_is_taken(tmp_path: Path) -> None:
+    """In both layouts of names, that of the hub and that which transformers writes now."""
+    transformers = pytest.importorskip("transformers")
+    text = SMALL | GEMMA | {"num_hidden_layers": 6}
+    sight = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+             "image_size": 28, "patch_size": 14}  # fmt: skip
+    torch.manual_seed(0)
+    config = transformers.Gemma3Config(text_config=text, vision_config=sight, mm_tokens_per_image=4)
+    theirs = transformers.Gemma3ForConditionalGeneration(config).eval()
+    theirs.save_pretrained(tmp_path)
+    ids = torch.randint(0, 97, (2, 30))
+    with torch.no_grad():
+        expected = theirs(input_ids=ids).logits
+    weights = load_file(tmp_path / "model.safetensors")
+    assert any("vision_tower" in name for name in weights)
+    inside = re.compile(r"^(model\.)?language_model\.(model\.)?")
+    for prefix in ("language_model.model.", "model.language_model."):
+        save_file({inside.sub(prefix, name): t for name, t in weights.items()}, tmp_path / "model.safetensors")
+        model = read_model(tmp_path)
+        torch.testing.assert_close(logits(model, ids), expected, atol=1e-4, rtol=1e-4)
+    (tmp_path / "out").mkdir()
+    write_model(tmp_path / "out", model, (), {})
+    again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "out")
+    assert type(again).__name__ == "Gemma3ForCausalLM"
+    with torch.no_grad():
+        torch.testing.assert_close(again(ids).logits, expected, atol=1e-4, rtol=1e-4)
+    body = json.loads((tmp_path / "config.json").read_text()) | {"quantization_config": {"bits": 4}}
+    with pytest.raises(ModelError, match="quantization_config"):
+        config_from_hf(body, "here")
 
 
 def test_large_weights_are_written_in_shards_that_all_can_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
