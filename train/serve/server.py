@@ -340,13 +340,9 @@ def main(argv: Sequence[str], prog: str = "python -m train.serve") -> int:
     host, port = listening.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}/"
     print(f"{service.name}: chat on {url} or give {url}v1 to any OpenAI client", flush=True)
-    quiet: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
-    limits: dict[str, Any] = {
-        "limit_concurrency": config.max_clients,
-        "timeout_keep_alive": 15,
-        "timeout_graceful_shutdown": 5,
-    }
-    server = uvicorn.Server(uvicorn.Config(application(service), http=PatientProtocol, **quiet, **limits))
+    settings: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
+    settings |= {"limit_concurrency": config.max_clients, "timeout_keep_alive": 15, "timeout_graceful_shutdown": 5}
+    server = uvicorn.Server(uvicorn.Config(application(service), http=PatientProtocol, **settings))
     server.run(sockets=[listening])
     return 0
 
