@@ -251,6 +251,7 @@ seq_len = 64
 """
 
 
+@pytest.mark.campaign
 def test_a_run_repeats_what_an_edit_concerns(tmp_path: Path) -> None:
     package, project = copy_package(tmp_path / "copy"), tmp_path / "project"
     (project / "manifests/d").mkdir(parents=True)

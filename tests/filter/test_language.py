@@ -169,7 +169,7 @@ def test_a_model_of_the_users_own_decides(tmp_path):
     lines.write_text(
         "".join(f"__label__{x}_Latn {w} {w}\n" for x, w in (("aaa", "foo"), ("bbb", "bar")) for _ in range(50))
     )
-    model = fasttext.train_supervised(str(lines), epoch=20, thread=1, verbose=0, minn=2, maxn=3)
+    model = fasttext.train_supervised(str(lines), epoch=20, thread=1, verbose=0, minn=2, maxn=3, bucket=1000)
     model.save_model(str(tmp_path / "own.bin"))
     stage = Language(config=LanguageConfig(model=str(tmp_path / "own.bin"), languages=("bbb_Latn",), min_score=0.5))
     stage.open()
