@@ -1,6 +1,6 @@
-"""Write a model for other programs: a Hugging Face folder, with adapters merged, and a Modelfile for Ollama.
+"""Write a model for other programs, with adapters merged: a Hugging Face folder, a GGUF file, or that with a Modelfile.
 
-python -m train.export --checkpoint out/run --output mymodel --to ollama
+python -m train.export --checkpoint out/run --output mymodel --to gguf
 """
 
 import json
@@ -16,7 +16,7 @@ from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine import checkpoint, flags
 from train.generate import load
 from train.merge import TOKENIZER_FILES
-from train.model import hf
+from train.model import gguf, hf
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
@@ -28,7 +28,9 @@ class ExportConfig:
     checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     tokenizer: str = option("", "folder of the tokenizer, if it is not in the folder of the model")
     output: str = option("", "folder to write")
-    to: Literal["hf", "ollama"] = option("hf", "ollama: with a Modelfile")
+    to: Literal["hf", "gguf", "ollama"] = option(
+        "hf", "hf: a Hugging Face folder; gguf: model.gguf, for llama.cpp; ollama: with a Modelfile"
+    )
     export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option(
         "base", "dtype of the weights; base: the one that config.json of the model named at the start of its training"
     )
@@ -42,7 +44,7 @@ def export(config: ExportConfig) -> Path:
     """Write the folder; returns it.
 
     Raises:
-        ModelError: no model there, or its template cannot be written for Ollama.
+        ModelError: no model there, or the other program cannot run it or use its template.
         InputError: the output folder is not empty.
     """
     folder, out = checkpoint.newest_of_run(Path(config.checkpoint)), Path(config.output)
@@ -50,20 +52,22 @@ def export(config: ExportConfig) -> Path:
         raise InputError(f"{out}: is not empty; name another --output")
     beside = Path(config.tokenizer) if config.tokenizer else folder
     model, tokenizer, state = load(folder, beside)
-    text = (
-        modelfile(tokenizer, model.config.max_positions, state.get("task") == "pretrain")
-        if config.to == "ollama"
-        else ""
-    )
-    out.mkdir(parents=True, exist_ok=True)
-    ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
-    files = [beside / name for name in TOKENIZER_FILES if (beside / name).is_file()]
+    plain, stops = state.get("task") == "pretrain", list(state.get("stop_ids", tokenizer.stop_ids()))
+    text = modelfile(tokenizer, model.config.max_positions, plain) if config.to == "ollama" else ""
     name = model.config.dtype if config.export_dtype == "base" else DTYPES[config.export_dtype]
-    model.config = replace(model.config, dtype=name)
-    stops = state.get("stop_ids", tokenizer.stop_ids())
-    hf.write_model(out, model, files, ids, stops, dtype=hf.torch_dtype(name))
+    dtype, model.config = hf.torch_dtype(name), replace(model.config, dtype=name)
+    notes = [f"no Hugging Face architecture has {found}"] if (found := hf.foreign(model.config)) else []
+    out.mkdir(parents=True, exist_ok=True)
+    if config.to == "hf":
+        ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
+        files = [beside / name for name in TOKENIZER_FILES if (beside / name).is_file()]
+        hf.write_model(out, model, files, ids, stops, dtype=dtype)
+    else:
+        notes = gguf.write(out / "model.gguf", model, tokenizer, stops, dtype, chat=not plain)
     if text:
         (out / "Modelfile").write_text(text, encoding="utf-8")
+    for note in notes:
+        print(f"[train] note: {note}", flush=True)
     return out
 
 
@@ -79,7 +83,7 @@ def modelfile(tokenizer: ChatTokenizer, context: int, plain: bool = False) -> st
             f'{tokenizer.where}: the chat template holds """, which ends a template of a Modelfile; use --to hf'
         )
     stops = [text for text in map(tokenizer.token, tokenizer.stop_ids()) if text is not None]
-    lines = ["FROM .", f'TEMPLATE """{template}"""', f"PARAMETER num_ctx {context}"]
+    lines = ["FROM ./model.gguf", f'TEMPLATE """{template}"""', f"PARAMETER num_ctx {context}"]
     return "\n".join([*lines, *(f"PARAMETER stop {json.dumps(s, ensure_ascii=False)}" for s in stops)]) + "\n"
 
 
@@ -131,6 +135,8 @@ def main(argv: Sequence[str], prog: str = "python -m train.export") -> int:
     config = flags.built(ExportConfig, flags.given(ExportConfig, prog, __doc__, argv))
     out = export(config)
     print(f"[train] wrote {out}")
+    if config.to == "gguf":
+        print(f"[train] next: llama-cli --model {out / 'model.gguf'}")
     if config.to == "ollama":
         print(f"[train] next: ollama create {out.resolve().name} -f {out / 'Modelfile'}")
     return 0

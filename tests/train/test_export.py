@@ -64,7 +64,7 @@ def test_the_template_for_ollama_gives_the_same_prompt(tokenizer_folder: Path, s
 
 def test_a_modelfile_names_folder_template_stops_and_context(tokenizer_folder: Path) -> None:
     text = modelfile(ChatTokenizer.load(tokenizer_folder), 64)
-    assert text.startswith('FROM .\nTEMPLATE """')
+    assert text.startswith('FROM ./model.gguf\nTEMPLATE """')
     assert text.endswith('PARAMETER num_ctx 64\nPARAMETER stop "<|im_end|>"\n')
 
 
@@ -79,10 +79,10 @@ def test_a_template_that_does_more_is_refused(tokenizer_folder: Path, tmp_path: 
 
 
 def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_folder: Path, tmp_path: Path) -> None:
-    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out"), to="ollama"))
+    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out")))
     before, after = (dict(hf.read_model(f).named_parameters()) for f in (model_folder, out))
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "Modelfile"} <= {
+    assert {"config.json", "generation_config.json", "model.safetensors", "tokenizer.json"} <= {
         f.name for f in out.iterdir()
     }
     with pytest.raises(InputError, match="not empty"):
@@ -101,3 +101,10 @@ def test_weights_get_the_dtype_of_the_base_unless_another_is_asked_for(
     assert {t.dtype for t in load_file(out / "model.safetensors").values()} == {expected}
     assert json.loads((out / "config.json").read_text())["torch_dtype"] == str(expected).removeprefix("torch.")
     assert (out / "model.safetensors").stat().st_mode & 0o777 == 0o644
+
+
+def test_ollama_gets_one_file_and_a_modelfile_that_names_it(model_folder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gguf", reason="GGUF files need the package gguf")
+    out = export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out"), to="ollama"))
+    assert {f.name for f in out.iterdir()} == {"model.gguf", "Modelfile"}
+    assert (out / "Modelfile").read_text().startswith("FROM ./model.gguf\n")

@@ -492,18 +492,22 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
             raise ModelError(f"{folder}: tensor {wrong[0]!r}: expected no such tensor by config.json")
 
 
-def write_weights(folder: Path, named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> None:
-    """Write parameters of our names as the files of a family, in `dtype` (default: their own)."""
+def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | None = None) -> dict[str, Tensor]:
+    """Parameters of our names as the tensors of a family's files, in `dtype` (default: their own)."""
     pieces: dict[str, dict[int, Tensor]] = {}
     for name, tensor in named.items():
         at = stored(name, kind)
         tensor = tensor.detach().to("cpu", dtype or tensor.dtype)
         pieces.setdefault(at.name, {})[at.place] = tensor.T if at.transposed else tensor
     axis = int(bool((family := FAMILIES.get(kind)) and family.transposed))
-    weights = {
+    return {
         n: (torch.cat([p[i] for i in sorted(p)], axis if p[0].ndim > 1 else 0) if len(p) > 1 else p[0]).contiguous()
         for n, p in pieces.items()
     }
+
+
+def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
+    """Write model.safetensors, or shards and their index."""
     shards: list[dict[str, Tensor]] = [{}]
     room = SHARD_BYTES
     for name, tensor in weights.items():
@@ -657,8 +661,7 @@ def write_model(
     if stop_ids and list(stop_ids) != [generation.get("eos_token_id")]:
         generation["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
-    weights = dict(model.named_parameters())
-    write_weights(folder, weights, config["model_type"], dtype)
+    write_weights(folder, file_tensors(dict(model.named_parameters()), config["model_type"], dtype))
     copy_files(tokenizer_files, folder)
 
 

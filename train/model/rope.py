@@ -78,9 +78,7 @@ class Rope:
         original = int(found.get("original_max_position_embeddings") or original or longest)
         if kind in ("yarn", "longrope"):
             factor = values["factor"] = float(found.get("factor") or longest / original)
-            values["attention_factor"] = float(
-                found.get("attention_factor") or _enlarged(kind, factor, original, found)
-            )
+            values["attention_factor"] = float(found.get("attention_factor") or enlarged(kind, factor, original, found))
         if kind in SIZED:
             values["original_max_position_embeddings"] = original
         share = float(found.get("partial_rotary_factor", share))
@@ -101,7 +99,7 @@ class Rope:
         return int(head_dim * self.partial_rotary_factor)
 
 
-def _enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) -> float:
+def enlarged(kind: str, factor: float, original: int, found: Mapping[str, Any]) -> float:
     """The factor of rotated vectors, where config.json does not say it."""
     if factor <= 1:
         return 1.0
