@@ -380,6 +380,14 @@ def damaged(file: Path, problem: str) -> str:
     )
 
 
+def changed(file: Path) -> str:
+    """The message about a file that is not what the same run wrote."""
+    return (
+        f"{file}: the file changed after this run wrote it; the disk, the memory or another program may be the cause. "
+        "Run the same command again: it makes the file again. If this repeats, check the machine"
+    )
+
+
 def lock(data: Path) -> int | None:
     """A file descriptor that holds a data folder for its owner alone, until it is closed; None where it is held.
 

@@ -12,6 +12,7 @@ A stage is a frozen dataclass, small and picklable. What is heavy is loaded by `
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -157,6 +158,48 @@ class Losses:
             found[0] += f". Most {each} are lost for: {named}" if named else ""
             found[0] += f". {check}"
         return list(worst_first(found, "sources lose more than that"))
+
+
+@dataclass(frozen=True, slots=True)
+class SketchFile:
+    """A file of sketches (Arrow IPC). Without a digest it is not checked."""
+
+    path: Path
+    rows: int
+    """Rows in it, or more: rows are numbered through all files by these."""
+    bytes: int
+    sha256: str = ""
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """A file that was just written."""
+        with pa.memory_map(str(path)) as file:
+            reader = pa.ipc.open_file(file)
+            rows = sum(reader.get_batch(n).num_rows for n in range(reader.num_record_batches))
+        return cls(path, rows, path.stat().st_size)
+
+
+class CompareUnits:
+    """Work units of a comparison of all rows: a payload goes in, a record comes out, data lies in files below `root`.
+
+    This class does them in threads of this process; the engine has one that records finished units, and hands units to
+    its executor.
+    """
+
+    def __init__(self, root: Path, workers: int) -> None:
+        self.root, self.workers = root, workers
+        self.share = workers
+        """CompareUnits that run in one process at one time, and share its memory."""
+
+    def do(
+        self, name: str, work: Callable[[int, Any], dict[str, Any]], payloads: Sequence[Any], *, here: bool = False
+    ) -> list[dict[str, Any]]:
+        """The records of `work(number, payload)`, in order.
+
+        A record is JSON; its `files` lists [path relative to `root`, bytes, SHA-256]. `here`: in this process.
+        """
+        with ThreadPoolExecutor(self.workers) as pool:
+            return list(pool.map(work, range(len(payloads)), payloads))
 
 
 class Stage:
@@ -346,6 +389,13 @@ class Stage:
     def sketch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """What the reduce phase needs to know of each row, in row order."""
         raise NotImplementedError(f"{type(self).__name__}.sketch")
+
+    def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
+        """Compare rows in work units, wherever they run; the stage that comes back is asked to `reduce`.
+
+        Default: `reduce` does everything, in one process.
+        """
+        return self
 
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """From all sketches (Arrow IPC files in shard order) to a decisions file; returns facts for the manifest."""

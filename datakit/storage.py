@@ -59,6 +59,7 @@ ATTEMPTS: Final = 6
 REQUESTS: Final = 16
 """Requests at once where many small objects are read or removed."""
 RENEW_S: Final = 5.0
+CLAIM: Final = ".claim"
 STALE_S: Final = 20.0
 """A claim that its run did not renew for so long is of a dead run."""
 MIRROR_GB: Final = 100
@@ -455,6 +456,24 @@ def bring(file: Path, size: int, sha256: str) -> Path:
     )
 
 
+def read_range(file: Path, begin: int, size: int) -> bytes:
+    """Some bytes of an object that is not on this machine.
+
+    Raises:
+        IntegrityError: there is no such object.
+    """
+
+    def request(store: Any, key: str) -> bytes:
+        import obstore
+
+        return bytes(obstore.get_range(store, key, start=begin, length=size))
+
+    try:
+        return _ask(file, request)
+    except FileNotFoundError:
+        raise IntegrityError(f"{file}: there is no such object in the store; run `datakit run` again") from None
+
+
 def refresh(file: Path) -> Path:
     """The file as the store has it now, for checks that must not trust the mirror; missing if it is missing there."""
     if url_of(file) is not None:
@@ -727,7 +746,7 @@ class Claim:
         Raises:
             UsageError: another run has it.
         """
-        self._path, self._lost = folder / ".claim", False
+        self._path, self._lost = folder / CLAIM, False
         self._tag: dict[str, str] = {}
         self._remote = url_of(folder) is not None
         if not self._remote:

@@ -1,4 +1,4 @@
-"""Who stays: from the sketches of all rows to the rows that are dropped, each with the row that stays for it.
+"""Who stays: from sketches to the rows that are dropped, each with the row that stays for it.
 
 Rows with equal text form a group, and the first row of a group stands for it. These first rows are compared within
 their LSH buckets. `star` drops a row only for a kept row that is similar enough. `components` (union-find over similar
@@ -8,11 +8,9 @@ named as `duplicate_of` stays.
 """
 
 from collections import deque
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +19,8 @@ import numpy.typing as npt
 from datakit.dedup import _kernels_cluster as kernels
 from datakit.dedup.alike import KEYS, Longer, longer_conversations
 from datakit.dedup.exact import Memory, first_equal_rows, parts
-from datakit.dedup.index import EarlierRun, live_rows
-from datakit.dedup.minhash import Buckets, Sketches, find_buckets, open_sketches
-from datakit.dedup.stage import NO_CHAINS, DedupConfig, candidate_probability, exact_ratio, policy_order
-from datakit.errors import ConfigError
+from datakit.dedup.minhash import Buckets, Sketches, find_buckets
+from datakit.dedup.stage import DedupConfig, candidate_probability, exact_ratio, policy_order
 
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
 _MAX_SLOTS = 1 << 24
@@ -60,29 +56,14 @@ class Verdict:
     facts: dict[str, Any]
 
 
-def decide_all(
-    paths: Sequence[Path],
-    config: DedupConfig,
-    memory: Memory,
-    workers: int,
-    earlier: tuple[EarlierRun, ...] = (),
-    by_field: bool = False,
+def decide(
+    sketches: Sketches, old: int, config: DedupConfig, memory: Memory, workers: int, by_field: bool = False
 ) -> Verdict:
-    """Compare all rows of the sketch files, with each other and with the rows of earlier runs.
+    """Compare rows with each other; the first `old` are of earlier runs, and stay.
 
     `by_field`: the rows are preference pairs, whose answers alone must be similar enough too.
-
-    Raises:
-        ConfigError: the policy's column holds no number in any row, or conversations are to form chains.
-        IntegrityError: an index is damaged.
     """
-    for run in earlier:
-        run.check(workers)
-    sketches = open_sketches([*(path for run in earlier for path in run.paths), *paths], memory)
-    old = live_rows(sketches, earlier) if earlier else np.empty(0, np.int64)
-    order = memory.keep(
-        np.concatenate([old, _policy_order(sketches, config, sum(run.rows for run in earlier), memory)])
-    )
+    order = memory.keep(np.concatenate([np.arange(old), _policy_order(sketches, config, old, memory)]))
     first = first_equal_rows(sketches, order, memory)
     groups, copies = _groups(sketches, order, first, memory)
     buckets = find_buckets(
@@ -91,10 +72,8 @@ def decide_all(
     )  # fmt: skip
     memory.release()
     address, length = memory.take(sketches.address, copies), memory.take(sketches.length, copies)
-    if sketches.of_turns and config.cluster != "star":
-        raise ConfigError(NO_CHAINS)
     if config.cluster == "star":
-        settled = int(np.searchsorted(groups, len(old)))
+        settled = int(np.searchsorted(groups, old))
         buckets.leave_settled(settled)
         clusters = star(
             buckets, address, length, exact_ratio(config.threshold), memory, settled=settled, by_field=by_field,
@@ -105,19 +84,21 @@ def decide_all(
         clusters = components(buckets, address, length, exact_ratio(config.threshold), memory, by_field=by_field)
     survivor, similarity, exact = _to_all_rows(sketches, order, first, groups, clusters, memory)
     cluster_rows = np.bincount(survivor[survivor >= 0], minlength=1)
-    largest = int(cluster_rows.max(initial=0)) + (len(order) > 0)
     memory.release()
-    stays = survivor[sum(run.rows for run in earlier) :] < 0
-    facts = _facts(config, buckets, clusters) | {
-        "largest_cluster_rows": largest,
-        "cluster_sizes": size_histogram(cluster_rows[sum(run.rows for run in earlier) :], int(stays.sum())),
+    facts = {
+        "buckets": len(buckets.sizes),
+        "largest_bucket_rows": int(buckets.sizes.max(initial=0)),
+        "pairs_in_buckets": buckets.pairs,
+        "pairs_compared": clusters.pairs_compared,
+        "entries_visited": clusters.entries_visited,
+        "pairs_similar": int((clusters.survivor >= 0).sum()),
     }
     return Verdict(sketches, survivor, similarity, exact, _prefixes(sketches, survivor, memory), cluster_rows, facts)
 
 
 def _policy_order(sketches: Sketches, config: DedupConfig, old: int, memory: Memory) -> npt.NDArray[np.int64]:
     """The rows that are not old in the policy's order; of conversations the longer ones first, so that they stay."""
-    order = policy_order(sketches, sketches.row_key, config.policy, old)
+    order = policy_order(sketches, sketches.row_key, config.policy, old, whole=False)
     if not sketches.of_turns:
         return order
     messages = sketches.column("messages", memory).astype(np.int64)
@@ -186,28 +167,19 @@ def size_histogram(dropped_for: npt.NDArray[np.int64], kept: int) -> dict[str, i
     return {name: n for name, n in (alone | dict(zip(names, counts.tolist(), strict=False))).items() if n}
 
 
-def _facts(config: DedupConfig, buckets: Buckets, clusters: "Clusters") -> dict[str, Any]:
+def lsh_facts(config: DedupConfig) -> dict[str, Any]:
+    """The parameters of the bands and the recall that they give, for the manifest."""
     return {
-        "lsh": {
-            "num_perm": config.num_perm,
-            "num_bands": config.num_bands,
-            "rows_per_band": config.rows_per_band,
-            "seed": config.seed,
-            "expected_recall": {
-                f"{config.threshold:g}": candidate_probability(config.threshold, config.num_bands, config.rows_per_band)
-            },
-            "candidate_probability": {
-                f"{s / 100:.2f}": candidate_probability(s / 100, config.num_bands, config.rows_per_band)
-                for s in range(0, 101, 5)
-            },
+        "num_perm": config.num_perm,
+        "num_bands": config.num_bands,
+        "rows_per_band": config.rows_per_band,
+        "seed": config.seed,
+        "expected_recall": {
+            f"{config.threshold:g}": candidate_probability(config.threshold, config.num_bands, config.rows_per_band)
         },
-        "candidates": {
-            "buckets": len(buckets.sizes),
-            "largest_bucket_rows": int(buckets.sizes.max(initial=0)),
-            "pairs_in_buckets": buckets.pairs,
-            "pairs_compared": clusters.pairs_compared,
-            "entries_visited": clusters.entries_visited,
-            "pairs_similar": int((clusters.survivor >= 0).sum()),
+        "candidate_probability": {
+            f"{s / 100:.2f}": candidate_probability(s / 100, config.num_bands, config.rows_per_band)
+            for s in range(0, 101, 5)
         },
     }
 

@@ -139,9 +139,13 @@ class EarlierRun:
         Raises:
             IntegrityError: a file is missing, truncated or changed.
         """
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(self.check_file, self.shards))
+
+    def check_file(self, shard: Shard) -> None:
+        """The same for one file of the index."""
         try:
-            with ThreadPoolExecutor(workers) as pool:
-                list(pool.map(lambda shard: check_shards(self.folder, [shard]), self.shards))
+            check_shards(self.folder, [shard])
         except IntegrityError as e:  # a run of the new dataset makes no index of the old one
             raise IntegrityError(f"{e}. The file is of the index of {self.name}; run that dedup again") from None
 

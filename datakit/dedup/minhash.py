@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ import pyarrow.compute as pc
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup import _kernels_minhash as kernels
 from datakit.dedup.alike import segments, sign_sets, streams, whole_conversations
-from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range, open_rows
+from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range
 from datakit.dedup.stage import DedupConfig, policy_rank, source_column
 from datakit.text.words import binary_digest, compose, hash_values, hash_words_in, normalize, stated_digest
 
@@ -280,9 +279,8 @@ class Sketches(SketchRows):
         return bool(self.batches) and "prefixes" in self.batches[0].schema.names
 
 
-def open_sketches(paths: Sequence[Path], memory: Memory) -> Sketches:
-    """Map the sketch files, in the order of their shards."""
-    rows = open_rows(paths, memory, by_key=False)
+def sketches_of(rows: SketchRows, memory: Memory) -> Sketches:
+    """What every row needs, in arrays, of rows whose batches are mapped."""
     address, length = (memory.full((len(rows),), 0, dtype) for dtype in (np.uint64, np.int64))
     for batch, begin in zip(rows.batches, rows.begins, strict=False):
         lists, at = batch.column("shingles"), slice(begin, begin + batch.num_rows)

@@ -7,7 +7,7 @@ decisions file and the alarms of this file.
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,11 +25,12 @@ from datakit.config import option, shares
 from datakit.dedup.exact import ARRAY_SHARE, Memory, SketchRows
 from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, index_rows, run_of
 from datakit.errors import ConfigError, IntegrityError, UsageError
-from datakit.stage import MAX_ALARMS, Decision, Losses, Parent, Stage, worst_first
+from datakit.stage import MAX_ALARMS, CompareUnits, Decision, Parent, SketchFile, Stage, worst_first
 from datakit.text.words import UNICODE_VERSION, character_table
 
 if TYPE_CHECKING:
     from datakit.dedup.cluster import Verdict
+    from datakit.dedup.compare import Compared
 
 _FINEWEB = {"threshold": 0.75, "num_bands": 14, "rows_per_band": 8}  # Penedo et al., 2024
 _RECALL = 0.95  # of pairs at the threshold: what bands are chosen for
@@ -377,12 +378,12 @@ def _number(extra: str | None, name: str) -> float | None:
 
 
 def policy_order(
-    rows: SketchRows, row_key: npt.NDArray[np.uint64], policy: str, begin: int = 0
+    rows: SketchRows, row_key: npt.NDArray[np.uint64], policy: str, begin: int = 0, *, whole: bool = True
 ) -> npt.NDArray[np.int64]:
     """Numbers of the rows from `begin` on in the policy's order, ties by row_key; sketches have a column `rank`.
 
     Raises:
-        ConfigError: the policy's column holds no number in any row.
+        ConfigError: the rows are all rows (`whole`), and the policy's column holds no number in any of them.
     """
     if policy == "first":
         keys = row_key[begin:]
@@ -390,7 +391,7 @@ def policy_order(
         return np.arange(begin, begin + len(keys)) if in_order else begin + np.argsort(keys, kind="stable")
     ranks = [batch.column("rank").to_numpy(zero_copy_only=False) for batch in rows.batches]
     rank = np.concatenate([np.empty(0, np.float64), *ranks])
-    if len(rank) and np.isnan(rank).all():
+    if whole and len(rank) and np.isnan(rank).all():
         raise ConfigError(f"policy {policy!r}: no row has a number in the column {score_column(policy)!r}")
     return np.lexsort((row_key, -rank))  # NaN sorts last
 
@@ -443,6 +444,7 @@ class Dedup(IndexedStage):
     config: DedupConfig
     by_field: bool = False
     of_turns: bool = False
+    compared: "Compared | None" = None
 
     name: ClassVar[str] = "dedup"
     help: ClassVar[str] = "A near duplicate is dropped if its exact similarity to a row that stays reaches --threshold."
@@ -494,32 +496,42 @@ class Dedup(IndexedStage):
 
         return sketch(batch, self.config)
 
+    def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
+        """Compare all rows, in work units."""
+        from datakit.dedup.compare import compare
+
+        return replace(self, compared=compare(self, sketches, units))
+
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write the dropped rows, by row_key, to `out`; returns the LSH parameters, counts of pairs and alarms."""
-        from datakit.dedup.cluster import decide_all
+        from datakit.dedup.cluster import lsh_facts
+        from datakit.dedup.compare import merged
 
-        memory = Memory(self.config.memory_mb << 20, out.parent)
-        verdict = decide_all(sketches, self.config, memory, workers, self.earlier, self.by_field)
-        decided = [self._dropped(verdict), _stands_for(verdict, self.earlier, self.config.save_duplicates)]
-        write_decisions(out, [in_key_order(decided)])
-        return verdict.facts | {"alarms": _alarms(verdict, self.config)}
+        if self.compared is None:
+            files = [SketchFile.of(path) for path in sketches]
+            return self.compare(files, CompareUnits(out.parent, workers)).reduce(sketches, out, workers=workers)
+        write_decisions(out, merged(self.compared, Memory(self.config.memory_mb << 20, out.parent)))
+        return {"lsh": lsh_facts(self.config)} | self.compared.facts() | {"alarms": _alarms(self.compared, self.config)}
 
-    def _dropped(self, verdict: "Verdict") -> pa.RecordBatch:
-        """The decisions about the dropped rows, in the order of their keys."""
+    def decisions_of(self, verdict: "Verdict", numbers: npt.NDArray[np.int64], old: int) -> pa.RecordBatch:
+        """The decisions about one group of rows, by row_key.
+
+        numbers int64 (rows,): each row's number among all; the first `old` rows of the group are of earlier runs.
+        """
         rows = np.flatnonzero(verdict.survivor >= 0)
-        rows = rows[np.argsort(verdict.sketches.row_key[rows], kind="stable")]
         reasons = pa.array(["near_duplicate", "exact_duplicate", "prefix"]).take(
             pa.array(np.where(verdict.prefix[rows], 2, verdict.exact[rows]))
         )
-        return pa.record_batch(
+        dropped = pa.record_batch(
             {
                 "row_key": verdict.sketches.row_key[rows],
                 "reason": reasons,
                 "duplicate_of": verdict.sketches.ids(verdict.survivor[rows]),
                 "similarity": verdict.similarity[rows],
-                "duplicate_in": self.versions_of(verdict.survivor[rows]),
+                "duplicate_in": self.versions_of(numbers[verdict.survivor[rows]]),
             }
         )
+        return in_key_order([dropped, _stands_for(verdict, old, self.config.save_duplicates)])
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Look the rows up by row_key."""
@@ -550,14 +562,13 @@ class Dedup(IndexedStage):
         return False
 
 
-def _stands_for(verdict: "Verdict", earlier: tuple[EarlierRun, ...], with_ids: bool) -> pa.RecordBatch:
+def _stands_for(verdict: "Verdict", old: int, with_ids: bool) -> pa.RecordBatch:
     """The sizes of the clusters of this run's rows that others are dropped for, and perhaps the ids of the others."""
-    begin = sum(e.rows for e in earlier)
-    rows = begin + np.flatnonzero(verdict.cluster_rows[begin:])
+    rows = old + np.flatnonzero(verdict.cluster_rows[old:])
     counts = verdict.cluster_rows[rows]
     columns = {"row_key": pa.array(verdict.sketches.row_key[rows]), "cluster_size": pa.array(counts + 1)}
     if with_ids:
-        dropped = np.flatnonzero(verdict.survivor >= begin)
+        dropped = np.flatnonzero(verdict.survivor >= old)
         dropped = dropped[np.lexsort((verdict.sketches.row_key[dropped], verdict.survivor[dropped]))]
         starts = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
         columns["duplicates"] = pa.ListArray.from_arrays(starts, verdict.sketches.ids(dropped))
@@ -573,35 +584,24 @@ def in_key_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return made
 
 
-def _alarms(verdict: "Verdict", config: DedupConfig) -> list[str]:
+def _alarms(compared: "Compared", config: DedupConfig) -> list[str]:
     """Alarms about rows with many duplicates, and about sources and languages that are nearly lost."""
-    sources, languages = Losses("rows"), Losses("rows")
-    for batch, begin in zip(verdict.sketches.batches, verdict.sketches.begins, strict=False):
-        for losses, name in ((sources, "source"), (languages, "lang")):
-            if name in batch.schema.names:  # the rows of an index have neither
-                values, there = batch.column(name), batch.column(name).is_valid()
-                lost = (verdict.survivor[begin : begin + batch.num_rows] >= 0)[there.to_numpy(zero_copy_only=False)]
-                losses.add(values.filter(there), np.ones(len(lost), np.int64), lost)
+    sources, languages = (compared.losses(name) for name in ("source", "lang"))
     vanished = [
         f"the language {name!r} vanishes: each of its {rows} rows is dropped as the duplicate of a row in another "
         "language"
         for name, rows in sorted(languages.whole.items(), key=lambda item: (-item[1], item[0]))
         if languages.lost[name] == rows >= config.min_alarm_rows
     ]
-    survivors = frequent_survivors(verdict.sketches, verdict.cluster_rows)
+    survivors = [(name, count) for count, _, name in compared.survivors()]
+    large = [
+        f"{count + 1} rows count as one: all but {name!r} are dropped as its duplicates (max_cluster_rows is "
+        f"{config.max_cluster_rows}); look whether they share boilerplate"
+        for name, count in survivors if count >= config.max_cluster_rows
+    ]  # fmt: skip
+    large += [""] * (sum(record["large"] for record in compared.decides) - len(large))
     return [
-        *worst_first(_large_clusters(verdict, config), "rows stand for more rows than that"),
+        *worst_first(large, "rows stand for more rows than that"),
         *sources.alarms(config.max_loss, config.min_alarm_rows, _CHECK, survivors),
         *worst_first(vanished, "languages vanish"),
     ]
-
-
-def _large_clusters(verdict: "Verdict", config: DedupConfig) -> Iterator[str]:
-    large = np.flatnonzero(verdict.cluster_rows >= config.max_cluster_rows)
-    large = large[np.argsort(-verdict.cluster_rows[large], kind="stable")]
-    listed = verdict.sketches.ids(large[:MAX_ALARMS]).to_pylist()
-    for row, name in zip(large, listed + [""] * (len(large) - len(listed)), strict=True):
-        yield (
-            f"{verdict.cluster_rows[row] + 1} rows count as one: all but {name!r} are dropped as its duplicates "
-            f"(max_cluster_rows is {config.max_cluster_rows}); look whether they share boilerplate"
-        )

@@ -32,6 +32,10 @@ class UnitExecutor(Protocol):
     def workers(self) -> int:
         """Threads or processes on this machine."""
 
+    @property
+    def share(self) -> int:
+        """Units that run in one process at one time, and share its memory."""
+
     def map(self, work: Callable[[T], R], tasks: Iterable[T], *, processes: bool) -> Iterator[R]:
         """Yield results of `work` over tasks as they become ready."""
 
@@ -43,6 +47,11 @@ class Local:
     workers: int
     order_seed: int | None = None
     """Shuffles the order of the units; for tests which prove that the order does not matter."""
+
+    @property
+    def share(self) -> int:
+        """All units in threads share the memory."""
+        return self.workers
 
     def map(self, work: Callable[[T], R], tasks: Iterable[T], *, processes: bool) -> Iterator[R]:
         """Yield results of `work` over tasks as they become ready. Tasks are drawn lazily, as workers become free.

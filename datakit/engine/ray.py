@@ -43,6 +43,11 @@ class Ray:
     workers: int = 0
     """Threads of what runs in the driver: the comparison of all sketches, and stages that need all rows at once."""
 
+    @property
+    def share(self) -> int:
+        """One: each unit has a process of its own."""
+        return 1
+
     def connect(self) -> "Ray":
         """Join the cluster, or start one on this machine.
 

@@ -18,7 +18,7 @@ import platform
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -76,7 +76,7 @@ from datakit.manifest import (
     tables,
     write_whole,
 )
-from datakit.stage import Losses, Parent, RawFile, RawGroup, Stage, split
+from datakit.stage import CompareUnits, Losses, Parent, RawFile, RawGroup, SketchFile, Stage, split
 
 CACHE_BYTES = 128 << 20
 
@@ -590,19 +590,42 @@ def sketch_unit(
         return {"key": key, "first_file": first_file, "rows": rows, "bytes": size, "files": sketches.close()}
 
 
+class _RecordedUnits(CompareUnits):
+    """The units of a comparison as phases of a run: recorded, and handed to its executor."""
+
+    def __init__(self, job: Job, work: Work) -> None:
+        executor = job.run.executor
+        super().__init__(work.data, executor.workers)
+        self.share, self._work, self._stage = executor.share, work, job.stage.name
+
+    def do(
+        self, name: str, work: Callable[[int, Any], Result], payloads: Sequence[Any], *, here: bool = False
+    ) -> list[Result]:
+        """The records of `work(number, payload)`, in order."""
+        title, tasks = f"{self._stage}: {name}", enumerate(payloads)
+        return self._work.phase(name, work, tasks, title=title, units=len(payloads), here=here)
+
+
 def _reduce(job: Job, work: Work, stage: Stage, sketched: Sequence[Result]) -> tuple[Stage, dict[str, Any]]:
     """(the stage with its decisions, facts about them)."""
     run, out = job.run, work.folder / "decisions.arrow"
-    entries = [file for unit in sketched for file in unit["files"] if file[0].startswith(".work/sketches/")]
+    entries = [(unit, file) for unit in sketched for file in unit["files"] if file[0].startswith(".work/sketches/")]
+    paths = [work.data / file[0] for _, file in entries]
+    compared = stage
+    if not work.is_done("reduce", 0):
+        files = [SketchFile(work.data / path, unit["rows"], *about) for unit, (path, *about) in entries]
+        compared = stage.compare(files, _RecordedUnits(job, work))
 
     def reduce(_: int, __: Any) -> Result:
-        with ThreadPoolExecutor(run.executor.workers) as pool:
-            list(pool.map(partial(check_intact, work.data), entries))
-        facts = stage.reduce([work.data / path for path, *_ in entries], out, workers=run.executor.workers)
+        if compared is stage:
+            with ThreadPoolExecutor(run.executor.workers) as pool:
+                list(pool.map(partial(check_intact, work.data), [file for _, file in entries]))
+        facts = compared.reduce(paths, out, workers=run.executor.workers)
         return {"facts": facts, "files": [[f".work/{out.name}", out.stat().st_size, sha256_file(out)]]}
 
     (result,) = work.phase("reduce", reduce, [(0, None)], title=f"{stage.name}: reduce", units=1, here=True)
     check_intact(work.data, *result["files"])
+    storage.remove(work.folder / "compared")
     work.needs += [(work.data, file) for file in result["files"]]
     alarms = result["facts"].get("alarms", [])
     for alarm in alarms:

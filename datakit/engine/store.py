@@ -28,7 +28,7 @@ from datakit.data import KEY, RECORD, ContentHash, as_stored, content_of, read_r
 from datakit.engine.local import Local, UnitExecutor
 from datakit.engine.progress import Progress
 from datakit.errors import DatakitError, IntegrityError, ManifestError, UsageError
-from datakit.manifest import ROLES, Shard, flush_folder, load, lock, make_folder, write_whole
+from datakit.manifest import ROLES, Shard, changed, flush_folder, load, lock, make_folder, write_whole
 
 ROW_GROUP_BYTES = 16 << 20
 ROW_GROUP_ROWS = 1 << 16
@@ -373,6 +373,10 @@ class Work:
             self._progress.advance(result.get("rows", 0), result.get("bytes", 0), again=again)
         return [results[i] for i in sorted(results)]
 
+    def is_done(self, name: str, index: int) -> bool:
+        """Whether an earlier run finished a unit."""
+        return self._done(name, index) is not None
+
     def _done(self, name: str, index: int) -> Result | None:
         """What an earlier run recorded of a unit; None unless the record and all files that it names are intact."""
         result: Result | None = read_sealed(self.folder / name / f"{index:05d}.json")
@@ -414,10 +418,7 @@ def check_intact(data: Path, entry: Sequence[Any]) -> None:
     """
     storage.bring(data / entry[0], entry[1], entry[2])
     if corrupted(data, entry):
-        raise IntegrityError(
-            f"{data / entry[0]}: the file changed after this run wrote it; the disk, the memory or another program may "
-            "be the cause. Run the same command again: it makes the file again. If this repeats, check the machine"
-        )
+        raise IntegrityError(changed(data / entry[0]))
 
 
 def _perform(
@@ -484,7 +485,8 @@ class OutputLayout:
             return
         if storage.url_of(self.output) is not None:
             storage.pull(self.output)
-            entries = {name.split("/")[0] for name in storage.sizes(self.output)}
+            names = storage.sizes(self.output)  # a run that was killed at once left its claim alone
+            entries = {name.split("/")[0] for name in names if not name.endswith(storage.CLAIM)}
         elif not self.output.is_dir():
             raise UsageError(f"--output {self.output}: is a file; name a folder")
         else:
