@@ -808,12 +808,22 @@ class Claim:
         if not self._put(_tag(there) if there is not None else "create"):
             raise UsageError(f"{folder}: another run was faster and is writing to this folder now; wait for it")
 
+    @staticmethod
+    def sweep(folder: Path) -> None:
+        """Remove a claim that a run of this mirror left. The caller has the folder's lock here, so that run is dead."""
+        if Claim._of(folder / CLAIM)[0].get("mirror") == _mirror_id():
+            remove(folder / CLAIM)
+
     def _read(self) -> tuple[dict[str, str], Any]:
-        """(what the claim says, what the store says of it); empty where there is none."""
+        return self._of(self._path)
+
+    @staticmethod
+    def _of(path: Path) -> tuple[dict[str, str], Any]:
+        """(what a claim says, what the store says of it); empty where there is none."""
         import obstore
 
         try:
-            found = _ask(self._path, obstore.get)
+            found = _ask(path, obstore.get)
             return json.loads(bytes(found.bytes())), found.meta
         except FileNotFoundError:
             return {}, {}

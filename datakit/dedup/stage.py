@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import datakit.storage as storage
 from datakit.config import option, shares
-from datakit.dedup.exact import ARRAY_SHARE, Memory, SketchRows
+from datakit.dedup.exact import Memory, SketchRows
 from datakit.dedup.index import EarlierRun, earlier_runs, fingerprint, index_rows, run_of
 from datakit.errors import ConfigError, IntegrityError, UsageError
 from datakit.stage import MAX_ALARMS, CompareUnits, Decision, Parent, SketchFile, Stage, worst_first
@@ -482,10 +482,9 @@ class Dedup(IndexedStage):
         """The disk space for the sketches of the rows and for the comparison of all of them."""
         rows, text = text_bytes(shards)
         sketches = rows * (_ROW_BYTES + 8 * self.config.num_bands) + int(_TEXT_RATIO * text)
-        tables = rows * (2 * 4 * self.config.num_bands + 150)  # the buckets of each row, the rows of each bucket, ...
-        on_disk = 4 * self.config.num_bands * rows > (self.config.memory_mb << 20) // ARRAY_SHARE
-        disk = sketches + (tables if on_disk else 0)
-        line = f"{rows:,} rows, about {disk / 1e6:,.0f} MB of disk while they are compared"
+        keys = rows * 12 * (self.config.num_bands + 1)
+        disk = 2 * sketches + keys  # the sketches of rows that share a key are written again, group by group
+        line = f"{rows:,} rows, at most about {disk / 1e6:,.0f} MB of disk while they are compared"
         if self.config.save_index:
             line += f", and up to {sketches / 1e6:,.0f} MB for the index, which stays"
         return line + self.forecast_earlier()

@@ -41,7 +41,7 @@ class Ray:
     address: str = ""
     """Of the cluster's head, or "auto"; empty: RAY_ADDRESS, else a Ray of its own on this machine."""
     workers: int = 0
-    """Threads of what runs in the driver: the comparison of all sketches, and stages that need all rows at once."""
+    """Threads of what runs in the driver."""
 
     @property
     def share(self) -> int:

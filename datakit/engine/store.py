@@ -324,6 +324,9 @@ class Work:
         for name in (".work", ".done"):
             if storage.url_of(data) is not None or (data / name).exists():
                 storage.remove(data / name)
+        if storage.url_of(data) is not None and (held := lock(data)) is not None:
+            storage.Claim.sweep(data)
+            os.close(held)
 
     def _discard_other_key(self) -> None:
         mark = self.folder / "key"
