@@ -80,7 +80,7 @@ def main() -> None:
     begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     found = train("grpo", out / "grpo", "--init", str(out / "sft"), "--prompts", str(out / "sums.jsonl"), "--reward",
                   "exact", "--max-new-tokens", "3", "--group-size", "12", "--batch-rows", "25", "--slots", "64",
-                  "--steps", str(a.steps), "--lr", a.lr, "--order", "permutation", *threads)  # fmt: skip
+                  "--steps", str(a.steps), "--lr", a.lr, "--shuffle-buffer", "1000000", *threads)  # fmt: skip
     seconds, cpu = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     rewards = [r["reward"] for r in found]
     first = next((i for i in range(4, len(rewards)) if sum(rewards[i - 4 : i + 1]) / 5 >= 0.9), None)

@@ -221,7 +221,7 @@ class Rollouts(StepStream):
     """Steps of answers that the model gives to the prompts of each step."""
 
     def __init__(self, stream: StepStream, prompts: PromptSet, config: RolloutConfig, loss: GrpoLoss) -> None:
-        super().__init__(stream.data, stream.config, 0, rank=stream.rank, ranks=stream.ranks)
+        super().__init__(stream.data, stream.config, 0, rank=stream.split.rank, ranks=stream.split.ranks)
         self.plan, self.prompts, self.settings, self.loss = stream.plan, prompts, config, loss
         self.rewards: list[Reward] = [reward_of(spec, config.answer_pattern) for spec in config.reward]
         self.model: CausalLM | None = None
@@ -234,7 +234,7 @@ class Rollouts(StepStream):
         step = self.first_step
         while True:
             number = step // self.settings.updates
-            rows = [int(row) for micro in self.split(number).of(self.plan.step(number)) for row in micro.rows]
+            rows = [int(row) for micro in self.split.of(self.plan.step(number)) for row in micro.rows]
             batches = self._answered(rows, number, device)
             for _ in range(self.settings.updates - step % self.settings.updates):
                 yield batches

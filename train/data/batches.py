@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from torch.utils.data import IterableDataset
 
 from datakit.config import option, resolved
 from datakit.errors import ConfigError, IntegrityError
-from train.data.order import Int64, MicroBatch, Order, Split, StepPlan
+from train.data.order import Int64, MicroBatch, Split, StepPlan
 from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
 from train.model.attention import Groups, Segments, arrange, arrange_batches, offsets_of, repeat
 from train.model.loss import IGNORED
@@ -38,7 +38,7 @@ class Batch:
     label_pos_L: Tensor
     """Flat positions into (B, T) whose next token is a target; each position at most once."""
     targets_L: Tensor
-    """The token to predict at each; -100 for the padding that `label_bucket_sizes` adds."""
+    """The token to predict at each; -100 for padding."""
     labels: int
     """Number of real targets; they come before the padding."""
     rows: Int64
@@ -100,25 +100,19 @@ Array = npt.NDArray[Any]
 _EMPTY = np.empty(0, np.int64)
 
 
-def collate(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int, label_sizes: Sequence[int] = ()) -> Batch:
+def collate(data: PackedSet | Mixture, micro: MicroBatch, batch_rows: int) -> Batch:
     """One micro-batch of `packets`, expanded on the CPU."""
-    return packets(data, [micro], batch_rows, label_sizes)[0].to("cpu")
+    return packets(data, [micro], batch_rows)[0].to("cpu")
 
 
 def packets(
-    data: PackedSet | Mixture,
-    micros: Sequence[MicroBatch],
-    batch_rows: int,
-    label_sizes: Sequence[int] = (),
-    label_fill: int = 0,
-    pin: bool = False,
+    data: PackedSet | Mixture, micros: Sequence[MicroBatch], batch_rows: int, label_fill: int = 0, pin: bool = False,
     flat: bool = False,
-) -> list[Packet]:
+) -> list[Packet]:  # fmt: skip
     """Micro-batches of `batch_rows` rows each; missing rows are padding, so a bucket has one shape.
 
-    `label_sizes` are the counts to which labels are padded; above the largest, to the number of positions. Without
-    them, `label_fill` 16 pads labels to the next sixteenth of the positions. With `pin`, tensors are in pinned memory.
-    With `flat`, the rows of a micro-batch become one row without their padding (see `flat_packet`).
+    `label_fill` 16 pads labels to the next sixteenth of the positions. With `pin`, tensors are in pinned memory. With
+    `flat`, the rows of a micro-batch become one row without their padding (see `flat_packet`).
 
     Raises:
         IntegrityError: a token outside the vocabulary, or a label on padding, across two sequences or out of order.
@@ -130,9 +124,7 @@ def packets(
         if flat:
             found |= dict(zip(here, block.flat_packets(), strict=True))
             continue
-        part = -(-block.places // label_fill) if label_fill else 0
-        sizes = label_sizes or (range(part, block.places + part, part) if part else ())
-        found |= dict(zip(here, block.packets(sizes), strict=True))
+        found |= dict(zip(here, block.packets(-(-block.places // label_fill) if label_fill else 0), strict=True))
     return [found[i] for i in range(len(micros))]
 
 
@@ -165,8 +157,8 @@ class _Block:
         """Number of positions of a micro-batch."""
         return self.batch_rows * self.width
 
-    def packets(self, label_sizes: Sequence[int]) -> list[Packet]:
-        """One packet per micro-batch."""
+    def packets(self, label_unit: int) -> list[Packet]:
+        """One packet per micro-batch; labels are padded to a multiple of `label_unit`, 0: not at all."""
         ids, part = self._gathered()
         micro_S, row_S = part.starts // self.places, part.starts // self.width
         local_S, number_S = part.starts - micro_S * self.places, _numbers(row_S)
@@ -174,11 +166,11 @@ class _Block:
         each = np.diff(cuts).tolist()
         runs: Sequence[Tensor | None] = [None] * len(self.micros)
         label_pos = runs
-        if part.labels is None and not label_sizes:
+        if part.labels is None and not label_unit:
             runs = torch.split(self._pinned(np.stack([local_S, part.targets], 1)), each)
             labels = np.diff(offsets_of(part.targets)[cuts]).tolist()
         else:
-            label_pos, labels = self._labels(_labels_of(part), label_sizes)
+            label_pos, labels = self._labels(_labels_of(part), label_unit)
         tables = torch.split(self._pinned(table), each)
         return [
             Packet(
@@ -218,16 +210,16 @@ class _Block:
         parts = [_gather(owner, own, to[here], flat) for owner, own, here in self.data.places(rows)]
         return ids.unbind(0), parts[0] if len(parts) == 1 else _joined(parts)
 
-    def _labels(self, labels: Array, sizes: Sequence[int]) -> tuple[list[Tensor | None], list[int]]:
+    def _labels(self, labels: Array, unit: int) -> tuple[list[Tensor | None], list[int]]:
         """Flat label positions of each micro-batch with padding, and the number of real labels."""
         cuts = np.searchsorted(labels, np.arange(len(self.micros) + 1) * self.places)
         found = [labels[a:b] for a, b in pairwise(cuts.tolist())]
         for i, own in enumerate(found):
             own -= i * self.places
         counts = [len(own) for own in found]
-        if not sizes:
+        if not unit:
             return list(torch.split(self._pinned(labels), counts)), counts
-        return [self._pinned(_filled(own, sizes, self.places)) for own in found], counts
+        return [self._pinned(_filled(own, unit, self.places)) for own in found], counts
 
     def _pinned(self, values: Array) -> Tensor:
         tensor = torch.from_numpy(values)
@@ -258,8 +250,7 @@ def flat_packet(
         ids.numpy()[0, : int(lengths.sum())] = np.concatenate(sequences)
     places = np.concatenate([_EMPTY, *(own + start for own, start in zip(labels, starts, strict=True))])
     count = len(places)
-    part = -(-width // LABEL_FILL)
-    places = _filled(places, range(part, width + part, part), width)
+    places = _filled(places, -(-width // LABEL_FILL), width)
     table, groups, tokens = arrange(starts, lengths, width)
     label_pos = torch.from_numpy(places)
     return Packet(
@@ -383,9 +374,9 @@ def _refused(data: PackedSet, own: Int64) -> IntegrityError:
     )
 
 
-def _filled(label_pos: Array, sizes: Sequence[int], positions: int) -> Array:
-    """Labels, followed by unlabelled positions up to the next size."""
-    size = min(next((s for s in sizes if s >= len(label_pos)), positions), positions)
+def _filled(label_pos: Array, unit: int, positions: int) -> Array:
+    """Labels, followed by unlabelled positions up to the next multiple of `unit`."""
+    size = min(max(1, -(-len(label_pos) // unit)) * unit, positions)
     free = np.ones(positions, np.bool_)
     free[label_pos] = False
     return np.concatenate([label_pos, np.flatnonzero(free)[: size - len(label_pos)]])
@@ -403,64 +394,26 @@ class DataConfig:
 
     batch_rows: int = option(8, "packed rows per micro-batch")
     grad_accum: int = option(1, "micro-batches per optimizer step, shared by all ranks")
-    batch_size_schedule: tuple[str, ...] = option(
-        (), "change the rows per step, such as 1000:16,5000:32: 16 rows after 1000 steps, 32 after 5000"
-    )
     weights: tuple[float, ...] = option((), "share of each manifest in the training tokens; none: every row once")
     bucket_sizes: tuple[int, ...] = option((), "row lengths to pad to; default: a quarter, a half and all of seq_len")
-    label_bucket_sizes: tuple[int, ...] = option(
-        (), "label counts to pad to; none: sixteenths of the positions of a micro-batch"
-    )
-    order: Order = option("shuffle_buffer", "order of rows; permutation is a full shuffle that stores no list of rows")
-    shuffle_buffer: int = option(65536, "rows in the shuffle buffer; 0 keeps the order of the file")
+    shuffle_buffer: int = option(65536, "rows that are shuffled together; 0 keeps the order of the file")
     num_workers: int = option(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
     prefetch_steps: int = option(2, "steps that each worker prepares ahead", result=False)
-    data_cache: Literal["mmap", "memory"] = option(
-        "mmap", "memory: read all rows into memory before the first step", result=False
-    )
     verify: Verify = option("all", VERIFY_HELP, result=False)
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1 or self.grad_accum < 1 or self.shuffle_buffer < 0:
             raise ConfigError("batch_rows and grad_accum must be at least 1 and shuffle_buffer at least 0")
-        self.schedule()
         if self.num_workers < 0 or self.prefetch_steps < 1:
             raise ConfigError("num_workers must be at least 0 and prefetch_steps at least 1")
-        for name in ("bucket_sizes", "label_bucket_sizes"):
-            sizes = getattr(self, name)
-            if list(sizes) != sorted(set(sizes)) or min(sizes, default=1) < 1:
-                raise ConfigError(f"{name} must be positive and ascending, found {sizes}")
+        if list(self.bucket_sizes) != sorted(set(self.bucket_sizes)) or min(self.bucket_sizes, default=1) < 1:
+            raise ConfigError(f"bucket_sizes must be positive and ascending, found {self.bucket_sizes}")
         if not all(0 < w < float("inf") for w in self.weights):
             raise ConfigError(f"weights must be positive, found {self.weights}")
 
-    def schedule(self) -> list[tuple[int, int]]:
-        """`batch_size_schedule` as pairs (first step, micro-batches per step), starting with step 0.
-
-        Raises:
-            ConfigError: steps are not ascending, or rows are not a multiple of batch_rows.
-        """
-        found = [(0, self.grad_accum)]
-        for part in self.batch_size_schedule:
-            step, colon, rows = part.partition(":")
-            if not (colon and step.isdecimal() and rows.isdecimal() and int(rows)):
-                raise ConfigError(f"batch_size_schedule: expected STEP:ROWS such as 1000:16, found {part!r}")
-            if int(rows) % self.batch_rows:
-                raise ConfigError(
-                    f"batch_size_schedule: {part} is not a multiple of batch_rows {self.batch_rows}, the rows of a "
-                    f"micro-batch; lower --batch-rows"
-                )
-            if int(step) == 0 and len(found) == 1:
-                found = []
-            if found and int(step) <= found[-1][0]:
-                raise ConfigError(
-                    f"batch_size_schedule: steps must be ascending, found {','.join(self.batch_size_schedule)}"
-                )
-            found.append((int(step), int(rows) // self.batch_rows))
-        return found
-
     def deciding(self) -> dict[str, Any]:
         """The values that decide which rows make which step."""
-        return {k: v for k, v in resolved(self).items() if k != "label_bucket_sizes"}
+        return resolved(self)
 
 
 class StepStream(IterableDataset[list[Batch]]):
@@ -493,14 +446,9 @@ class StepStream(IterableDataset[list[Batch]]):
                 f"multiple of {unit}"
             )
         self.plan = step_plan(self.data, config, seed)
-        self.rank, self.ranks = rank, ranks
-
-    def split(self, step: int) -> Split:
-        """How the ranks share a step."""
-        return Split(
-            rank=self.rank, ranks=self.ranks, grad_accum=self.plan.grad_accum_of(step),
-            batch_rows=self.config.batch_rows, rows_per_unit=self.data.header.rows_per_unit,
-        )  # fmt: skip
+        self.split = Split(
+            rank=rank, ranks=ranks, grad_accum=config.grad_accum, batch_rows=config.batch_rows, rows_per_unit=unit
+        )
 
     def epoch_of(self, step: int) -> int:
         """The epoch (from 0) of a step (from 0)."""
@@ -537,10 +485,9 @@ class StepStream(IterableDataset[list[Batch]]):
     def _blocks(self) -> Iterator[tuple[int, int]]:
         """Blocks of steps that are collated together: (first step, number of steps)."""
         step, packed = self.first_step, self.data.header
-        row_bytes = packed.stride * np.dtype(packed.dtype).itemsize
+        rows = self.split.piece_rows * -(-self.config.grad_accum // self.split.ranks)
+        many = max(1, BLOCK_BYTES // (rows * packed.stride * np.dtype(packed.dtype).itemsize))
         while True:
-            rows = self.split(step).piece_rows * -(-self.plan.grad_accum_of(step) // self.ranks)
-            many = max(1, min(BLOCK_BYTES // (rows * row_bytes), self.plan.steps_alike(step)))
             yield step, many
             step += many
 
@@ -553,12 +500,10 @@ class StepStream(IterableDataset[list[Batch]]):
             return (self._make(step, 1)[0] for step in range(first, first + many))
 
     def _make(self, first: int, many: int) -> list[list[Packet]]:
-        """Collate steps that have the same number of micro-batches."""
-        split = self.split(first)
-        shares = [split.of(micros) for micros in self.plan.steps(first, many)]
+        """Collate the micro-batches of several steps."""
+        shares = [self.split.of(micros) for micros in self.plan.steps(first, many)]
         micros = [micro for share in shares for micro in share]
-        sizes = self.config.label_bucket_sizes, self.label_fill
-        made = iter(packets(self.data, micros, split.piece_rows, *sizes, self.pin, self.flat))
+        made = iter(packets(self.data, micros, self.split.piece_rows, self.label_fill, self.pin, self.flat))
         return [list(islice(made, len(share))) for share in shares]
 
 
@@ -609,7 +554,7 @@ def step_plan(data: Mixture, config: DataConfig, seed: int) -> StepPlan:
     tokens = [part.mean() for part in np.split(data.lengths, np.cumsum(rows)[:-1])]
     return StepPlan(
         data.widths(config.bucket_sizes),
-        batch_rows=config.batch_rows, grad_accum=config.schedule(), order=config.order,
+        batch_rows=config.batch_rows, grad_accum=config.grad_accum,
         shuffle_buffer=config.shuffle_buffer, seed=(*(int(v, 16) for v in data.version.split("+")), seed),
         rows_per_unit=data.header.rows_per_unit, source_rows=rows,
         shares=[w / t for w, t in zip(config.weights, tokens, strict=False)],

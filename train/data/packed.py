@@ -7,7 +7,7 @@ lengths and of all manifests, with rows numbered from 0 across sets.
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -21,18 +21,14 @@ import numpy.typing as npt
 import datakit.storage as storage
 from datakit.config import file_mark
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
-from datakit.manifest import Manifest, Shard, data_dir, load
+from datakit.manifest import Shard, data_dir, load
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed
 from train.data.order import Int64
 
 Part = Literal["packed", "validation"]
-Verify = Literal["all", "sample", "off"]
+Verify = Literal["all", "off"]
 
-VERIFY_HELP = (
-    "check the data before the first step; all: every byte, at 1 GB/s a core or more; sample: every byte but of the "
-    "token ids, and a sample of rows; off: sizes only"
-)
-SAMPLED_ROWS = 4096
+VERIFY_HELP = "compare every byte of the data with its checksum before the first step; off: sizes only"
 BLOCK = 1 << 20
 EVERY_S = 5.0
 """Seconds between two lines of progress."""
@@ -81,23 +77,19 @@ def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
             if size != shard.bytes:
                 raise IntegrityError(_damaged(folder / shard.path, f"expected {shard.bytes} bytes, found {size}"))
         marks = tuple(tuple(file_mark(folder / shard.path)) for shard in found.shards)
-        _verify(path, found.version, marks, how)
+        _verify(path, marks)
 
 
 @lru_cache(maxsize=64)
-def _verify(path: Path, version: str, marks: tuple[tuple[int, ...], ...], how: Verify) -> None:
+def _verify(path: Path, marks: tuple[tuple[int, ...], ...]) -> None:
     found = load(path)
-    folder = data_dir(path, found)
-    left_out = [s for s in found.shards if s.path.endswith(".ids2d.bin")] if how == "sample" else []
-    shards = [s for s in found.shards if s not in left_out]
-    begin, checked = time.monotonic(), ByteCount(str(path), sum(s.bytes for s in shards), "checked")
-    with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1) or 1) as pool:
-        list(pool.map(lambda shard: _compare(folder, shard, checked), sorted(shards, key=lambda s: -s.bytes)))
-    sampled = sum(_sample(folder, header, version) for header in _headers(found)) if how == "sample" else 0
+    folder, begin = data_dir(path, found), time.monotonic()
+    checked = ByteCount(str(path), sum(s.bytes for s in found.shards), "checked")
+    with ThreadPoolExecutor(min(len(found.shards), os.cpu_count() or 1) or 1) as pool:
+        list(pool.map(lambda shard: _compare(folder, shard, checked), sorted(found.shards, key=lambda s: -s.bytes)))
     rate = checked.done / max(time.monotonic() - begin, 1e-9) / 1e6
-    more = f"; of the token ids {sampled:,} rows, and no checksum" if how == "sample" else ""
     print(
-        f"[train] data: {path} ({version}) is intact: {checked.done / 1e6:,.1f} MB, {rate:,.0f} MB/s{more}", flush=True
+        f"[train] data: {path} ({found.version}) is intact: {checked.done / 1e6:,.1f} MB, {rate:,.0f} MB/s", flush=True
     )
 
 
@@ -133,28 +125,6 @@ def _damaged(file: Path, problem: str) -> str:
         f"{file}: {problem}. The file was damaged or changed after it was packed. Run `datakit run` or `datakit pack` "
         "again: it makes the file anew; or copy it again from where it is whole"
     )
-
-
-def _headers(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    for part in ("packed", "validation"):
-        if packed := manifest.facts.get(part):
-            yield from (h for h in packed.get("buckets", [packed]) if h.get("format") == "bin2d")
-
-
-def _sample(folder: Path, header: dict[str, Any], version: str) -> int:
-    """Check that the ids of some rows are ids of the vocabulary, and padding after the last token; returns how many.
-
-    Raises:
-        IntegrityError: a row holds something else.
-    """
-    packed = Packed.open(folder / header["prefix"])
-    rows = packed.header.num_samples
-    some = np.random.default_rng(int(version, 16)).choice(rows, min(rows, SAMPLED_ROWS), replace=False)
-    for row in np.sort(some):
-        ids, end = packed.ids[row], int(packed.segments_of(int(row))[-1])
-        if ids.min() < 0 or ids.max() >= packed.header.vocab_size or (ids[end:] != packed.header.pad_id).any():
-            raise IntegrityError(_damaged(folder / f"{header['prefix']}.ids2d.bin", f"row {row} holds impossible ids"))
-    return len(some)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,12 +215,6 @@ class PackedSet:
         """The header of the rows."""
         return self.packed.header
 
-    def in_memory(self) -> "PackedSet":
-        """The set with all arrays in memory, so that training does not wait for the disk."""
-        arrays = ("ids", "segments", "segment_index", "labels", "label_index")
-        read: dict[str, Any] = {n: np.array(a) for n in arrays if (a := getattr(self.packed, n)) is not None}
-        return replace(self, packed=replace(self.packed, **read))
-
     def keys_of(self, rows: Int64) -> list[int]:
         """The `row_key` of every source row in these packed rows."""
         sources = self.packed.sources
@@ -281,7 +245,7 @@ class Mixture:
             _check_alike(self.sets[0], other)
 
     @classmethod
-    def open(cls, manifests: Sequence[Path], in_memory: bool = False, verify: Verify = "all") -> "Mixture":
+    def open(cls, manifests: Sequence[Path], verify: Verify = "all") -> "Mixture":
         """Map the rows of several pack manifests.
 
         Raises:
@@ -291,8 +255,7 @@ class Mixture:
         """
         if len(set(manifests)) != len(manifests):
             raise ConfigError(f"--manifest has one manifest twice: {', '.join(map(str, manifests))}")
-        found = [s for m in manifests for s in PackedSet.open_all(m, verify=verify)]
-        return cls(tuple(s.in_memory() if in_memory else s for s in found))
+        return cls(tuple(s for m in manifests for s in PackedSet.open_all(m, verify=verify)))
 
     @property
     def manifests(self) -> list[Path]:

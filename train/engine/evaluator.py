@@ -82,7 +82,7 @@ def _of_set(
     device = next(model.parameters()).device
     sizes = tuple(s for s in batches.bucket_sizes if s <= data.header.seq_len)
     sizes = sizes if sizes and sizes[-1] == data.header.seq_len else ()
-    one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, order="sequential", num_workers=0)
+    one = DataConfig(batch_rows=batches.batch_rows, bucket_sizes=sizes, shuffle_buffer=0, num_workers=0)
     stream = StepStream(data, one, seed=0)
     files = data.packed.sources["row_key"] >> np.uint64(FILE_BITS)
     names, found, steps = _file_names(data.manifest), dict[str, Score](), stream.plan.steps_per_epoch

@@ -260,7 +260,7 @@ def open_data(config: RunConfig) -> Mixture:
     if config.quick.data:
         manifests = [ranks.by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
     ranks.by_first(lambda: verify_manifests(manifests, config.data.verify))
-    data = Mixture.open(manifests, in_memory=config.data.data_cache == "memory", verify="off")
+    data = Mixture.open(manifests, verify="off")
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
             f"{data.name}: has {found} rows per unit (task {data.header.task!r}), and this objective needs "
@@ -309,7 +309,9 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
     )
     evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device), ranks)
-    steps = config.loop.steps or _optimal_steps(config, model, stream) or stream.plan.first_step_of(config.loop.epochs)
+    steps = (
+        config.loop.steps or _optimal_steps(config, model, stream) or config.loop.epochs * stream.plan.steps_per_epoch
+    )
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
         raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
     state = checkpoint.State(
@@ -551,8 +553,7 @@ def _summary(config: RunConfig, trainer: Trainer) -> str:
     return (
         f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or _named(config)}){_trained(trainer)}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
-        f"{trainer.stream.plan.steps_per_epoch:,} steps {'in the first' if config.data.batch_size_schedule else 'an'} "
-        f"epoch, {trainer.total_steps:,} in all; "
+        f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
         f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{_processes(trainer)}"
     )
 
@@ -562,7 +563,7 @@ def _named(config: RunConfig) -> str:
 
 
 def _processes(trainer: Trainer) -> str:
-    ranks, split = trainer.ranks.size, trainer.stream.split(trainer.state.step)
+    ranks, split = trainer.ranks.size, trainer.stream.split
     if ranks == 1:
         return ""
     each = split.grad_accum * split.pieces // ranks

@@ -173,22 +173,6 @@ def test_a_run_goes_on_with_other_ranks_and_workers_in_the_same_steps(
     assert sorted(rows) == list(range(50)), "an epoch has every row exactly once"
 
 
-@pytest.mark.campaign
-def test_a_run_goes_on_with_other_ranks_amid_a_batch_size_schedule(argv: list[str], tmp_path: Path) -> None:
-    """Steps of 4, 12 and 8 rows: the losses and rows of one uninterrupted process."""
-    argv = [*argv, "--batch-size-schedule", "2:12,5:8", "--epochs", "2", "--steps", "0"]
-    whole = Run(tmp_path / "whole", 1, argv)
-    assert whole.wait() == [0], whole.said()
-    assert len(losses(tmp_path / "whole")) == 6 + 7, "13 micro-batches an epoch: 1 + 1 + 3 x 3 + 2, then 6 x 2 + 1"
-    for number, (ranks, stop) in enumerate([(1, 1), (2, 4), (3, 7), (2, 0)]):
-        more = ["--num-workers", str(number), "--stop-at", str(stop)] + (["--resume"] if number else [])
-        run = Run(tmp_path / "run", ranks, [*argv, *more])
-        assert run.wait() == [0] * ranks, run.said()
-    assert losses(tmp_path / "run") == pytest.approx(losses(tmp_path / "whole"), abs=1e-5)
-    other = Run(tmp_path / "run", 1, [*argv, "--resume", "--batch-size-schedule", "9:8"])
-    assert other.wait() != [0] and "batch_size_schedule" in other.said()
-
-
 def test_a_loss_that_is_not_finite_on_one_rank_stops_all_and_names_the_rows(
     argv: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
