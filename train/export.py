@@ -56,7 +56,7 @@ def export(config: ExportConfig) -> Path:
     text = modelfile(tokenizer, model.config.max_positions, plain) if config.to == "ollama" else ""
     name = model.config.dtype if config.export_dtype == "base" else DTYPES[config.export_dtype]
     dtype, model.config = hf.torch_dtype(name), replace(model.config, dtype=name)
-    notes = [f"no Hugging Face architecture has {found}"] if (found := hf.foreign(model.config)) else []
+    notes: list[str] = []
     out.mkdir(parents=True, exist_ok=True)
     if config.to == "hf":
         ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}

@@ -65,8 +65,6 @@ def merge(config: MergeConfig) -> Path:
     ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
     files = [place for place in places if place]
     hf.write_model(out, model, files, ids, _stop_ids(folder))
-    if found := hf.foreign(model.config):
-        print(f"[train] note: no Hugging Face architecture has {found}, so that only our programs read this folder")
     return out
 
 

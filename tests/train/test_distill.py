@@ -14,13 +14,13 @@ from train.data.batches import Batch, DataConfig, StepStream
 from train.data.packed import PackedSet
 from train.distill import DistillLoss, TeacherConfig
 from train.model.attention import masked_attention
-from train.model.decoder import PRESETS, CausalLM, ModelOptions
+from train.model.decoder import PRESETS, CausalLM
 from train.model.loss import StatesConfig
 
 SMALL = replace(PRESETS["tiny"], vocab_size=300, hidden_size=32, num_layers=2, head_dim=8, intermediate_size=48)
 
 
-def made(seed: int, **size: int) -> CausalLM:
+def made(seed: int, **size: float) -> CausalLM:
     model = CausalLM(replace(SMALL, **size))
     model.init_weights(torch.Generator().manual_seed(seed))
     with torch.no_grad():
@@ -85,7 +85,7 @@ def test_a_teacher_that_is_the_student_has_nothing_to_teach(batch: Batch) -> Non
 
 def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None:
     config = TeacherConfig(teacher="-", loss_chunk=16)
-    student, teacher = made(0, options=ModelOptions(logit_softcap=2.0)), made(1).requires_grad_(False)
+    student, teacher = made(0, logit_softcap=2.0), made(1).requires_grad_(False)
     ours = gradients(student, DistillLoss(config, teacher)(student, batch).loss_sum)
     for name, grad in gradients(student, dense(student, teacher, batch, config)).items():
         torch.testing.assert_close(ours[name], grad, rtol=1e-4, atol=1e-4, msg=name)

@@ -4,13 +4,13 @@ from pathlib import Path
 import pytest
 
 from train.engine.optim import OptimConfig
-from train.model.decoder import ModelOptions
+from train.engine.start import SizesConfig
 from train.model.experts import MoeConfig
 
 PAGE = Path(__file__).parents[2] / "docs" / "model.md"
 
 
-@pytest.mark.parametrize("config", [ModelOptions, MoeConfig, OptimConfig])
+@pytest.mark.parametrize("config", [SizesConfig, MoeConfig, OptimConfig])
 def test_every_option_is_documented(config: type) -> None:
     text = PAGE.read_text(encoding="utf-8")
     missing = [f.name for f in fields(config) if f"`--{f.name.replace('_', '-')}" not in text]

@@ -34,7 +34,7 @@ from train.engine.log import TrackConfig
 from train.engine.loop import LoopConfig, Loss, Trainer
 from train.engine.optim import OptimConfig, Optimizers, WeightAverage, make_optimizer, peak_rate
 from train.model import hf, lora
-from train.model.decoder import PRESETS, CausalLM, ModelConfig, ModelOptions, of_depth, resized
+from train.model.decoder import PRESETS, CausalLM, ModelConfig, of_depth, resized
 from train.model.experts import MoeConfig
 from train.model.lora import Adapters, LoraConfig
 
@@ -98,6 +98,10 @@ class SizesConfig:
     num_heads: int = option(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
     num_kv_heads: int = option(0, "key/value heads; default with --num-heads: as many")
     intermediate_size: int = option(0, "inner width of the MLP")
+    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head (Qwen3); always with experts")
+    zero_init: bool = option(
+        False, "output projections of attention and MLP start at zero, so each layer starts as identity (Fixup, 2019)"
+    )
 
     def __post_init__(self) -> None:
         if min(self.depth, self.tokens_per_parameter, *self.sizes().values()) < 0:
@@ -122,6 +126,8 @@ class SizesConfig:
             path = Path(self.model_config)
             plain = hf.read_config(*((path,) if path.is_dir() else (path.parent, path.name)))
         given = {k: v for k, v in self.sizes().items() if v}
+        if self.qk_norm:
+            given["qk_norm"] = True
         if "num_heads" in given:
             given.setdefault("num_kv_heads", given["num_heads"])
         if given.keys() & {"hidden_size", "num_heads"}:
@@ -169,22 +175,12 @@ class RunConfig:
     lora: LoraConfig = section(LoraConfig)
     evaluator: EvaluatorConfig = section(EvaluatorConfig)
     track: TrackConfig = section(TrackConfig)
-    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head, for a preset (Qwen3)")
     moe: MoeConfig = section(MoeConfig)
-    options: ModelOptions = section(ModelOptions)
     ranks: RanksConfig = section(RanksConfig)
 
     def __post_init__(self) -> None:
-        if self.init and (
-            self.sizes != SizesConfig()
-            or self.qk_norm
-            or self.options.changed()
-            or self.options.zero_init
-            or self.moe.num_experts
-        ):
-            raise UsageError(
-                "model options are only for random weights: the model of --init has its own in config.json"
-            )
+        if self.init and (self.sizes != SizesConfig() or self.moe.num_experts):
+            raise UsageError("sizes and options are for random weights: the model of --init has its own in config.json")
         if self.weights_dtype == "bf16" and (self.loop.dtype in ("fp32", "fp16") or self.optim.ema_decay):
             raise ConfigError("--weights-dtype bf16 is for arithmetic in bf16 (--dtype), without --ema-decay")
         if self.resize_vocab and (self.lora.lora_rank or not self.init):
@@ -413,7 +409,7 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
         check_fits(folder, model, data, grown=config.resize_vocab)
         return model
     model = CausalLM(_model_config(config, data))
-    model.init_weights(torch.Generator().manual_seed(config.loop.seed))
+    model.init_weights(torch.Generator().manual_seed(config.loop.seed), config.sizes.zero_init)
     return model
 
 
@@ -425,11 +421,11 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
         grows = config.resize_vocab and found.vocab_size < header.vocab_size
         return replace(found, vocab_size=rounded) if grows else found
     preset = config.sizes.applied(PRESETS[config.preset])
-    return replace(
-        preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len),
-        qk_norm=preset.qk_norm or config.qk_norm, moe=config.moe if config.moe.num_experts else preset.moe,
-        options=config.options if config.options.changed() or config.options.zero_init else preset.options,
-    )  # fmt: skip
+    found = replace(preset, vocab_size=rounded, max_positions=max(preset.max_positions, header.seq_len))
+    if config.moe.num_experts:
+        found = replace(found, moe=config.moe, qk_norm=True)  # Qwen3-MoE
+    hf.family_of(found)
+    return found
 
 
 VOCAB_UNIT = 64

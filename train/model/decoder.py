@@ -2,14 +2,13 @@
 
 Grouped-query attention, then an MLP or experts. The differences are fields: norms and their places, rotary positions,
 windows, activation, biases, scalings and soft caps; the table in `hf.py` has their values for each family. Modules have
-the names of Hugging Face checkpoints. `ModelOptions` adds parts that no family has; all are off by default. Every part
-that reads another token stays within that token's sequence, so packing changes nothing.
+the names of Hugging Face checkpoints. Attention stays within a token's sequence, so packing changes nothing.
 
 Shapes: B rows, T positions, L labels, D hidden, H query heads, K key/value heads, E head width, V vocabulary.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -18,31 +17,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from datakit.config import option
 from datakit.errors import ConfigError
 from train.model.attention import Attend, Scores, move_rows
 from train.model.experts import MoE, MoeConfig, Project
 from train.model.rope import Rope, Rotary, rotary_tables, rotate
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelOptions:
-    """Options for a model that starts from random weights, besides its preset."""
-
-    zero_init: bool = option(
-        False, "output projections of attention and MLP start at zero, so each layer starts as identity (Fixup, 2019)"
-    )
-    logit_softcap: float = option(0.0, "logits are softcap * tanh(logits / softcap) (Gemma 2, 2024); 0: off")
-    relu2: bool = option(False, "squared ReLU without a gate in place of SwiGLU (Primer: So et al., 2021)")
-
-    def __post_init__(self) -> None:
-        if self.logit_softcap < 0:
-            raise ConfigError(f"logit_softcap must not be negative, found {self.logit_softcap}")
-
-    def changed(self) -> dict[str, Any]:
-        """Options that make the model different from Llama, by name; `zero_init` only sets the first weights."""
-        plain = asdict(ModelOptions())
-        return {k: v for k, v in asdict(self).items() if v != plain[k] and k != "zero_init"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,10 +77,11 @@ class ModelConfig:
     residual_scale: float = 1.0
     """Factor of what attention and MLP add to the stream."""
     logit_divisor: float = 1.0
+    logit_softcap: float = 0.0
+    """Logits are softcap * tanh(logits / softcap) (Gemma 2); 0: off."""
     tied_embeddings: bool = True
     """The output head is the embedding matrix."""
     moe: MoeConfig = field(default_factory=MoeConfig)
-    options: ModelOptions = field(default_factory=ModelOptions)
 
     def __post_init__(self) -> None:
         if min(self.vocab_size, self.hidden_size, self.num_layers, self.num_kv_heads, self.max_positions) < 1:
@@ -231,15 +210,9 @@ class _Gated(torch.autograd.Function):
         return torch.ops.aten.silu_backward(grads[0] * up, gate), F.silu(gate).mul_(grads[0])
 
 
-def squared_relu(x: Tensor) -> Tensor:
-    """relu(x)^2 (Primer: So et al., 2021)."""
-    return F.relu(x).square()
-
-
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
-    "relu2": squared_relu,
 }
 
 
@@ -274,7 +247,7 @@ class MLP(nn.Module):
 
 def mlp_of(c: ModelConfig, layer: int) -> nn.Module:
     """The MLP or the experts of a layer."""
-    kind = ("relu2", False) if c.options.relu2 else (c.activation, c.gated)
+    kind = c.activation, c.gated
     if not c.moe.sparse(layer):
         return MLP(c.hidden_size, c.intermediate_size, *kind, c.mlp_bias)
     return MoE(
@@ -445,8 +418,8 @@ class CausalLM(nn.Module):
         super().__init__()
         self.config = config
         self.model = Decoder(config)
-        sizes, o = (config.hidden_size, config.vocab_size), config.options
-        self.lm_head = SoftcappedHead(*sizes, o.logit_softcap) if o.logit_softcap else nn.Linear(*sizes, bias=False)
+        sizes, cap = (config.hidden_size, config.vocab_size), config.logit_softcap
+        self.lm_head = SoftcappedHead(*sizes, cap) if cap else nn.Linear(*sizes, bias=False)
         self.tie()
         self.checkpoint_every = 0
         """Every N-th layer recomputes its activations in the backward pass; 0: none."""
@@ -516,14 +489,15 @@ class CausalLM(nn.Module):
             block.compile_parts()
 
     @torch.no_grad()
-    def init_weights(self, generator: torch.Generator) -> None:
-        """Normal(0, 0.02), divided by sqrt(2 x layers) where a layer writes to the stream (Radford et al., 2019)."""
+    def init_weights(self, generator: torch.Generator, zero_init: bool = False) -> None:
+        """Normal(0, 0.02), divided by sqrt(2 x layers) where a layer writes to the stream (Radford et al., 2019).
+
+        With `zero_init` these matrices start at zero, so that each layer starts as identity (Zhang et al., 2019).
+        """
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 out = name.endswith(("o_proj", "down_proj"))
-                std = 0.02 / (2 * self.config.num_layers) ** 0.5 if out else 0.02
-                if out and self.config.options.zero_init:
-                    std = 0.0
+                std = 0.02 * (float(not zero_init) / (2 * self.config.num_layers) ** 0.5 if out else 1)
                 nn.init.normal_(module.weight, std=std, generator=generator)
                 if isinstance(module, nn.Linear) and module.bias is not None:
                     nn.init.zeros_(module.bias)

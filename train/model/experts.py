@@ -41,17 +41,14 @@ class MoeConfig:
     experts_per_token: int = option(1, "experts that a token passes through")
     expert_size: int = option(0, "inner width of an expert; 0: the MLP's, divided by experts_per_token")
     norm_topk: bool = option(True, "divide the weights of a token's experts by their sum")
-    shared_expert_size: int = option(
-        0, "inner width of an expert that every token passes through (DeepSeekMoE); 0: none"
-    )
     balance_weight: float = option(
         0.01, "weight of the loss that makes the router use all experts equally (Switch, 2021)"
     )
     dense_layers: tuple[int, ...] = option((), "layers without experts, counted from 0")
 
     def __post_init__(self) -> None:
-        if min(self.num_experts, self.expert_size, self.shared_expert_size, self.balance_weight) < 0:
-            raise ConfigError("num_experts, expert_size, shared_expert_size and balance_weight must not be negative")
+        if min(self.num_experts, self.expert_size, self.balance_weight) < 0:
+            raise ConfigError("num_experts, expert_size and balance_weight must not be negative")
         if self.num_experts and not 1 <= self.experts_per_token <= self.num_experts:
             raise ConfigError(f"experts_per_token must lie in 1..{self.num_experts}, found {self.experts_per_token}")
 
@@ -73,7 +70,6 @@ class MoE(nn.Module):
         self.config = moe
         self.gate = nn.Linear(hidden_size, moe.num_experts, bias=False)
         self.experts = nn.ModuleList(mlp(inner_size) for _ in range(moe.num_experts))
-        self.shared = mlp(moe.shared_expert_size) if moe.shared_expert_size else None
         self.routed: tuple[Tensor, Tensor] | None = None
         """Router probabilities (N, X) and chosen experts (N, A) of the last forward pass."""
 
@@ -86,8 +82,6 @@ class MoE(nn.Module):
             weights_NA = weights_NA / weights_NA.sum(-1, keepdim=True)
         self.routed = probs_NX, chosen_NA
         out_ND = (self._apply_experts(x_ND, chosen_NA) * weights_NA[..., None].to(x_ND.dtype)).sum(1)
-        if self.shared:
-            out_ND = out_ND + self.shared(x_ND)
         out: Tensor = out_ND.view_as(x_BTD)
         return out
 

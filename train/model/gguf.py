@@ -83,9 +83,8 @@ def write(
     except ImportError:
         raise MissingExtraError("GGUF files need the package gguf: pip install 'datakit[gguf]'") from None
     c, warnings = model.config, list[str]()
-    kind = hf.family_of(c) or ""
-    wrong = hf.foreign(c) or ("" if kind in ARCHITECTURES else kind) or _beyond(c, ARCHITECTURES[kind])
-    if wrong:
+    kind = hf.family_of(c)
+    if wrong := _beyond(c, ARCHITECTURES[kind]) if kind in ARCHITECTURES else kind:
         raise ModelError(f"llama.cpp cannot run this model, because it does not know {wrong}: use --to hf")
     arch, context = ARCHITECTURES[kind], c.max_positions
     if c.windowed_layers and not arch.period and c.window < context:
@@ -126,7 +125,7 @@ def _beyond(c: ModelConfig, arch: Architecture) -> str:
         return f"its layers without rotary positions, {c.plain_layers}"
     if arch.period and not (c.windowed_layers and _period(c, arch)):
         return f"its layers with a window, {c.windowed_layers}"
-    if arch.name == "gemma2" and not (c.attention_softcap and c.options.logit_softcap):
+    if arch.name == "gemma2" and not (c.attention_softcap and c.logit_softcap):
         return "a Gemma 2 without soft caps"
     if c.moe.num_experts and (c.moe.dense_layers or not c.moe.norm_topk):
         return "layers without experts beside others, or norm_topk_prob false"
@@ -170,8 +169,8 @@ def _sizes(c: ModelConfig, arch: Architecture, context: int) -> Iterator[tuple[s
             yield "attention.sliding_window_pattern", n
     if c.attention_softcap:
         yield "attn_logit_softcapping", float(c.attention_softcap)
-    if c.options.logit_softcap:
-        yield "final_logit_softcapping", float(c.options.logit_softcap)
+    if c.logit_softcap:
+        yield "final_logit_softcapping", float(c.logit_softcap)
     if arch.name == "granite":
         yield "embedding_scale", float(c.embedding_scale)
         yield "residual_scale", float(c.residual_scale)

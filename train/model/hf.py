@@ -2,8 +2,7 @@
 
 All families are one decoder. `FAMILIES` is the table of their differences: fields of `ModelConfig` that are the same in
 the whole family, keys of config.json that set a field, and names of tensors. A key that is neither there nor known to
-change nothing is refused by name, unless it is empty. A model that no family can express is written with `model_type`
-"datakit" and its options under that key, so that no other reader loads it as another model.
+change nothing is refused by name, unless it is empty.
 """
 
 import contextlib
@@ -11,7 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,9 +19,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from datakit.config import build, digest, sha256_file
+from datakit.config import digest, sha256_file
 from datakit.errors import ConfigError, ModelError
-from train.model.decoder import CausalLM, ModelConfig, ModelOptions
+from train.model.decoder import CausalLM, ModelConfig
 from train.model.experts import MoeConfig
 from train.model.rope import Rope
 
@@ -152,8 +151,6 @@ FAMILIES = {
 }  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
-OWN = "datakit"
-"""The `model_type` of models that no family can express, and the key of their options."""
 READ = frozenset({
     "model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
     "head_dim", "intermediate_size", "max_position_embeddings", "rope_theta", "rope_parameters", "rope_scaling",
@@ -192,24 +189,21 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     """The model configuration of a config.json.
 
     Raises:
-        ModelError: unknown model type, a missing size, a removed option, or a key that changes the result.
+        ModelError: unknown model type, a missing size, or a key that changes the result.
     """
     if text := config.get("text_config"):  # the text part of a model that reads images, too (Gemma 3)
         config = {k: v for k, v in config.items() if k in TEXT_KEYS} | text
-    kind, own = config.get("model_type", ""), {}
-    if kind == OWN:
-        own = config.get(OWN, {})
-        config = {k: v for k, v in config.items() if k != OWN}
-    elif kind not in FAMILIES:
+    kind = config.get("model_type", "")
+    if kind not in FAMILIES:
         raise ModelError(f"{where}: model_type {kind!r} is not supported; expected one of {', '.join(FAMILIES)}")
-    family = Family(architecture=OWN) if kind == OWN else FAMILIES[kind]
+    family = FAMILIES[kind]
     plain = {k: v for k, v in config.items() if v is not None or k in NULLABLE}
     config = dict(family.defaults) | plain | {ours: plain[k] for k, ours in family.renamed.items() if k in plain}
     config = {k: v for k, v in config.items() if k not in family.renamed}
     for key, value in config.items():
         _check_key(key, value, family, where)
     try:
-        return _config(config, kind, family, own, where)
+        return _config(config, kind, family)
     except KeyError as e:
         raise ModelError(f"{where}: the key {e} is missing") from None
     except ConfigError as e:
@@ -218,15 +212,11 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
         raise ModelError(f"{where}: {e}") from None
 
 
-def _config(config: dict[str, Any], kind: str, family: Family, own: dict[str, Any], where: str) -> ModelConfig:
+def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
     layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
     values = dict(family.same) | {k.field: k.read(config.get(name, k.default)) for name, k in family.keys.items()}
     if "attention_bias" in family.keys:
         values["output_bias"] = values["qkv_bias"]
-    values |= {k: bool(own.get(k)) for k in ("qk_norm", "qkv_bias", "output_bias") if own}
-    options = build(ModelOptions, own.get("options", {}), where)
-    if softcap := values.pop("logit_softcap", 0):
-        options = replace(options, logit_softcap=softcap)
     if kind in ("gemma2", "gemma3_text"):
         values["embedding_scale"] = config["hidden_size"] ** 0.5
     if kind == "smollm3":
@@ -252,8 +242,7 @@ def _config(config: dict[str, Any], kind: str, family: Family, own: dict[str, An
         windowed_layers=windowed,
         norm_eps=config.get("rms_norm_eps", 1e-6),
         tied_embeddings=config.get("tie_word_embeddings", False),
-        moe=_experts(config) if family.experts else build(MoeConfig, own.get("moe", {}), where),
-        options=options,
+        moe=_experts(config) if family.experts else MoeConfig(),
         **({"activation": ACTIVATIONS[config["hidden_act"]]} if "hidden_act" in config else {}) | values,
     )
 
@@ -321,36 +310,31 @@ def _check_key(key: str, value: Any, family: Family, where: str) -> None:
         raise ModelError(f"{where}: {key} = {value!r} changes the result and is not implemented")
 
 
-def foreign(c: ModelConfig) -> str:
-    """What a model has that no Hugging Face architecture has; empty if one expresses it."""
-    if family_of(c):
-        return ""
-    return " and ".join(sorted(c.options.changed())) or f"these options of {c.family} together"
+def family_of(c: ModelConfig) -> str:
+    """The family that expresses the model.
 
-
-def family_of(c: ModelConfig) -> str | None:
-    """A family that expresses the model; None if there is none."""
-    plain = replace(c, options=replace(c.options, zero_init=False))
+    Raises:
+        ModelError: there is none.
+    """
+    plain = c
     if c.moe.num_experts:  # a family stores the width that an expert has
-        plain = replace(plain, moe=replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size)))
+        plain = replace(c, moe=replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size)))
     for kind in dict.fromkeys((c.family, "llama", "qwen2", "qwen3", "qwen3_moe")):
-        if kind not in FAMILIES:
-            continue
         with contextlib.suppress(ModelError):
             again = config_from_hf(_written(c, kind), kind)
             if replace(again, moe=again.moe if c.moe.num_experts else plain.moe) == plain:
                 return kind
-    return None
+    raise ModelError(f"no Hugging Face architecture has these options together: {c}")
 
 
 def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None]) -> dict[str, Any]:
     """The config.json of a model; `special_ids` are `pad_token_id`, `eos_token_id`, `bos_token_id`."""
-    return _written(c, family_of(c) or OWN) | special_ids
+    return _written(c, family_of(c)) | special_ids
 
 
 def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
     """The config.json of a model as one of this family."""
-    family = FAMILIES.get(kind, Family(architecture="DatakitForCausalLM"))
+    family = FAMILIES[kind]
     plain: dict[str, Any] = {
         "architectures": [family.architecture],
         "model_type": kind,
@@ -368,14 +352,10 @@ def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
         "torch_dtype": c.dtype,
         "use_cache": True,
     }
-    values = asdict(c) | {"logit_softcap": c.options.logit_softcap}
-    plain |= {name: key.write(values[key.field]) for name, key in family.keys.items()}
+    plain |= {name: key.write(getattr(c, key.field)) for name, key in family.keys.items()}
     plain |= _windows_written(c, kind, family) | ({} if c.learned_positions else _ropes_written(c, family))
     if kind == "smollm3":
         plain["no_rope_layers"] = [int(i not in c.plain_layers) for i in range(c.num_layers)]
-    if kind == OWN:
-        plain[OWN] = {"qk_norm": c.qk_norm, "qkv_bias": c.qkv_bias, "output_bias": c.output_bias}
-        plain[OWN] |= {"moe": asdict(c.moe), "options": c.options.changed()}
     if family.experts:
         plain |= _experts_to_hf(c)
     names = {common: theirs for theirs, common in family.renamed.items() if theirs != "num_local_experts"}
@@ -435,9 +415,7 @@ class Stored:
 
 def stored(name: str, kind: str) -> Stored:
     """The tensor of a family's files that has our parameter `name`."""
-    family = FAMILIES.get(kind)
-    if family is None:
-        return Stored(name)
+    family = FAMILIES[kind]
     place, places = 0, 1
     for ours, (theirs, at, count) in family.joined.items():
         if ours in name:
@@ -499,7 +477,7 @@ def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | No
         at = stored(name, kind)
         tensor = tensor.detach().to("cpu", dtype or tensor.dtype)
         pieces.setdefault(at.name, {})[at.place] = tensor.T if at.transposed else tensor
-    axis = int(bool((family := FAMILIES.get(kind)) and family.transposed))
+    axis = int(bool(FAMILIES[kind].transposed))
     return {
         n: (torch.cat([p[i] for i in sorted(p)], axis if p[0].ndim > 1 else 0) if len(p) > 1 else p[0]).contiguous()
         for n, p in pieces.items()

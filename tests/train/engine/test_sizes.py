@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.errors import ConfigError, DatakitError
+from datakit.errors import ConfigError, DatakitError, ModelError
 from train import sft
 from train.data.batches import DataConfig, StepStream
 from train.data.packed import PackedSet
@@ -63,3 +63,15 @@ def test_one_number_gives_the_sizes_of_a_model(manifest: Path, tmp_path: Path, c
     assert steps == -(-tokens * epoch // data.lengths.sum())
     assert f"{steps:,} steps" in capsys.readouterr().out
     assert sft.main([*common, "--steps", "2", "--resume", "--out", str(run)]) == 0, "--steps wins"
+
+
+def test_options_that_no_architecture_has_together_are_refused(manifest: Path, tmp_path: Path) -> None:
+    """Every model that is trained can be read by others."""
+    sizes = {"vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 6}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "model_type": "gemma3_text"}
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    common = ["--manifest", str(manifest), "--out", str(tmp_path / "run"), "--steps", "1"]
+    with pytest.raises(ModelError, match="no Hugging Face architecture has these options together"):
+        sft.main([*common, "--model-config", str(tmp_path), "--num-experts", "4"])
+    assert sft.main([*common, "--preset", "tiny", "--num-experts", "4"]) == 0
+    assert hf.read_config(tmp_path / "run" / "checkpoints" / "step_00000001").family == "qwen3_moe"

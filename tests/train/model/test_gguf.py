@@ -17,7 +17,7 @@ from datakit.pack.chat import ChatTokenizer
 from train.export import main as export
 from train.model import gguf, hf
 from train.model.attention import Segments, masked_attention
-from train.model.decoder import PRESETS, CausalLM, ModelOptions
+from train.model.decoder import PRESETS, CausalLM
 from train.model.experts import MoeConfig
 from train.model.rope import Rope
 from train.model.sample import SampleConfig, generate
@@ -255,7 +255,7 @@ TINY = replace(PRESETS["tiny"], vocab_size=320, num_layers=2)
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (replace(TINY, options=ModelOptions(relu2=True)), "does not know relu2"),
+        (replace(TINY, plain_layers=(0,), family="smollm3"), r"layers without rotary positions, \(0,\)"),
         (replace(TINY, family="qwen3", qk_norm=True, qkv_bias=True, output_bias=True), "qkv_bias in qwen3"),
         (replace(TINY, rope=Rope(partial_rotary_factor=0.5)), "partial_rotary_factor in llama"),
         (replace(TINY, moe=MoeConfig(num_experts=4, norm_topk=False), qk_norm=True), "norm_topk_prob false"),

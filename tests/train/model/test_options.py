@@ -1,4 +1,4 @@
-"""Every option of the model: on and off, packed and unpacked, saved and loaded, resumed."""
+"""A capped head and experts: packed and unpacked, in half precision, generating, resumed."""
 
 import json
 from collections.abc import Callable
@@ -9,14 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from datakit.errors import ConfigError, ModelError, UsageError
+from datakit.errors import UsageError
 from train.data.batches import Batch, collate
 from train.data.order import MicroBatch
 from train.data.packed import PackedSet
-from train.merge import main as merge
-from train.model import hf
 from train.model.attention import Segments, masked_attention
-from train.model.decoder import PRESETS, CausalLM, ModelConfig, ModelOptions
+from train.model.decoder import PRESETS, CausalLM, ModelConfig
 from train.model.experts import MoeConfig
 from train.model.loss import dense_loss
 from train.model.sample import SampleConfig, generate
@@ -27,14 +25,9 @@ SMALL = replace(
     PRESETS["tiny"], vocab_size=300, num_layers=3, hidden_size=32, head_dim=8, num_heads=4, num_kv_heads=2,
     intermediate_size=48,
 )  # fmt: skip
-OPTIONS: dict[str, dict] = {
-    "logit_softcap": {"logit_softcap": 2.0},
-    "relu2": {"relu2": True},
-    "everything": {"logit_softcap": 5.0, "relu2": True},
-}  # fmt: skip
-EXPERTS = MoeConfig(num_experts=4, experts_per_token=2, expert_size=16, shared_expert_size=8)
-CONFIGS = {name: replace(SMALL, options=ModelOptions(**values)) for name, values in OPTIONS.items()} | {
-    "experts": replace(SMALL, moe=EXPERTS)
+CONFIGS = {
+    "logit_softcap": replace(SMALL, logit_softcap=2.0),
+    "experts": replace(SMALL, moe=MoeConfig(num_experts=4, experts_per_token=2, expert_size=16), qk_norm=True),
 }
 
 
@@ -118,16 +111,6 @@ def logits(model: CausalLM, ids: Tensor) -> Tensor:
         return model.lm_head(model(ids, segments.positions_BT, masked_attention(segments)))
 
 
-@pytest.mark.parametrize("name", [n for n in OPTIONS if n != "relu2"])
-def test_an_option_changes_what_the_same_weights_compute(name: str) -> None:
-    """The squared ReLU has other weights."""
-    model, plain = made(CONFIGS[name]), CausalLM(replace(SMALL, options=ModelOptions(relu2=name == "everything")))
-    weights = model.state_dict()
-    plain.load_state_dict({k: weights[k] for k in plain.state_dict()})
-    ids = torch.randint(0, 300, (1, 20), generator=torch.Generator().manual_seed(0))
-    assert not torch.allclose(logits(model, ids), logits(plain, ids), atol=1e-3)
-
-
 def test_half_precision_is_near(config: ModelConfig, batches: tuple) -> None:
     model, batch = made(config), batches[0]
     with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
@@ -146,23 +129,7 @@ def test_generating_says_what_the_whole_text_says(config: ModelConfig) -> None:
             ids.append(tokens[number])
 
 
-def test_a_saved_model_is_the_same_when_loaded_and_is_no_one_elses(config: ModelConfig, tmp_path: Path) -> None:
-    model = made(config)
-    hf.write_model(tmp_path, model, (), {})
-    again = hf.read_model(tmp_path)
-    assert again.config == config
-    ids = torch.randint(0, 300, (1, 20))
-    assert torch.equal(logits(model, ids), logits(again, ids))
-    assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "datakit"
-    transformers = pytest.importorskip("transformers")
-    with pytest.raises(ValueError, match="datakit"):
-        transformers.AutoConfig.from_pretrained(tmp_path)
-
-
-FLAGS = ["--logit-softcap", "5", "--relu2", "--zero-init"]
-
-
-@pytest.mark.parametrize("flags", [FLAGS, ["--num-experts", "4", "--shared-expert-size", "8"]])
+@pytest.mark.parametrize("flags", [["--qk-norm", "--zero-init"], ["--num-experts", "4"]])
 def test_a_run_with_options_resumes_exactly(manifest: Path, tmp_path: Path, flags: list[str]) -> None:
     common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "4", "--dtype", "fp32", *flags]
     assert sft([*common, "--out", str(tmp_path / "whole")]) == 0
@@ -173,26 +140,15 @@ def test_a_run_with_options_resumes_exactly(manifest: Path, tmp_path: Path, flag
     last = tmp_path / "parts" / "checkpoints" / "step_00000004"
     assert sft(["--manifest", str(manifest), "--init", str(last), "--steps", "1", "--out", str(tmp_path / "on")]) == 0
     with pytest.raises(UsageError, match="the model of --init has its own"):
-        sft(["--manifest", str(manifest), "--init", str(last), "--relu2", "--out", str(tmp_path / "no")])
-
-
-def test_averages_of_a_model_with_options_are_written_with_a_note(
-    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
-    common = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "1", "--out", str(tmp_path / "run")]
-    assert sft([*common, "--relu2", "--ema-decay", "0.9"]) == 0
-    assert merge(["--adapter", str(tmp_path / "run"), "--weights", "ema", "--output", str(tmp_path / "to")]) == 0
-    assert "no Hugging Face architecture has relu2" in capsys.readouterr().out
-    assert hf.read_config(tmp_path / "to").options.relu2
+        sft(["--manifest", str(manifest), "--init", str(last), *flags, "--out", str(tmp_path / "no")])
 
 
 def test_layers_begin_by_adding_nothing() -> None:
-    model = CausalLM(replace(SMALL, options=ModelOptions(zero_init=True)))
-    model.init_weights(torch.Generator().manual_seed(0))
+    model = CausalLM(SMALL)
+    model.init_weights(torch.Generator().manual_seed(0), zero_init=True)
     ids = torch.randint(0, 300, (1, 9))
     stream = model.model.norm(model.model.embed_tokens(ids))
     torch.testing.assert_close(logits(model, ids), model.lm_head(stream).detach())
-    assert hf.family_of(model.config) == "llama"
 
 
 def test_logits_stay_within_the_cap() -> None:
@@ -201,17 +157,3 @@ def test_logits_stay_within_the_cap() -> None:
         model.lm_head.weight *= 100
     found = logits(model, torch.randint(0, 300, (1, 9)))
     assert 1.9 < found.abs().max() <= 2.0
-
-
-def test_impossible_options_are_refused() -> None:
-    with pytest.raises(ConfigError, match="negative"):
-        ModelOptions(logit_softcap=-1.0)
-
-
-def test_unknown_options_of_a_folder_are_refused(tmp_path: Path) -> None:
-    hf.write_model(tmp_path, made(CONFIGS["relu2"]), (), {})
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["datakit"]["options"]["warp"] = True
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="warp"):
-        hf.read_config(tmp_path)
