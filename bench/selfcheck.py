@@ -23,6 +23,7 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch import Tensor  # noqa: E402
 
+from datakit.config import options  # noqa: E402
 from datakit.errors import ConfigError  # noqa: E402
 from train.data.batches import Batch, StepStream, collate  # noqa: E402
 from train.data.order import MicroBatch  # noqa: E402
@@ -116,6 +117,20 @@ def unpacked(data: Mixture, batch: Batch) -> Batch:
     )  # fmt: skip
 
 
+def line(config: object) -> list[str]:
+    """The command line that produces a configuration."""
+    found: list[str] = []
+    for o in options(type(config)):
+        value, flag = getattr(config, o.name), o.name.replace("_", "-")
+        if o.nested:
+            found += line(value)
+        elif o.type is bool:
+            found.append(f"--{flag}" if value else f"--no-{flag}")
+        else:
+            found.append(f"--{flag}={','.join(map(str, value)) if isinstance(value, tuple) else value}")
+    return found
+
+
 def checks(config: SftConfig) -> Iterator[Check]:
     """Run all checks.
 
@@ -178,7 +193,7 @@ def _two_ranks(config: SftConfig) -> Check:
         one = _losses(config, Path(folder) / "one", [(0, False)])
         again = replace(config, loop=_brief(config, Path(folder) / "two"))
         command = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        command += ["--no-python", sys.executable, "-P", "-m", "train.sft", *flags.line(again)]
+        command += ["--no-python", sys.executable, "-P", "-m", "train.sft", *line(again)]
         # -P: a train.py in the user's folder would hide this package
         paths = [str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}

@@ -25,7 +25,7 @@ COMMANDS = {
     "merge": "merge adapters into their base model, or export averaged weights",
 }
 """Modules of this package with a `main`, and what they do."""
-SHELLS = ("bash", "zsh", "fish")
+SHELLS = ("bash", "zsh")
 
 
 def usage() -> str:
@@ -34,7 +34,7 @@ def usage() -> str:
     lines = [f"  {name:<{wide}}  {about}" for name, about in COMMANDS.items()]
     more = [
         "datakit-train COMMAND --help lists options.",
-        "datakit-train completion bash >> ~/.bashrc completes in the shell (or zsh, fish).",
+        "datakit-train completion bash >> ~/.bashrc completes in the shell (or zsh).",
     ]
     return "\n".join(["usage: datakit-train COMMAND [options]", "", *lines, "", *more])
 
@@ -46,13 +46,6 @@ def completion(shell: str) -> str:
         configs = [c for c in vars(import_module(f"train.{name}")).values() if isinstance(c, type)]
         own = [c for c in configs if c.__module__ == f"train.{name}" and c.__name__.endswith("Config")]
         flags_of[name] = flags.names(own[-1] if own else import_module("train.sft").SftConfig)
-    if shell == "fish":
-        lines = [f"complete -c datakit-train -n __fish_use_subcommand -xa '{' '.join(COMMANDS)}'"]
-        for name, found in flags_of.items():
-            for flag, choices in found.items():
-                values = f" -xa '{' '.join(choices)}'" if choices else ""
-                lines.append(f"complete -c datakit-train -n '__fish_seen_subcommand_from {name}' -l {flag[2:]}{values}")
-        return "\n".join(lines)
     cases = []
     for name, found in flags_of.items():
         cases += [f"    {name}:{flag}) words='{' '.join(choices)}';;" for flag, choices in found.items() if choices]

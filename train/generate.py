@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -109,33 +110,29 @@ class Generator:
 
     def stream(self, prompt: Sequence[int]) -> Iterator[str]:
         """Yield the answer in pieces of text."""
-        text = TextStream(self._decode, self.config.stops)
-        for (token,) in self._tokens([prompt]):
-            assert token is not None, "with one prompt, generation ends with its answer"
-            yield text.add(token)
-            if text.ended:
-                return
-        yield text.end()
+        return (piece for _, piece in self._pieces([prompt]))
 
     def answers(self, prompts: Sequence[Sequence[int]]) -> list[str]:
         """The answers to several prompts, generated in one batch."""
-        texts = [TextStream(self._decode, self.config.stops) for _ in prompts]
-        answers, unfinished = [""] * len(prompts), set(range(len(prompts)))
-        for tokens in self._tokens(prompts):
-            for i, token in enumerate(tokens):
+        found = [""] * len(prompts)
+        for i, piece in self._pieces(prompts):
+            found[i] += piece
+        return found
+
+    def _pieces(self, prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, str]]:
+        """Pieces of text, each with the number of its prompt."""
+        decode = partial(self.tokenizer.decode, skip_special_tokens=True)
+        texts = [TextStream(decode, self.config.stops) for _ in prompts]
+        under_way = set(range(len(prompts)))
+        for tokens in generate(self.model, prompts, frozenset(self.tokenizer.stop_ids()), self.config.sample):
+            for i in sorted(under_way):
+                if (token := tokens[i]) is not None:
+                    yield i, texts[i].add(token)
                 if token is None or texts[i].ended:
-                    unfinished.discard(i)
-                else:
-                    answers[i] += texts[i].add(token)
-            if not unfinished:
+                    under_way.discard(i)
+            if not under_way:
                 break
-        return [answer + text.end() for answer, text in zip(answers, texts, strict=True)]
-
-    def _tokens(self, prompts: Sequence[Sequence[int]]) -> Iterator[list[int | None]]:
-        return generate(self.model, prompts, frozenset(self.tokenizer.stop_ids()), self.config.sample)
-
-    def _decode(self, ids: Sequence[int]) -> str:
-        return self.tokenizer.decode(ids, skip_special_tokens=True)
+        yield from enumerate(text.end() for text in texts)
 
 
 def load(

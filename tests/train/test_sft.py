@@ -18,7 +18,7 @@ from train.sft import main
 
 LINE = re.compile(
     r"^\[train\] step=\d+ epoch=\d+/\d+ loss=\d+\.\d{4} lr=\d\.\d\de-\d\d tok/s=\d+ \| step_ms=\d+ "
-    r"grad_norm=\d+\.\d{3} real_tok/s=\d+ label_tok/s=\d+ data_wait=\d+\.\d%$"
+    r"grad_norm=\d+\.\d{3} real_tok/s=\d+ label_tok/s=\d+ data_wait=\d+\.\d% eta=\S*\d:\d\d:\d\d$"
 )
 
 

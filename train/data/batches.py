@@ -4,8 +4,8 @@ Collation works on whole arrays: eight rows are so few that numpy calls for each
 copy of its bytes. The rows of one width, of several steps, are gathered together, directly into the memory from which
 the device copies, and cut into views.
 
-Shapes: M micro-batches of B rows, T positions (the bucket of the row), N = B*T flat positions, L labels, S sequences, R
-runs of labels. A place is a flat position in all M*B rows.
+Shapes: M micro-batches of B rows, T positions (the bucket of the row), N = B*T flat positions, L labels, S sequences. A
+place is a flat position in all M*B rows.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ from datakit.config import option, resolved
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Split, StepPlan
 from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
-from train.model.attention import Groups, Segments, arrange, arrange_batches, offsets_of, repeat
+from train.model.attention import Groups, Segments, arrange, arrange_batches
 from train.model.loss import IGNORED
 
 
@@ -67,17 +67,15 @@ class Packet:
     """The table of `attention.arrange`."""
     groups: Groups
     tokens: int
-    runs_R2: Tensor | None
-    """Flat start and length of runs of labels; for plain text, where all but a sequence's last token are labels."""
-    label_pos_L: Tensor | None
-    """For other data: flat positions of the labels, then padding."""
+    label_pos_L: Tensor
+    """Flat positions of the labels, then padding."""
     labels: int
     rows: Int64
 
     def to(self, device: torch.device | str) -> Batch:
         """Expand the micro-batch on the device; copies from pinned memory are asynchronous."""
         (rows, width), ids_BS = self.ids_BS.shape, self.ids_BS.to(device, non_blocking=True).long()
-        pos_L = self._positions(device)
+        pos_L = self.label_pos_L.to(device, non_blocking=True).long()
         targets_L = ids_BS[:, 1:].flatten().index_select(0, pos_L)
         targets_L[self.labels :] = IGNORED
         table = self.sequences_S4.to(device, non_blocking=True)
@@ -86,14 +84,6 @@ class Packet:
             segments=Segments.expanded(table, self.groups, self.tokens, rows, width - 1),
             label_pos_L=pos_L, targets_L=targets_L, labels=self.labels, rows=self.rows, real_tokens=self.tokens,
         )  # fmt: skip
-
-    def _positions(self, device: torch.device | str) -> Tensor:
-        if self.label_pos_L is not None:
-            return self.label_pos_L.to(device, non_blocking=True).long()
-        assert self.runs_R2 is not None
-        starts, counts = self.runs_R2.to(device, non_blocking=True).unbind(1)
-        before = repeat(starts - (counts.cumsum(0) - counts), counts, self.labels)
-        return before + torch.arange(self.labels, device=before.device)
 
 
 Array = npt.NDArray[Any]
@@ -163,18 +153,11 @@ class _Block:
         micro_S, row_S = part.starts // self.places, part.starts // self.width
         local_S, number_S = part.starts - micro_S * self.places, _numbers(row_S)
         table, cuts, groups, tokens = arrange_batches(local_S, part.lengths, number_S, micro_S, len(self.micros))
-        each = np.diff(cuts).tolist()
-        runs: Sequence[Tensor | None] = [None] * len(self.micros)
-        label_pos = runs
-        if part.labels is None and not label_unit:
-            runs = torch.split(self._pinned(np.stack([local_S, part.targets], 1)), each)
-            labels = np.diff(offsets_of(part.targets)[cuts]).tolist()
-        else:
-            label_pos, labels = self._labels(_labels_of(part), label_unit)
-        tables = torch.split(self._pinned(table), each)
+        label_pos, labels = self._labels(_labels_of(part), label_unit)
+        tables = torch.split(self._pinned(table), np.diff(cuts).tolist())
         return [
             Packet(
-                ids_BS=ids[i], sequences_S4=tables[i], groups=groups[i], tokens=tokens[i], runs_R2=runs[i],
+                ids_BS=ids[i], sequences_S4=tables[i], groups=groups[i], tokens=tokens[i],
                 label_pos_L=label_pos[i], labels=labels[i], rows=micro.rows,
             )
             for i, micro in enumerate(self.micros)
@@ -210,7 +193,7 @@ class _Block:
         parts = [_gather(owner, own, to[here], flat) for owner, own, here in self.data.places(rows)]
         return ids.unbind(0), parts[0] if len(parts) == 1 else _joined(parts)
 
-    def _labels(self, labels: Array, unit: int) -> tuple[list[Tensor | None], list[int]]:
+    def _labels(self, labels: Array, unit: int) -> tuple[list[Tensor], list[int]]:
         """Flat label positions of each micro-batch with padding, and the number of real labels."""
         cuts = np.searchsorted(labels, np.arange(len(self.micros) + 1) * self.places)
         found = [labels[a:b] for a, b in pairwise(cuts.tolist())]
@@ -254,7 +237,7 @@ def flat_packet(
     table, groups, tokens = arrange(starts, lengths, width)
     label_pos = torch.from_numpy(places)
     return Packet(
-        ids_BS=ids, sequences_S4=table.pin_memory() if pin else table, groups=groups, tokens=tokens, runs_R2=None,
+        ids_BS=ids, sequences_S4=table.pin_memory() if pin else table, groups=groups, tokens=tokens,
         label_pos_L=label_pos.pin_memory() if pin else label_pos, labels=count, rows=rows,
     )  # fmt: skip
 

@@ -5,13 +5,11 @@ lengths and of all manifests, with rows numbered from 0 across sets.
 """
 
 import os
-import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import datakit.storage as storage
-from datakit.config import file_mark
+from datakit.config import file_mark, sha256_file
 from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
 from datakit.manifest import Shard, data_dir, load
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed
@@ -29,9 +27,6 @@ Part = Literal["packed", "validation"]
 Verify = Literal["all", "off"]
 
 VERIFY_HELP = "compare every byte of the data with its checksum before the first step; off: sizes only"
-BLOCK = 1 << 20
-EVERY_S = 5.0
-"""Seconds between two lines of progress."""
 
 
 def place_of(given: str) -> Path:
@@ -41,7 +36,7 @@ def place_of(given: str) -> Path:
 
 
 def fetch(path: Path) -> None:
-    """Bring the files of a pack manifest on an object store to this machine, whole; prints how far it is.
+    """Bring the files of a pack manifest on an object store to this machine, whole; prints a line for each.
 
     Raises:
         IntegrityError: an object is missing or was changed after it was packed.
@@ -51,17 +46,15 @@ def fetch(path: Path) -> None:
         return
     storage.pull_result(path)
     found = load(path)
-    folder, fetched = data_dir(path, found), ByteCount(str(path), sum(s.bytes for s in found.shards), "fetched")
     for shard in found.shards:
-        storage.bring(folder / shard.path, shard.bytes, shard.sha256)
-        fetched.add(shard.bytes)
+        print(f"[train] data: {path}: fetching {shard.path}, {shard.bytes / 1e6:,.1f} MB", flush=True)
+        storage.bring(data_dir(path, found) / shard.path, shard.bytes, shard.sha256)
 
 
 def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
     """Compare the files of pack manifests with their checksums: ids, labels, boundaries, sources and tokenizer.
 
-    Prints a line, and for large sets more of them. What was checked in this process and did not change since is not
-    checked again.
+    What was checked in this process and did not change since is not checked again.
 
     Raises:
         ManifestError: no manifest.
@@ -83,41 +76,17 @@ def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
 @lru_cache(maxsize=64)
 def _verify(path: Path, marks: tuple[tuple[int, ...], ...]) -> None:
     found = load(path)
-    folder, begin = data_dir(path, found), time.monotonic()
-    checked = ByteCount(str(path), sum(s.bytes for s in found.shards), "checked")
+    folder, begin, size = data_dir(path, found), time.monotonic(), sum(s.bytes for s in found.shards) / 1e6
+    print(f"[train] data: {path} ({found.version}): checking {size:,.1f} MB", flush=True)
+
+    def compare(shard: Shard) -> None:
+        if (sha256 := sha256_file(folder / shard.path)) != shard.sha256:
+            raise IntegrityError(_damaged(folder / shard.path, f"expected sha256 {shard.sha256}, found {sha256}"))
+
     with ThreadPoolExecutor(min(len(found.shards), os.cpu_count() or 1) or 1) as pool:
-        list(pool.map(lambda shard: _compare(folder, shard, checked), sorted(found.shards, key=lambda s: -s.bytes)))
-    rate = checked.done / max(time.monotonic() - begin, 1e-9) / 1e6
-    print(
-        f"[train] data: {path} ({found.version}) is intact: {checked.done / 1e6:,.1f} MB, {rate:,.0f} MB/s", flush=True
-    )
-
-
-class ByteCount:
-    """Counts bytes that were checked or fetched, and prints how far it is."""
-
-    def __init__(self, name: str, total: int, what: str) -> None:
-        self.done, self._name, self._total, self._what = 0, name, total, what
-        self._said, self._lock = time.monotonic(), threading.Lock()
-
-    def add(self, size: int) -> None:
-        """Some bytes more were read."""
-        with self._lock:
-            self.done += size
-            if time.monotonic() - self._said > EVERY_S:
-                self._said = time.monotonic()
-                gigabytes = f"{self.done / 1e9:,.1f} of {self._total / 1e9:,.1f} GB"
-                print(f"[train] data: {self._name}: {gigabytes} {self._what}", flush=True)
-
-
-def _compare(folder: Path, shard: Shard, checked: ByteCount) -> None:
-    total, block = sha256(), bytearray(BLOCK)
-    with (folder / shard.path).open("rb", buffering=0) as file:
-        while size := file.readinto(block):
-            total.update(memoryview(block)[:size])
-            checked.add(size)
-    if (found := total.hexdigest()) != shard.sha256:
-        raise IntegrityError(_damaged(folder / shard.path, f"expected sha256 {shard.sha256}, found {found}"))
+        list(pool.map(compare, sorted(found.shards, key=lambda s: -s.bytes)))
+    rate = size / max(time.monotonic() - begin, 1e-9)
+    print(f"[train] data: {path} ({found.version}) is intact, {rate:,.0f} MB/s", flush=True)
 
 
 def _damaged(file: Path, problem: str) -> str:

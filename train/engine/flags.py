@@ -59,20 +59,6 @@ def names(config: type) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def line(config: Any) -> list[str]:
-    """The command line that produces a configuration."""
-    found: list[str] = []
-    for o in options(type(config)):
-        value, flag = getattr(config, o.name), o.name.replace("_", "-")
-        if o.nested:
-            found += line(value)
-        elif o.type is bool:
-            found.append(f"--{flag}" if value else f"--no-{flag}")
-        else:
-            found.append(f"--{flag}={','.join(map(str, value)) if isinstance(value, tuple) else value}")
-    return found
-
-
 def _dashed(argument: str) -> str:
     flag, equals, value = argument.partition("=")
     return flag.replace("_", "-") + equals + value if flag.startswith("--") else argument

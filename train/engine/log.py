@@ -1,4 +1,4 @@
-"""Logs of a run: the log line and metrics.jsonl, TensorBoard, Weights & Biases, a progress bar, a profiler trace.
+"""Logs of a run: the log line and metrics.jsonl, TensorBoard, Weights & Biases, a profiler trace.
 
 TensorBoard and Weights & Biases are optional: `auto` uses what is installed, a name that is not installed is an error.
 Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Systems shows the marks as NVTX ranges.
@@ -8,9 +8,9 @@ import contextlib
 import importlib.util
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -30,6 +30,8 @@ class StepReport:
     """The numbers of one optimizer step."""
 
     step: int
+    steps: int
+    """All steps of the run."""
     epoch: int
     epochs: int
     loss: float
@@ -62,6 +64,7 @@ class StepReport:
             f"real_tok/s={self.real_tokens / self.seconds:.0f}",
             f"label_tok/s={self.label_tokens / self.seconds:.0f}",
             f"data_wait={self.data_seconds / self.seconds:.1%}",
+            f"eta={timedelta(seconds=round((self.steps - self.step) * self.seconds))}".replace(" ", ""),
         ]
         parts += [f"mfu={self.mfu:.1%}"] if self.mfu is not None else []
         return " ".join(parts + [f"{name}={value:.4f}" for name, value in self.logged.items()])
@@ -117,7 +120,6 @@ class TrackConfig:
         ("auto",),
         "tensorboard, wandb (offline, unless WANDB_MODE is set) or none; auto: tensorboard if installed",
     )
-    progress: bool = option(True, "show a progress bar below the log, on a terminal")
 
     def __post_init__(self) -> None:
         if set(self.report_to) - {*KNOWN, "auto", "none"}:
@@ -139,15 +141,13 @@ class Tracker(Protocol):
         ...
 
 
-def trackers(config: TrackConfig, out: Path, values: Mapping[str, Any], steps: int, first_step: int) -> list[Tracker]:
-    """The metric loggers that the configuration names; `values` is the run's configuration, `steps` its length."""
+def trackers(config: TrackConfig, out: Path, values: Mapping[str, Any], first_step: int) -> list[Tracker]:
+    """The metric loggers that the configuration names; `values` is the run's configuration."""
     found: list[Tracker] = []
     if "tensorboard" in config.report_to or ("auto" in config.report_to and _installed("tensorboard")):
         found.append(TensorBoard(out / "tensorboard", first_step))
     if "wandb" in config.report_to:
         found.append(WeightsAndBiases(out, values))
-    if config.progress and sys.stdout.isatty():
-        found.append(Progress(steps, first_step))
     return found
 
 
@@ -159,10 +159,10 @@ class Log:
     """All logs of a run: metrics.jsonl, eval.jsonl, metric loggers, and a profiler trace."""
 
     def __init__(
-        self, out: Path, config: TrackConfig, values: Mapping[str, Any], steps: int, first_step: int, profile: int
+        self, out: Path, config: TrackConfig, values: Mapping[str, Any], first_step: int, profile: int
     ) -> None:
         self.metrics, self.evaluations = (RecordFile(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
-        self.trackers = trackers(config, out, values, steps, first_step)
+        self.trackers = trackers(config, out, values, first_step)
         self.profile = Profile(profile, out) if profile else None
 
     def write(self, step: int, record: Mapping[str, Any]) -> None:
@@ -229,35 +229,6 @@ class WeightsAndBiases:
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {k: v for k, v in values.items() if isinstance(v, int | float) and k != "step"}
-
-
-class Progress:
-    """A progress bar below the log: steps, remaining time, last loss."""
-
-    def __init__(self, steps: int, first_step: int) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn as Remaining
-
-        columns = (
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            Remaining(),
-            TextColumn("{task.description}"),
-        )
-        self.bar = Progress(*columns, transient=True)
-        self.task = self.bar.add_task("", total=steps, completed=first_step)
-        self.bar.start()
-
-    def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Update the bar."""
-        if "loss" in values:
-            text = f"loss {values['loss']:.4f}  {values['real_tok_s']:,.0f} tok/s"
-            self.bar.update(self.task, completed=step, description=text)
-
-    def close(self) -> None:
-        """Remove the bar."""
-        self.bar.stop()
 
 
 WAIT, WARMUP = 1, 1

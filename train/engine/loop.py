@@ -243,7 +243,7 @@ class Trainer:
         return 128 + self.interrupt.signal if self.interrupt.signal else 0
 
     def _log(self) -> Log | None:
-        log = (self.out, self.track, self.state.config, self.total_steps, self.state.step, self.loop.profile)
+        log = (self.out, self.track, self.state.config, self.state.step, self.loop.profile)
         return Log(*log) if self.ranks.first else None
 
     def _done(self, step: int) -> bool:
@@ -364,7 +364,7 @@ class Trainer:
         *counts, flops = self.ranks.sums([*tokens, flops])
         all_tokens, real, labels = map(int, counts)
         return StepReport(
-            step=self.state.step, epoch=self.stream.epoch_of(self.state.step - 1) + 1,
+            step=self.state.step, steps=self.total_steps, epoch=self.stream.epoch_of(self.state.step - 1) + 1,
             epochs=self.stream.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
             all_tokens=all_tokens, real_tokens=real, label_tokens=labels, seconds=seconds, data_seconds=data_seconds,
             flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,

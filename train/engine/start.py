@@ -202,12 +202,9 @@ def finish(trainer: Trainer, prog: str) -> int:
     """Run a trainer to its end; prints the next command to type, and returns the exit code."""
     code, out = trainer.run(), trainer.loop.out
     command, separator, _ = prog.rpartition("." if prog.startswith("python") else " ")
-    if trainer.state.step < trainer.total_steps:
-        following = f"{prog} --out {out} --resume"
-    elif trainer.state.stop_ids:
-        following = f"{command}{separator}generate --checkpoint {out} --chat"
-    else:
-        following = f'{command}{separator}generate --checkpoint {out} --prompt "Once upon a time"'
+    said = "--chat" if trainer.state.stop_ids else '--prompt "Once upon a time"'
+    ended = trainer.state.step == trainer.total_steps
+    following = f"{command}{separator}generate --checkpoint {out} {said}" if ended else f"{prog} --out {out} --resume"
     print(f"[train] next: {following}", flush=True)
     return code
 
@@ -287,7 +284,10 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     model = model or _initial_model(config, data, ranks)
     if config.weights_dtype == "bf16":
         config = replace(config, loop=replace(config.loop, dtype="bf16"))
-    adapters = _adapters(config, model)
+    adapters: Adapters | None = None
+    if config.lora.lora_rank:
+        lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
+        adapters = Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
     model = _on_device(config, model, ranks)
     share = config.trained_share * (lora.RATE_RATIO if adapters else 1.0) if config.init else 1.0
     lr = peak_rate(config.optim, model.config.hidden_size, share)
@@ -295,16 +295,15 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     optimizer = make_optimizer(model, config.optim)
     average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
     stream = StepStream(
-        data,
-        config.data,
-        config.loop.seed,
-        rank=ranks.rank,
-        ranks=ranks.size,
-        pin=device.type == "cuda",
-        label_fill=LABEL_FILL,
-        flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
+        data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda",
+        label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
+    )  # fmt: skip
+    how = precision(config.loop.dtype, device), model.config.max_positions, ranks
+    evaluator = (
+        Evaluator.of(config.evaluator, data, config.data, *how, packed=config.needs_data)
+        if config.evaluator.eval_every
+        else None
     )
-    evaluator = _evaluator(config, data, model, precision(config.loop.dtype, device), ranks)
     steps = (
         config.loop.steps or _optimal_steps(config, model, stream) or config.loop.epochs * stream.plan.steps_per_epoch
     )
@@ -316,7 +315,12 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
-    state = _resume(config, ranks, state, model, optimizer, average) if config.loop.resume else _fresh(out, state)
+    if config.loop.resume:
+        state = _resume(config, ranks, state, model, optimizer, average)
+    elif held := checkpoint.steps(out / "checkpoints"):
+        raise UsageError(
+            f"{out} already holds a run, up to {held[0].name}: add --resume to continue it, or choose another --out"
+        )
     if ranks.first:
         run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
         write_whole(out / "run.json", canonical(run) + b"\n")
@@ -329,27 +333,11 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     return trainer
 
 
-def _evaluator(config: RunConfig, data: Mixture, model: CausalLM, dtype: str, ranks: Ranks) -> Evaluator | None:
-    """The evaluator of the run, if it has one."""
-    if not config.evaluator.eval_every:
-        return None
-    longest = model.config.max_positions
-    return Evaluator.of(config.evaluator, data, config.data, dtype, longest, ranks, packed=config.needs_data)
-
-
 def _stop_ids(data: Mixture) -> tuple[int, ...]:
     """The tokens that end an answer; the checkpoint stores them for generation."""
     if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
         return ()
     return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
-
-
-def _adapters(config: RunConfig, model: CausalLM) -> Adapters | None:
-    """Attach adapters to the model, if the run trains adapters."""
-    if not config.lora.lora_rank:
-        return None
-    lora.attach(model, config.lora, torch.Generator().manual_seed(config.loop.seed))
-    return Adapters(config.lora, Path(config.init), hf.fingerprint(Path(config.init)))
 
 
 def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
@@ -484,22 +472,10 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: 
         )
 
 
-def _fresh(out: Path, state: checkpoint.State) -> checkpoint.State:
-    if found := checkpoint.steps(out / "checkpoints"):
-        raise UsageError(
-            f"{out} already holds a run, up to {found[0].name}: add --resume to continue it, or choose another --out"
-        )
-    return state
-
-
 def _resume(
-    config: RunConfig,
-    ranks: Ranks,
-    state: checkpoint.State,
-    model: CausalLM,
-    optimizer: Optimizers,
+    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers,
     average: WeightAverage | None,
-) -> checkpoint.State:
+) -> checkpoint.State:  # fmt: skip
     """Load the newest checkpoint, if there is one; returns its state.
 
     Raises:
@@ -531,10 +507,9 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
     """Refuse to resume with another order of rows, tokenizer, base model or optimizer."""
     pairs: list[tuple[str, Any, Any]] = [("manifest version", old.manifest_version, new.manifest_version)]
     pairs += [(f"tokenizer {k}", old.tokenizer.get(k), v) for k, v in new.tokenizer.items()]
-    order = DataConfig().deciding() | old.order  # options added after the checkpoint was written had their defaults
-    pairs += [(k, order.get(k), v) for k, v in new.order.items()]
+    pairs += [(k, old.order.get(k), v) for k, v in new.order.items()]
     pairs += [("a LoRA base of sha256", old.base_sha256, new.base_sha256)]
-    pairs += [("the optimizer", *(s.config.get("optim", {}).get("optimizer", "adamw") for s in (old, new)))]
+    pairs += [("the optimizer", *(s.config["optim"]["optimizer"] for s in (old, new)))]
     for name, was, now in pairs:
         if was != now:
             raise ModelError(
@@ -544,30 +519,19 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
 
 
 def _summary(config: RunConfig, trainer: Trainer) -> str:
-    data, model = trainer.stream.data, trainer.model
+    data, model, split, sizes = trainer.stream.data, trainer.model, trainer.stream.split, config.sizes
+    named = config.init or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
     labels = "every target" if data.labels is None else f"{data.labels:,}"
+    adapters = ranks = ""
+    if trainer.adapters:
+        count = sum(p.numel() for p in lora.trained(model).values())
+        adapters = f", {count / 1e6:.2f}M of them trained in adapters of rank {config.lora.lora_rank}"
+    if split.ranks > 1:
+        each = split.grad_accum * split.pieces // split.ranks
+        ranks = f", {split.ranks} ranks with {each} x {split.piece_rows} rows a step each"
     return (
-        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({config.init or _named(config)}){_trained(trainer)}; "
+        f"[train] {model.num_parameters() / 1e6:.1f}M parameters ({named}){adapters}; "
         f"{len(data.lengths):,} rows with {int(data.lengths.sum()):,} tokens, labels: {labels}; "
         f"{trainer.stream.plan.steps_per_epoch:,} steps an epoch, {trainer.total_steps:,} in all; "
-        f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{_processes(trainer)}"
+        f"{trainer.device.type}, {trainer.precision}, {torch.get_num_threads()} threads{ranks}"
     )
-
-
-def _named(config: RunConfig) -> str:
-    return f"depth {config.sizes.depth}" if config.sizes.depth else config.sizes.model_config or config.preset
-
-
-def _processes(trainer: Trainer) -> str:
-    ranks, split = trainer.ranks.size, trainer.stream.split
-    if ranks == 1:
-        return ""
-    each = split.grad_accum * split.pieces // ranks
-    return f", {ranks} ranks with {each} x {split.piece_rows} rows a step each"
-
-
-def _trained(trainer: Trainer) -> str:
-    if not trainer.adapters:
-        return ""
-    count = sum(p.numel() for p in lora.trained(trainer.model).values())
-    return f", {count / 1e6:.2f}M of them trained in adapters of rank {trainer.adapters.config.lora_rank}"

@@ -225,26 +225,20 @@ def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
     window = config.get("sliding_window") or 0
     windowed = _windowed(config, kind, family, layers) if window and family.windows else ()
     rope, window_rope = _ropes(config, family)
+    if "hidden_act" in config:
+        values["activation"] = ACTIVATIONS[config["hidden_act"]]
     return ModelConfig(
-        vocab_size=config["vocab_size"],
-        hidden_size=config["hidden_size"],
-        num_layers=layers,
-        num_heads=heads,
+        vocab_size=config["vocab_size"], hidden_size=config["hidden_size"], num_layers=layers, num_heads=heads,
         num_kv_heads=config.get("num_key_value_heads") or heads,
         head_dim=config.get("head_dim") or config["hidden_size"] // heads,
         intermediate_size=config.get("intermediate_size") or 4 * config["hidden_size"],
-        max_positions=config.get("max_position_embeddings", 2048),
-        family=kind,
+        max_positions=config.get("max_position_embeddings", 2048), family=kind,
         dtype=str(config.get("dtype") or config.get("torch_dtype") or "float32"),
-        rope=rope,
-        window_rope=window_rope if windowed and window_rope != rope else None,
-        window=window if windowed else 0,
-        windowed_layers=windowed,
-        norm_eps=config.get("rms_norm_eps", 1e-6),
+        rope=rope, window_rope=window_rope if windowed and window_rope != rope else None,
+        window=window if windowed else 0, windowed_layers=windowed, norm_eps=config.get("rms_norm_eps", 1e-6),
         tied_embeddings=config.get("tie_word_embeddings", False),
-        moe=_experts(config) if family.experts else MoeConfig(),
-        **({"activation": ACTIVATIONS[config["hidden_act"]]} if "hidden_act" in config else {}) | values,
-    )
+        moe=_experts(config) if family.experts else MoeConfig(), **values,
+    )  # fmt: skip
 
 
 def _windowed(config: dict[str, Any], kind: str, family: Family, layers: int) -> tuple[int, ...]:
@@ -282,13 +276,10 @@ def _experts(config: dict[str, Any]) -> MoeConfig:
     layers, every = range(config["num_hidden_layers"]), found["decoder_sparse_step"]
     dense = {i for i in layers if (i + 1) % every} | set(found["mlp_only_layers"] or ())
     return MoeConfig(
-        num_experts=found["num_experts"],
-        experts_per_token=found["num_experts_per_tok"],
-        expert_size=found["moe_intermediate_size"],
-        norm_topk=found["norm_topk_prob"],
-        balance_weight=found["router_aux_loss_coef"],
-        dense_layers=tuple(sorted(dense)),
-    )
+        num_experts=found["num_experts"], experts_per_token=found["num_experts_per_tok"],
+        expert_size=found["moe_intermediate_size"], norm_topk=found["norm_topk_prob"],
+        balance_weight=found["router_aux_loss_coef"], dense_layers=tuple(sorted(dense)),
+    )  # fmt: skip
 
 
 def _check_key(key: str, value: Any, family: Family, where: str) -> None:
@@ -336,22 +327,13 @@ def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
     """The config.json of a model as one of this family."""
     family = FAMILIES[kind]
     plain: dict[str, Any] = {
-        "architectures": [family.architecture],
-        "model_type": kind,
-        "vocab_size": c.vocab_size,
-        "hidden_size": c.hidden_size,
-        "num_hidden_layers": c.num_layers,
-        "num_attention_heads": c.num_heads,
-        "num_key_value_heads": c.num_kv_heads,
-        "head_dim": c.head_dim,
-        "intermediate_size": c.intermediate_size,
-        "max_position_embeddings": c.max_positions,
-        "rms_norm_eps": c.norm_eps,
+        "architectures": [family.architecture], "model_type": kind, "vocab_size": c.vocab_size,
+        "hidden_size": c.hidden_size, "num_hidden_layers": c.num_layers, "num_attention_heads": c.num_heads,
+        "num_key_value_heads": c.num_kv_heads, "head_dim": c.head_dim, "intermediate_size": c.intermediate_size,
+        "max_position_embeddings": c.max_positions, "rms_norm_eps": c.norm_eps,
         "hidden_act": next(k for k, v in ACTIVATIONS.items() if v == c.activation),
-        "tie_word_embeddings": c.tied_embeddings,
-        "torch_dtype": c.dtype,
-        "use_cache": True,
-    }
+        "tie_word_embeddings": c.tied_embeddings, "torch_dtype": c.dtype, "use_cache": True,
+    }  # fmt: skip
     plain |= {name: key.write(getattr(c, key.field)) for name, key in family.keys.items()}
     plain |= _windows_written(c, kind, family) | ({} if c.learned_positions else _ropes_written(c, family))
     if kind == "smollm3":

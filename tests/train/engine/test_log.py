@@ -1,10 +1,6 @@
 """Where the numbers go: TensorBoard, Weights & Biases, a terminal, a trace."""
 
 import json
-import os
-import pty
-import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -26,7 +22,7 @@ def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.
         TrackConfig(report_to=("wandb",))
     with pytest.raises(ConfigError, match="found"):
         TrackConfig(report_to=("mlflow",))
-    assert trackers.trackers(TrackConfig(), Path("nowhere"), {}, 1, 0) == []
+    assert trackers.trackers(TrackConfig(), Path("nowhere"), {}, 0) == []
 
 
 def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_checkpoint(
@@ -49,32 +45,6 @@ def test_weights_and_biases_keeps_an_offline_run(manifest: Path, tmp_path: Path)
     pytest.importorskip("wandb")
     train(manifest, tmp_path / "run", "--report-to", "wandb")
     assert list((tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb"))
-
-
-def test_a_terminal_has_a_progress_line_and_the_log_stays_whole(manifest: Path, tmp_path: Path) -> None:
-    plain = ["--manifest", str(manifest), "--out", str(tmp_path / "run"), "--preset", "tiny", "--steps", "3"]
-    pid, own = pty.fork()
-    if not pid:
-        os.environ |= {"TERM": "xterm", "COLUMNS": "240"}
-        sys.stdout = sys.stderr = os.fdopen(1, "w", closefd=False)
-        code = main([*plain, "--threads", "1", "--batch-rows", "4"])
-        sys.stdout.flush()
-        os._exit(code)
-    said = b""
-    while True:
-        try:
-            piece = os.read(own, 65536)
-        except OSError:  # the other side is gone
-            break
-        if not piece:
-            break
-        said += piece
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode())
-    assert "3/3" in text
-    assert re.search(r"loss \d\.\d{4}  [\d,]+ tok/s", text)
-    for step in (1, 2, 3):
-        assert re.search(rf"\[train\] step={step} epoch=.* data_wait=\d+\.\d%", text)
 
 
 def test_a_profile_has_its_steps_and_the_parts_of_each(
