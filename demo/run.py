@@ -102,7 +102,9 @@ def tell(console: Console, plan: found.Plan, answers: dict[str, str], begin: flo
     console.print(f"\n{'Failed' if wrong else 'Done'} after {minutes} min {seconds} s.")
     python = Path(sys.executable)
     shown = python.relative_to(ROOT) if python.is_relative_to(ROOT) else python
-    console.print(f"Chat with the model: {shown} -m train.serve --checkpoint {OUT / 'run'}", soft_wrap=True)
+    console.print(
+        f"Chat with the model: {shown} -m train.serve --checkpoint {OUT / 'run'} --temperature 0", soft_wrap=True
+    )
     return 1 if wrong else 0
 
 

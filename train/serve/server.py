@@ -115,7 +115,7 @@ class Api:
     def _model(self) -> dict[str, Any]:
         s = self.service
         head = {"id": s.name, "object": "model", "created": s.created, "owned_by": "datakit"}
-        return head | {"max_model_len": s.batcher.context, "plain_text": s.plain}
+        return head | {"max_model_len": s.batcher.context, "plain_text": s.plain, "sampling": s.defaults}
 
     async def tokenize(self, body: TokenizeRequest) -> Response:
         """The ids of a text or a conversation."""

@@ -42,6 +42,7 @@ class ServeConfig:
     queue: int = option(64, "requests that may wait for a slot; more are answered with 429")
     context: int = option(0, "longest prompt and answer together, in tokens; 0: what the model allows, at most 8192")
     max_tokens: int = option(0, "longest answer; 0: what the context allows")
+    temperature: float = option(-1.0, "for requests that name none; -1: as generation_config.json says, otherwise 1")
     timeout_s: float = option(600.0, "longest time for one request, waiting included")
     max_body_mb: float = option(4.0, "largest body of a request")
     max_clients: int = option(512, "open connections; more are answered with 503")
@@ -124,7 +125,7 @@ class Service:
         self.config, self.tokenizer, self.plain = config, tokenizer, plain
         self.name, self.created = config.name or folder.resolve().name, int(time.time())
         self.form: Form = form_of(tokenizer.template_source)
-        found = _generation_config(folder)
+        found = {name: value for name, value in model.config.generation.items() if value is not None}
         eos = found.get("eos_token_id", [])
         self.stop_ids = frozenset(tokenizer.stop_ids()) | frozenset([eos] if isinstance(eos, int) else eos)
         self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
@@ -132,6 +133,8 @@ class Service:
         self.defaults = usual | {name: found[name] for name in usual.keys() & found.keys()}
         if found.get("do_sample") is False:
             self.defaults["temperature"] = 0.0
+        if config.temperature >= 0:
+            self.defaults["temperature"] = config.temperature
         context = config.context or min(model.config.max_positions, 8192)
         self.batcher = Batcher(model, self._deliver, config.slots, context, config.queue)
         self.metrics = Metrics(self.batcher)
@@ -312,11 +315,3 @@ def _check_text(text: str, param: str) -> None:
         text.encode()
     except UnicodeError:
         raise ApiError(400, "a text holds half of a surrogate pair, which is no character", param) from None
-
-
-def _generation_config(folder: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {k: v for k, v in found.items() if v is not None}

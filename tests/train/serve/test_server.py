@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -396,3 +397,22 @@ def test_a_key_is_needed_where_one_is_set(model_folder: Path) -> None:
 def test_a_server_that_cannot_start_says_why(flags: list[str], words: str) -> None:
     with pytest.raises(Exception, match=words):
         main(flags)
+
+
+def test_sampling_is_that_of_the_models_own_settings_in_the_newest_checkpoint_of_a_run_too(
+    model_folder: Path, tmp_path: Path
+) -> None:
+    newest = tmp_path / "run/checkpoints/step_00000002"
+    shutil.copytree(model_folder, newest)
+    given = json.loads((newest / "generation_config.json").read_text())
+    (newest / "generation_config.json").write_text(
+        json.dumps(given | {"temperature": 0.6, "top_p": 0.9, "top_k": None})
+    )
+    for flags, temperature in (((), 0.6), (("--temperature", "0"), 0.0)):
+        running = started(tmp_path / "run", *flags)
+        try:
+            (model,) = httpx.get(f"{running.url}/v1/models").json()["data"]
+            assert model["sampling"]["temperature"] == temperature
+            assert model["sampling"]["top_p"] == 0.9 and model["sampling"]["top_k"] == 0
+        finally:
+            running.process.kill()

@@ -6,7 +6,7 @@ import { translate, WORDS } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const CHATS = "datakit.chats", SETTINGS = "datakit.settings";
 const DEFAULTS = {
-  system: "", temperature: "0.7", top_p: "", top_k: "", min_p: "", repetition_penalty: "", max_tokens: "", seed: "",
+  system: "", temperature: "", top_p: "", top_k: "", min_p: "", repetition_penalty: "", max_tokens: "", seed: "",
   language: navigator.language.startsWith("zh") ? "zh" : "en", look: "auto", key: "", tools: "", showTokens: false,
 };
 const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "seed"];
@@ -15,7 +15,7 @@ let settings = { ...DEFAULTS, ...stored(SETTINGS, {}) };
 let chats = stored(CHATS, []);
 let chat = null;
 let words = WORDS[settings.language];
-let model = { id: "", plain_text: false };
+let model = { id: "", plain_text: false, sampling: {} };
 let running = null; // the AbortController of the answer under way
 
 // ---- what is kept
@@ -414,6 +414,7 @@ document.addEventListener("keydown", (event) => {
 const fields = $("settings").querySelector("form").elements;
 $("open-settings").addEventListener("click", () => {
   for (const name of Object.keys(DEFAULTS)) if (fields[name]) fields[name].value = settings[name];
+  for (const [name, value] of Object.entries(model.sampling)) if (fields[name]) fields[name].placeholder = value;
   $("settings").showModal();
 });
 $("settings").addEventListener("close", () => {
