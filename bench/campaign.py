@@ -452,7 +452,7 @@ def faults(folder: Path, trials: Trials, count: int, seed: int) -> None:
         shutil.rmtree(root, ignore_errors=True)
         shutil.copytree(whole.root / "raw", root / "raw")
         recipe(root, (whole.root / "manifests/d/recipe.toml").read_text())
-        run = faulty_run(root, f"{operation} {nth} {code} {int(onward)} {root}")
+        run = faulty_run(root, f"{operation} {nth} {code} {int(onward)} {root}/")  # the log lies beside it
         fault = run.riddle
         if not fault and run.code == 0 and (wrong := differences(files(root), whole.files)):
             fault = f"exit code 0, but {wrong} differ"

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,6 +32,9 @@ from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
 from datakit.errors import ConfigError, InputError, UsageError
 from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, lock, tables, verify
+
+if TYPE_CHECKING:
+    from datakit.report.forecast import Forecast
 
 TABLE = "table"
 """The name of the dataset and of the source of rows that come from memory."""
@@ -560,6 +563,13 @@ class Pipeline:
             return Dataset(Flow(run=run, recipe=self.recipe).all(until))
         finally:
             shown.close()
+
+    def forecast(self, **values: Any) -> "Forecast":
+        """What `run` will take in time, memory and disk and what each stage will drop, from a sample; see
+        `datakit forecast --help`. `values` are `share`, `rows` and `seed`."""
+        from datakit.report.forecast import ForecastConfig, forecast
+
+        return forecast(self.recipe, self.project, ForecastConfig(workers=self.workers, **values))
 
 
 def _from(project: Path, given: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands that look at results and change nothing: verify, status, history, show, explain, pairs, tune."""
+"""Commands that change nothing: verify, status, history, forecast, show, explain, pairs, tune."""
 
 import difflib
 import json
@@ -147,6 +147,41 @@ def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
         click.echo(json.dumps(found, ensure_ascii=False, indent=1))
     else:
         click.echo("\n".join(version_lines(found)))
+
+
+@in_project
+@click.command(context_settings=CONTEXT)
+@click.option("--dataset", help="The dataset's name.")
+@click.option("--share", type=float, default=0.01, show_default=True, help="Share of the rows in the sample, at least.")
+@click.option("--rows", type=click.IntRange(0), default=10_000, show_default=True, help="Rows in it, at least.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the sample.")
+@click.option("--workers", type=click.IntRange(1), help="Workers of the run [default: all cores]")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Any config value, as for `datakit run`.")
+@json_flag("the forecast")
+def forecast(dataset: str | None, workers: int | None, sets: tuple[str, ...], as_json: bool, **values: Any) -> None:
+    """Say what a full run will take in time, memory and disk, and what each stage will drop.
+
+    All raw files are read once, and rows are chosen by hashes of their texts, so that the duplicates of a chosen row
+    are chosen too. The real stages run on the sample in a temporary folder; the project stays as it is. The sample has
+    at least --rows rows and 32 MB, as far as half of the input goes. Drops have a 99.9% interval.
+    """
+    from datakit.engine.plan import sections
+    from datakit.engine.progress import for_terminal
+    from datakit.engine.recipe import load_recipe
+    from datakit.report.forecast import ForecastConfig, forecast_lines
+    from datakit.report.forecast import forecast as forecast_of
+
+    root = project()
+    recipe, progress = load_recipe(root, dataset or only_dataset(root)), for_terminal(as_json)
+    try:
+        config = ForecastConfig(workers=workers or 0, **values)
+        found = forecast_of(recipe.changed(sections(sets, None)), root, config, progress)
+    finally:
+        progress.close()
+    if as_json:
+        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
+    else:
+        click.echo("\n".join(forecast_lines(found)))
 
 
 def stale_line(manifest: Path) -> Iterator[str]:

@@ -27,6 +27,7 @@ OTHER_COMMANDS = {
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
     "status": ("datakit.cli.look:status", "Show every dataset: stages, rows, sizes, what is stale."),
     "history": ("datakit.cli.look:history", "Show the versions of a dataset, and what changed between them."),
+    "forecast": ("datakit.cli.look:forecast", "Say what a run will take and drop, from a sample."),
     "diff": ("datakit.cli.results:diff", "Show how two versions or two datasets differ: rows, reasons, settings."),
     "report": ("datakit.cli.results:report", "Write one HTML page about a dataset."),
     "explain": ("datakit.cli.look:explain", "Show what each stage did with a row."),

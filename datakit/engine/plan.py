@@ -150,7 +150,7 @@ class Flow:
                 found[stage] = f"comes after {next(iter(found))}"
             else:
                 try:
-                    why = why_stale(self.run, *self._ready(stage, done, list(self.recipe.inputs)))
+                    why = why_stale(self.run, *self.ready(stage, done, list(self.recipe.inputs)))
                 except DatakitError as e:
                     why = str(e)
                 found |= {stage: why} if why else {}
@@ -186,12 +186,12 @@ class Flow:
         hashes.save()
 
     def _one(self, name: str, done: dict[str, Path], inputs: list[Any]) -> Path:
-        return run_stage(self.run, *self._ready(name, done, inputs))
+        return run_stage(self.run, *self.ready(name, done, inputs))
 
-    def _ready(
+    def ready(
         self, name: str, done: dict[str, Path], inputs: list[Any]
     ) -> tuple[Stage, Sequence[Parent], Sequence[Parent]]:
-        """(a stage that can run, its parents, what it is compared with)."""
+        """(a stage that can run, its parents, what it is compared with), as `run_stage` takes them."""
         stage = make_stage(name, self.config(name))
         if stage.work_unit == "raw":
             if not inputs:

@@ -9,7 +9,7 @@ import importlib
 import json
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -149,6 +149,14 @@ class Recipe:
             return build(cls, values, f"{self.path} [{stage}]" if self.path else stage)
         except UnknownKeyError as e:
             raise (e.belonging_to(places) if (places := sections_of(e.key)) else e) from None
+
+    def changed(self, sets: dict[str, dict[str, str]]) -> "Recipe":
+        """The recipe with `--set` values in its sections."""
+        tables: dict[str, dict[str, Any]] = json.loads(json.dumps(self.tables))
+        for stage, values in sets.items():
+            for key, text in values.items():
+                assign(tables.setdefault(stage, {}), config_class(stage), key, text)
+        return replace(self, tables=tables)
 
     def before(self, stage: str) -> tuple[str, ...]:
         """The recipe's stages before one, in order."""

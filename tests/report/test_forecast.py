@@ -1,0 +1,107 @@
+"""`datakit forecast`: a sample that holds duplicates together, intervals, and a forecast beside the run."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import datakit
+from datakit.engine.recipe import Recipe
+from datakit.errors import ConfigError, UsageError
+from datakit.report.forecast import ForecastConfig, forecast, line_through, sample_keys, wilson
+
+WORDS = [f"word{n}" for n in range(3000)]
+
+
+def documents(count: int, rng: random.Random) -> list[str]:
+    return [" ".join(rng.choices(WORDS, k=120)) + "." for _ in range(count)]
+
+
+def rows(texts: list[str]) -> pa.RecordBatch:
+    return pa.record_batch({"text": pa.array(texts)})
+
+
+def test_equal_texts_have_one_key_and_similar_ones_have_it_as_often_as_they_are_similar() -> None:
+    rng = random.Random(1)
+    texts, similarities, changed = documents(3000, rng), [], []
+    for text in texts:
+        words = text.split()
+        at = rng.randrange(10, 100)
+        changed.append(" ".join([*words[:at], "other", *words[at + 1 :]]))
+        a, b = ({tuple(t.split()[i : i + 5]) for i in range(116)} for t in (text, changed[-1]))
+        similarities.append(len(a & b) / len(a | b))
+    keys, others = sample_keys(rows(texts), 1), sample_keys(rows(changed), 1)
+    assert np.array_equal(keys, sample_keys(rows([t.replace(" ", "  ") for t in texts]), 1))
+    assert abs(float((keys == others).mean()) - sum(similarities) / len(similarities)) < 0.03
+    assert len(set(keys.tolist())) == 3000
+    assert abs(float((keys < 2**62).mean()) - 0.25) < 0.03  # evenly spread
+    assert not np.array_equal(keys, sample_keys(rows(texts), 2))
+
+
+def test_an_interval_holds_the_share_of_the_whole_in_nearly_every_sample() -> None:
+    rng, inside = np.random.default_rng(3), 0
+    for share in (0.003, 0.05, 0.6):
+        for _ in range(300):
+            found = wilson(int(rng.binomial(800, share)), 800)
+            inside += found.low <= share <= found.high
+    assert inside >= 895
+    assert wilson(0, 800).low == 0
+    assert wilson(0, 800).high > 0.003
+    wide, narrow = wilson(40, 800, design_effect=4), wilson(40, 800)
+    assert wide.high - wide.low > 1.8 * (narrow.high - narrow.low)
+
+
+def test_a_line_keeps_the_costs_of_a_start_apart_and_no_cost_is_negative() -> None:
+    assert line_through((1, 3), (8, 10), 100) == pytest.approx(102)
+    assert line_through((1, 1), (8, 16), 80) == pytest.approx(160)  # the start would cost less than nothing
+    assert line_through((4, 2), (4, 2), 40) == pytest.approx(20)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """3,000 documents: a fifth exact and a tenth near duplicates, 100 rows all equal, some too short for the filter."""
+    rng = random.Random(7)
+    texts = documents(2100, rng)
+    texts += rng.sample(texts, 500) + [texts[0]] * 100
+    for text in rng.sample(texts[:2000], 300):
+        words = text.split()
+        words[rng.randrange(len(words))] = "other"
+        texts.append(" ".join(words))
+    texts[100:220] = [text[:40] for text in texts[100:220]]
+    rng.shuffle(texts)
+    for n in range(3):
+        lines = [json.dumps({"text": t}) for t in texts[n::3]]
+        (tmp_path / f"part-{n}.jsonl").write_text("\n".join([*lines, "{broken"]) + "\n")
+    return tmp_path
+
+
+def test_a_forecast_of_a_quarter_holds_what_the_run_does(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("datakit.report.forecast.LEAST_BYTES", 0)
+    steps = [datakit.Ingest(str(project / "*.jsonl")), datakit.Dedup(), datakit.Filter(rules=["gopher_quality"])]
+    pipeline = datakit.Pipeline(steps, dataset="d", project=project, workers=2)
+    said = pipeline.forecast(share=0.3, rows=0)
+    assert not (project / "data").exists()
+    assert said.rows == 3003
+    assert 600 < said.sample_rows < 1300
+    result = pipeline.run()
+    for stage, real in zip(said.stages, [*result.parents[0].parents, *result.parents, result], strict=True):
+        found = real.ledger.rows
+        assert stage.kept.low <= found.kept <= stage.kept.high, stage
+        for reason, share in stage.dropped.items():
+            n = found.quarantined if reason == "could not be read" else found.dropped.get(reason, 0)
+            assert share.low <= n <= share.high, (stage.stage, reason)
+        # a plain sample of 30% would see 30% of the pairs
+        if stage.stage == "dedup":
+            assert abs(sum(e.value for e in stage.dropped.values()) / sum(found.dropped.values()) - 1) < 0.25
+    used = sum(f.stat().st_size for f in (project / "data").rglob("*") if f.is_file() and f.stat().st_nlink == 1)
+    assert 0.5 < said.disk / used < 1.6
+
+
+def test_wrong_values_and_a_recipe_without_inputs_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="share is 2"):
+        ForecastConfig(share=2)
+    with pytest.raises(UsageError, match="names no inputs"):
+        forecast(Recipe(dataset="d"), tmp_path)
