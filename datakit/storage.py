@@ -146,7 +146,7 @@ def _split(path: Path) -> tuple[str, str, str] | None:
 
 _CHOOSES: Final = (
     "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS",
-    "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT",
+    "STORAGE_EMULATOR_HOST", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT",
 )  # fmt: skip
 """Environment variables that choose another server or account."""
 
@@ -175,7 +175,7 @@ def _store(scheme: str, bucket: str, _process: int, *_environment: str) -> Any:
             return S3Store(bucket, client_options=options, retry_config=retry, **profile)
         options, retry = _client_options(scheme, "")
         if scheme == "gs":
-            return GCSStore(bucket, client_options=options, retry_config=retry)
+            return GCSStore(bucket, client_options=options, retry_config=retry, **_emulated())
         return AzureStore(bucket, client_options=options, retry_config=retry)
     except _errors().BaseError as e:
         raise ConfigError(f"{scheme}://{bucket}: {_first_line(e)}") from None
@@ -193,7 +193,17 @@ def fsspec_store(url: str) -> Any:
     except ImportError:
         raise MissingExtraError(f"{url}: needs the package obstore: pip install 'datakit[remote]'") from None
     options, retry = _client_options(scheme, "")
-    return FsspecStore(scheme, client_options=options, retry_config=retry)
+    emulated = _emulated() if scheme == "gs" else {}
+    return FsspecStore(scheme, client_options=options, retry_config=retry, **emulated)
+
+
+def _emulated() -> dict[str, Any]:
+    """Where the server of $STORAGE_EMULATOR_HOST is, as Google's clients know it: it takes any token."""
+    host = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
+    if not host:
+        return {}
+    url = host if "://" in host else f"http://{host}"
+    return {"base_url": url, "credential_provider": lambda: {"token": "emulated", "expires_at": None}}
 
 
 def _client_options(scheme: str, endpoint: str) -> tuple[Any, Any]:

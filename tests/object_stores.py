@@ -1,11 +1,17 @@
 """Object stores for tests: real servers on this machine, and a proxy before them that breaks connections."""
 
+import email.utils
+import hashlib
 import http.client
+import json
 import socketserver
 import threading
 from collections.abc import Callable
+from datetime import datetime
+from html import escape
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 Fault = Callable[[str, str], str]
 """(method, path) of a request -> "" to pass it on, "503", "429", "cut" (no answer), "late" (done, but the answer is
@@ -95,3 +101,174 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         self.connection.close()
 
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _pass_on
+
+
+class GoogleXml(Server):
+    """The XML API of Google Cloud Storage, as far as obstore needs it, before a server that has the JSON API alone."""
+
+    def __init__(self, upstream: str) -> None:
+        self.upstream = upstream.removeprefix("http://")
+        super().__init__(("127.0.0.1", 0), _XmlHandler)
+
+
+class _XmlHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: GoogleXml
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _ask(self, method: str, path: str, body: bytes = b"", **headers: str) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection(self.server.upstream, timeout=60)
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        found = answer.status, dict(answer.getheaders()), answer.read()
+        connection.close()
+        return found
+
+    def _say(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response_only(status)
+        for name, value in ({"Content_Length": str(len(body))} | headers).items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _object(self) -> None:
+        path, _, query = self.path.partition("?")
+        bucket, _, name = path[1:].partition("/")
+        place = f"/storage/v1/b/{bucket}/o/{quote(unquote(name), safe='')}"
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if not name:
+            self._list(bucket, query)
+        elif self.command == "PUT":
+            condition = self.headers.get("x-goog-if-generation-match", "")
+            asked = {"ifGenerationMatch": condition} if condition else {}
+            if source := self.headers.get("x-goog-copy-source"):
+                other, _, key = source.partition("/")
+                source = f"/storage/v1/b/{other}/o/{quote(unquote(key), safe='')}"
+                status, _, found = self._ask("POST", f"{source}/rewriteTo{place[11:]}?{urlencode(asked)}")
+                found = json.dumps(json.loads(found).get("resource", {})).encode() if status == 200 else found
+            else:
+                # in parts: the server heeds no condition on a plain upload
+                about = json.dumps({"name": unquote(name)}).encode()
+                head, plain = (
+                    b"--|\r\nContent-Type: application/json\r\n\r\n",
+                    b"Content-Type: application/octet-stream",
+                )
+                whole = b"%b%b\r\n--|\r\n%b\r\n\r\n%b\r\n--|--\r\n" % (head, about, plain, body)
+                status, _, found = self._ask(
+                    "POST", f"/upload/storage/v1/b/{bucket}/o?{urlencode(asked | {'uploadType': 'multipart'})}", whole,
+                    **{"Content-Type": "multipart/related; boundary=|"},
+                )  # fmt: skip
+            stored = json.loads(found) if status == 200 else {}
+            self._say(status, **self._tags(stored) if stored else {})
+        elif self.command == "DELETE":
+            status, _, _ = self._ask("DELETE", place)
+            self._say(204 if status in (200, 204) else status)
+        else:
+            status, _, found = self._ask("GET", place)
+            if status != 200:
+                self._say(status)
+                return
+            about, range_ = json.loads(found), self.headers.get("range", "")
+            headers = self._tags(about) | {"Content_Type": "application/octet-stream"}
+            if self.command == "HEAD":
+                self._say(200, **headers | {"Content_Length": about["size"]})
+                return
+            status, sent, found = self._ask("GET", f"{place}?alt=media", **({"Range": range_} if range_ else {}))
+            headers |= {"Content_Range": sent["Content-Range"]} if "Content-Range" in sent else {}
+            self._say(status, found, **headers)
+
+    def _list(self, bucket: str, query: str) -> None:
+        asked = dict(parse_qsl(query))
+        _, _, found = self._ask(
+            "GET", f"/storage/v1/b/{bucket}/o?{urlencode({'prefix': asked.get('prefix', ''), 'maxResults': '100000'})}"
+        )
+        entries = "".join(
+            f"<Contents><Key>{escape(o['name'])}</Key><Size>{o['size']}</Size><ETag>{o['generation']}</ETag>"
+            f"<LastModified>{o['updated']}</LastModified></Contents>" for o in json.loads(found).get("items", [])
+        )  # fmt: skip
+        self._say(200, f"<ListBucketResult>{entries}</ListBucketResult>".encode())
+
+    @staticmethod
+    def _tags(about: dict[str, Any]) -> dict[str, str]:
+        when = parsedate_from_iso(about["updated"])
+        return {"ETag": about["generation"], "x_goog_generation": about["generation"], "Last_Modified": when}
+
+    do_GET = do_PUT = do_HEAD = do_DELETE = _object
+
+
+def parsedate_from_iso(text: str) -> str:
+    """A date as HTTP headers have it."""
+    return email.utils.format_datetime(datetime.fromisoformat(text), usegmt=False).replace("+0000", "GMT")
+
+
+class Hub(Server):
+    """What reading `hf://datasets/me/mine` needs of the Hugging Face Hub: trees, and files in ranges."""
+
+    def __init__(self, files: dict[str, bytes], fault: Fault = lambda *_: "") -> None:
+        self.files, self.fault = files, fault
+        self.seen: list[tuple[str, str]] = []
+        super().__init__(("127.0.0.1", 0), _HubHandler)
+
+
+class _HubHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Hub
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def _say(self, status: int, body: bytes, **headers: str) -> None:
+        self.send_response_only(status)
+        for name, value in ({"Content_Length": str(len(body))} | headers).items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _entry(self, path: str) -> list[dict[str, Any]]:
+        """What the Hub says of a path: a file, a folder, or nothing."""
+        files = self.server.files
+        if path in files:
+            digest = hashlib.sha1(files[path]).hexdigest()
+            return [{"type": "file", "oid": digest, "size": len(files[path]), "path": path}]
+        inside = any(name.startswith(f"{path}/") for name in files)
+        return [{"type": "directory", "oid": "0" * 40, "size": 0, "path": path}] if inside else []
+
+    def _hub(self) -> None:
+        asked = unquote(self.path.partition("?")[0])
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.seen.append((self.command, asked))
+        if self.server.fault(self.command, asked) == "503":
+            self._say(503, b"")
+            return
+        api, resolve = "/api/datasets/me/mine", "/datasets/me/mine/resolve/main/"
+        if asked.startswith(f"{api}/tree/main"):
+            folder = asked.removeprefix(f"{api}/tree/main").strip("/")
+            below = [n for n in self.server.files if not folder or n.startswith(f"{folder}/")]
+            depth = folder.count("/") + 2 if folder else 1
+            paths = sorted({"/".join(name.split("/")[:depth]) for name in below})
+            found = json.dumps([e for path in paths for e in self._entry(path)]).encode()
+            self._say(200 if below else 404, found, Content_Type="application/json")
+        elif asked.startswith(f"{api}/paths-info/"):
+            given = json.loads(body) if body.startswith(b"{") else dict(parse_qsl(body.decode()))
+            paths = given["paths"] if isinstance(given["paths"], list) else [given["paths"]]
+            found = json.dumps([e for path in paths for e in self._entry(path)]).encode()
+            self._say(200, found, Content_Type="application/json")
+        elif asked in (api, f"{api}/revision/main"):
+            self._say(200, json.dumps({"id": "me/mine", "sha": "f" * 40}).encode(), Content_Type="application/json")
+        elif asked.startswith(resolve) and (data := self.server.files.get(asked.removeprefix(resolve))) is not None:
+            about = {"ETag": f'"{hashlib.sha1(data).hexdigest()}"', "X_Repo_Commit": "f" * 40, "Accept_Ranges": "bytes"}
+            if (part := self.headers.get("Range", "")).startswith("bytes="):
+                begin, _, end = part.removeprefix("bytes=").partition("-")
+                stop = min(int(end) + 1 if end else len(data), len(data))
+                about["Content_Range"] = f"bytes {begin}-{stop - 1}/{len(data)}"
+                self._say(206, data[int(begin) : stop], **about)
+            else:
+                self._say(200, data, **about)
+        else:
+            self._say(404, b"{}", X_Error_Code="EntryNotFound")
+
+    do_GET = do_POST = do_HEAD = _hub

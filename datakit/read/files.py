@@ -446,8 +446,8 @@ def filesystem(url: str) -> tuple[Any, str]:
 
     if found := _CREDENTIALS.match(url):
         raise InputError(f"{found[1]}://...: names credentials; give them by the environment or a profile")
-    if url.startswith("az://"):
-        return fs.PyFileSystem(fs.FSSpecHandler(fsspec_store(url))), url.removeprefix("az://")
+    if url.startswith("az://") or (url.startswith("gs://") and os.environ.get("STORAGE_EMULATOR_HOST")):
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec_store(url))), url.split("://", 1)[1]
     if url.startswith(_NATIVE):
         try:
             return cast(tuple[Any, str], fs.FileSystem.from_uri(url.replace("gcs://", "gs://", 1)))

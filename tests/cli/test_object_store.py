@@ -15,16 +15,22 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import datakit.dedup.compare as compare
 import datakit.storage as storage
+from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
 from datakit.manifest import load
+from datakit.stage import CompareUnits, SketchFile
 from tests.cli.conftest import Said
-from tests.object_stores import Proxy
+from tests.dedup.conftest import documents, write
+from tests.object_stores import GoogleXml, Hub, Proxy
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server")
@@ -160,6 +166,7 @@ def test_without_obstore_the_error_names_the_extra(
 # A whole project.
 
 
+@pytest.mark.campaign
 def test_a_whole_project_on_a_store(
     datakit: Datakit, project: Path, s3: "boto3.Client", small_tokenizer: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -199,6 +206,7 @@ def test_a_whole_project_on_a_store(
     assert len(rows.lengths) and rows.tokenizer_files[0].is_file()
 
 
+@pytest.mark.campaign
 def test_new_rows_are_compared_with_a_dataset_on_a_store(datakit: Datakit, project: Path, s3: "boto3.Client") -> None:
     first, second = write_rows(project)
     assert datakit("dedup", first, "--save-index", "--output", f"s3://{BUCKET}/old").code == 0
@@ -384,6 +392,73 @@ def test_a_run_that_is_killed_again_and_again_ends_with_the_same_bytes(
     assert not [k for k in keys(s3) if ".work" in k or ".claim" in k]
 
 
+class Elsewhere(CompareUnits):
+    """Units of which each phase finds none of the files of the one before on its own disk, as on another machine."""
+
+    def do(
+        self, name: str, work: Callable[[int, Any], dict[str, Any]], payloads: Sequence[Any], *, here: bool = False
+    ) -> list[dict[str, Any]]:
+        records = super().do(name, work, payloads, here=here)
+        for record in records:
+            storage.publish(self.root, record["files"])
+            for path, _, _ in record["files"]:
+                (self.root / path).unlink()
+        return records
+
+
+def test_units_of_a_comparison_fetch_what_other_machines_wrote(
+    project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "GROUP_ROWS", 9)
+    monkeypatch.setattr(compare, "RANGE_KEYS", 40)
+    stage = Dedup(DedupConfig())
+    stage.open()
+    texts = [json.loads(line)["text"] for path in write_rows(project) for line in Path(path).read_text().splitlines()]
+    made = []
+    for root in (project / "here", storage.local(f"s3://{BUCKET}/there")):
+        root.mkdir(parents=True)
+        files = []
+        for number, begin in enumerate(range(0, len(texts), 20)):
+            batch = documents(texts).slice(begin, 20)
+            path = write(stage.sketch(batch), root / f"{number}.arrow")
+            files.append(replace(SketchFile.of(path), sha256=hashlib.sha256(path.read_bytes()).hexdigest()))
+            storage.publish(root, [[path.name, files[-1].bytes, files[-1].sha256]])
+        if storage.url_of(root):
+            for file in files:
+                file.path.unlink()
+        units = Elsewhere(root, 2) if storage.url_of(root) else CompareUnits(root, 2)
+        out = root / "decisions.arrow"
+        facts = stage.compare(files, units).reduce([file.path for file in files], out, workers=2)
+        made.append((facts, out.read_bytes()))
+    assert made[0] == made[1] and made[0][0]["candidates"]["buckets"] and len(facts["cluster_sizes"]) > 1
+
+
+@pytest.mark.campaign
+def test_a_dataset_of_the_hub_has_the_rows_of_its_files(datakit: Datakit, project: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    inputs = write_rows(project)
+    files = {f"data/part-{n}.jsonl": Path(path).read_bytes() for n, path in enumerate(inputs)}
+    tries: Counter[str] = Counter()
+
+    def busy(method: str, path: str) -> str:
+        tries[path] += method == "GET" and "/resolve/" in path
+        return "503" if tries[path] == 1 and path.endswith("part-1.jsonl") else ""
+
+    with Hub(files | {"README.md": b"# Mine"}, busy) as hub:
+        command = [sys.executable, "-m", "datakit", "dedup", "hf://datasets/me/mine/data/*.jsonl", "--output", "there"]
+        environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": SECRET, "HF_HOME": str(project / "hub")}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        command[4] = "hf://datasets/me/mine/nothing/*.jsonl"
+        wrong = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert wrong.returncode == 1 and "nothing" in wrong.stderr and "Traceback" not in wrong.stderr
+    assert datakit("dedup", *inputs, "--output", "here").code == 0
+    there, here = (load(project / name / "manifest.json") for name in ("there", "here"))
+    assert there.shards == here.shards and tries["/datasets/me/mine/resolve/main/data/part-1.jsonl"] > 1
+    written = done.stderr + "".join(f.read_text() for f in (project / "there").rglob("*.json"))
+    assert SECRET not in written
+
+
 AZURITE = shutil.which("azurite-blob") or os.environ.get("AZURITE_BLOB", "")
 
 
@@ -433,6 +508,53 @@ def test_azure_has_the_same_bytes(datakit: Datakit, project: Path, monkeypatch: 
             other = {**os.environ, "DATAKIT_MIRROR": str(project / "another machine")}
             done = subprocess.run([sys.executable, "-c", code], env=other, capture_output=True, text=True, check=False)
             assert "another run is writing" in done.stderr
+    finally:
+        running.kill()
+        running.wait()
+
+
+FAKE_GCS = shutil.which("fake-gcs-server") or os.environ.get("FAKE_GCS_SERVER", "")
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(not FAKE_GCS, reason="fake-gcs-server is not installed: see its releases, then set FAKE_GCS_SERVER")
+def test_google_has_the_same_bytes(datakit: Datakit, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [FAKE_GCS, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
+    running = subprocess.Popen([*command, "-log-level", "error"], stdout=subprocess.DEVNULL)
+    made = urllib.request.Request(
+        f"http://127.0.0.1:{port}/storage/v1/b?project=p", b'{"name": "corpus"}', {"Content-Type": "application/json"}
+    )
+    try:
+        for _ in range(100):
+            try:
+                urllib.request.urlopen(made)
+                break
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        with GoogleXml(f"http://127.0.0.1:{port}") as front:
+            monkeypatch.setenv("STORAGE_EMULATOR_HOST", front.url)
+            monkeypatch.setenv("DATAKIT_MIRROR", str(project / "mirror"))
+            inputs = write_rows(project)
+            raw = storage.local("gs://corpus/raw/part-0.jsonl")
+            raw.parent.mkdir(parents=True)
+            raw.write_bytes(Path(inputs[0]).read_bytes())
+            storage.put(raw)
+            assert datakit("dedup", inputs[0], "--output", "here").code == 0
+            said = datakit("dedup", "gs://corpus/raw/*.jsonl", "--output", "gs://corpus/out")
+            assert said.code == 0, said.err
+            there, here = load(storage.local("gs://corpus/out/manifest.json")), load(project / "here" / "manifest.json")
+            assert there.shards == here.shards
+            assert "are unchanged" in datakit("verify", "gs://corpus/out").out
+            with storage.Claim(storage.local("gs://corpus/out")):
+                code = "import datakit.storage as s; s.Claim(s.local('gs://corpus/out'))"
+                other = {**os.environ, "DATAKIT_MIRROR": str(project / "another machine")}
+                done = subprocess.run(
+                    [sys.executable, "-c", code], env=other, capture_output=True, text=True, check=False
+                )
+                assert "another run is writing" in done.stderr
     finally:
         running.kill()
         running.wait()
