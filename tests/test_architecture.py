@@ -126,7 +126,9 @@ def test_kernels_import_numba_and_numpy_alone(path: Path) -> None:
     for module in imports(path):
         first, *rest = module.split(".")
         ours = first == "datakit" and (rest[0] == "kernels" or any(part.startswith("_kernels") for part in rest))
-        assert ours or first in ("numba", "numpy", "typing", "collections"), f"{relative(path)} imports {module}"
+        assert ours or first in ("numba", "llvmlite", "numpy", "typing", "collections"), (
+            f"{relative(path)} imports {module}"
+        )
 
 
 @pytest.mark.parametrize("path", DATAKIT, ids=relative)

@@ -7,10 +7,10 @@ at which fastText would stop.
 
 Second, the hidden layer: the mean of the input vectors of a row's words and n-grams.
 Joulin et al. 2016, Bag of Tricks for Efficient Text Classification, and FastText.zip for pruned and quantized matrices.
-The vectors of one word and of its n-grams are summed first, in fastText's order; then the words of a row are summed, in
-their order. A cache holds the sums of words that occurred before. A sum is the same whether the cache had it or not, so
-that a score depends on the row alone. fastText adds all vectors of a row one after another: its float32 sums round
-differently in the last bits. Text is (data uint8, offsets int64), as `string_buffers` gives it.
+The vectors of a row are added one after another in float32, in fastText's order, so that the sums are fastText's to the
+last bit. A cache holds which rows of the matrix a word has. The n-grams of all words of a block that the cache does not
+hold are hashed together, by position: vector instructions do it. Text is (data uint8, offsets int64), as
+`string_buffers` gives it.
 
 Third, the output layer on that mean: softmax, hierarchical softmax, one-vs-all.
 Sums, logarithms and ties are those of fastText. With hierarchical softmax (Joulin et al. 2016) a
@@ -22,6 +22,11 @@ label's probability is the product of those of the branches from the root of a H
 from typing import NamedTuple
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np.arrayobj import make_array
 
 from datakit.filter._kernels_bytes import HIGH, first, load
 from datakit.kernels import kernel
@@ -118,18 +123,29 @@ def parse_entries(data, start, count):
     return begins, sizes, counts, kinds, at
 
 
+@kernel(forceinline=True)
+def _fingerprint(head, last, size):
+    """64 bits made from a word's first eight bytes, its last eight (0: it has no more than eight) and its size; never
+    0, which marks a free place."""
+    mixed = (head ^ last * _MIX) * _MIX + np.uint64(size)
+    return (mixed ^ mixed >> np.uint64(29)) * _MIX | np.uint64(1)
+
+
 @kernel
-def build_table(blob, word_offsets, table):
-    """Enter every word into `table` (int32, a power of two, all -1)."""
+def build_table(blob, word_offsets, table, prints):
+    """Enter every word into `table` (int32, a power of two, all -1) and its fingerprint into `prints` (uint64, all 0).
+
+    `blob` has eight more bytes than the words.
+    """
     mask = np.int64(len(table) - 1)
     for word in range(len(word_offsets) - 1):
-        h = _FNV_BASIS
-        for i in range(word_offsets[word], word_offsets[word + 1]):
-            h = _step(h, blob[i])
-        slot = np.int64(h) & mask
+        begin, size = word_offsets[word], word_offsets[word + 1] - word_offsets[word]
+        last = load(blob, begin + size - 8) if size > 8 else np.uint64(0)
+        found = _fingerprint(_until(load(blob, begin), size), last, size)
+        slot = np.int64(found >> np.uint64(32)) & mask
         while table[slot] >= 0:
-            slot = (slot + 1) & mask
-        table[slot] = word
+            slot = slot + 1 & mask
+        table[slot], prints[slot] = word, found
 
 
 @kernel(forceinline=True)
@@ -138,12 +154,6 @@ def _modulo(h, magic, bucket):
     low = np.uint64(magic * np.uint64(h))
     high = (low >> np.uint64(32)) * bucket + ((low & np.uint64(0xFFFFFFFF)) * bucket >> np.uint64(32))
     return np.int64(high >> np.uint64(32))
-
-
-# Each of the next three kernels works on a block of words. Numba counts references for every call that is given arrays,
-# also for most inlined ones: so they call functions of numbers only, and are long.
-
-PLACE, INFO, SLOT, START, SIZE = range(5)
 
 
 @kernel(forceinline=True)
@@ -156,205 +166,16 @@ def _ones_below(bits, place):
     return np.int64(x * _EACH >> np.uint64(56))
 
 
-@kernel
-def _read_words(data, begin, end, keys, words):
-    """Look up the words from `begin` on in the cache: (where it stopped, how many words, how many are missing).
-
-    `words` (int64[5, W]) is filled: `PLACE` of word w says where its sum is, or will be: at a place of the cache, or
-    behind all of them, at `places + m` for missing word m. `INFO` has what the cache knows of a word. Of each missing
-    word, `SLOT` is the place that it takes, -1 for none; `START` and `SIZE` are those of its bytes. A key has the bytes
-    of a word of less than 32 bytes (a word holds no zero byte, so that shorter words differ, too), the place of its
-    sum, its info. `data` has 16 more bytes than the rows.
-    """
-    n, missing, i, places = 0, 0, begin, len(keys)
-    shift = np.uint64(64)
-    while places >> (np.uint64(64) - shift) > 1:
-        shift -= np.uint64(1)
-    while i < end and n < words.shape[1]:
-        low, high = _until(load(data, i), end - i), _until(load(data, i + 8), end - i - 8)
-        a, size, gap = _word_part(low, high)
-        if size == 0:
-            i += gap
-            continue
-        key, b, c, d = a, np.uint64(0), np.uint64(0), np.uint64(0)
-        at = i
-        while gap == 0:
-            at += 8
-            low, high = high, np.uint64(0) if at + 8 >= end else _until(load(data, at + 8), end - at - 8)
-            part, more, gap = _word_part(low, high)
-            b, c, d = part if size == 8 else b, part if size == 16 else c, part if size == 24 else d
-            key = key * _MIX ^ part
-            size += more
-        key *= _MIX
-        slot = np.int64((key ^ key >> np.uint64(32)) * _MIX >> shift)
-        if size < 32 and keys[slot, 0] == a and keys[slot, 1] == b and keys[slot, 2] == c and keys[slot, 3] == d:
-            words[PLACE, n], words[INFO, n] = np.int64(keys[slot, 4]), np.int64(keys[slot, 5])
-        else:
-            words[PLACE, n] = places + missing
-            words[START, missing], words[SIZE, missing], words[SLOT, missing] = i, size, -1
-            if size < 32:
-                keys[slot, 0], keys[slot, 1], keys[slot, 2], keys[slot, 3] = a, b, c, d
-                keys[slot, 4] = np.uint64(places + missing)
-                words[SLOT, missing] = slot
-            missing += 1
-        i += size + gap
-        n += 1
-    return i, n, missing
-
-
-@kernel
-def _sum_missing(
-    data, words, missing, blob, word_offsets, table, num_words, min_chars, max_chars, bucket, magic, seen, ranks,
-    input_RD, codes, centroids, norms, padded, ngrams, rows, infos, sums, dims,
-):  # fmt: skip
-    """Sum the vectors of each missing word and of its n-grams into `sums[m * D : (m + 1) * D]`.
-
-    Writes to `infos[m]` the number of vectors times 2**32, and the word's hash; -1 for a label, which is no word.
-    """
-    mask = np.int64(len(table) - 1)
-    for m in range(missing):
-        begin, size, at = words[START, m], words[SIZE, m], m * dims
-        for d in range(at, at + dims):
-            sums[d] = np.float32(0)
-        h, beyond_ascii = _FNV_BASIS, np.uint8(0)
-        for k in range(begin, begin + size):
-            h = _step(h, data[k])
-            beyond_ascii |= data[k]
-        slot, word = np.int64(h) & mask, np.int64(0)
-        while True:
-            word = np.int64(table[slot])
-            if word < 0:
-                break
-            from_ = word_offsets[word]
-            if word_offsets[word + 1] - from_ == size:
-                same = 0
-                while same < size and blob[from_ + same] == data[begin + same]:
-                    same += 1
-                if same == size:
-                    break
-            slot = (slot + 1) & mask
-        named = size >= 9 and load(data, begin) == _LABEL and data[begin + 8] == 0x5F
-        if word >= num_words or (word < 0 and named):
-            infos[m] = -1
-            continue
-        filled, count, i, total = 0, np.int64(0), 0, 0
-        if word >= 0:
-            rows[0] = word
-            filled = 1
-        if max_chars > 0:
-            total = size + 2
-            padded[0], padded[size + 1], padded[size + 2] = LESS, GREATER, 0
-            for k in range(size):
-                padded[k + 1] = data[begin + k]
-        while True:
-            found = 0
-            while beyond_ascii < 0x80 and i < total and found + max_chars <= len(ngrams):
-                g = _step(_FNV_BASIS, padded[i])
-                if min_chars <= 1 and 0 < i < total - 1:  # the characters `<` and `>` alone are no n-grams
-                    ngrams[found] = g
-                    found += 1
-                for j in range(i + 1, min(i + max_chars, total)):
-                    g = _step(g, padded[j])
-                    ngrams[found] = g
-                    found += np.int64(j - i >= min_chars - 1)
-                i += 1
-            while beyond_ascii >= 0x80 and i < total and found + max_chars <= len(ngrams):
-                g = _step(_FNV_BASIS, padded[i])
-                j = i + 1
-                while padded[j] & 0xC0 == 0x80:  # a zero byte follows the last one
-                    g = _step(g, padded[j])
-                    j += 1
-                following = j
-                if min_chars <= 1 and i > 0 and j < total:
-                    ngrams[found] = g
-                    found += 1
-                for chars in range(2, max_chars + 1):
-                    if j >= total:
-                        break
-                    g = _step(g, padded[j])
-                    j += 1
-                    while padded[j] & 0xC0 == 0x80:
-                        g = _step(g, padded[j])
-                        j += 1
-                    ngrams[found] = g
-                    found += np.int64(chars >= min_chars)
-                i = following
-            if len(ranks) == 0:
-                for k in range(found):
-                    rows[filled + k] = num_words + _modulo(ngrams[k], magic, bucket)
-                filled += found
-            else:
-                before = filled
-                for k in range(found):
-                    place = _modulo(ngrams[k], magic, bucket)
-                    rows[filled] = place
-                    filled += np.int64(seen[place >> 6] >> np.uint64(place & 63) & np.uint64(1))
-                for k in range(before, filled):
-                    place = rows[k]
-                    rows[k] = num_words + ranks[place >> 6] + _ones_below(seen[place >> 6], place & 63)
-            count += filled
-            if len(codes) == 0 and dims == 16:
-                for k in range(filled):
-                    row = rows[k]
-                    for d in range(16):
-                        sums[at + d] += input_RD[row, d]
-            elif len(codes) == 0:
-                for k in range(filled):
-                    row = rows[k]
-                    for d in range(dims):
-                        sums[at + d] += input_RD[row, d]
-            else:
-                width = centroids.shape[2]
-                for k in range(filled):
-                    row = rows[k]
-                    for d in range(dims):
-                        sums[at + d] += norms[row] * centroids[d // width, codes[row, d // width], d % width]
-            filled = 0
-            if i >= total:
-                break
-        infos[m] = count << 32 | np.int64(h)
-
-
-@kernel
-def _add_words(words, n, missing, infos, keys, sums, acc_D, line, in_line):
-    """Add the sums of n words to `acc_D`, in order; then put those of missing words into the cache.
-
-    Returns (how many vectors, words of the line so far, whose hashes are in `line`).
-    """
-    dims, places, total = len(acc_D), len(keys), np.int64(0)
-    for w in range(n):
-        at = words[PLACE, w] * dims
-        if dims == 16:
-            for d in range(16):
-                acc_D[d] += sums[at + d]
-        else:
-            for d in range(dims):
-                acc_D[d] += sums[at + d]
-    for w in range(n):
-        info = words[INFO, w] if words[PLACE, w] < places else infos[words[PLACE, w] - places]
-        total += max(info >> 32, 0)
-        if len(line) > 1 and info >= 0:
-            line[in_line] = np.int32(np.uint32(info))
-            in_line += 1
-    for m in range(missing):
-        slot = words[SLOT, m]
-        if slot >= 0:
-            keys[slot, 4], keys[slot, 5] = np.uint64(slot), np.uint64(infos[m])
-            for d in range(dims):
-                sums[slot * dims + d] = sums[(places + m) * dims + d]
-    return total, in_line
-
-
 _WORD_NGRAM_PRIME = np.uint64(116049371)
-BLOCK = 1 << 8
 
 
 class Arrays(NamedTuple):
     """A model as the kernels read it: V words and labels, R rows of the input matrix, D dimensions, L labels."""
 
-    blob: np.ndarray  # uint8: the bytes of all words and labels, in the order of the file
+    blob: np.ndarray  # uint8: the bytes of all words and labels, in the order of the file, and eight zeros
     word_offsets: np.ndarray  # int64[V + 1]
-    table: np.ndarray  # int32[power of two]: word numbers by hash, -1 free; open addressing
+    table: np.ndarray  # int32[power of two]: word numbers by fingerprint, -1 free; open addressing
+    prints: np.ndarray  # uint64: these fingerprints, 0 free
     num_words: int  # words come before labels
     min_chars: int
     max_chars: int  # of character n-grams; 0: none
@@ -376,63 +197,420 @@ class Arrays(NamedTuple):
     sigmoid: np.ndarray  # float32[513]: fastText's table over -8..8
 
 
+@intrinsic
+def _add_sixteen(typing, matrix, rows, n, acc, at):
+    """Add 16 neighbouring columns, from `at` on, of `matrix[rows[:n]]` to `acc[at:at + 16]`, row after row.
+
+    The sums stay in registers. In a loop of numba's they are stored after each row, since it cannot know that the
+    arrays do not overlap; that takes five times as long.
+    """
+
+    def generate(context, builder, signature, arguments):
+        matrix, rows, acc = (make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 3))
+        vector = ir.VectorType(ir.FloatType(), 16)
+        at, width = arguments[4], builder.extract_value(matrix.shape, 1)
+        total = cgutils.alloca_once(builder, vector)
+        sums = builder.bitcast(builder.gep(acc.data, [at]), vector.as_pointer())
+        builder.store(builder.load(sums, align=4), total)
+        with cgutils.for_range(builder, arguments[2]) as loop:
+            row = builder.sext(builder.load(builder.gep(rows.data, [loop.index])), width.type)
+            values = builder.gep(matrix.data, [builder.add(builder.mul(row, width), at)])
+            values = builder.load(builder.bitcast(values, vector.as_pointer()), align=4)
+            builder.store(builder.fadd(builder.load(total), values), total)
+        builder.store(builder.load(total), sums, align=4)
+        return context.get_dummy_value()
+
+    return types.void(matrix, rows, n, acc, at), generate
+
+
 @kernel
 def _add_rows(m, rows, n, acc_D):
     """Add n rows of the input matrix to `acc_D`, in order."""
+    dims = len(acc_D)
     if len(m.codes) == 0:
-        for k in range(n):
-            for d in range(len(acc_D)):
+        whole = dims - dims % 16
+        for at in range(0, whole, 16):
+            _add_sixteen(m.input_RD, rows, n, acc_D, at)
+        for d in range(whole, dims):
+            for k in range(n):
                 acc_D[d] += m.input_RD[rows[k], d]
         return
     width = m.centroids.shape[2]
     for k in range(n):
-        for d in range(len(acc_D)):
+        for d in range(dims):
             acc_D[d] += m.norms[rows[k]] * m.centroids[d // width, m.codes[rows[k], d // width], d % width]
 
 
 class _ReaderScratch(NamedTuple):
     """Scratch buffers of one call, and the cache of words, which outlives the call."""
 
-    words: np.ndarray  # int64[5, W]: a block of words, see `_read_words`
-    infos: np.ndarray  # int64[W]: of missing words
-    padded: np.ndarray  # uint8: `<word>` and a zero byte
-    ngrams: np.ndarray  # uint32: hashes of some character n-grams
-    rows: np.ndarray  # int64: rows of the input matrix to add next
+    parts: np.ndarray  # uint64[W, 3]: the first 24 bytes of the words of a block
+    words: np.ndarray  # int64[4, W]: more of these words, see `_read_words`
+    text: np.ndarray  # uint8: the bytes of missing words
+    hashes: np.ndarray  # uint32: of the n-grams of one size, by position in the text
+    places: np.ndarray  # uint32: these modulo the number of buckets, for all sizes
+    kept: np.ndarray  # uint8: the highest bit is set where an n-gram begins that has a row
+    found: np.ndarray  # int32: rows of missing words
+    word_hashes: np.ndarray  # uint32: of missing words, for word n-grams
+    rows: np.ndarray  # int32: rows of the input matrix to add next
     line: np.ndarray  # int32: the words of a line, for word n-grams
-    keys: np.ndarray  # uint64[places, 6]: see `_read_words`
-    sums: np.ndarray  # float32[(places + W) * D]: of the words in the cache, then of missing words
+    keys: np.ndarray  # uint64[places, 4 + rows / 2]: the cache of words, see `_read_words`
     acc_D: np.ndarray  # float32
 
 
 @kernel
-def _scratch(m, longest, keys, sums):
-    room = 256 + max(m.max_chars, m.word_ngrams)
+def _scratch(m, longest, keys):
+    room = TEXT + 8 * m.max_chars + 64
+    sizes = max(m.max_chars - max(m.min_chars, 1) + 1, 0)
     return _ReaderScratch(
-        np.empty((5, BLOCK), np.int64),
-        np.empty(BLOCK, np.int64),
-        np.empty(longest + 3, np.uint8),
+        np.empty((BLOCK, 3), np.uint64),
+        np.empty((4, BLOCK), np.int64),
+        np.empty(room, np.uint8),
         np.empty(room, np.uint32),
-        np.empty(room + 1, np.int64),
+        np.empty(room * sizes, np.uint32),
+        np.empty(room, np.uint8),
+        np.empty(room * sizes + BLOCK + 1, np.int32),
+        np.zeros(BLOCK, np.uint32),
+        np.empty(room * sizes + BLOCK * 2 * keys.shape[1] + m.word_ngrams, np.int32),
         np.empty(longest // 2 + 3 if m.word_ngrams > 1 else 1, np.int32),
         keys,
-        sums,
         np.empty(m.output_DL.shape[0], np.float32),
     )
 
 
+# Numba counts references for every call that is given arrays, also for most inlined ones. So the next kernels work on a
+# block of words at a time, call functions of numbers, and are long.
+
+INFO, START, SIZE, SLOT = range(4)
+BLOCK = 1 << 9  # words
+TEXT = 1 << 13  # bytes of a block
+LONG_WORD = 1 << 10  # bytes of a word that is read by itself, piece by piece
+USED = 1 << 38  # in what the cache holds of a word: it was found since its place was last wanted for another
+
+
+@kernel
+def _read_words(data, begin, end, keys, parts, words):
+    """Split a block of text from `begin` on into words: (where it stopped, how many words).
+
+    `parts` (uint64[W, 3]) gets the first 24 bytes of each word, `words` its `START`, `SIZE` and, as `SLOT`, its place
+    in the cache. A word of `LONG_WORD` bytes ends the block before it. `data` has 16 more bytes
+    than the rows.
+    """
+    n, i, most, until = 0, begin, words.shape[1], min(end, begin + TEXT - LONG_WORD)
+    shift = np.uint64(64)
+    while len(keys) >> (np.uint64(64) - shift) > 1:
+        shift -= np.uint64(1)
+    while i < until and n < most:
+        low, high = _until(load(data, i), end - i), _until(load(data, i + 8), end - i - 8)
+        a, size, gap = _word_part(low, high)
+        if size == 0:
+            i += gap
+            continue
+        b, c = np.uint64(0), np.uint64(0)
+        at = i
+        while gap == 0:
+            at += 8
+            low, high = high, np.uint64(0) if at + 8 >= end else _until(load(data, at + 8), end - at - 8)
+            part, more, gap = _word_part(low, high)
+            b, c = part if size == 8 else b, part if size == 16 else c
+            size += more
+        if size >= LONG_WORD:
+            return i, n
+        key = (a ^ (b ^ c * _MIX) * _MIX) * _MIX
+        slot = np.int64((key ^ key >> np.uint64(32)) * _MIX >> shift)
+        parts[n, 0], parts[n, 1], parts[n, 2] = a, b, c
+        words[START, n], words[SIZE, n], words[SLOT, n] = i, size, slot
+        i += size + gap
+        n += 1
+    return i, n
+
+
+@kernel
+def _look_up(data, keys, parts, words, n, text):
+    """Look up n words in the cache: (how many are missing, bytes of `text`).
+
+    `INFO` of word w becomes what the cache holds: where its rows are, or will be (`places + m` for missing word m),
+    whether it is a label, how many rows, its hash. Of each missing word, `START` and `SIZE` become those of its bytes
+    in `text`, where a zero is before and after each; `SLOT` is the place that it takes, -1 for none. A key has the
+    bytes of a word of less than 24 bytes (a word holds no zero byte, so that shorter words differ, too). A word has two
+    places. One that was used since it was last in question stays there.
+    """
+    missing, used, places = 0, 1, len(keys)
+    text[0] = 0
+    for w in range(n):
+        a, b, c, size, slot = parts[w, 0], parts[w, 1], parts[w, 2], words[SIZE, w], words[SLOT, w]
+        other = slot ^ 1
+        first_is = (keys[slot, 0] == a) & (keys[slot, 1] == b) & (keys[slot, 2] == c)
+        other_is = (keys[other, 0] == a) & (keys[other, 1] == b) & (keys[other, 2] == c)
+        here = slot if first_is else other
+        if (first_is | other_is) & (size < 24):
+            info = np.int64(keys[here, 3])
+            words[INFO, w] = info
+            if info & USED == 0:
+                keys[here, 3] = np.uint64(info | USED)
+            continue
+        start = words[START, w]
+        words[INFO, w] = places + missing << 40
+        words[START, missing], words[SIZE, missing], words[SLOT, missing] = used, size, -1
+        for k in range(8):
+            text[used + k] = np.uint8(a >> np.uint64(8 * k))
+        for k in range(8, size):
+            text[used + k] = data[start + k]
+        if size < 24:
+            if np.int64(keys[slot, 3]) & USED == 0:
+                here = slot
+            elif np.int64(keys[other, 3]) & USED == 0:
+                here = other
+            else:
+                keys[slot, 3] &= np.uint64(~USED)
+                keys[other, 3] &= np.uint64(~USED)
+                here = -1
+            if here >= 0:
+                keys[here, 0], keys[here, 1], keys[here, 2] = a, b, c
+                keys[here, 3] = np.uint64(places + missing << 40)
+                words[SLOT, missing] = here
+        used += size + 1
+        text[used - 1] = 0
+        missing += 1
+    return missing, used
+
+
+@kernel
+def _find_rows(
+    text, used, words, missing, look_up, blob, word_offsets, table, prints, num_words, least, most, bucket, magic,
+    seen, ranks, hashes, places, kept, found, word_hashes, lines,
+):  # fmt: skip
+    """Find the rows of the input matrix of each missing word, in fastText's order: the word, then its n-grams by their
+    first character and their size.
+
+    `text` has the words with a zero before and after each, and `4 * most` zeros at the end. Of word m, `START` becomes
+    where its rows begin in `found`, and `SIZE` their number, or -1 for a label, which is no word. `places` (uint32) has
+    the hashed n-grams of one size after those of another; all positions of the text are hashed together, so that
+    vector instructions do it. An n-gram that goes over the end of its word is none.
+    """
+    pruned, mask, none = len(ranks) > 0, np.int64(len(table) - 1), np.uint32(bucket)
+    for chars in range(1, most + 1):
+        of_size = np.uint64((chars - least) * len(kept))
+        for k in range(used):
+            byte, before = text[np.uint64(k + chars - 1)], hashes[np.uint64(k)] if chars > 1 else _FNV_BASIS
+            bracket = np.uint8(GREATER) if chars > 1 else np.uint8(LESS)
+            hashes[np.uint64(k)] = _step(before, byte if byte > 0 else bracket)
+        for k in range(used):  # the lowest bit: the n-gram would go over the end of the word
+            if chars == 1:
+                kept[np.uint64(k)] = np.uint8(0)
+            elif chars > 2:
+                kept[np.uint64(k)] |= np.uint8(text[np.uint64(k + chars - 2)] == 0)
+        if chars >= least:
+            for k in range(used):
+                place = np.uint32(_modulo(hashes[np.uint64(k)], magic, bucket))
+                over = kept[np.uint64(k)] & np.uint8(1) > 0 or (chars == 1 and text[np.uint64(k)] == 0)
+                places[of_size + np.uint64(k)] = none if over else place
+            for k in range(used):
+                place = places[of_size + np.uint64(k)]
+                if pruned:
+                    bits = seen[np.uint64(place >> np.uint32(6))] >> np.uint64(place & np.uint32(63))
+                    kept[np.uint64(k)] |= np.uint8(bits & np.uint64(1)) << np.uint8(7)
+                else:
+                    kept[np.uint64(k)] |= np.uint8(place != none) << np.uint8(7)
+    filled = 0
+    for m in range(missing):
+        start, size = words[START, m], words[SIZE, m]
+        words[START, m] = filled
+        if look_up:
+            if lines:
+                h = _FNV_BASIS
+                for k in range(start, start + size):
+                    h = _step(h, text[k])
+                word_hashes[m] = h
+            head, last = _until(load(text, start), size), np.uint64(0)
+            if size > 8:
+                last = load(text, start + size - 8)
+            key = _fingerprint(head, last, size)
+            slot, word = np.int64(key >> np.uint64(32)) & mask, np.int64(-1)
+            while prints[slot] != 0 and word < 0:
+                if prints[slot] == key:
+                    word = np.int64(table[slot])
+                    from_ = word_offsets[word]
+                    same = 0 if word_offsets[word + 1] - from_ == size else -1
+                    while 0 <= same < size:
+                        same = same + 1 if blob[from_ + same] == text[start + same] else -1
+                    word = word if same == size else -1
+                slot = (slot + 1) & mask
+            if word >= num_words or (word < 0 and head == _LABEL and size >= 9 and text[start + 8] == 0x5F):
+                words[SIZE, m] = -1
+                continue
+            found[filled] = word
+            filled += np.int64(word >= 0)
+        stop = start + size
+        start -= np.int64(text[start - 1] == 0)
+        beyond = np.uint64(0)
+        until = stop if look_up else stop + 4 * most
+        for k in range(start, until, 8):
+            beyond |= _until(load(text, k), until - k)
+        k = start
+        while beyond & HIGH == 0 and most > 0 and k < stop:
+            marks = _until(load(kept, k), stop - k) & HIGH
+            while marks != 0:
+                j = np.uint64(k + first(marks))
+                marks &= marks - np.uint64(1)
+                for c in range(most - least + 1):
+                    place = places[np.uint64(c * len(kept)) + j]
+                    found[filled] = np.int32(place)
+                    if pruned:
+                        bits = seen[np.uint64(place >> np.uint32(6))]
+                        rank = ranks[np.uint64(place >> np.uint32(6))] + _ones_below(bits, place & np.uint32(63))
+                        found[filled] = num_words + rank
+                        filled += np.int64(bits >> np.uint64(place & np.uint32(63)) & np.uint64(1))
+                    else:
+                        found[filled] = num_words + np.int64(place)
+                        filled += np.int64(place != none)
+            k += 8
+        while beyond & HIGH > 0 and most > 0 and k < stop:
+            g, j, chars, closed = _FNV_BASIS, k, 0, text[k] & 0xC0 == 0x80
+            while chars < most and not closed:
+                byte = text[j]
+                closed = byte == 0 and j > k
+                g = _step(g, byte if byte > 0 else np.uint8(GREATER) if closed else np.uint8(LESS))
+                j += 1
+                while text[j] & 0xC0 == 0x80:
+                    g = _step(g, text[j])
+                    j += 1
+                chars += 1
+                if chars >= least and (chars > 1 or text[k] > 0):
+                    place = _modulo(g, magic, bucket)
+                    if not pruned:
+                        found[filled] = num_words + place
+                        filled += 1
+                    elif seen[place >> 6] >> np.uint64(place & 63) & np.uint64(1):
+                        found[filled] = num_words + ranks[place >> 6] + _ones_below(seen[place >> 6], place & 63)
+                        filled += 1
+            k += 1
+            while text[k] & 0xC0 == 0x80:
+                k += 1
+        words[SIZE, m] = filled - words[START, m]
+    return filled
+
+
+@kernel
+def _gather(words, n, missing, word_hashes, found, keys, rows, line, in_line):
+    """Write the rows of n words to `rows`, in order; then put those of missing words into the cache.
+
+    Returns (how many rows, words of the line so far, whose hashes are in `line`).
+    """
+    places, filled, lines = np.int64(len(keys)), 0, len(line) > 1
+    cached, width = keys.view(np.int32), 2 * keys.shape[1] - 8
+    for w in range(n):
+        info = words[INFO, w]
+        place = info >> 40
+        if place < places:
+            if width == 8:
+                for k in range(8):
+                    rows[filled + k] = cached[place, 8 + k]
+            else:
+                for k in range(info >> 32 & 0x3F):
+                    rows[filled + k] = cached[place, 8 + k]
+            filled += info >> 32 & 0x3F
+            if lines and not info >> 39 & 1:
+                line[in_line] = np.int32(info & 0xFFFFFFFF)
+                in_line += 1
+        else:
+            start, size = words[START, place - places], words[SIZE, place - places]
+            for k in range(size):
+                rows[filled + k] = found[start + k]
+            filled += max(size, 0)
+            if lines and size >= 0:
+                line[in_line] = np.int32(word_hashes[place - places])
+                in_line += 1
+    for m in range(missing):
+        slot, start, size = words[SLOT, m], words[START, m], words[SIZE, m]
+        if slot >= 0 and size <= width:
+            label = np.int64(size < 0)
+            keys[slot, 3] = np.uint64(slot << 40 | label << 39 | max(size, 0) << 32 | np.int64(word_hashes[m]))
+            for k in range(size):
+                cached[slot, 8 + k] = found[start + k]
+        elif slot >= 0:
+            keys[slot, 0], keys[slot, 3] = np.uint64(0), np.uint64(0)
+    return filled, in_line
+
+
+@kernel
+def _word_end(data, at, end):
+    """Where the word that goes on at `at` ends."""
+    while at < end:
+        four = np.uint64(0)
+        for k in range(min(end - at, 4)):
+            four |= np.uint64(data[at + k]) << np.uint64(8 * k)
+        if _separator(four) > 0:
+            return at
+        at += 1
+    return end
+
+
+@kernel
+def _rows_of(m, magic, s, used, missing, look_up):
+    """Call `_find_rows` with the arrays of a model."""
+    return _find_rows(
+        s.text, used, s.words, missing, look_up, m.blob, m.word_offsets, m.table, m.prints, np.int64(m.num_words),
+        np.int64(max(m.min_chars, 1)), np.int64(m.max_chars), np.uint64(m.bucket), magic, m.seen, m.ranks, s.hashes,
+        s.places, s.kept, s.found, s.word_hashes, m.word_ngrams > 1,
+    )  # fmt: skip
+
+
+@kernel
+def _long_word(m, magic, data, begin, size, s):
+    """Add the rows of a word that is too long for a block to `s.acc_D`, in pieces: their number, -1 for a label."""
+    total, ahead = 0, 4 * np.int64(m.max_chars)
+    for word in range(len(m.word_offsets) - 1):
+        same = 0 if m.word_offsets[word + 1] - m.word_offsets[word] == size else -1
+        while 0 <= same < size:
+            same = same + 1 if m.blob[m.word_offsets[word] + same] == data[begin + same] else -1
+        if same == size:
+            if word >= m.num_words:
+                return -1
+            s.rows[0], total = word, 1
+            _add_rows(m, s.rows, 1, s.acc_D)
+            break
+    if total == 0 and load(data, begin) == _LABEL and data[begin + 8] == 0x5F:
+        return -1
+    for at in range(0, size, LONG_WORD):
+        stop = min(at + LONG_WORD + ahead, size)
+        s.text[0] = data[begin + at - 1] if at > 0 else np.uint8(0)
+        for k in range(at, stop):
+            s.text[1 + k - at] = data[begin + k]
+        used = 1 + stop - at
+        s.text[used : used + ahead + 16] = 0
+        s.words[START, 0], s.words[SIZE, 0] = 1, min(LONG_WORD, size - at)
+        filled = _rows_of(m, magic, s, used, 1, False)
+        _add_rows(m, s.found, filled, s.acc_D)
+        total += filled
+    return total
+
+
 @kernel
 def _piece(m, magic, data, begin, end, s, in_line):
-    """Add the sums of all words of a piece of text to `s.acc_D`. Returns (how many vectors, words of the line)."""
-    total, i, dims = np.int64(0), begin, len(s.acc_D)
+    """Add the rows of all words of a piece of text to `s.acc_D`. Returns (how many rows, words of the line)."""
+    total, i = np.int64(0), begin
     while i < end:
-        i, n, missing = _read_words(data, i, end, s.keys, s.words)
-        _sum_missing(
-            data, s.words, missing, m.blob, m.word_offsets, m.table, np.int64(m.num_words), m.min_chars, m.max_chars,
-            np.uint64(m.bucket), magic, m.seen, m.ranks, m.input_RD, m.codes, m.centroids, m.norms,
-            s.padded, s.ngrams, s.rows, s.infos, s.sums[len(s.keys) * dims :], dims,
-        )  # fmt: skip
-        more, in_line = _add_words(s.words, n, missing, s.infos, s.keys, s.sums, s.acc_D, s.line, in_line)
-        total += more
+        i, n = _read_words(data, i, end, s.keys, s.parts, s.words)
+        if n > 0:
+            missing, used = _look_up(data, s.keys, s.parts, s.words, n, s.text)
+            if missing > 0:
+                s.text[used : used + 4 * m.max_chars + 16] = 0
+                _rows_of(m, magic, s, used, missing, True)
+            filled, in_line = _gather(s.words, n, missing, s.word_hashes, s.found, s.keys, s.rows, s.line, in_line)
+            _add_rows(m, s.rows, filled, s.acc_D)
+            total += filled
+        elif i < end and _word_end(data, i, min(i + LONG_WORD, end)) - i >= LONG_WORD:
+            stop = _word_end(data, i, end)
+            found = _long_word(m, magic, data, i, stop - i, s)
+            if found >= 0 and m.word_ngrams > 1:
+                h = _FNV_BASIS
+                for k in range(i, stop):
+                    h = _step(h, data[k])
+                s.line[in_line] = np.int32(h)
+                in_line += 1
+            total += max(found, 0)
+            i = stop
     return total, in_line
 
 
@@ -508,16 +686,16 @@ def _hidden(m, magic, data, begin, end, sample, s):
 
 
 @kernel
-def means(m, magic, data, offsets, sample, keys, sums, means_ND, counts):
+def means(m, magic, data, offsets, sample, keys, means_ND, counts):
     """Write the mean of each row's input vectors (float32[N, D]) and how many there were (int64[N]).
 
-    `keys` (uint64[places, 6], zeros at first; places are a power of two) and `sums` (float32[(places + BLOCK) * D])
-    are the cache of words. `data` has 16 bytes more than the rows.
+    `keys` (uint64[places, 4 + R / 2], zeros at first; places are a power of two) is the cache of words that have
+    at most R rows of the input matrix, R being 8 to 62. `data` has 16 bytes more than the rows.
     """
     longest = np.int64(0)
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    s = _scratch(m, longest, keys, sums)
+    s = _scratch(m, longest, keys)
     for row in range(len(offsets) - 1):
         counts[row] = _hidden(m, magic, data, offsets[row], offsets[row + 1], sample, s)
         for d in range(len(s.acc_D)):

@@ -171,6 +171,9 @@ _MAX_DECODED_BYTES: Final = 512 << 20
 _CACHE_BYTES: Final = 4 << 20
 """Memory of one thread's cache of words. More of it leaves the processor's caches and gains nothing."""
 
+_FEW_ROWS, _MANY_ROWS = 8, 32
+"""A word with more rows of the input matrix is not in the cache. Of a pruned model, words have 2 rows on average."""
+
 _MAX_NGRAM: Final = 64
 _MAX_PRUNED_BUCKETS: Final = 1 << 26
 """More than any real model has. The kernels' buffers grow with them, and a corrupted file may say anything."""
@@ -235,7 +238,7 @@ class FastTextModel:
         data, offsets = string_buffers(texts)
         means_ND = np.empty((len(texts), self.arrays.output_DL.shape[0]), np.float32)
         counts = np.empty(len(texts), np.int64)
-        keys, sums = self._cache()
+        keys = self._cache()
         # the kernels read up to 16 bytes behind the end of a row: the last row is read from a copy
         safe = max(int(np.searchsorted(offsets, len(data) - 16, side="right")) - 1, 0)
         tail = np.concatenate([data[offsets[safe] : offsets[-1]], np.zeros(16, np.uint8)])
@@ -245,19 +248,19 @@ class FastTextModel:
             (slice(safe, None), tail, offsets[safe:] - offsets[safe]),
         ):
             kernels.means(
-                self.arrays, self._magic, begin, ends, sample_bytes, keys, sums, means_ND[rows], counts[rows]
+                self.arrays, self._magic, begin, ends, sample_bytes, keys, means_ND[rows], counts[rows]
             )  # fmt: skip
         return means_ND, counts
 
-    def _cache(self) -> tuple[NDArray[np.uint64], NDArray[np.float32]]:
-        """(keys, sums) of this thread's cache of words, which takes less than `_CACHE_BYTES`."""
+    def _cache(self) -> NDArray[np.uint64]:
+        """This thread's cache of words, which takes no more than `_CACHE_BYTES`."""
         held = vars(self._caches)
         if not held:
-            dims = self.arrays.output_DL.shape[0]
-            places = 1 << (_CACHE_BYTES // (4 * dims + 48)).bit_length() - 1
-            held["keys"] = np.zeros((places, 6), np.uint64)
-            held["sums"] = np.empty((places + kernels.BLOCK) * dims, np.float32)
-        return held["keys"], held["sums"]
+            kept_apart = len(self.arrays.ranks) > 0 or self.arrays.max_chars == 0
+            width = 4 + (_FEW_ROWS if kept_apart else _MANY_ROWS) // 2
+            held["keys"] = np.zeros((1 << (_CACHE_BYTES // (8 * width)).bit_length() - 1, width), np.uint64)
+        keys: NDArray[np.uint64] = held["keys"]
+        return keys
 
     @property
     def _magic(self) -> np.uint64:
@@ -474,7 +477,8 @@ def _check(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _M
 
 def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _Matrix) -> Arrays:
     table = np.full(1 << (2 * len(words.offsets)).bit_length(), -1, np.int32)
-    kernels.build_table(words.blob, words.offsets, table)
+    prints, blob = np.zeros(len(table), np.uint64), np.concatenate([words.blob, np.zeros(8, np.uint8)])
+    kernels.build_table(blob, words.offsets, table, prints)
     seen, ranks, order = _kept(settings, words)
     decode = len(input_.norms) * settings.dim * 4 <= _MAX_DECODED_BYTES
     if order is not None:  # only quantized models are pruned
@@ -482,9 +486,10 @@ def _arrays(settings: _Settings, words: _Dictionary, input_: _Matrix, output_: _
     rows = input_.decoded() * input_.norms[:, None] if decode and len(input_.codes) else input_.rows
     left, right, parent = _tree(words.label_counts)
     return Arrays(
-        blob=words.blob,
+        blob=blob,
         word_offsets=words.offsets,
         table=table,
+        prints=prints,
         num_words=words.num_words,
         min_chars=settings.minn,
         max_chars=max(settings.maxn, 0) if words.pruned is None or len(words.pruned) else 0,
