@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from datakit.config import resolved
-from datakit.engine.recipe import config_class
+from datakit.engine.recipe import config_class, stage_class
 from datakit.manifest import Manifest, ancestors
 
 if TYPE_CHECKING:
@@ -38,11 +38,7 @@ _ROWS = {
 
 def card(path: Path, made: "Exported", config: "ExportConfig") -> str:
     """The card of what was exported from the manifest at `path`."""
-    chain = [
-        manifest
-        for _, manifest in reversed(ancestors(path))
-        if manifest.stage not in ("tokenizer", "classifier", "perplexity_model")
-    ]
+    chain = [manifest for _, manifest in reversed(ancestors(path)) if stage_class(manifest.stage).makes_rows]
     title = config.title or made.manifest.dataset
     parts = [
         _head(title, made, config),

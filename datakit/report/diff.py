@@ -5,11 +5,13 @@ rows of a file that moved are matched by their content.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +21,10 @@ from datakit.errors import InputError
 from datakit.manifest import Manifest, ancestors, data_dir, load, tables
 from datakit.report.page import table, text, whole_page
 from datakit.report.texts import body, differences, shorten, visible
+from datakit.text.words import hash_values
+
+Hashes = npt.NDArray[np.uint64]
+"""64-bit hashes of ids, or of contents."""
 
 NO_ROW = "not in its input"
 UNREADABLE = "could not be read"
@@ -76,20 +82,58 @@ def diff(first: Path, second: Path, samples: int = 3) -> Difference:
         IntegrityError: a shard is missing or damaged.
     """
     found = Difference((first, load(first)), (second, load(second)))
-    one, other = (_kept(*_with_rows(*side)) for side in (found.first, found.second))
-    joined = one.join(other, "id", join_type="full outer", right_suffix="_2")
-    both = joined.filter(pc.and_(pc.is_valid(joined["hash"]), pc.is_valid(joined["hash_2"])))
-    changed = both.filter(pc.not_equal(both["hash"], both["hash_2"])).column("id")
-    lost = joined.filter(pc.is_null(joined["hash_2"])).select(["id", "hash"])
-    gained = joined.filter(pc.is_null(joined["hash"])).select(["id", "hash_2"])
-    moved = pc.is_in(gained["hash_2"], pc.unique(lost["hash"]))
-    stays = pc.is_in(lost["hash"], pc.unique(gained["hash_2"]))
-    found.same = both.num_rows - len(changed) + int(pc.sum(stays).as_py() or 0)
-    _explain(found, "lost", lost["id"].filter(pc.invert(stays)), found.first, found.second, samples)
-    _explain(found, "gained", gained["id"].filter(pc.invert(moved)), found.second, found.first, samples)
+    one, other = (_Hashes.of(*_with_rows(*side)) for side in (found.first, found.second))
+    place = other.places(one.ids)
+    both = place >= 0
+    changed = one.ids[both][one.contents[both] != other.contents[place[both]]]
+    lost, gained = ~both, other.without(one)
+    stays = lost & np.isin(one.contents, other.contents[gained])
+    moved = gained & np.isin(other.contents, one.contents[lost])
+    found.same = int(both.sum()) - len(changed) + int(stays.sum())
+    _explain(found, "lost", one.ids[lost & ~stays], found.first, found.second, samples)
+    _explain(found, "gained", other.ids[gained & ~moved], found.second, found.first, samples)
     _changed(found, changed, samples)
     found.settings = _settings(found.first[0], found.second[0])
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Hashes:
+    """The kept rows of a result as 64-bit hashes, in the order of the ids': 16 bytes a row, whatever the rows hold.
+
+    That two of 10 million ids share a hash has a probability of 3 in a million.
+    """
+
+    ids: Hashes
+    contents: Hashes
+
+    @classmethod
+    def of(cls, path: Path, manifest: Manifest) -> "_Hashes":
+        """Read the ids and the content hashes of a result."""
+        names, rows = ["id", "content_hash"], sum(shard.rows for shard in tables(manifest, "kept"))
+        ids, contents, at = np.empty(rows, np.uint64), np.empty(rows, np.uint64), 0
+        for shard in tables(manifest, "kept"):
+            for batch in read_rows(data_dir(path, manifest), shard, names):
+                part = slice(at, at := at + batch.num_rows)
+                ids[part], contents[part] = (hash_values(batch.column(name)) for name in names)
+        order = np.argsort(ids)
+        return cls(ids[order], contents[order])
+
+    def places(self, ids: Hashes) -> npt.NDArray[np.int64]:
+        """int64 (ids,): where each id is; -1 for none."""
+        return _places(self.ids, ids)
+
+    def without(self, other: "_Hashes") -> npt.NDArray[np.bool_]:
+        """bool (rows,): the rows whose ids the other result does not have."""
+        return other.places(self.ids) < 0
+
+
+def _places(known: Hashes, ids: Hashes) -> npt.NDArray[np.int64]:
+    """int64 (ids,): where each id is among the known ones, which are ascending; -1 for none."""
+    if not len(known):
+        return np.full(len(ids), -1)
+    at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[at] == ids, at, -1)
 
 
 def _with_rows(path: Path, manifest: Manifest) -> tuple[Path, Manifest]:
@@ -100,63 +144,60 @@ def _with_rows(path: Path, manifest: Manifest) -> tuple[Path, Manifest]:
     raise InputError(f"{path}: the result of {manifest.stage} has no rows to compare")
 
 
-def _kept(path: Path, manifest: Manifest) -> pa.Table:
-    names = ["id", "content_hash"]
-    parts = [b.select(names) for s in tables(manifest, "kept") for b in read_rows(data_dir(path, manifest), s, names)]
-    return pa.Table.from_batches(parts).rename_columns(["id", "hash"])
-
-
 def _explain(
-    found: Difference,
-    name: str,
-    ids: pa.ChunkedArray,
-    there: tuple[Path, Manifest],
-    gone: tuple[Path, Manifest],
-    samples: int,
+    found: Difference, name: str, ids: Hashes, there: tuple[Path, Manifest], gone: tuple[Path, Manifest], samples: int
 ) -> None:
-    """Why rows that one result has are not in the other."""
-    why = _reasons(gone, ids)
-    counts = found.counts[name]
-    shown: dict[str, list[str]] = {}
-    for row_id in ids.to_pylist():
-        reason = why.get(row_id, NO_ROW)
-        counts[reason] += 1
-        if len(listed := shown.setdefault(reason, [])) < samples:
-            listed.append(row_id)
-    rows = _texts(_with_rows(*there), [row_id for listed in shown.values() for row_id in listed])
-    for reason, _ in counts.most_common():
-        found.samples[name] += [DifferingRow(i, reason, rows.get(i, "")) for i in shown[reason]]
+    """Why rows that one result has are not in the other; `ids` ascend."""
+    number, reasons = _reasons(gone, ids)
+    counts = np.bincount(number, minlength=len(reasons))
+    found.counts[name] = Counter({reason: int(n) for reason, n in zip(reasons, counts, strict=True) if n})
+    shown = {reasons[r]: ids[np.flatnonzero(number == r)[:samples]].tolist() for r in np.flatnonzero(counts)}
+    rows = _texts(_with_rows(*there), [row for listed in shown.values() for row in listed])
+    for reason, _ in found.counts[name].most_common():
+        found.samples[name] += [
+            DifferingRow(rows[row][0], reason, rows[row][1]) for row in shown[reason] if row in rows
+        ]
 
 
-def _reasons(side: tuple[Path, Manifest], ids: pa.ChunkedArray) -> dict[str, str]:
-    """What each stage behind a result said of some rows."""
-    wanted, why = ids.combine_chunks() if len(ids) else pa.array([], pa.string()), dict[str, str]()
-    for path, manifest in ancestors(side[0]):
-        for shard in tables(manifest, "dropped") if len(wanted) else ():
-            for batch in read_rows(data_dir(path, manifest), shard, ["id", "reason"]):
-                some = batch.filter(pc.is_in(batch.column("id"), wanted))
-                for row_id, reason in zip(some["id"].to_pylist(), some["reason"].to_pylist(), strict=True):
-                    why.setdefault(row_id, f"{manifest.stage}: {reason}")
-        for shard in tables(manifest, "quarantine") if len(wanted) else ():
-            for batch in read_rows(data_dir(path, manifest), shard):
-                for row in batch.select(["file", "line", "reason"]).to_pylist():
-                    why.setdefault(
-                        f"{row['file']}:{row['line'] - 1}", f"{manifest.stage}: {UNREADABLE}: {row['reason']}"
-                    )
-    return why
+def _reasons(side: tuple[Path, Manifest], ids: Hashes) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """(for each id the number of what a stage behind a result said of its row, what they said)."""
+    number, numbers = np.zeros(len(ids), np.int32), {NO_ROW: 0}
+
+    def note(names: pa.Array, said: pa.Array, stage: str) -> None:
+        place = _places(ids, hash_values(names))
+        here = np.flatnonzero(place >= 0)
+        here = here[number[place[here]] == 0]  # what the latest stage said counts
+        told = said.take(pa.array(here)).to_pylist()
+        number[place[here]] = [numbers.setdefault(f"{stage}: {reason}", len(numbers)) for reason in told]
+
+    for path, manifest in ancestors(side[0]) if len(ids) else ():
+        folder = data_dir(path, manifest)
+        for shard in tables(manifest, "dropped"):
+            for batch in read_rows(folder, shard, ["id", "reason"]):
+                note(batch.column("id"), batch.column("reason"), manifest.stage)
+        for shard in tables(manifest, "quarantine"):
+            for batch in read_rows(folder, shard, ["file", "line", "reason"]):
+                line = pc.cast(pc.subtract(batch.column("line"), 1), pa.string())
+                names = pc.binary_join_element_wise(batch.column("file"), line, ":")
+                note(pc.fill_null(names, ""), batch.column("reason"), f"{manifest.stage}: {UNREADABLE}")
+    return number, list(numbers)
 
 
-def _texts(side: tuple[Path, Manifest], ids: Iterable[str]) -> dict[str, str]:
-    wanted, found = pa.array(sorted(set(ids)), pa.string()), dict[str, str]()
+def _texts(side: tuple[Path, Manifest], ids: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """(id, text) of a few rows, by the hash of the id."""
+    wanted, found = np.array(sorted(set(ids)), np.uint64), dict[int, tuple[str, str]]()
     path, manifest = _with_texts(side)
     for shard in tables(manifest, "kept"):
         if len(found) == len(wanted):
             break
-        names = [b.column("id") for b in read_rows(data_dir(path, manifest), shard, ["id"])]
-        if any(pc.any(pc.is_in(column, wanted)).as_py() for column in names):
-            for batch in read_rows(data_dir(path, manifest), shard):
-                rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
-                found |= {row["id"]: body(row) for row in rows}
+        folder = data_dir(path, manifest)
+        if not any((_places(wanted, hash_values(b.column("id"))) >= 0).any() for b in read_rows(folder, shard, ["id"])):
+            continue
+        for batch in read_rows(folder, shard):
+            hashes = hash_values(batch.column("id"))
+            here = np.flatnonzero(_places(wanted, hashes) >= 0)
+            for number, row in zip(hashes[here].tolist(), batch.take(pa.array(here)).to_pylist(), strict=True):
+                found[number] = (row["id"], body(row))
     return found
 
 
@@ -168,13 +209,16 @@ def _with_texts(side: tuple[Path, Manifest]) -> tuple[Path, Manifest]:
     return side
 
 
-def _changed(found: Difference, ids: pa.ChunkedArray, samples: int) -> None:
+def _changed(found: Difference, ids: Hashes, samples: int) -> None:
     counts = found.counts["changed"]
     if len(ids):
         counts["other content"] = len(ids)
-    some = ids.slice(0, samples).to_pylist()
+    some = ids[:samples].tolist()
     one, other = (_texts(_with_rows(*side), some) for side in (found.first, found.second))
-    found.samples["changed"] = [DifferingRow(i, "other content", one.get(i, ""), other.get(i, "")) for i in some]
+    both = [row for row in some if row in one]
+    found.samples["changed"] = [
+        DifferingRow(one[row][0], "other content", one[row][1], other.get(row, ("", ""))[1]) for row in both
+    ]
 
 
 def _settings(first: Path, second: Path) -> dict[str, list[str]]:

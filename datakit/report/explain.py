@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import RECORD_BITS, compared_fields, read_rows
+from datakit.engine.recipe import stage_class
 from datakit.manifest import Manifest, ancestors, data_dir, tables
 from datakit.report.pairs import compare_fields
 from datakit.report.texts import body, differences, shorten, side_by_side, visible
@@ -72,9 +73,7 @@ def _lineage(paths: list[Path]) -> list[tuple[Path, Manifest]]:
     """The longest history of the manifests, oldest first, without stages whose result is no rows."""
     chains = [ancestors(path) for path in paths]
     longest = max(chains, key=lambda chain: (len(chain), chain[0][0].stat().st_mtime_ns))
-    return [
-        found for found in reversed(longest) if found[1].stage not in ("tokenizer", "classifier", "perplexity_model")
-    ]
+    return [found for found in reversed(longest) if stage_class(found[1].stage).makes_rows]
 
 
 def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
+from datakit.engine.recipe import stage_class
 from datakit.manifest import Manifest, ancestors, load_run
 from datakit.report.charts import Histogram, draw
 from datakit.report.funnel import FunnelStage, funnel
@@ -95,9 +96,7 @@ def report(path: Path) -> str:
         MissingExtraError: matplotlib is not installed.
     """
     stages = funnel(path)
-    chain = [
-        (s.path, s.manifest) for s in stages if s.manifest.stage not in ("tokenizer", "classifier", "perplexity_model")
-    ]
+    chain = [(s.path, s.manifest) for s in stages if stage_class(s.manifest.stage).makes_rows]
     found = survey(chain)
     last = stages[-1].manifest
     parts = {
