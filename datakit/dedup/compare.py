@@ -368,7 +368,10 @@ def _stream(batch: pa.RecordBatch) -> pa.Buffer:
 def decide_unit(
     stage: Dedup, root: Path, memory_bytes: int, old: int, threads: int, index: int, parts: Sequence[Part]
 ) -> dict[str, Any]:
-    """Compare the rows of one group; writes their decisions, and returns counts and what alarms are made from."""
+    """Compare the rows of one group; writes their decisions, and returns counts and what alarms are made from.
+
+    `threads` compare the rows of a group that one large component made large.
+    """
     stage.open()
     memory = Memory(memory_bytes, root)
     found = (pa.ipc.open_stream(buffer) for buffer in read_parts(root, parts, memory))
@@ -376,7 +379,8 @@ def decide_unit(
     rows = SketchRows(batches, np.cumsum([0, *(b.num_rows for b in batches)], dtype=np.int64))
     numbers = np.concatenate([b.column("row").to_numpy() for b in batches])
     before = int(np.searchsorted(numbers, old))
-    verdict = decide(sketches_of(rows, memory), before, stage.config, memory, threads, stage.by_field)
+    own = threads if len(rows) > 2 * GROUP_ROWS else 1  # others run beside a small group, and a large one would be last
+    verdict = decide(sketches_of(rows, memory), before, stage.config, memory, own, stage.by_field)
     decisions = stage.decisions_of(verdict, numbers, before)
     path = f".work/compared/decisions-{index:05d}.arrow"
     target = root / path
@@ -485,8 +489,7 @@ def compare(stage: Dedup, sketches: Sequence[SketchFile], units: CompareUnits) -
     )  # fmt: skip
     groups = by_number(gathers)
     payloads = [[part for _, part in groups[number]] for number in sorted(groups)]
-    threads = max(1, units.share // max(len(payloads), 1))
-    decides = units.do("decide", partial(decide_unit, stage, root, own_memory, old, threads), payloads)
+    decides = units.do("decide", partial(decide_unit, stage, root, own_memory, old, units.share), payloads)
     return Compared(root, sorts, decides)
 
 

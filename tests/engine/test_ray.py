@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,13 @@ from datakit.engine.ray import Ray, _Here, code_stamp
 from datakit.errors import MissingExtraError, UsageError
 
 KILLS = 20
+ENGLISH = """
+the old house by river was built when people came to town and they had found good stone there every man who worked on it
+would say that his father before him never saw such walls or so many windows because in those days few could read what
+was written over their own door but some women kept books about weather corn horses children ships storms fire bread
+money letters summer winter night morning church market garden kitchen
+"""
+"""The language stage drops made-up words."""
 
 
 def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +53,7 @@ def test_an_address_without_the_executor_is_refused(tmp_path: Path) -> None:
 
 def write_rows(folder: Path) -> list[str]:
     """Six files of 1.3 MB; of the last file, a third of the rows stand in the first one, changed a little."""
-    picks, words = random.Random(7), [f"{a}{b}" for a in ("stone", "river", "lamp", "ward", "oak") for b in range(400)]
+    picks, words = random.Random(7), re.findall(r"\w+", ENGLISH)
     rows = [" ".join(picks.choices(words, k=40)) + ". And so it was with the rest of them." for _ in range(24_000)]
     rows[-1300:] = [text.replace("And so", "Yet so") for text in rows[:1300]]
     made = []
