@@ -1,7 +1,6 @@
-"""Write a Hugging Face folder: LoRA adapters merged into their base model, or averaged weights of a run.
+"""Write a Hugging Face folder: LoRA adapters merged into their base model, or the mean of a run's checkpoints.
 
 python -m train.merge --adapter out/lora --output out/merged
-python -m train.merge --adapter out/run --weights ema --output out/averaged
 python -m train.merge --adapter out/run --average 3 --output out/averaged
 """
 
@@ -10,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -30,7 +28,6 @@ class MergeConfig:
     """What to merge, and where to write it."""
 
     adapter: str = option("", "checkpoint of adapters, PEFT folder, or folder of a run for its newest checkpoint")
-    weights: Literal["last", "ema"] = option("last", "ema: the averaged weights of a run with --ema-decay")
     average: int = option(0, "mean of the weights of this many newest checkpoints of a run; 0: its newest one alone")
     base: str = option("", "folder of the base model, if it has moved")
     output: str = option("", "folder for the merged model")
@@ -50,15 +47,15 @@ def merge(config: MergeConfig) -> Path:
         InputError: the output folder is not empty.
     """
     folder, out = checkpoint.newest_of_run(Path(config.adapter)), Path(config.output)
-    adapted, averaged = (folder / lora.CONFIG).is_file(), config.weights == "ema"
-    if not (adapted or averaged or config.average):
+    adapted = (folder / lora.CONFIG).is_file()
+    if not (adapted or config.average):
         raise ModelError(f"{folder}: has no {lora.CONFIG}, so there are no adapters to merge")
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
     base = folder
     if adapted:
         base = Path(config.base or json.loads((folder / lora.CONFIG).read_text())["base_model_name_or_path"])
-    model = _mean(config, base) if config.average else lora.read(folder, base, averaged)
+    model = _mean(config, base) if config.average else lora.read(folder, base)
     out.mkdir(parents=True, exist_ok=True)
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))
     places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
@@ -81,9 +78,9 @@ def _mean(config: MergeConfig, base: Path) -> CausalLM:
             f"{config.adapter}: has {len(folders)} checkpoints, and --average wants {config.average}; keep more of a "
             f"run with --keep-checkpoints"
         )
-    model = lora.read(folders[0], base, config.weights == "ema")
+    model = lora.read(folders[0], base)
     for number, folder in enumerate(folders[1:], start=2):
-        other = dict(lora.read(folder, base, config.weights == "ema").named_parameters())
+        other = dict(lora.read(folder, base).named_parameters())
         for name, parameter in model.named_parameters():
             parameter.lerp_(other[name], 1 / number)
     return model

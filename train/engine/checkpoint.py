@@ -3,7 +3,6 @@
     config.json, model.safetensors, tokenizer files   the model; any reader of Hugging Face folders loads it
     optimizer.safetensors, rng.safetensors            `<parameter>/<state>` and generator states; no pickles
     adapter_config.json, adapter_model.safetensors    with LoRA, instead of the model: only the adapters
-    ema.safetensors                                   averaged weights, if the run has them
     state.json                                        the step, the run's settings and data, SHA-256 of every file
 
 A checkpoint is written to a temporary folder, flushed to disk, then renamed. After a crash an incomplete checkpoint has
@@ -11,7 +10,6 @@ only its temporary name. A checkpoint that was damaged later does not match its 
 tensors; with FSDP the slices are gathered on rank 0.
 """
 
-import copy
 import json
 import os
 import shutil
@@ -31,7 +29,7 @@ from torch.distributed.fsdp import FSDPModule
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
 from train.engine.distributed import fill, like, whole_of
-from train.engine.optim import Optimizers, WeightAverage
+from train.engine.optim import Optimizers
 from train.model import lora
 from train.model.decoder import CausalLM, ModelConfig
 from train.model.hf import Weights, copy_files, read_weights, write_model
@@ -82,23 +80,18 @@ class WholeModel:
         return iter(self.parameters.items())
 
 
-def unshard(
-    model: CausalLM, optimizer: Optimizers, average: WeightAverage | None
-) -> tuple[Weights, Any, WeightAverage | None]:
-    """Model, optimizer and average with whole tensors; with FSDP gathered on rank 0, in CPU memory.
+def unshard(model: CausalLM, optimizer: Optimizers) -> tuple[Weights, Any]:
+    """Model and optimizer with whole tensors; with FSDP gathered on rank 0, in CPU memory.
 
     With FSDP all ranks must call this; the other ranks get empty tensors.
     """
     if not isinstance(model, FSDPModule):
-        return model, optimizer, average
+        return model, optimizer
     parameters, state = {}, {}
     for name, p in model.named_parameters():
         parameters[name] = nn.Parameter(_on_first(p.detach()), requires_grad=p.requires_grad)
         state[parameters[name]] = {k: _on_first(v) for k, v in optimizer.state.get(p, {}).items()}
-    if average:
-        average = copy.copy(average)
-        average.values = {name: _on_first(v) for name, v in average.values.items()}
-    return WholeModel(model.config, parameters), SimpleNamespace(state=state), average
+    return WholeModel(model.config, parameters), SimpleNamespace(state=state)
 
 
 def _on_first(value: Tensor) -> Tensor:
@@ -108,14 +101,9 @@ def _on_first(value: Tensor) -> Tensor:
 
 
 def save(
-    folder: Path,
-    state: State,
-    model: Weights,
-    optimizer: Optimizers,
-    tokenizer_files: tuple[Path, ...],
+    folder: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None = None,
-    average: WeightAverage | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write the checkpoint of `state.step` under `folder` and return its path; with `adapters` only these are written.
 
     Raises:
@@ -124,7 +112,7 @@ def save(
     path = folder / f"step_{state.step:08d}"
     temporary = folder / f".{path.name}.{os.getpid()}.tmp"
     try:
-        _write(temporary, state, model, optimizer, tokenizer_files, adapters, average)
+        _write(temporary, state, model, optimizer, tokenizer_files, adapters)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(temporary, ignore_errors=True)
         raise InputError(
@@ -140,14 +128,9 @@ def save(
 
 
 def _write(
-    temporary: Path,
-    state: State,
-    model: Weights,
-    optimizer: Optimizers,
-    tokenizer_files: tuple[Path, ...],
+    temporary: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None,
-    average: WeightAverage | None,
-) -> None:
+) -> None:  # fmt: skip
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
     if adapters:
@@ -158,8 +141,6 @@ def _write(
         write_model(temporary, model, tokenizer_files, special, state.stop_ids)
     save_file(_optimizer_tensors(model, optimizer), temporary / "optimizer.safetensors")
     save_file(_rng_tensors(), temporary / "rng.safetensors")
-    if average:
-        average.save(temporary)
     files = {f.name: sha256_file(f) for f in sorted(temporary.iterdir())}
     body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
     text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function, schedule
@@ -129,16 +129,49 @@ class TrackConfig:
                 raise ConfigError(f"--report-to {name}: it is not installed; pip install {name}")
 
 
-class Tracker(Protocol):
-    """Interface for metric loggers."""
+class TensorBoard:
+    """TensorBoard event files under `out/tensorboard`."""
+
+    def __init__(self, folder: Path, first_step: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
 
     def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Log the numbers of a step."""
-        ...
+        """Log every number under its name."""
+        for name, value in _numbers(values).items():
+            self.writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
 
     def close(self) -> None:
-        """Finish logging."""
-        ...
+        """Flush and close."""
+        self.writer.close()
+
+
+class WeightsAndBiases:
+    """A Weights & Biases run, stored in `out/wandb` until `wandb sync`, unless WANDB_MODE is set."""
+
+    def __init__(self, out: Path, values: Mapping[str, Any]) -> None:
+        import wandb
+
+        self.run = wandb.init(
+            dir=str(out), name=out.name, id=digest(str(out.resolve()))[:16], resume="allow", config=dict(values),
+            mode=os.environ.get("WANDB_MODE", "offline"),
+        )  # fmt: skip
+
+    def write(self, step: int, values: Mapping[str, Any]) -> None:
+        """Log every number under its name."""
+        self.run.log(_numbers(values), step=step)
+
+    def close(self) -> None:
+        """Flush and close."""
+        self.run.finish()
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {k: v for k, v in values.items() if isinstance(v, int | float) and k != "step"}
+
+
+Tracker = TensorBoard | WeightsAndBiases
 
 
 def trackers(config: TrackConfig, out: Path, values: Mapping[str, Any], first_step: int) -> list[Tracker]:
@@ -187,48 +220,6 @@ class Log:
             self.profile.close()
         for tracker in self.trackers:
             tracker.close()
-
-
-class TensorBoard:
-    """TensorBoard event files under `out/tensorboard`."""
-
-    def __init__(self, folder: Path, first_step: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
-
-    def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Log every number under its name."""
-        for name, value in _numbers(values).items():
-            self.writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
-
-    def close(self) -> None:
-        """Flush and close."""
-        self.writer.close()
-
-
-class WeightsAndBiases:
-    """A Weights & Biases run, stored in `out/wandb` until `wandb sync`, unless WANDB_MODE is set."""
-
-    def __init__(self, out: Path, values: Mapping[str, Any]) -> None:
-        import wandb
-
-        self.run = wandb.init(
-            dir=str(out), name=out.name, id=digest(str(out.resolve()))[:16], resume="allow", config=dict(values),
-            mode=os.environ.get("WANDB_MODE", "offline"),
-        )  # fmt: skip
-
-    def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Log every number under its name."""
-        self.run.log(_numbers(values), step=step)
-
-    def close(self) -> None:
-        """Flush and close."""
-        self.run.finish()
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {k: v for k, v in values.items() if isinstance(v, int | float) and k != "step"}
 
 
 WAIT, WARMUP = 1, 1

@@ -29,7 +29,7 @@ from train.engine.device import autocast, need_compiler, precision
 from train.engine.distributed import GradientSum, Ranks, reshard
 from train.engine.evaluator import Evaluator
 from train.engine.log import Log, StepReport, TrackConfig, mark, peak_flops
-from train.engine.optim import OptimConfig, Optimizers, WeightAverage, learning_rate
+from train.engine.optim import OptimConfig, Optimizers, learning_rate
 from train.model.decoder import CausalLM
 from train.model.experts import Balance
 from train.model.lora import Adapters
@@ -183,7 +183,6 @@ class Trainer:
     device: torch.device
     adapters: Adapters | None = None
     """Adapters that are trained instead of the weights."""
-    average: WeightAverage | None = None
     loss_scale: LossScale | None = None
     """Only with fp16."""
     ranks: Ranks = field(default_factory=Ranks)
@@ -229,10 +228,9 @@ class Trainer:
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
                 if self.evaluator and self.evaluator.due(report.step, done):
-                    with self.averaged():
-                        record = self.evaluator.evaluate(
-                            self.model, report.step
-                        )  # on every rank, so that no rank waits
+                    reshard(self.model)
+                    record = self.evaluator.evaluate(self.model, report.step)  # on every rank, so that no rank waits
+                    reshard(self.model)
                     if log:
                         log.evaluated(report.step, record)
                 if report.step % self.loop.save_every == 0 or done:
@@ -325,21 +323,10 @@ class Trainer:
 
     def _move(self, step: int, grad_norm: float) -> None:
         """Update the weights, unless the gradients overflowed; the step counts either way."""
-        finite = math.isfinite(grad_norm)
-        if finite:
+        if math.isfinite(grad_norm):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        if self.average and finite:
-            self.average.update(step)
         self.state = self.state.moved(step)
-
-    @contextlib.contextmanager
-    def averaged(self) -> Iterator[None]:
-        """Use the averaged weights inside the context, if the run has them."""
-        with self.average.swapped() if self.average else contextlib.nullcontext():
-            reshard(self.model)
-            yield
-        reshard(self.model)
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         described = self.stream.data.describe(self.stream.rows_of(step - 1))
@@ -373,12 +360,12 @@ class Trainer:
     def _save(self) -> None:
         stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
         loop_state = {name: part.state() for name, part in stateful.items() if part}
-        model, optimizer, average = checkpoint.unshard(self.model, self.optimizer, self.average)
+        model, optimizer = checkpoint.unshard(self.model, self.optimizer)
         tokenizer_files = self.stream.data.tokenizer_files
 
         def write() -> None:
             args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer, tokenizer_files
-            folder = checkpoint.save(*args, self.adapters, average)
+            folder = checkpoint.save(*args, self.adapters)
             checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
             print(f"[train] saved {folder}", flush=True)
 

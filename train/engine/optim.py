@@ -1,23 +1,19 @@
-"""Optimizers: their settings, learning rates, parameter groups and state; and averaged weights."""
+"""Optimizers: their settings, learning rates, parameter groups and state."""
 
 import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
-from torch.optim.swa_utils import get_ema_multi_avg_fn
 
 from datakit.config import option
 from datakit.errors import ConfigError
 from train.engine.distributed import fill, like, local, whole_of
-from train.model.hf import AVERAGE
 
 RATE_RATIO = {"adamw": 1.0, "muon": 1.0, "adafactor": 20.0, "lion": 0.2}
 """Default peak rate of each optimizer, as a multiple of AdamW's. Muon's updates are scaled to AdamW's (Liu et al.,
@@ -52,17 +48,14 @@ class OptimConfig:
     momentum: float = option(0.95, "Muon's decay of the mean gradient")
     state_dtype: Literal["fp32", "bf16"] = option("fp32", "bf16: half the memory for optimizer state")
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0: no clipping")
-    ema_decay: float = option(
-        0.0, "also keep an exponential moving average of the weights with this decay, such as 0.999; 0: none"
-    )
 
     def __post_init__(self) -> None:
         if self.lr < 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
             raise ConfigError(
                 "lr must not be negative, min_lr_ratio within 0..1, weight_decay and max_grad_norm 0 or more"
             )
-        if any(not 0 <= v < 1 for v in (self.beta1, self.beta2, self.momentum, self.ema_decay)):
-            raise ConfigError("beta1, beta2, momentum and ema_decay must lie in 0..1 (1 excluded)")
+        if any(not 0 <= v < 1 for v in (self.beta1, self.beta2, self.momentum)):
+            raise ConfigError("beta1, beta2 and momentum must lie in 0..1 (1 excluded)")
         if self.warmup_steps < -1 or not 0 < self.decay_ratio <= 1:
             raise ConfigError("warmup_steps must be at least -1, decay_ratio within 0..1 (0 excluded)")
         if min(self.embed_lr_ratio, self.head_lr_ratio, self.matrix_lr_ratio, self.scalar_lr_ratio) < 0:
@@ -250,47 +243,3 @@ def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.
             yield torch.optim.Muon(muon, momentum=config.momentum, adjust_lr_fn="match_rms_adamw")
         if rest:
             yield torch.optim.AdamW(rest, betas=config.betas, eps=1e-8, fused=True)
-
-
-class WeightAverage:
-    """Exponential moving average of the trained weights (Polyak and Juditsky, 1992), by name, in fp32.
-
-    The arithmetic is torch's. `AveragedModel` would copy the whole model, frozen weights too, and cannot copy slices.
-    """
-
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
-        self._parameters: dict[str, Tensor] = {n: p for n, p in model.named_parameters() if p.requires_grad}
-        self.values: dict[str, Tensor] = {n: p.detach().clone() for n, p in self._parameters.items()}
-
-    @torch.no_grad()
-    def update(self, step: int) -> None:
-        """Add the weights after step 1, 2, ...; the decay is lower in early steps, so that the first weights fade."""
-        update = get_ema_multi_avg_fn(min(self.decay, (1 + step) / (10 + step)))  # type: ignore[no-untyped-call]
-        update(local(self.values.values()), local(self._parameters.values()), None)
-
-    @contextlib.contextmanager
-    def swapped(self) -> Iterator[None]:
-        """Use the averages as the model's weights inside the context."""
-        self._swap()
-        try:
-            yield
-        finally:
-            self._swap()
-
-    @torch.no_grad()
-    def _swap(self) -> None:
-        for name, p in self._parameters.items():
-            weights = p.detach().clone()
-            p.copy_(self.values[name])
-            self.values[name].copy_(weights)
-
-    def save(self, folder: Path) -> None:
-        """Write the averages into the folder of a checkpoint."""
-        save_file({n: v.cpu().contiguous() for n, v in self.values.items()}, folder / AVERAGE)
-
-    def restore(self, folder: Path) -> None:
-        """Load the averages of a checkpoint; without any they start from the weights."""
-        found = load_file(folder / AVERAGE) if (folder / AVERAGE).is_file() else self._parameters
-        for name, value in self.values.items():
-            fill(value, found[name].detach())

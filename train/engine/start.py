@@ -32,7 +32,7 @@ from train.engine.distributed import Ranks, RanksConfig, shard
 from train.engine.evaluator import Evaluator, EvaluatorConfig
 from train.engine.log import TrackConfig
 from train.engine.loop import LoopConfig, Loss, Trainer
-from train.engine.optim import OptimConfig, Optimizers, WeightAverage, make_optimizer, peak_rate
+from train.engine.optim import OptimConfig, Optimizers, make_optimizer, peak_rate
 from train.model import hf, lora
 from train.model.decoder import PRESETS, CausalLM, ModelConfig, of_depth, resized
 from train.model.experts import MoeConfig
@@ -181,8 +181,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         if self.init and (self.sizes != SizesConfig() or self.moe.num_experts):
             raise UsageError("sizes and options are for random weights: the model of --init has its own in config.json")
-        if self.weights_dtype == "bf16" and (self.loop.dtype in ("fp32", "fp16") or self.optim.ema_decay):
-            raise ConfigError("--weights-dtype bf16 is for arithmetic in bf16 (--dtype), without --ema-decay")
+        if self.weights_dtype == "bf16" and self.loop.dtype in ("fp32", "fp16"):
+            raise ConfigError(f"--weights-dtype bf16 is for arithmetic in bf16, found --dtype {self.loop.dtype}")
         if self.resize_vocab and (self.lora.lora_rank or not self.init):
             raise UsageError("--resize-vocab trains new rows of the model of --init, which --lora-rank would freeze")
         if self.lora.lora_rank and not self.init:
@@ -293,7 +293,6 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     lr = peak_rate(config.optim, model.config.hidden_size, share)
     config = replace(config, optim=replace(config.optim, lr=lr))
     optimizer = make_optimizer(model, config.optim)
-    average = WeightAverage(model, config.optim.ema_decay) if config.optim.ema_decay else None
     stream = StepStream(
         data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda",
         label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
@@ -316,7 +315,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     )  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
     if config.loop.resume:
-        state = _resume(config, ranks, state, model, optimizer, average)
+        state = _resume(config, ranks, state, model, optimizer)
     elif held := checkpoint.steps(out / "checkpoints"):
         raise UsageError(
             f"{out} already holds a run, up to {held[0].name}: add --resume to continue it, or choose another --out"
@@ -326,7 +325,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         write_whole(out / "run.json", canonical(run) + b"\n")
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
-        state=state, total_steps=steps, device=device, adapters=adapters, average=average, ranks=ranks,
+        state=state, total_steps=steps, device=device, adapters=adapters, ranks=ranks,
         evaluator=evaluator, track=config.track,
     )  # fmt: skip
     print(_summary(config, trainer), flush=True)
@@ -473,9 +472,8 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: 
 
 
 def _resume(
-    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers,
-    average: WeightAverage | None,
-) -> checkpoint.State:  # fmt: skip
+    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers
+) -> checkpoint.State:
     """Load the newest checkpoint, if there is one; returns its state.
 
     Raises:
@@ -497,8 +495,6 @@ def _resume(
             flush=True,
         )
     checkpoint.restore(path, model, optimizer)
-    if average:
-        average.restore(path)
     print(f"[train] resumed from {path}", flush=True)
     return replace(state, step=old.step, loop=old.loop)
 

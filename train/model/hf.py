@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from datakit.config import digest, sha256_file
@@ -179,8 +179,6 @@ NEUTRAL = re.compile(
 """Keys that do not change the logits."""
 REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False}
 """Keys that change the logits, with the only implemented value."""
-AVERAGE = "ema.safetensors"
-"""File of the averaged weights in a checkpoint."""
 SHARD_BYTES = 5_000_000_000
 """Weights of more bytes are written as several files and an index."""
 
@@ -573,20 +571,6 @@ def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
         except (OSError, ValueError, KeyError, SafetensorError) as e:
             raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
         yield files
-
-
-@torch.no_grad()
-def read_average(folder: Path, parameters: Mapping[str, Tensor]) -> None:
-    """Copy the averaged weights of a checkpoint into a model's parameters.
-
-    Raises:
-        ModelError: the checkpoint has none.
-    """
-    if not (folder / AVERAGE).is_file():
-        raise ModelError(f"{folder}: has no {AVERAGE}; train with --ema-decay to keep averaged weights")
-    found = load_file(folder / AVERAGE)
-    for name, parameter in parameters.items():
-        parameter.copy_(found[name])
 
 
 class Weights(Protocol):

@@ -166,20 +166,16 @@ def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     return found, base_sha256
 
 
-def read(folder: Path, base: Path | None = None, averaged: bool = False) -> CausalLM:
+def read(folder: Path, base: Path | None = None) -> CausalLM:
     """Read the model of a folder, with fp32 weights. Adapters are merged into their base.
 
-    `base` is the folder of the base model if it has moved. With `averaged`, the averaged weights of the checkpoint are
-    used instead of the last ones.
+    `base` is the folder of the base model if it has moved.
 
     Raises:
         ModelError: a file is missing or damaged, or the adapters were trained on another base.
     """
     if not (folder / CONFIG).is_file():
-        model = hf.read_model(folder)
-        if averaged:
-            hf.read_average(folder, trained(model))
-        return model
+        return hf.read_model(folder)
     settings = _settings(folder)
     base = base or Path(settings["base_model_name_or_path"])
     found, expected = tensors(folder)
@@ -199,8 +195,6 @@ def read(folder: Path, base: Path | None = None, averaged: bool = False) -> Caus
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(found[name])
-    if averaged:
-        hf.read_average(folder, own)
     merge(model)
     return model.requires_grad_(True)
 

@@ -4,18 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, ModelError
 from train.data.batches import DataConfig
 from train.engine.loop import LoopConfig, Trainer
-from train.engine.optim import Lion, OptimConfig, WeightAverage, learning_rate, make_optimizer, peak_rate
+from train.engine.optim import Lion, OptimConfig, learning_rate, make_optimizer, peak_rate
 from train.engine.start import RunConfig, prepare
-from train.merge import main as merge
-from train.model import hf
 from train.model.decoder import PRESETS, CausalLM
 from train.sft import loss
-from train.sft import main as sft
 
 OPTIMIZERS = ["adamw", "muon", "adafactor", "lion"]
 SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
@@ -55,15 +51,13 @@ def test_every_optimizer_learns_with_the_rate_it_is_given_by_default(manifest: P
 def test_a_resumed_run_is_the_uninterrupted_one(manifest: Path, tmp_path: Path, name: str, state_dtype: str) -> None:
     if (name, state_dtype) == ("adafactor", "bf16"):
         pytest.skip("refused: tested below")
-    optim = OptimConfig(optimizer=name, state_dtype=state_dtype, ema_decay=0.9)
+    optim = OptimConfig(optimizer=name, state_dtype=state_dtype)
     whole = run(manifest, tmp_path / "whole", optim)
     run(manifest, tmp_path / "parts", optim, stop_at=2)
     parts = run(manifest, tmp_path / "parts", optim, resume=True)
     assert losses(tmp_path / "whole") == losses(tmp_path / "parts")
     for one, other in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
         assert torch.equal(one, other)
-    for name, value in whole.average.values.items():
-        assert torch.equal(value, parts.average.values[name])
 
 
 def test_another_optimizer_does_not_go_on_from_a_checkpoint(manifest: Path, tmp_path: Path) -> None:
@@ -199,54 +193,3 @@ def test_other_optimizers_begin_with_rates_of_their_own() -> None:
     assert peak_rate(OptimConfig(optimizer="lion"), 512, 1.0) == pytest.approx(1e-4)
     assert peak_rate(OptimConfig(optimizer="adafactor"), 512, 1.0) == pytest.approx(1e-2)
     assert peak_rate(OptimConfig(optimizer="lion", lr=0.3), 512, 1.0) == 0.3
-
-
-def test_an_average_is_the_plain_recursion() -> None:
-    model = torch.nn.Linear(3, 2)
-    average = WeightAverage(model, 0.5)
-    expected = model.weight.detach().clone()
-    for step in range(1, 40):
-        with torch.no_grad():
-            model.weight += torch.randn(2, 3, generator=torch.Generator().manual_seed(step))
-        average.update(step)
-        decay = min(0.5, (1 + step) / (10 + step))
-        expected = decay * expected + (1 - decay) * model.weight.detach()
-    torch.testing.assert_close(average.values["weight"], expected)
-
-
-def test_inside_the_model_has_the_averages_and_outside_its_weights() -> None:
-    model = torch.nn.Linear(3, 2)
-    average = WeightAverage(model, 0.9)
-    kept, averaged = model.weight.detach().clone() + 1, model.weight.detach().clone()
-    with torch.no_grad():
-        model.weight.copy_(kept)
-    with average.swapped():
-        assert torch.equal(model.weight, averaged)
-    assert torch.equal(model.weight, kept) and torch.equal(average.values["weight"], averaged)
-
-
-@pytest.mark.parametrize("adapters", [False, True])
-def test_a_runs_average_becomes_a_folder_of_its_own(manifest: Path, tmp_path: Path, adapters: bool) -> None:
-    flags = ["--manifest", str(manifest), "--steps", "3", "--dtype", "fp32", "--ema-decay", "0.5"]
-    assert sft([*flags, "--preset", "tiny", "--out", str(tmp_path / "base")]) == 0
-    run = tmp_path / "base"
-    if adapters:
-        run = tmp_path / "lora"
-        init = str(tmp_path / "base" / "checkpoints" / "step_00000003")
-        assert sft([*flags, "--init", init, "--lora-rank", "2", "--lr", "0.1", "--out", str(run)]) == 0
-    for weights in ("last", "ema"):
-        if adapters or weights == "ema":
-            command = ["--adapter", str(run), "--weights", weights, "--output", str(tmp_path / weights)]
-            assert merge(command) == 0
-    last = hf.read_model(tmp_path / "last" if adapters else run / "checkpoints" / "step_00000003")
-    averaged = dict(hf.read_model(tmp_path / "ema").named_parameters())
-    assert any(not torch.equal(p, averaged[n]) for n, p in last.named_parameters())
-    if not adapters:
-        kept = load_file(run / "checkpoints" / "step_00000003" / "ema.safetensors")
-        assert kept.keys() == averaged.keys() and all(torch.equal(v, averaged[n]) for n, v in kept.items())
-
-
-def test_a_checkpoint_without_an_average_is_refused_by_name(manifest: Path, tmp_path: Path) -> None:
-    assert sft(["--manifest", str(manifest), "--steps", "1", "--preset", "tiny", "--out", str(tmp_path / "run")]) == 0
-    with pytest.raises(ModelError, match=r"has no ema\.safetensors"):
-        merge(["--adapter", str(tmp_path / "run"), "--weights", "ema", "--output", str(tmp_path / "to")])
