@@ -139,7 +139,7 @@ from train.engine import flags
 def mount(*options):
     subprocess.run(["mount", *options, "tmpfs", "full"], check=True)
 Path("full").mkdir()
-mount("-t", "tmpfs", "-o", "size=20m")
+mount("-t", "tmpfs", "-o", "size=15m")
 sys.argv[1:] = [*sys.argv[1:], "--out", "full/run"]
 assert flags.guarded(sft.main) == 1
 print("now with room", [p.name for p in Path("full/run/checkpoints").iterdir()], file=sys.stderr)
