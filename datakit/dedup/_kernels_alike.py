@@ -16,7 +16,7 @@ _WORD, _SPACELESS, _SPACE_FLAG, _MARK, _NUMBER_FLAG = 1, 2, 4, 32, 64  # as in w
 _FOLD_SHIFT = 16
 
 _TURN, _SPACE = 0x01, 0x20
-_STRICT_BYTE, _NAME_BYTE, _MAY_BE_NAME_BYTE, _ALONE_BYTE, _COUNT_BYTE = 0x04, 0x05, 0x06, 0x07, 0x08
+_STRICT_BYTE, _NAME_BYTE, _MAY_BE_NAME_BYTE, _ALONE_BYTE, _COUNT_BYTE, _KNOWN_BYTE = 0x04, 0x05, 0x06, 0x07, 0x08, 0x09
 _ANSWER, _PROSE, _CODE = 0x41, 0x50, 0x43  # A: prose of the assistant; P: other prose; C: signs count
 
 # Kinds of tokens, and the classes of characters that are no word: a sign always counts, an operator between operands.
@@ -26,10 +26,15 @@ _WORDS, _NUMBER, _SIGN, _OPERATOR, _POINT = 0, 1, 2, 3, 4
 _QUOTED, _SENTENCE, _CLAUSE, _CAPITAL, _AFTER_SPACE, _BEFORE_SPACE, _LINE, _ALONE = 1, 2, 4, 8, 16, 32, 64, 128
 
 # Bits of a node of the phrase table, as in politeness.py.
-_FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT, _JOINS = 1, 2, 4, 8, 16, 32, 64
+_FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT, _JOINS, _AT_EDGE, _GREETING = 1, 2, 4, 8, 16, 32, 64, 128, 256
+_KNOWN = 512
 
 _KEEP, _GONE, _LIGHT_GONE = 0, 1, 2
 _CODE_SHARE = 4  # a turn is a formula or code where it has at least one sign for so many words and numbers
+
+_ACCENTED = tuple(ord(c) for c in "àáâèéêìíîòóôùúûýỳŷ" if ord(c) < 0x180)
+_PLAIN = tuple(ord(c) for c in "aaaeeeiiiooouuuyy"[: len(_ACCENTED)])
+_BEYOND_CYRILLIC = 0xD6  # the first byte of Hebrew, Arabic and Indic letters, where a letter more is grammar
 
 _SEED = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
@@ -38,6 +43,8 @@ _FINAL = np.uint64(0xFF51AFD7ED558CCD)
 _HALF = np.uint64(32)
 _FEW_TOKENS = 8  # shorter rows have two letters of each word in their keys
 _LONG_ANSWER = 32  # words of answers from which they are found by minima of hashes
+_INSTRUCTION = 32  # words; what stands on the line after so many is no longer what an instruction is about
+_LONGEST_VARIED = 32  # letters of a word that the index of a flood uses
 
 
 @kernel
@@ -149,9 +156,11 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
     """
     i, at, count = begin, 0, 0
     pending = _SENTENCE | _CLAUSE | _LINE | _AFTER_SPACE
+    quoted = 0  # the flag of words between quotation marks, on one line
     open_kind = -1  # of the token that the next character may belong to
     while i < end:
         code, width = decode(data, i, end)
+        opens = code == 0xAB or code == 0x201C or code == 0x201E or code == 0x300C or code == 0x300E or code == 0x301D
         if code < len(canon):
             code = np.int64(canon[code])
         entry = entries[np.int64(pages[code >> 8]) << 8 | code & 255]
@@ -169,7 +178,7 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
             if joins:
                 tokens[count - 1, 1] = at
             else:
-                flags = pending | (_ALONE if alone else 0) | (_CAPITAL if row and kind == _WORDS else 0)
+                flags = pending | quoted | (_ALONE if alone else 0) | (_CAPITAL if row and kind == _WORDS else 0)
                 count = _add(tokens, count, start, at, kind, flags)
                 pending = 0
                 open_kind = -1 if alone else kind
@@ -182,6 +191,7 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
             pending = pending & ~_QUOTED | _AFTER_SPACE
             if code == 0x0A or code == 0x0D or code == 0x2028 or code == 0x2029:
                 pending |= _SENTENCE | _CLAUSE | _LINE
+                quoted = 0
             open_kind = -1
             i = after
             continue
@@ -212,10 +222,12 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
             at += 3
             pending = 0
             continue
+        if code == 0x22:
+            quoted = _QUOTED if not quoted and (opens or pending & _AFTER_SPACE) else 0
         start = at
         at = encode(code, buffer, at)
         count = _add(tokens, count, start, at, kind, pending)
-        pending = 0
+        pending = pending if code == 0xBF or code == 0xA1 else 0  # ¿ and ¡
         inside = after < end and (0x30 <= data[after] <= 0x39 or 0x61 <= (data[after] | 0x20) <= 0x7A)
         if code == 0x22 or code == 0x27:
             pending = _QUOTED
@@ -233,6 +245,26 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
 @kernel
 def _is_word(kind):
     return kind in (_WORDS, _NUMBER)
+
+
+@kernel
+def _is_apostrophe(buffer, tokens, t):
+    """Whether a token joins two words, as in "s'il"."""
+    return buffer[tokens[t, 0]] == 0x27 and not tokens[t, 3] & (_AFTER_SPACE | _BEFORE_SPACE)
+
+
+@kernel
+def _begins(tokens, act, word_bits, t):
+    """Whether a clause begins here, or goes on after politeness or after a word like "and"."""
+    if t == 0 or tokens[t, 3] & (_CLAUSE | _SENTENCE | _LINE) or not _is_word(tokens[t - 1, 2]):
+        return True
+    return act[t - 1] == _GONE or word_bits[t - 1] & _JOINS > 0
+
+
+@kernel
+def _is_end(tokens, t, count):
+    """Whether a clause ends with this word."""
+    return t + 1 == count or tokens[t + 1, 3] & (_CLAUSE | _LINE) > 0 or not _is_word(tokens[t + 1, 2])
 
 
 @kernel
@@ -257,29 +289,41 @@ def mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_
             t += 1
             continue
         state, last, k = 0, -1, t
-        while k < count and tokens[k, 2] == _WORDS:
-            if act[k] == _KEEP:
+        while k < count and (tokens[k, 2] == _WORDS or _is_apostrophe(buffer, tokens, k)):
+            if act[k] == _KEEP and tokens[k, 2] == _WORDS:
                 state = next_state(state, hashes[k], keys, values)
                 if state < 0:
                     break
-                if bits[state] & _FORMULA or (bits[state] & _AT_START and tokens[t, 3] & _SENTENCE):
+                if (
+                    bits[state] & _FORMULA
+                    or (bits[state] & _AT_START and tokens[t, 3] & _SENTENCE)
+                    or (bits[state] & _GREETING and _begins(tokens, act, word_bits, t))
+                    or (bits[state] & _AT_EDGE and (_begins(tokens, act, word_bits, t) or _is_end(tokens, k, count)))
+                ):
                     last = k
             k += 1
         if last >= 0:
             for k in range(t, last + 1):
                 act[k] = _GONE
-            if last + 1 < count:  # what follows begins a sentence, as far as formulas are concerned
-                tokens[last + 1, 3] |= tokens[t, 3] & _SENTENCE
+            k = last + 1
+            while k < count:  # what follows begins a sentence, as far as formulas are concerned
+                tokens[k, 3] |= tokens[t, 3] & _SENTENCE
+                if _is_word(tokens[k, 2]):
+                    break
+                k += 1
             t = last + 1
         else:
             t += 1
-    # After a colon (in questions: or a line break) that follows what counts, politeness is what the turn is about.
-    begin, after_politeness, counted, content = 0, False, False, False
+    # After a colon (in questions: or the first line break after a short instruction) that follows what counts,
+    # politeness is what the turn is about, up to the first word that counts.
+    begin, after_politeness, counted, content, given, breaks = 0, asked, 0, False, False, 0
     while begin < count:
         stop, soft, marker = begin + 1, True, False
         while stop < count and not tokens[stop, 3] & _CLAUSE:
             stop += 1
-        content |= counted and asked and tokens[begin, 3] & _LINE > 0
+        if tokens[begin, 3] & _LINE:
+            content |= asked and 0 < counted <= _INSTRUCTION and breaks < 2
+            breaks = max(breaks, 1) if counted else 0
         for t in range(begin, stop):
             soft &= not tokens[t, 3] & _QUOTED
             if tokens[t, 2] == _WORDS:
@@ -297,11 +341,18 @@ def mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_
             if after_politeness and word_bits[begin] & _JOINS:  # "Sorry to bother you, but"
                 act[begin] = _GONE
             after_politeness = False
+            if given:
+                t = begin
+                while t < stop and (act[t] != _KEEP or not _is_word(tokens[t, 2])):
+                    act[t] = _KEEP if act[t] == _GONE else act[t]
+                    t += 1
             _leave_out_end(tokens, act, word_bits, begin, stop)
             for t in range(begin, stop):
                 if act[t] == _KEEP and _is_word(tokens[t, 2]):
-                    counted, content = True, False
-        content |= counted and buffer[tokens[stop - 1, 0]] == 0x3A
+                    counted, content, given = counted + 1, False, False
+                    breaks = 2 if breaks else 0
+        if counted and buffer[tokens[stop - 1, 0]] == 0x3A:
+            content, given = True, asked and counted <= _INSTRUCTION
         begin = stop
     for t in range(count):
         hard = tokens[t, 2] == _NUMBER or (tokens[t, 2] == _WORDS and not word_bits[t] & _SOFT)
@@ -347,10 +398,17 @@ def _counts_in_prose(buffer, tokens, count, t):
     number_follows = joined and tokens[t + 1, 2] == _NUMBER
     if byte == 0x23:  # C#
         return glued and tokens[t - 1, 2] == _WORDS
-    if byte == 0x21:  # a factorial, if the formula goes on
+    if byte == 0x21:
+        if joined and tokens[t + 1, 2] == _WORDS and not (glued and _is_word(tokens[t - 1, 2])):  # not
+            return True
         if not (glued and tokens[t - 1, 2] == _NUMBER and follows):
             return False
-        return (tokens[t + 1, 2] != _WORDS and tokens[t + 1, 2] != _POINT) or buffer[tokens[t + 1, 0]] == 0x3F
+        # a factorial, if the sentence or the formula goes on
+        if tokens[t + 1, 2] == _WORDS:
+            return not tokens[t + 1, 3] & (_CAPITAL | _ALONE)
+        return tokens[t + 1, 2] != _POINT or buffer[tokens[t + 1, 0]] == 0x3F
+    if byte == 0x2A and joined and not glued and buffer[tokens[t + 1, 0]] == 0x2E:  # *.txt
+        return True
     if byte == 0x2E or byte == 0x2C or byte == 0x3A:  # .5, 1,2 and 10:30
         return number_follows and ((byte == 0x2E and not glued) or (glued and tokens[t - 1, 2] == _NUMBER))
     if byte == 0x2D and number_follows and not (glued and _is_word(tokens[t - 1, 2])):
@@ -510,6 +568,10 @@ def write_streams(
                     out[at] = _COUNT_BYTE
                 elif flags & _ALONE:
                     out[at] = _ALONE_BYTE
+                elif flags & _QUOTED:
+                    out[at] = _COUNT_BYTE
+                elif word_bits[t] & _KNOWN and (flags & _SENTENCE or not flags & _CAPITAL):
+                    out[at] = _KNOWN_BYTE
                 elif flags & _CAPITAL:
                     out[at] = _MAY_BE_NAME_BYTE if flags & _SENTENCE else _NAME_BYTE
                 else:
@@ -565,7 +627,7 @@ def _row_key(code, asked, said, total):
 @kernel
 def _letters_begin(data, i):
     """Where the letters of a token begin, after the byte that says what it is."""
-    return i + 1 if _STRICT_BYTE <= data[i] <= _COUNT_BYTE else i
+    return i + 1 if _STRICT_BYTE <= data[i] <= _KNOWN_BYTE else i
 
 
 @kernel
@@ -587,12 +649,48 @@ def _is_doubled(word, begin, i, end):
 
 
 @kernel
-def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
-    """1 where two words are spellings of one word, 0 where they are equal, else -1.
+def _letter(data, i, end):
+    """(code point at byte i without its acute, grave or circumflex, where the next one begins)."""
+    code, width = decode(data, i, end)
+    if 0xE0 <= code <= 0x17F:
+        for k in range(len(_ACCENTED)):
+            if code == _ACCENTED[k]:
+                return np.int64(_PLAIN[k]), i + width
+    return np.int64(code), i + width
 
-    At most one letter differs: two neighbours are swapped, or one is more or less (words of four letters at least), or
-    another (of five). In names, negations and numbers in words, and at the end of any word, only swapped and doubled
-    letters are spellings: the last letter says number, gender or tense (movie and movies, amigo and amiga).
+
+@kernel
+def _only_accents(a, i, a_end, b, j, b_end):
+    """Whether two words differ only in accents that one of them lacks, and not in the last letter."""
+    while i < a_end and j < b_end:
+        one, i_next = _letter(a, i, a_end)
+        other, j_next = _letter(b, j, b_end)
+        if one != other:
+            return False
+        both = i_next - i > 1 and j_next - j > 1
+        same = i_next - i == j_next - j
+        for k in range(min(i_next - i, j_next - j)):
+            same = same and a[i + k] == b[j + k]
+        if not same and (both or i_next == a_end or j_next == b_end):
+            return False
+        i, j = i_next, j_next
+    return i == a_end and j == b_end
+
+
+@kernel
+def _is_vowel(byte):
+    return byte in (0x61, 0x65, 0x69, 0x6F, 0x75, 0x79)
+
+
+@kernel
+def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
+    """1 where one of two words is a typing error of the other, 0 where they are spellings of one word, else -1.
+
+    Spellings: accents that one lacks, the British s for z and ou for o. A typing error: two neighbours are
+    swapped, or one is doubled (words of four letters at least), or in Latin, Greek or Cyrillic is missing, or another
+    (of five; a vowel for a vowel only in words of eight: sing, sang). Not the first letter nor the last one: they say
+    negation (typical, atypical), number, gender. Two words of `lookalikes` (house, horse) are two words. In names,
+    negations, numbers in words and quotes letters may only be swapped and doubled.
     """
     named = a[a_begin] in (_NAME_BYTE, _COUNT_BYTE) or b[b_begin] in (_NAME_BYTE, _COUNT_BYTE)
     same_kind = (a[a_begin] == _STRICT_BYTE or a[a_begin] == _ALONE_BYTE) == (
@@ -607,13 +705,18 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
         return 0 if same_kind else -1
     if a[a_begin] == _STRICT_BYTE or a[a_begin] == _ALONE_BYTE or not same_kind:
         return -1
-    begin = _letters_begin(a, a_begin)
-    shorter = min(_code_points(a, begin, a_end), _code_points(b, _letters_begin(b, b_begin), b_end))
+    begin, b_first = _letters_begin(a, a_begin), _letters_begin(b, b_begin)
+    shorter = min(_code_points(a, begin, a_end), _code_points(b, b_first, b_end))
     if shorter < 4:
         return -1
+    known = a[a_begin] == _KNOWN_BYTE and b[b_begin] == _KNOWN_BYTE
+    if _only_accents(a, begin, a_end, b, b_first, b_end):
+        return 0
     while i > begin and ((i < a_end and a[i] & 0xC0 == 0x80) or (j < b_end and b[j] & 0xC0 == 0x80)):
         i -= 1
         j -= 1
+    if i == begin:
+        return -1
     while a_last > i and b_last > j and a[a_last - 1] == b[b_last - 1]:
         a_last -= 1
         b_last -= 1
@@ -621,7 +724,7 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
         a_last += 1
         b_last += 1
     one, other = _code_points(a, i, a_last), _code_points(b, j, b_last)
-    if one == 2 and other == 2:
+    if one == 2 and other == 2 and not known:
         middle, cut = _code_point_end(a, i, a_last), _code_point_end(b, j, b_last)
         if middle - i != b_last - cut or cut - j != a_last - middle:
             return -1
@@ -633,12 +736,28 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
                 return -1
         return 1
     if one + other == 1:
-        if not named and (a_last < a_end if one else b_last < b_end):
-            return 1
         if one:
-            return 1 if _is_doubled(a, begin, i, a_last) else -1
-        return 1 if _is_doubled(b, _letters_begin(b, b_begin), j, b_last) else -1
-    return 1 if one == 1 and other == 1 and shorter >= 5 and not named and a_last < a_end else -1
+            return _one_letter_more(a, begin, i, a_last, a_end, named, known, shorter)
+        return _one_letter_more(b, b_first, j, b_last, b_end, named, known, shorter)
+    if one != 1 or other != 1 or shorter < 5 or named or a_last == a_end or a_last - i > 1 or b_last - j > 1:
+        return -1
+    if min(a[i], b[j]) == 0x73 and max(a[i], b[j]) == 0x7A:  # organise
+        return 0
+    return -1 if known or (shorter < 8 and _is_vowel(a[i]) and _is_vowel(b[j])) else 1
+
+
+@kernel
+def _one_letter_more(word, begin, i, last, end, named, known, shorter):
+    """`edits_of_spelling` for a word with one letter more, at [i, last)."""
+    if last - i == 1 and last < end and word[i] == 0x75 and word[i - 1] == 0x6F and word[last] == 0x72:  # colour
+        return 0
+    if known:
+        return -1
+    if _is_doubled(word, begin, i, last):
+        return 1
+    if last == end or (named and shorter < 12):  # German nouns look like names
+        return -1
+    return 1 if word[i] < _BEYOND_CYRILLIC else -1
 
 
 @kernel
@@ -656,13 +775,70 @@ def _may_be_missing(a, i):
 @kernel
 def _repeats(data, i, previous):
     """Whether the word at i is the one before it again, which is a typing error."""
-    if previous < 0 or data[i] == _STRICT_BYTE:
+    if previous < 0 or data[i] == _STRICT_BYTE or data[i] == _COUNT_BYTE:
         return False
     end, begin, other = _token_end(data, i), _letters_begin(data, i), _letters_begin(data, previous)
     for k in range(end - begin):
         if data[begin + k] != data[other + k]:
             return False
     return data[other + end - begin] <= _SPACE
+
+
+@kernel
+def facts(stream, at, out):
+    """A hash that two rows have in common if they are alike: their roles, and the words of which no letter may differ.
+
+    Those are numbers and signs everywhere, and outside of answers in prose words of fewer than four letters and the
+    characters of scripts without spaces. `out` int64 (n,) gets where the other words of these turns begin, in order, as
+    far as it is long enough; -1 for one that follows a word put twice. Returns (the hash, how many there are). `at`:
+    where the stream begins.
+    """
+    h, i, tolerant, before, count, straight = _SEED, at, False, -1, 0, True
+    while stream[i] != 0:
+        if stream[i] != _SPACE:
+            tolerant = stream[i + 1] == _ANSWER
+            h = (h ^ np.uint64(stream[i])) * _PRIME
+            i, before = i + 1, -1
+            while stream[i] > _SPACE:
+                h = (h ^ np.uint64(stream[i])) * _PRIME
+                i += 1
+            continue
+        i += 1
+        end, begin = _token_end(stream, i), _letters_begin(stream, i)
+        again = _repeats(stream, i, before)
+        straight &= not again or tolerant
+        exact = stream[i] == _STRICT_BYTE
+        if not exact and not tolerant:
+            exact = stream[i] == _ALONE_BYTE or _code_points(stream, begin, end) < 4
+            if not exact and not again:
+                if count < len(out):
+                    out[count] = i if straight else -1
+                count += 1
+        if exact and not again:
+            h = _mixed((h ^ word_hash(stream, begin, end)) * _PRIME)
+        before, i = i, end
+    return h, count
+
+
+@kernel
+def word_variants(stream, i, out):
+    """Hashes to `out` uint64 (n,) of a word and of it without each of its letters: how many, 0 if they do not fit.
+
+    Two words that `edits_of_spelling` takes for one share a hash. Accents do not count.
+    """
+    begin, end = _letters_begin(stream, i), _token_end(stream, i)
+    letters = _code_points(stream, begin, end)
+    if letters > _LONGEST_VARIED or letters >= len(out):
+        return 0
+    for left_out in range(-1, letters):
+        h, at, number = _SEED, begin, 0
+        while at < end:
+            letter, at = _letter(stream, at, end)
+            if number != left_out:
+                h = (h ^ np.uint64(letter)) * _PRIME
+            number += 1
+        out[left_out + 1] = _mixed(h)
+    return letters + 1
 
 
 @kernel

@@ -7,6 +7,7 @@ that would take time with the square of the bucket; then its kept rows are found
 filtering: Chaudhuri, Ganti and Kaushik, 2006; Bayardo, Ma and Srikant, 2007): of two sets that must share k values, the
 rarest |A| - k + 1 of one and |B| - k + 1 of the other have one in common, whatever order "rarest" means. So the filter
 loses no pair, and rows that differ in a few rare shingles, but in too many to be duplicates, are never compared.
+Conversations have an index of their own, by what must be equal and by one word.
 
 A set of shingle hashes is sorted and distinct, uint64, given by its address and length: the sets of all rows stay in
 the memory-mapped files that they were written to. The caller keeps the mapping open. The named tuples are those of
@@ -17,7 +18,7 @@ import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from datakit.dedup._kernels_alike import alike
+from datakit.dedup._kernels_alike import alike, facts, word_hash, word_variants
 from datakit.kernels import kernel
 
 _STRIDE = 512  # merge steps between two checks whether enough can still be shared
@@ -27,6 +28,10 @@ _PAIRS, _TURNS = 1, 2  # of `Candidates.kind`: preference pairs, conversations
 _ANSWERS = np.uint64(1 << 62)  # of preference pairs, hashes of the prompt are smaller, those of answers are not
 _HEAD, _TAIL, _FRESH, _KEPT = range(4)  # of `BucketLists.ends`
 _UNKNOWN = -2  # of `jumps`
+_FEW = 64  # conversations of equal facts that are compared one by one
+_SAMPLE = 256  # of more, so many are looked at to choose the word that tells them apart
+_WORDS = 64  # words of a conversation that may be chosen, and more variants than one has
+_ALL, _PLAIN = 1, 2  # salts of keys: all rows of equal facts, and those without the chosen word
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -147,18 +152,169 @@ def _key(value, number):  # type: ignore[no-untyped-def]
     return key ^ key >> np.uint64(32)
 
 
+# Floods of conversations: many that nearly agree, and all differ. Two that are alike agree in their `facts`, and word
+# for word their questions are spellings of one another. So of many rows with the same facts, one is found by the word
+# that differs most among them: by all of its letters but one. A row in which the place of this word is uncertain (a
+# word is put twice before it), or that has no such word, or a very long one, is found by all, and finds all.
+
+
+@kernel
+def find_facts(rows, bucket_sizes, out):  # type: ignore[no-untyped-def]
+    """The facts of the rows of large buckets, to `out` uint64 (rows,); 0 for other rows."""
+    places = np.empty(0, np.int64)
+    for row in range(len(rows.length)):
+        out[row] = 0
+        for band in range(rows.of_row.shape[0]):
+            bucket = rows.of_row[band, row]
+            if bucket >= 0 and bucket_sizes[bucket] > rows.index_threshold:
+                found, _ = facts(_stream(row, rows), 0, places)
+                out[row] = found | np.uint64(1)
+                break
+
+
+@kernel
+def choose_words(rows, order, facts_of, out):  # type: ignore[no-untyped-def]
+    """Which word of its questions finds a row, to `out` int32 (rows,); -1: its facts alone, -2: it has no large bucket.
+
+    `order` int64: the rows in the order of their facts. Returns the nodes that an index of all rows needs.
+    """
+    places, hashes = np.empty(_WORDS, np.int64), np.empty((_WORDS, _SAMPLE), np.uint64)
+    begin, nodes = 0, 0
+    while begin < len(order):
+        end = begin + 1
+        while end < len(order) and facts_of[order[end]] == facts_of[order[begin]]:
+            end += 1
+        if facts_of[order[begin]] == 0:
+            for k in range(begin, end):
+                out[order[k]] = -2
+            begin = end
+            continue
+        best, most = -1, 1
+        sample = min(end - begin, _SAMPLE) if end - begin > min(_FEW, rows.index_threshold) else 0
+        hashes[:] = 0
+        for k in range(sample):
+            stream = _stream(order[begin + k * (end - begin) // sample], rows)
+            _, count = facts(stream, 0, places)
+            for word in range(min(count, _WORDS)):
+                if places[word] >= 0:
+                    hashes[word, k] = _word(stream, places[word])
+        for word in range(_WORDS if sample else 0):
+            hashes[word, :sample].sort()
+            different = 0
+            for k in range(1, sample):
+                different += hashes[word, k] != hashes[word, k - 1]
+            if different >= most:
+                best, most = word, different + 1
+        for k in range(begin, end):
+            out[order[k]] = best
+            nodes += 1
+            if best >= 0:
+                nodes += 1 + _word_length(_stream(order[k], rows), best, places)
+        begin = end
+    return nodes
+
+
+@kernel
+def _stream(row, rows):  # type: ignore[no-untyped-def]
+    return set_at(rows.address[row], rows.length[row]).view(np.uint8)
+
+
+@kernel
+def _word(stream, i):  # type: ignore[no-untyped-def]
+    """The hash of the word whose token begins at byte i."""
+    end = i
+    while stream[end] > 0x20 or (end == i and stream[end]):
+        end += 1
+    return word_hash(stream, i, end) | np.uint64(1)
+
+
+@kernel
+def _word_length(stream, word, places):  # type: ignore[no-untyped-def]
+    """At least as many as the variants of a word."""
+    _, count = facts(stream, 0, places)
+    if word >= count or places[word] < 0:
+        return 0
+    end = places[word] + 1
+    while stream[end] > 0x20:
+        end += 1
+    return min(end - places[word], _WORDS)
+
+
+@kernel
+def _variants(row, rows, places, out):  # type: ignore[no-untyped-def]
+    """The hashes of the row's chosen word to `out`: how many, 0 where it has none."""
+    if rows.word[row] < 0:
+        return 0
+    stream = _stream(row, rows)
+    _, count = facts(stream, 0, places)
+    if rows.word[row] >= count or places[rows.word[row]] < 0:
+        return 0
+    return word_variants(stream, places[rows.word[row]], out)
+
+
+@kernel
+def _add_node(key, row, index):  # type: ignore[no-untyped-def]
+    node, slot = index.used[0], np.int64(key & np.uint64(len(index.heads) - 1))
+    index.keys[node], index.owners[node], index.nexts[node] = key, row, index.heads[slot]
+    index.heads[slot] = node
+    index.used[0] += 1
+
+
+@kernel
+def _insert_turns(row, rows, index, scratch):  # type: ignore[no-untyped-def]
+    """Add a kept conversation to the index: under its facts, and with each variant of its chosen word or as plain."""
+    _add_node(_key(rows.facts[row], _ALL), row, index)
+    if rows.word[row] < 0:
+        return
+    made = _variants(row, rows, scratch.places, scratch.variants)
+    for k in range(made):
+        _add_node(_key(rows.facts[row] ^ scratch.variants[k], 0), row, index)
+    if not made:
+        _add_node(_key(rows.facts[row], _PLAIN), row, index)
+
+
+@kernel
+def _follow(key, row, rows, index, scratch, count, block):  # type: ignore[no-untyped-def]
+    """Add the rows of the block under a key that share a bucket to those found: (how many, nodes visited)."""
+    visited, mark = 0, scratch.mark
+    node = index.heads[np.int64(key & np.uint64(len(index.heads) - 1))]
+    while node >= block.oldest:
+        visited += 1
+        other = index.owners[node]
+        if index.keys[node] == key and other >= block.since and mark[other] != row:
+            mark[other] = row
+            if _share_bucket(rows.of_row, row, other):
+                scratch.found[count] = other
+                count += 1
+        node = index.nexts[node]
+    return count, visited
+
+
+@kernel
+def _probe_turns(row, rows, index, scratch, count, block):  # type: ignore[no-untyped-def]
+    """`_probe` for conversations."""
+    made = _variants(row, rows, scratch.places, scratch.variants)
+    if not made:
+        return _follow(_key(rows.facts[row], _ALL), row, rows, index, scratch, count, block)
+    count, visited = _follow(_key(rows.facts[row], _PLAIN), row, rows, index, scratch, count, block)
+    for k in range(made):
+        key = _key(rows.facts[row] ^ scratch.variants[k], 0)
+        count, steps = _follow(key, row, rows, index, scratch, count, block)
+        visited += steps
+    return count, visited
+
+
 @kernel
 def _insert(row, rows, index, scratch):  # type: ignore[no-untyped-def]
     """Add a kept row to the index, under the prefix that is enough for similar sets of any size."""
+    if rows.kind == _TURNS:
+        _insert_turns(row, rows, index, scratch)
+        return
     size = rows.length[row]
     number = size_class(size)
     index.per_class[number] += 1
     for value in _rarest_first(set_at(rows.address[row], size), index.counters, scratch)[: _prefix(rows, size)]:
-        key, node = _key(value, number), index.used[0]
-        slot = np.int64(key & np.uint64(len(index.heads) - 1))
-        index.keys[node], index.owners[node], index.nexts[node] = key, row, index.heads[slot]
-        index.heads[slot] = node
-        index.used[0] += 1
+        _add_node(_key(value, number), row, index)
 
 
 @kernel
@@ -196,22 +352,15 @@ def _probe(row, rows, index, scratch, count, block):  # type: ignore[no-untyped-
 
     Returns (how many are found, nodes visited). Chains go from new nodes to old ones.
     """
-    visited, mark = 0, scratch.mark
+    if rows.kind == _TURNS:
+        return _probe_turns(row, rows, index, scratch, count, block)
+    visited = 0
     ordered = _rarest_first(set_at(rows.address[row], rows.length[row]), index.counters, scratch)
     first, last = _classes(row, rows)
     for number in range(first, last + 1):
         for value in ordered[: _shingles_to_try(row, rows, number, index)]:
-            key = _key(value, number)
-            node = index.heads[np.int64(key & np.uint64(len(index.heads) - 1))]
-            while node >= block.oldest:
-                visited += 1
-                other = index.owners[node]
-                if index.keys[node] == key and other >= block.since and mark[other] != row:
-                    mark[other] = row
-                    if _share_bucket(rows.of_row, row, other):
-                        scratch.found[count] = other
-                        count += 1
-                node = index.nexts[node]
+            count, steps = _follow(_key(value, number), row, rows, index, scratch, count, block)
+            visited += steps
     return count, visited
 
 

@@ -5,14 +5,12 @@ Two turns are alike if the same words that count stand in the same order. Contex
 nothing: one other word is a difference. What does not count:
 
 - politeness (`politeness`): formulas, and clauses that only have words of politeness, unless a turn is about them:
-  in quotes, after a colon, in a question after a line break; articles and particles;
+  inside of a clause, in quotes, after a colon, in a question after a line break; articles and particles;
 - letter case, white space, and punctuation. Signs count: `+ = < % $` always, `- * / .` between operands. In a formula
   or code (at least one sign for four words; `compare = "characters"`: everywhere) all signs count but `.,;:?!` before a
   space;
-- spelling: in a word of at least four letters two neighbours may be swapped, or one letter may be more or less; in one
-  of at least five, another. The last letter is grammar and may only be swapped or doubled. A word may stand twice.
-  Numbers, signs and the calls of tools have one spelling; in names, negations and numbers in words letters may only be
-  swapped or doubled.
+- spelling: accents, British spelling and one typing error in a word, if the other word is none of `lookalikes`; see
+  `edits_of_spelling`. A word may stand twice. Numbers, signs and the calls of tools have one spelling.
 
 The share of words that are spelled alike must reach `threshold`; in turns of fewer words than a shingle, of letters. A
 long answer in prose may lack, add or replace a word that is no number, sign, negation or name: each counts as 8
@@ -73,8 +71,14 @@ _SAME = {
     "这": "這",
     "账": "帐",
     "么": "麼",
+    "е": "ё",
+    "Е": "Ё",
+    "ا": "أإآٱ",
 }
 """Characters that are compared as one."""
+
+_LEFT_OUT = (*range(0x5B0, 0x5C8), 0x640, *range(0x64B, 0x653), 0x670, 0x93C, 0x200B, 0x200C, 0x200D, 0xFEFF)
+"""Points of Hebrew, short vowels and stretched lines of Arabic, the nukta, and what is not seen: often left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,7 @@ def signs() -> Signs:
     for char, same in _SAME.items():
         canon[[ord(other) for other in same]] = ord(char)
         long[[ord(other) for other in same]] = False
+    long[list(_LEFT_OUT)] = True
     classes[[ord(char) for char in "+=<>^%$°‰"]] = _SIGN
     classes[[ord(char) for char in "-*/.,:!#"]] = _OPERATOR
     return Signs(canon, classes, long)
@@ -128,6 +133,8 @@ def spelled_out(texts: pa.Array) -> pa.Array:
 def _spelled_out(char: str) -> str:
     if ord(char) >= _CODE_POINTS or not signs().long[ord(char)]:
         return char
+    if ord(char) in _LEFT_OUT:
+        return ""
     tag = unicodedata.decomposition(char)
     before = {"<super>": "^", "<fraction>": " "}.get(tag.split(" ")[0], "")
     return before + unicodedata.normalize("NFKC", char)
@@ -281,7 +288,7 @@ class TurnBuffers:
         """Large enough for the longest text."""
         longest = int(np.diff(offsets).max(initial=0)) + 16
         tokens = np.empty((longest, 4), np.int32)
-        marks = (np.empty(longest, np.uint8), np.empty(longest, np.uint8), np.empty(longest, np.uint64))
+        marks = (np.empty(longest, np.uint8), np.empty(longest, np.uint16), np.empty(longest, np.uint64))
         return cls((np.empty(3 * longest, np.uint8), tokens, *marks))  # type: ignore[arg-type]
 
 

@@ -24,6 +24,7 @@ from datakit.dedup.stage import DedupConfig, candidate_probability, exact_ratio,
 
 _COUNTERS, _CLASSES, _LEVELS = 1 << 22, 64 << 7, 34  # as the kernels count shingles, sizes of sets, bits of a counter
 _MAX_SLOTS = 1 << 24
+_WORDS = 64  # as the kernels choose among the first words of a conversation
 _SCRATCH_BYTES, _SCRATCH_SHARE = 8, 4  # per row in each thread; scratch takes no more than this part of the memory
 _ROWS_AT_ONCE = 1 << 10  # of all threads, before mapped memory is released: the system may map 2 MiB for each set
 
@@ -31,6 +32,7 @@ BLOCK_ROWS = 1 << 14
 """Rows that are compared at one time with what was kept before them. It does not depend on the number of threads, and
 so the counts of comparisons do not either."""
 
+_NO_FACTS = np.empty(0, np.uint64), np.empty(0, np.int32)
 _NONE_LONGER = Longer(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int32))
 
 INDEX_THRESHOLD = 64
@@ -195,7 +197,7 @@ class Candidates(NamedTuple):
     conversations. settled: how many of the first rows are kept without a comparison. index_threshold: as
     `INDEX_THRESHOLD`. Of conversations: short_words, below which a turn is compared by letters; keep, how many rows
     that are alike stay; longer_begin and longer_end int64 (rows,), where the rows that may go on a row lie in longer
-    int32.
+    int32; facts uint64 and word int32 (rows,), or none: by what rows of large buckets are found.
     """
 
     of_row: Any
@@ -211,6 +213,8 @@ class Candidates(NamedTuple):
     longer_begin: Any
     longer_end: Any
     longer: Any
+    facts: Any
+    word: Any
 
 
 class BucketLists(NamedTuple):
@@ -226,7 +230,7 @@ class BucketLists(NamedTuple):
 
 
 class PrefixIndex(NamedTuple):
-    """Kept rows by the rarest shingles of their sets: a hash table with chains.
+    """Kept rows by the rarest shingles of their sets, or conversations by facts and a word: a hash table with chains.
 
     counters uint32: how often shingles occur, by their leading bits. heads (-1) int64: first node of each slot.
     keys uint64, owners int32, nexts int64 (nodes,). per_class (0) int64: rows by class of size. used (0) int64 (1,):
@@ -254,13 +258,15 @@ class Block(NamedTuple):
 
 class Scratch(NamedTuple):
     """Scratch buffers of one thread: mark (-1) and found int32 (rows,), levels int64 and ordered uint64 (size of the
-    largest set,), begins int64 (34,)."""
+    largest set,), begins int64 (34,). places int64 and variants uint64 (64,): words of a row, hashes of one."""
 
     mark: Any
     found: Any
     levels: Any
     ordered: Any
     begins: Any
+    places: Any
+    variants: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,11 +307,10 @@ def star(
     then also dropped for a kept row that goes on after it, and only if `keep` kept rows are alike.
     """
     ratio, kind = (least.numerator, least.denominator), 2 if longer else int(by_field)
-    if longer:
-        index_threshold = len(length)  # streams are no sets; few kept rows share all letters that a key is made of
+    found_by = (memory.full(length.shape, 0, dtype) for dtype in (np.uint64, np.int32)) if longer else _NO_FACTS
     rows = Candidates(
         buckets.of_row, address, length, *ratio, kind, settled, index_threshold, short_words, keep,
-        *(longer or _NONE_LONGER),
+        *(longer or _NONE_LONGER), *found_by,
     )  # fmt: skip
     tally = memory.full((len(length) if keep > 1 else 1, 3), 0, np.int64)
     lists = _empty_lists(rows, buckets, memory)
@@ -354,7 +359,11 @@ def _empty_lists(rows: Candidates, buckets: Buckets, memory: Memory) -> BucketLi
 def _empty_index(rows: Candidates, bucket_sizes: npt.NDArray[np.int64], memory: Memory) -> PrefixIndex:
     """An empty index with space for the rows of large buckets, whose shingles are counted."""
     nodes, slots, counters = 0, 1024, np.zeros(0, np.uint32)
-    if (bucket_sizes > rows.index_threshold).any():
+    large = (bucket_sizes > rows.index_threshold).any()
+    if large and len(rows.facts):
+        kernels.find_facts(rows, bucket_sizes, rows.facts)
+        nodes = kernels.choose_words(rows, memory.keep(np.argsort(rows.facts, kind="stable")), rows.facts, rows.word)
+    elif large:
         counters = memory.full((_COUNTERS,), 0, np.uint32)
         nodes = kernels.count_shingles(rows, bucket_sizes, counters)
     while slots < min(nodes, _MAX_SLOTS):
@@ -368,7 +377,9 @@ def _empty_index(rows: Candidates, bucket_sizes: npt.NDArray[np.int64], memory: 
 def _scratch(length: npt.NDArray[np.int64], memory: Memory) -> Scratch:
     mark, found = (memory.full(length.shape, -1, np.int32) for _ in range(2))
     longest = int(length.max(initial=0))
-    return Scratch(mark, found, np.empty(longest, np.int64), np.empty(longest, np.uint64), np.empty(_LEVELS, np.int64))
+    levels, ordered = np.empty(longest, np.int64), np.empty(longest, np.uint64)
+    words = np.empty(_WORDS, np.int64), np.empty(_WORDS, np.uint64)
+    return Scratch(mark, found, levels, ordered, np.empty(_LEVELS, np.int64), *words)
 
 
 def components(
@@ -386,7 +397,9 @@ def components(
     lower than `least`.
     """
     ratio = least.numerator, least.denominator
-    rows = Candidates(buckets.of_row, address, length, *ratio, int(by_field), 0, index_threshold, 1, 1, *_NONE_LONGER)
+    rows = Candidates(
+        buckets.of_row, address, length, *ratio, int(by_field), 0, index_threshold, 1, 1, *_NONE_LONGER, *_NO_FACTS
+    )
     lists, index = _empty_lists(rows, buckets, memory), _empty_index(rows, buckets.sizes, memory)
     jumps = memory.full(index.nexts.shape, -2, np.int64)
     first = memory.keep(np.arange(len(length)))

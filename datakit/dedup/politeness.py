@@ -12,10 +12,13 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from datakit.dedup.lookalikes import WORDS
 from datakit.text.words import split_words
 
-FORMULA, AT_START, LIGHT, SOFT, MARKER, STRICT, JOINS = 1, 2, 4, 8, 16, 32, 64
-"""Bits of a node: a formula ends here, anywhere or only at the start of a sentence; and what kind of word it is."""
+FORMULA, AT_START, LIGHT, SOFT, MARKER, STRICT, JOINS, AT_EDGE, GREETING = 1, 2, 4, 8, 16, 32, 64, 128, 256
+KNOWN = 512
+"""Bits of a node: a formula ends here, anywhere, only at the start of a sentence, only at the start or the end of a
+clause, only at its start; and what kind of word it is. KNOWN: one of `lookalikes`."""
 
 _LIGHT = "a an the is are am be to of do does just me 的 地 得 吗 呢 吧 啊 呀 哦 嘛 嗎"
 """Words that carry no meaning by themselves; they do not count."""
@@ -37,9 +40,10 @@ so very really truly much many more any some all every with for in on at by as i
 further other anything something everything else time day morning afternoon evening night week weekend moment minute
 wish helping helps helpful helped assisting support answers reply request message email ask asking asked wonder know let
 tell feel free hesitate reach out contact happy pleased delighted pleasure good great nice wonderful lovely excellent
-fantastic awesome amazing kind friendly dear sir madam friend friends team everyone everybody folks guys bother trouble
-disturb inconvenience best yours ahead advance quick quickly little bit lot doing going find finds well fine ok okay
-alright indeed understood noted perfect possible convenience attention patience effort efforts need want like love try
+fantastic awesome amazing kind friendly dear sir madam doctor friend friends team everyone everybody folks guys bother
+trouble disturb inconvenience best yours ahead advance quick quickly little bit lot doing going find finds well fine ok
+okay alright indeed understood noted
+perfect possible convenience attention patience effort efforts need want like love try
 give take clear useful interesting luck from about provide
 me am is are be been being was were do does did done get gets got getting go goes come coming make making made put say
 see look looking forward hear hearing out up off over into than then them they he she his her their its one ones thing
@@ -67,67 +71,11 @@ assist assistance question questions wondering curious answer response
 _JOINS = "but and so well now then also 那 那么 但 所以"
 """Words that may join a clause of politeness to what follows; they go with it."""
 
-_FORMULAS = """
+_ANYWHERE = """
 please
 kindly
 pls
 plz
-(hi|hello|hey|hiya|greetings) (there|all|everyone|everybody|folks|again|dear|my friend|friend|sir|madam|assistant|)
-good (morning|afternoon|evening)
-thank you (so much|very much|a lot|kindly|for your help|for your time|) (in advance|)
-thanks (so much|very much|a lot|a million|for your help|for your time|) (in advance|)
-many thanks
-(could|can|would|will|might) you (please|kindly|possibly|perhaps|maybe|) (help me|tell me|show me|let me know|)
-(could|can|would|will) you (please|) help me (to|with|out with|understand|figure out|find out|know|)
-(could|can|would|will) you (please|) be (so kind as to|so kind and|kind enough to|able to) (please|) (tell me|help me|)
-would you mind (telling me|helping me|letting me know|)
-(would|will) it be possible (for you|) to (tell me|help me|)
-is it possible (for you|) to (tell me|help me|)
-do you mind (telling me|helping me)
-do you (happen to|) know
-(if|whether) you (could|can|would) (please|) (help me|help me with|tell me|let me know|explain to me|)
-i (would|) (really|very much|) (like|love|want|need|wish) (you|) to (know|ask you|ask|tell me|find out|understand|)
-i would (be|) (really|very|so|) (grateful|thankful|glad|happy|obliged) if
-i would (really|very much|greatly|) appreciate (it|) (if|)
-i (really|greatly|) appreciate (it|your help|any help|)
-(i|) (was|am|) (just|) wondering (if|whether|)
-i (was|am) hoping (that|)
-i (just|) have (a|one|another) (quick|short|simple|small|) question (for you|about this|)
-(my|here is my|the|) question (for you|) is
-(may|can|could|might) i (please|) ask (you|)
-let me ask you
-i need (your|some|) help (with|)
-help me (out|) (with|to|understand|)
-(tell|show|explain to) me
-let me know
-excuse me (but|)
-pardon me (but|)
-sorry (to bother you|for the trouble|for bothering you|to disturb you|) (but|)
-if you (do not|would not|) mind
-if (it is|) (possible|not too much trouble|not too much to ask)
-if you (have|can spare) (a|) (moment|minute|time)
-when you have (a|) (moment|minute|time)
-at your (earliest|) convenience
-any help (would|will|) (be|is) (much|greatly|really|highly|) appreciated
-your help (would|will|) (be|is) (much|greatly|really|highly|) appreciated
-much appreciated
-thanks and regards
-(best|kind|warm) regards
-have a (good|great|nice|lovely|wonderful) (day|one|weekend|evening|time)
-you (re|are|) (very|most|) welcome
-no problem (at all|)
-no worries (at all|)
-my pleasure
-nice to meet you
-how are you (doing|today|doing today|)
-happy to (help|assist|be of help) (you|) (with that|with this|)
-glad to (help|assist) (you|) (with that|with this|)
-(i|) hope (that|this|it) (helps|helped|is helpful|was helpful|answers your question|makes sense) (you|)
-do not hesitate to (ask|contact me|reach out|let me know)
-feel free to (ask|contact me|reach out|let me know)
-if you have any (other|further|more|additional|) questions
-if (there is|you need) anything else
-is there anything else
 请
 请你
 请问
@@ -190,78 +138,251 @@ is there anything else
 ください
 ありがとうございます
 ありがとう
+por favor
+s il (vous|te) plaît
+bitte
+per favore
+пожалуйста
+من فضلك
+कृपया
+làm ơn
+tolong
+lütfen
+pretty please
+si us plau
+proszę
+proszę cię
+prosím
+vennligst
+vänligen
+alstublieft
+alsjeblieft
+per cortesia
+si possibile
+se possível
+si es posible
+si possible
+wenn möglich
+亲
+"""
+"""Formulas, wherever they stand."""
+
+_AT_EDGES = """
+thank you (so much|very much|a lot|kindly|for your help|for your time|) (in advance|)
+thanks (so much|very much|a lot|a million|for your help|for your time|) (in advance|)
+many thanks
+(could|can|would|will|might) (you|u) (please|kindly|possibly|perhaps|maybe|) (help me|tell me|show me|let me know|)
+(could|can|would|will) (you|u) (please|) help me (to|with|out with|understand|figure out|find out|know|)
+(could|can|would|will) (you|u) (please|) be (so kind as to|so kind and) (please|) (tell me|help me|)
+(could|can|would|will) (you|u) (please|) be (kind enough to|able to) (please|) (tell me|help me|)
+would you mind (telling me|helping me|letting me know|)
+(would|will) it be possible (for you|) to (tell me|help me|)
+is it possible (for you|) to (tell me|help me|)
+do you mind (telling me|helping me)
+do you (happen to|) know
+(if|whether) you (could|can|would) (please|) (help me|help me with|tell me|let me know|explain to me|)
+i (would|) (really|very much|) (like|love|want|need|wish) (you|) to (know|ask you|ask|tell me|find out|understand|)
+i would (be|) (really|very|so|) (grateful|thankful|glad|happy|obliged) if
+i would (really|very much|greatly|) appreciate (it|) (if|)
+i (really|greatly|) appreciate (it|your help|any help|)
+(i|) (was|am|) (just|) wondering (if|whether|)
+i (was|am) hoping (that|)
+i (just|) have (a|one|another) (quick|short|simple|small|) question (for you|about this|)
+(my|here is my|the|) question (for you|) is
+(may|can|could|might) i (please|) ask (you|)
+let me ask you
+i need (your|some|) help (with|)
+help me (out|) (with|to|understand|)
+(tell|show|explain to) me
+let me know
+excuse me (but|)
+pardon me (but|)
+sorry (to bother you|for the trouble|for bothering you|to disturb you|) (but|)
+if you (do not|would not|) mind
+if (it is|) (possible|not too much trouble|not too much to ask)
+if you (have|can spare) (a|) (moment|minute|time)
+when you have (a|) (moment|minute|time)
+at your (earliest|) convenience
+any help (would|will|) (be|is) (much|greatly|really|highly|) appreciated
+your help (would|will|) (be|is) (much|greatly|really|highly|) appreciated
+much appreciated
+thanks and regards
+(best|kind|warm) regards
+have a (good|great|nice|lovely|wonderful) (day|one|weekend|evening|time)
+you (re|are|) (very|most|) welcome
+no problem (at all|)
+no worries (at all|)
+my pleasure
+nice to meet you
+how are you (doing|today|doing today|)
+happy to (help|assist|be of help) (you|) (with that|with this|)
+glad to (help|assist) (you|) (with that|with this|)
+(i|) hope (that|this|it) (helps|helped|is helpful|was helpful|answers your question|makes sense) (you|)
+do not hesitate to (ask|contact me|reach out|let me know)
+feel free to (ask|contact me|reach out|let me know)
+if you have any (other|further|more|additional|) questions
+if (there is|you need) anything else
+is there anything else
 안녕하세요
 감사합니다
 부탁드립니다
 부탁드려요
 알려 (주세요|주시겠어요|줘)
 알려주세요
+(muchas|mil|) gracias (de antemano|por su ayuda|por tu ayuda|)
+disculpe
+perdón
+merci (beaucoup|d avance|)
+danke (schön|sehr|)
+vielen dank (im voraus|)
+obrigado
+obrigada
+grazie (mille|)
+спасибо (большое|заранее|)
+(подскажите|скажите) (пожалуйста|)
+(не|) (могли бы вы|можете ли вы) (мне|) (сказать|помочь|)
+شكرا
+धन्यवाद
+cảm ơn
+terima kasih
+teşekkürler
+teşekkür ederim
+thx (a lot|so much|)
+sorry for the (silly|stupid|basic|dumb|quick|simple|late|long) question (but|)
+quick question
+you (could|can|would) (please|kindly|possibly|) (help me|tell me|show me|)
+if you (could|can|would) (please|kindly|possibly|) (help me|tell me|show me|)
+i would (really|very much|greatly|) appreciate it if you (could|can|would) (please|) (help me|tell me|show me|)
+(i would|i will) be (very|so|really|) (grateful|thankful) if you (could|can|would) (please|) (help me|tell me|show me|)
+(i would|i will) be (very|so|really|) (glad|obliged) if you (could|can|would) (please|) (help me|tell me|show me|)
+(could|can) (you|u) (possibly|perhaps|maybe) (please|) (tell me|help me|show me|)
+(best|kind|warm|many) (regards|wishes|greetings)
+(yours|) (sincerely|faithfully|truly)
+all the best
+(i am|) (so|very|really|) sorry for the (inconvenience|delay|trouble|confusion|wait|late reply)
+(apologies|sorry) for the (wait|delay|inconvenience|trouble|confusion|late reply|late answer)
+thank you for (contacting us|reaching out|reaching out to us|waiting|your patience|your message)
+thank you for (your question|asking|getting in touch|your interest|writing|writing to us|calling)
+thanks for (contacting us|reaching out|waiting|your patience|your message)
+thanks for (your question|asking|getting in touch|writing|calling|letting us know)
+is there anything else (i|we) can (help you with|do for you|help with|assist you with)
+can i help you with anything else
+(podría|podrías|puede|puedes|podria) (por favor|) (decirme|ayudarme|ayudarme a|)
+(quisiera|me gustaría) (saber|preguntar|)
+(muchas|mil|muchísimas|) gracias (de antemano|por su ayuda|por tu ayuda|por su tiempo|por todo|)
+(perdón|perdona|perdone|disculpa|disculpe|lo siento) (por la molestia|la molestia|pero|)
+(un|) (saludo|saludos|cordial saludo)
+espero que (esto|te|le|) (ayude|sirva)
+(pouvez|pourriez|peux|pourrais) (vous|tu) (s il vous plaît|s il te plaît|) (me dire|m aider|m aider à|)
+(je voudrais|j aimerais) savoir
+merci (beaucoup|bien|infiniment|) (d avance|par avance|pour votre aide|pour ton aide|docteur|)
+(excusez|excuse) moi (mais|)
+(désolé|désolée|pardon) (de vous déranger|mais|)
+(bien|) cordialement
+(bonne|belle) (journée|soirée)
+n hésitez pas si vous avez d autres questions
+j espère que (cela|ça) (vous|t|) aide
+(könnten|können|würden) sie (mir|uns|) (bitte|) (sagen|helfen|)
+(kannst|könntest|würdest) du (mir|uns|) (bitte|) (sagen|helfen|)
+(vielen|herzlichen|besten|tausend) dank (im voraus|für die hilfe|für ihre hilfe|für deine hilfe|)
+danke (schön|sehr|im voraus|dir|ihnen|euch|für die hilfe|)
+(mit|) (freundlichen|besten|herzlichen|lieben|vielen) grüßen
+(viele|liebe|beste|herzliche|schöne) grüße
+(entschuldigung|entschuldige|entschuldigen sie|sorry|verzeihung) (die störung|bitte|aber|)
+ich (würde|möchte) gerne wissen
+ich hoffe das hilft
+(você|tu|) (pode|poderia|podes|podia) (por favor|) (me dizer|me ajudar|dizer me|)
+(muito|) obrigado (pela ajuda|desde já|)
+(muito|) obrigada (pela ajuda|desde já|)
+(atenciosamente|cumprimentos|abraços)
+(desculpe|desculpa) (incomodar|mas|)
+(puoi|potresti|può|potrebbe) (per favore|) (dirmi|aiutarmi|)
+grazie (mille|tante|in anticipo|per l aiuto|)
+(scusa|scusi|scusate) (il disturbo|ma|)
+(cordiali saluti|buona giornata|buona serata)
+(большое|огромное|) спасибо (заранее|большое|за помощь|)
+(извините|простите) (за беспокойство|но|)
+с уважением
+(شكرا|شكرا جزيلا|جزيل الشكر|شكرا لك|شكرا لكم|مع جزيل الشكر|جزاك الله خيرا) (مقدما|على المساعدة|)
+(لو سمحت|لو سمحتم|رجاء|أرجو|الرجاء)
+(عذرا|آسف|المعذرة) (على الإزعاج|)
+(هل يمكنك|هل بإمكانك|هل تستطيع) (أن|) (تخبرني|تساعدني|)
+(مع تحياتي|تحياتي|مع أطيب التحيات)
+(बहुत बहुत|बहुत|आपका) (धन्यवाद|शुक्रिया|आभार)
+(धन्यवाद|शुक्रिया|आभार) (जी|)
+(माफ़ कीजिए|क्षमा करें|माफ करना|माफ़ करना) (लेकिन|)
+(dzięki|dziękuję|děkuji|tack|takk|dank je|dank u|bedankt|sağ ol|sağ olun|ευχαριστώ|תודה|ممنون|متشکرم)
+"""
+"""Formulas at the start or the end of a clause. Inside of it they are what it is about: "a letter that says sorry"."""
+
+_GREETINGS = """
+good (morning|afternoon|evening)
 hola
 buenos días
 buenas (tardes|noches)
-por favor
-(muchas|mil|) gracias (de antemano|por su ayuda|por tu ayuda|)
-(puede|puedes|podría|podrías|podrias) (por favor|) (decirme|ayudarme|)
-disculpe
-perdón
 bonjour
 bonsoir
 salut
-s il (vous|te) plaît
-merci (beaucoup|d avance|)
-(pouvez|pourriez) vous (me dire|m aider|)
-(peux|pourrais) tu (me dire|m aider|)
 hallo
 guten (tag|morgen|abend)
-bitte
-danke (schön|sehr|)
-vielen dank (im voraus|)
-(könnten|können) sie (mir|) (bitte|) (sagen|helfen|)
-(kannst|könntest) du (mir|) (bitte|) (sagen|helfen|)
 olá
 bom dia
 boa (tarde|noite)
-obrigado
-obrigada
-você (pode|poderia) (me dizer|me ajudar|)
 ciao
 buongiorno
-per favore
-grazie (mille|)
-(puoi|potresti|può|potrebbe) (dirmi|aiutarmi|)
 здравствуйте
 привет
 добрый (день|вечер)
 доброе утро
-пожалуйста
-спасибо (большое|заранее|)
-(подскажите|скажите) (пожалуйста|)
-(не|) (могли бы вы|можете ли вы) (мне|) (сказать|помочь|)
 مرحبا
-من فضلك
-شكرا
 السلام عليكم
 नमस्ते
-कृपया
-धन्यवाद
 xin chào
-làm ơn
-cảm ơn
 halo
-tolong
-terima kasih
 merhaba
-lütfen
-teşekkürler
-teşekkür ederim
+(hi|hello|hey|hiya|greetings|hallo) (there|all|everyone|everybody|folks|again|dear|my friend|friend|sir)
+(hi|hello|hey|hiya|greetings|hallo) (madam|assistant|dear assistant|doctor|doc|team|guys|chatgpt|gpt|)
+good (morning|afternoon|evening|day) (dear assistant|dear|everyone|all|team|doctor|sir|madam|)
+cheers mate
+hola (a todos|de nuevo|buenos días|buenas tardes|)
+saludos
+(bonjour|bonsoir) (à tous|docteur|madame|monsieur|)
+(hallo|guten tag|guten morgen|guten abend|servus|moin|grüß gott) (zusammen|an alle|)
+(oi|olá) (tudo bem|pessoal|)
+(buonasera|salve)
+(добрый день|здравствуйте|привет) (всем|доктор|)
+(أهلا|أهلا وسهلا|مرحبا بك|صباح الخير|مساء الخير|السلام عليكم ورحمة الله وبركاته|تحية طيبة)
+(नमस्कार|प्रणाम|सुप्रभात|नमस्ते जी)
+(cześć|dzień dobry|ahoj|dobrý den|hej|god dag|goedemorgen|goedendag|selam)
+(günaydın|iyi günler|καλημέρα|γεια σας|שלום|سلام|chào bạn|selamat pagi|안녕)
 """
+"""Formulas at the start of a clause; at its end they are what it is about, too: "the origin of hello"."""
 
 _AT_START = """
 (sure|certainly|absolutely|definitely|gladly|okay|ok|alright|understood|of course) (thing|)
 (sure|certainly|absolutely|definitely|okay|ok|of course|great) here (is|are) (the|your|my|) (answer|solution|response|)
 here (is|are) (the|your|my|a|an|one|) (answer|response|reply|solution|explanation) (to your question|for you|)
 (that is|what|) (a|) (good|great|excellent|interesting|nice) question
-dear (assistant|sir|madam|sir or madam|friend|all|ai|chatgpt|team)
+dear (assistant|sir|madam|sir or madam|friend|all|ai|chatgpt|team|doctor|customer)
+(sure|certainly|absolutely|of course|okay|ok|) here you (go|are)
+(of course|absolutely|certainly|sure) i would be (happy|glad|delighted) to (help|assist) (you|) (with that|with this|)
+(i am|we are|) (so|very|really|) sorry to hear (that|this|about that)
+(gerne|natürlich|selbstverständlich|klar|sicher|aber gern|na klar)
+(gute|tolle|sehr gute) frage
+hier ist (die|deine|ihre) antwort
+(claro|claro que sí|por supuesto|con gusto|desde luego|con mucho gusto)
+(buena|excelente) pregunta
+(bien sûr|avec plaisir|certainement|volontiers|d accord)
+(bonne|excellente) question
+(claro|com certeza|com prazer|certamente)
+(certo|certamente|volentieri|con piacere|naturalmente)
+(конечно|разумеется|с удовольствием)
+(хороший|отличный) вопрос
+(بالتأكيد|طبعا|بكل سرور|بالطبع|بكل تأكيد)
+(سؤال جيد|سؤال رائع)
+(ज़रूर|जरूर|बिल्कुल|अवश्य|बेशक)
+(अच्छा|बढ़िया) सवाल है
+(oczywiście|jasne|tabii|tabii ki|elbette|もちろんです|물론입니다|물론이죠)
 """
 
 
@@ -273,7 +394,7 @@ def _alternatives(line: str) -> list[list[list[str]]]:
 @dataclass(frozen=True, slots=True)
 class PhraseTable:
     """A trie of words by hash. The next state is the value of the key `mix(state, hash of the word)`, found by linear
-    probing; `bits` uint8 (states,) says what ends there. Keys are uint64, 0 where free; values int32."""
+    probing; `bits` uint16 (states,) says what ends there. Keys are uint64, 0 where free; values int32."""
 
     keys: npt.NDArray[np.uint64]
     values: npt.NDArray[np.int32]
@@ -301,6 +422,7 @@ def phrase_table() -> PhraseTable:
     """The table of all lists above. Treat its arrays as read-only."""
     light = set(_LIGHT.split())
     bits, edges = [0], dict[tuple[int, str], int]()
+    formulas = ((_ANYWHERE, FORMULA), (_AT_EDGES, AT_EDGE), (_GREETINGS, GREETING), (_AT_START, AT_START))
 
     def after(state: int, words: Iterable[str]) -> int:
         for word in words:
@@ -310,10 +432,18 @@ def phrase_table() -> PhraseTable:
             state = edges[state, word]
         return state
 
-    for listed, bit in ((_LIGHT, LIGHT), (_STRICT, STRICT), (_SOFT, SOFT), (_MARKER, SOFT | MARKER), (_JOINS, JOINS)):
+    kinds = (
+        (_LIGHT, LIGHT),
+        (_STRICT, STRICT),
+        (_SOFT, SOFT),
+        (_MARKER, SOFT | MARKER),
+        (_JOINS, JOINS),
+        (WORDS, KNOWN),
+    )
+    for listed, bit in kinds:
         for word in listed.split():
             bits[after(0, split_words(word))] |= bit
-    for lines, bit in ((_FORMULAS, FORMULA), (_AT_START, AT_START)):
+    for lines, bit in formulas:
         for line in filter(None, lines.splitlines()):
             # what the parts so far lead to: (state, words, words that are not light); 2 stands for more. Phrases that
             # begin alike are walked once: the lines stand for 26,000 of them
@@ -339,4 +469,4 @@ def phrase_table() -> PhraseTable:
         while keys[slot]:
             slot = (slot + 1) & (size - 1)
         keys[slot], values[slot] = key, following
-    return PhraseTable(keys, values, np.array(bits, np.uint8))
+    return PhraseTable(keys, values, np.array(bits, np.uint16))

@@ -1,7 +1,9 @@
 """Conversations: which differences count, prefixes, answers of one prompt."""
 
 import random
+import tempfile
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,10 @@ from hypothesis import strategies as st
 
 from datakit.data import MESSAGES
 from datakit.dedup._kernels_alike import edits_of_spelling
-from datakit.dedup.alike import segments, spelled_out, streams
+from datakit.dedup.alike import Longer, segments, spelled_out, streams
+from datakit.dedup.cluster import star
+from datakit.dedup.exact import Memory
+from datakit.dedup.minhash import find_buckets
 from datakit.dedup.politeness import phrase_table, word_hash
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import ConfigError
@@ -37,7 +42,7 @@ def words_that_count(text: str, compare: str = "auto") -> str:
     """The words of a turn that count, for people."""
     made = streams(segments(rows_of(talk(text)), DedupConfig()), compare)
     stream = made.values.tobytes().rstrip(b"\0").decode()
-    return " ".join(word.lstrip("\x04\x05\x06\x07\x08") for word in stream.split(" ")[1:])
+    return " ".join(word.lstrip("\x04\x05\x06\x07\x08\x09") for word in stream.split(" ")[1:])
 
 
 SAME = [
@@ -102,14 +107,26 @@ def test_superscripts_and_fractions_do_not_join_the_digits_beside_them() -> None
     assert spelled_out(pa.array(["5²", "1½", "ﬁne", "plain"])).to_pylist() == ["5^2", "1 1⁄2", "fine", "plain"]
 
 
-def one_edit(a: str, b: str) -> bool:
-    """Damerau-Levenshtein distance 1 before the last letter, in plain Python; long enough words only."""
+def edits(a: str, b: str) -> int:
+    """`edits_of_spelling` of words that no list knows, in plain Python."""
     if len(a) < len(b):
         a, b = b, a
-    swaps = [a[:i] + a[i + 1] + a[i] + a[i + 2 :] for i in range(len(a) - 1)]
-    fewer = [a[:i] + a[i + 1 :] for i in range(len(a) - 1)]  # the last letter is grammar, unless it is doubled
-    near = len(a) == len(b) and a[-1] == b[-1] and sum(x != y for x, y in zip(a, b, strict=True)) == 1
-    return len(b) >= 4 and (b in swaps or b in fewer or (near and len(a) >= 5))
+    if a == b or len(b) < 4:
+        return 0 if a == b else -1
+    differ = [i for i in range(len(b)) if a[i] != b[i]]
+    if len(a) == len(b) and all({a[i], b[i]} == {"e", "é"} and i < len(a) - 1 for i in differ):
+        return 0
+    first = differ[0] if differ else len(b)
+    if not first or len(a) > len(b) + 1:
+        return -1
+    if len(a) > len(b):
+        fits = a[:first] + a[first + 1 :] == b
+        return 1 if fits and (a[first] == a[first - 1] or (first < len(b) and a[first] != "中")) else -1
+    if a[first + 1 : first + 2] + a[first] == b[first : first + 2] and a[first + 2 :] == b[first + 2 :]:
+        return 1
+    vowels = {a[first], b[first]} <= set("ae") and len(a) < 8
+    right = len(differ) == 1 and first < len(a) - 1 and len(a) >= 5 and (a[first] + b[first]).isascii()
+    return 1 if right and not vowels else -1
 
 
 def spelling(a: str, b: str) -> int:
@@ -118,13 +135,13 @@ def spelling(a: str, b: str) -> int:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.text("abé中", min_size=1, max_size=8), st.data())
+@given(st.text("abeé中", min_size=1, max_size=9), st.data())
 def test_spellings_are_those_of_plain_python(word: str, data: st.DataObject) -> None:
     other = list(word)
     for _ in range(data.draw(st.integers(0, 2))):
         at = data.draw(st.integers(0, len(other)))
         change = data.draw(st.sampled_from(["add", "drop", "swap", "set"]))
-        letter = data.draw(st.sampled_from("abé中"))
+        letter = data.draw(st.sampled_from("abeé中"))
         if change == "add":
             other.insert(at, letter)
         elif at < len(other) and change in ("drop", "set"):
@@ -132,7 +149,33 @@ def test_spellings_are_those_of_plain_python(word: str, data: st.DataObject) -> 
         elif at + 1 < len(other):
             other[at], other[at + 1] = other[at + 1], other[at]
     changed = "".join(other) or "a"
-    assert spelling(word, changed) == (0 if word == changed else 1 if one_edit(word, changed) else -1)
+    assert spelling(word, changed) == spelling(changed, word) == edits(word, changed)
+
+
+def test_a_word_that_is_another_word_is_no_typing_error() -> None:
+    others = [("a house", "a horse"), ("a form", "a from"), ("a desert", "a dessert"), ("typical", "atypical")]
+    others += [("the latter one", "the later one"), ("gültig", "ungültig"), ("pêcher", "pécher")]
+    same = [("organise colours", "organize colors"), ("días", "dias"), ("a musée", "a musee"), ("horsse", "horse")]
+    for pairs, survivor in ((others, -1), (same, 0)):
+        for one, other in pairs:
+            rows = [talk(f"Write about {text} for my good old grandmother", "It is done.") for text in (one, other)]
+            assert decisions(rows, 64)[0] == [-1, survivor], (one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("Hello, write a letter that says sorry to Ann, thanks!", "write letter that says sorry ann"),
+        ("What is the origin of the word hello?", "what origin word hello"),
+        ("Comment dit-on « merci » ?", "comment dit on merci"),
+        ("Translate into Italian: please wait here", "translate into italian please wait here"),
+        ("S'il vous plaît, expliquez. ¡Gracias!", "expliquez"),
+        ("Is 7! divisible by 5, if (!ready) *.log?", "7 ! divisible by 5 if ( ! ready ) * . log"),
+        ("مَا هُوَ أَطْوَلُ الصبـــر", "ما هو اطول الصبر"),
+    ],
+)
+def test_politeness_and_signs_inside_of_a_sentence_count(text: str, counts: str) -> None:
+    assert words_that_count(text) == counts
 
 
 def test_the_last_letter_of_a_word_is_grammar() -> None:
@@ -258,3 +301,53 @@ def test_real_conversations_are_only_dropped_for_a_row_that_asks_the_same(run_de
     rows = [json.loads(line) for line in lines]
     made = run_dedup(rows_of(*(talk(r["question"], r["answer"]) for r in rows)))
     assert made.rows == {}
+
+
+# Floods: many conversations of one bucket.
+
+FLOOD_WORDS = [
+    *("house", "horse", "hose", "wireless", "wirless", "protable", "portable", "coat", "boat", "coast", "cost", "lamp"),
+    *("lamps", "the", "of", "to", "not", "12", "13", "very", "verry", "hello", "helllo", "Maria", "Marai", "café"),
+    *("cafe", "colour", "color", "法", "国", "hyperthyroidism", "hyperthyroidsm"),
+]
+
+
+def decisions(rows: list[Messages], index_threshold: int, keep: int = 1, block_rows: int = 64) -> tuple[list[int], int]:
+    """(who stays for each row if all share one bucket, comparisons)."""
+    made = streams(segments(rows_of(*rows), DedupConfig()), "auto")
+    none = np.zeros(len(rows), np.int64)
+    memory = Memory(1 << 30, Path(tempfile.gettempdir()))
+    found = star(
+        find_buckets(lambda _: np.ones(len(rows), np.uint64), 1, len(rows), memory),
+        made.values.ctypes.data + 8 * made.starts[:-1].astype(np.uint64), np.diff(made.starts), Fraction(3, 4), memory,
+        index_threshold, longer=Longer(none, none, np.empty(0, np.int32)), short_words=5, keep=keep, workers=2,
+        block_rows=block_rows,
+    )  # fmt: skip
+    return found.survivor.tolist(), found.pairs_compared
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_the_index_of_a_flood_decides_as_comparing_all_rows_does(keep: int) -> None:
+    rng = random.Random(keep)
+    for words in (3, 5, 9):
+        template = rng.choices(FLOOD_WORDS, k=words)
+        rows = []
+        for _ in range(400):
+            asked = [rng.choice(FLOOD_WORDS) if rng.random() < 0.25 else word for word in template]
+            said = "it is " + " ".join(rng.choices(FLOOD_WORDS[:4], k=rng.randrange(1, 3)))
+            rows.append(talk(" ".join(asked), said))
+        expected, compared = decisions(rows, 1 << 30, keep)
+        assert any(survivor >= 0 for survivor in expected)
+        for index_threshold in (0, 8):
+            found, fewer = decisions(rows, index_threshold, keep)
+            assert found == expected
+            assert fewer <= compared
+
+
+def test_a_flood_takes_comparisons_in_proportion_to_its_rows() -> None:
+    rng = random.Random(7)
+    names = sorted({"".join(rng.choices("bdklmnrstv", k=7)) for _ in range(4000)})
+    rows = [talk(f"Describe the following product: {name}", "A handy device for every day.") for name in names]
+    survivors, compared = decisions(rows, 64, block_rows=1 << 14)
+    assert survivors.count(-1) > 0.9 * len(rows)
+    assert compared < 10 * len(rows), "of 8,000,000 pairs"
