@@ -119,6 +119,9 @@ def _conversations() -> Iterator[dict[str, Any]]:
     for n in range(8):
         answer = {"role": "assistant", "content": f"{_TEXT[n * 9 :]} {n}"}
         yield {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": _TEXT}, answer]}
+    for n in range(70):  # so many with the same first letters are found through an index
+        asked = {"role": "user", "content": f"Write about b{chr(97 + n % 26)}{chr(97 + n // 26)}ok words"}
+        yield {"messages": [asked, {"role": "assistant", "content": "It is done."}]}
 
 
 def _pairs() -> Iterator[dict[str, str]]:
