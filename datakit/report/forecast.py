@@ -586,7 +586,7 @@ def forecast_lines(found: Forecast) -> Iterator[str]:
     yield f"time:   {_duration(found.seconds)} with {found.workers} workers, {_duration(found.cpu_s)} of processor time"
     yield f"memory: {found.memory / 1e6:,.0f} MB at the peak"
     yield f"disk:   {found.disk / 1e6:,.0f} MB, {found.disk_peak / 1e6:,.0f} MB while it runs"
-    yield f"(this forecast took {_duration(found.took_s)}; time and disk may be 20% off, docs/looking.md)"
+    yield f"(this forecast took {_duration(found.took_s)}; other work on the machine counts: docs/looking.md)"
 
 
 def _interval(rows: Estimate) -> str:
