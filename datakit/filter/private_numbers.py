@@ -197,7 +197,7 @@ _SAID: Final = re.compile(
 _BARE: Final = re.compile("|".join(n.shape.pattern for n in NUMBERS if not n.says and r"\1" not in n.shape.pattern)
                           + r"|\d{4}[ -]\d{4}[ -]\d{4}")  # fmt: skip
 _LEAST_DIGITS: Final = 4
-_ISLAND: Final = re.compile(r"(?:[A-ZÑ&]{1,6} ?)?\(?\d[0-9A-Z .()/+:-]{2,60}", re.I)
+_ISLAND: Final = re.compile(r"\d[0-9A-Z .()/+:-]{2,60}", re.I)
 _SHAPES: Final = re.compile(r"\d{6}|\d[ .-]\d|[A-Z]\d{4}|\d[A-Z]|[A-Z]{2} \d\d")
 
 
@@ -206,7 +206,7 @@ def national_numbers(text: str) -> Iterator[Span]:
     done = 0
     for island in _ISLAND.finditer(text):
         if sum(map(str.isdigit, island[0])) >= _LEAST_DIGITS:
-            low, high = max(done, island.start() - 50), min(len(text), island.end() + 3)
+            low, high = max(done, island.start() - 58), min(len(text), island.end() + 3)
             yield from ((low + a, low + b) for a, b in _numbers_in(text[low:high]))
             done = island.end()
 
@@ -246,6 +246,7 @@ _OWN_FORMS: Final = (
     (re.compile(r"1[3-9]\d([ -])\d{4}\1\d{4}"), ("CN",)),
     (re.compile(r"[78] ?\(\d{3}\) ?\d{3}[- ]\d\d[- ]\d\d"), ("RU",)),
     (re.compile(r"\(\d\d\) ?9?\d{4}-\d{4}"), ("BR",)),
+    (re.compile(r"05\d\d \d{3} \d\d \d\d"), ("TR",)),
 )
 """Forms that are hardly anything but telephone numbers, with their regions."""
 

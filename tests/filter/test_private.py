@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from datakit.config import build
@@ -109,6 +109,44 @@ def test_the_kernel_misses_nothing_that_the_slow_way_finds(pieces):
 
 def stage(**values) -> Filter:
     return Filter(config=build(FilterConfig, {"rules": ["private"], "private": values}, "filter"))
+
+
+_SAYINGS = [
+    "password",
+    "Passwort:",
+    "PASS",
+    " pw=",
+    "mot de passe : ",
+    "şifre ",
+    "пароль",
+    "密码是",
+    "pwd",
+    "Kennwort ist ",
+]
+_VALUES = [
+    "hunter2!!x",
+    "Xk9#mmQ2",
+    " ",
+    ": ",
+    "=",
+    "pass",
+    " for the router: ",
+    "İ",
+    "ſ",
+    ",",
+    "'",
+    "a",
+    "passpass: a1!b2?c3",
+]
+
+
+@given(st.lists(st.sampled_from(_SAYINGS + _VALUES), max_size=12))
+@example([" pw=", "hunter2!!x"])
+@example(["mot de passe : ", "hunter2!!x", " ", "пароль", ": ", "Xk9#mmQ2"])
+def test_passwords_are_tried_where_a_word_begins_and_nowhere_else(pieces):
+    text = "".join(pieces)
+    everywhere = [found.span() for found in private._PASSWORD.finditer(text)]
+    assert [found.span() for found in private._said_passwords(text)] == everywhere
 
 
 def test_values_become_placeholders_and_are_counted():
