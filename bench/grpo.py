@@ -59,9 +59,11 @@ def train(objective: str, out: Path, *options: str) -> list[dict]:
 def main() -> None:
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", required=True)
-    p.add_argument("--steps", type=int, default=60)
+    p.add_argument("--steps", type=int, default=200)
     p.add_argument("--digits", type=int, default=5, help="the sums of 0 to this number, without it, modulo 10")
-    p.add_argument("--lr", default="2e-3")
+    p.add_argument("--lr", default="5e-4")
+    p.add_argument("--group-size", default="12")
+    p.add_argument("--kl-beta", default="0")
     p.add_argument("--threads", default="1")
     a = p.parse_args()
     out = Path(a.out)
@@ -79,8 +81,9 @@ def main() -> None:
           "63", "--init", str(out / "start"), "--epochs", "2", "--lr", "1e-3", *threads)  # fmt: skip
     begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     found = train("grpo", out / "grpo", "--init", str(out / "sft"), "--prompts", str(out / "sums.jsonl"), "--reward",
-                  "exact", "--max-new-tokens", "3", "--group-size", "12", "--batch-rows", "25", "--slots", "64",
-                  "--steps", str(a.steps), "--lr", a.lr, "--shuffle-buffer", "1000000", *threads)  # fmt: skip
+                  "exact", "--max-new-tokens", "3", "--group-size", a.group_size, "--batch-rows", "25", "--slots",
+                  "64", "--kl-beta", a.kl_beta, "--steps", str(a.steps), "--lr", a.lr, "--shuffle-buffer", "1000000",
+                  *threads)  # fmt: skip
     seconds, cpu = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
     rewards = [r["reward"] for r in found]
     first = next((i for i in range(4, len(rewards)) if sum(rewards[i - 4 : i + 1]) / 5 >= 0.9), None)

@@ -80,31 +80,35 @@ class WholeModel:
         return iter(self.parameters.items())
 
 
-def unshard(model: CausalLM, optimizer: Optimizers) -> tuple[Weights, Any]:
-    """Model and optimizer with whole tensors; with FSDP gathered on rank 0, in CPU memory.
+def unshard(model: CausalLM, optimizer: Optimizers, copied: bool = False) -> tuple[Weights, Any]:
+    """Model and optimizer with whole tensors; with FSDP or `copied` on rank 0, in CPU memory of their own.
 
-    With FSDP all ranks must call this; the other ranks get empty tensors.
+    With FSDP all ranks must call this; the other ranks get empty tensors. Only trained parameters are copied.
     """
-    if not isinstance(model, FSDPModule):
+    if not (isinstance(model, FSDPModule) or copied):
         return model, optimizer
     parameters, state = {}, {}
-    for name, p in model.named_parameters():
-        parameters[name] = nn.Parameter(_on_first(p.detach()), requires_grad=p.requires_grad)
-        state[parameters[name]] = {k: _on_first(v) for k, v in optimizer.state.get(p, {}).items()}
+    for name, p in trained(model).items():
+        parameters[name] = nn.Parameter(_on_first(p.detach()))
+        state[parameters[name]] = {k: _on_first(torch.as_tensor(v)) for k, v in optimizer.state.get(p, {}).items()}
     return WholeModel(model.config, parameters), SimpleNamespace(state=state)
 
 
 def _on_first(value: Tensor) -> Tensor:
-    """The whole tensor on rank 0, an empty tensor on the other ranks."""
+    """A copy of the whole tensor on rank 0, an empty tensor on the other ranks."""
     found = whole_of(value)
-    return found.cpu() if dist.get_rank() == 0 else found.new_empty(0)
+    first = not dist.is_initialized() or dist.get_rank() == 0
+    return found.to("cpu", copy=found is value) if first else found.new_empty(0)
 
 
 def save(
     folder: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None = None,
+    rng: dict[str, Tensor] | None = None,
 ) -> Path:  # fmt: skip
     """Write the checkpoint of `state.step` under `folder` and return its path; with `adapters` only these are written.
+
+    `rng` has the generator states of that step, by default those of now.
 
     Raises:
         InputError: the disk is full or the folder is not writable; earlier checkpoints are unchanged.
@@ -112,7 +116,7 @@ def save(
     path = folder / f"step_{state.step:08d}"
     temporary = folder / f".{path.name}.{os.getpid()}.tmp"
     try:
-        _write(temporary, state, model, optimizer, tokenizer_files, adapters)
+        _write(temporary, state, model, optimizer, tokenizer_files, adapters, rng or rng_tensors())
     except (OSError, SafetensorError) as e:
         shutil.rmtree(temporary, ignore_errors=True)
         raise InputError(
@@ -130,6 +134,7 @@ def save(
 def _write(
     temporary: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
     adapters: Adapters | None,
+    rng: dict[str, Tensor],
 ) -> None:  # fmt: skip
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
@@ -140,7 +145,7 @@ def _write(
         special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
         write_model(temporary, model, tokenizer_files, special, state.stop_ids)
     save_file(_optimizer_tensors(model, optimizer), temporary / "optimizer.safetensors")
-    save_file(_rng_tensors(), temporary / "rng.safetensors")
+    save_file(rng, temporary / "rng.safetensors")
     files = {f.name: sha256_file(f) for f in sorted(temporary.iterdir())}
     body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
     text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
@@ -164,13 +169,19 @@ def _flush(path: Path) -> None:
 
 def _optimizer_tensors(model: Weights, optimizer: Optimizers) -> dict[str, torch.Tensor]:
     return {
-        f"{name}/{key}": value.detach().cpu().contiguous()
+        f"{name}/{key}": _own(torch.as_tensor(value).detach().cpu().contiguous(), key)
         for name, parameter in trained(model).items()
         for key, value in optimizer.state[parameter].items()
     }
 
 
-def _rng_tensors() -> dict[str, torch.Tensor]:
+def _own(value: Tensor, key: str) -> Tensor:
+    """The value; a copy of the code tables of 8-bit state, which all parameters share and safetensors would refuse."""
+    return value.clone() if key.startswith("qmap") else value
+
+
+def rng_tensors() -> dict[str, Tensor]:
+    """The states of the random generators."""
     states = {"cpu": torch.get_rng_state()}
     if torch.cuda.is_available():
         states["cuda"] = torch.cuda.get_rng_state()
@@ -198,8 +209,10 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers) -> None:
     for key, value in load_file(path / "optimizer.safetensors").items():
         name, _, part = key.rpartition("/")
         parameter = parameters[name]
-        alone = part == "step" and value.ndim == 0
-        optimizer.state[parameter][part] = value if alone else like(parameter, value.to(parameter.device))
+        if value.ndim == 0:  # the step; bitsandbytes counts it as an int
+            optimizer.state[parameter][part] = value if value.is_floating_point() else value.item()
+        else:
+            optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
     rng = load_file(path / "rng.safetensors")
     torch.set_rng_state(rng["cpu"])
     if "cuda" in rng and torch.cuda.is_available():

@@ -10,6 +10,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, MappingProxyType
@@ -111,6 +112,7 @@ class LoopConfig:
     resume: bool = option(False, "continue from the newest checkpoint in `out`")
     profile: int = option(0, "number of steps to trace, from the third on, into `out`/profile.json; 0: none")
     save_every: int = option(500, "steps between checkpoints; the last step always gets one")
+    async_save: bool = option(False, "copy a checkpoint to CPU memory, and write it while the training goes on")
     keep_checkpoints: int = option(3, "number of newest checkpoints to keep; 0: all")
     log_every: int = option(1, "steps between log lines; metrics.jsonl has every step")
     seed: int = option(0, "random seed of the first weights and of the order of rows")
@@ -197,6 +199,9 @@ class Trainer:
         if self.loop.compile:
             need_compiler(self.device)
             self.model.compile_parts()
+        self.saver = ThreadPoolExecutor(1)
+        self.saving: Future[None] | None = None
+        """The checkpoint that is being written in the background."""
         self.peak = peak_flops(self.device)
         self.sharded = isinstance(self.model, FSDPModule)
         alone = self.ranks.size == 1 or self.sharded
@@ -238,6 +243,7 @@ class Trainer:
                 if done:
                     break
                 time.sleep(self.loop.step_sleep_ms / 1e3)
+            self._saved()
         return 128 + self.interrupt.signal if self.interrupt.signal else 0
 
     def _log(self) -> Log | None:
@@ -357,16 +363,26 @@ class Trainer:
             flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,
         )  # fmt: skip
 
+    def _saved(self) -> None:
+        """Wait for the checkpoint that is being written; if that failed, every rank raises the error."""
+        saving, self.saving = self.saving, None
+        if self.loop.async_save:
+            self.ranks.by_first(lambda: saving.result() if saving else None)
+
     def _save(self) -> None:
+        self._saved()
         stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
         loop_state = {name: part.state() for name, part in stateful.items() if part}
-        model, optimizer = checkpoint.unshard(self.model, self.optimizer)
-        tokenizer_files = self.stream.data.tokenizer_files
+        model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.loop.async_save)
+        tokenizer_files, state, rng = self.stream.data.tokenizer_files, self.state, checkpoint.rng_tensors()
 
         def write() -> None:
-            args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer, tokenizer_files
-            folder = checkpoint.save(*args, self.adapters)
+            args = self.checkpoints, replace(state, loop=loop_state), model, optimizer, tokenizer_files
+            folder = checkpoint.save(*args, self.adapters, rng)
             checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
             print(f"[train] saved {folder}", flush=True)
 
-        self.ranks.by_first(write)
+        if not self.loop.async_save:
+            self.ranks.by_first(write)
+        elif self.ranks.first:
+            self.saving = self.saver.submit(write)

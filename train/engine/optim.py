@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,21 +13,17 @@ from torch.distributed.tensor import DTensor
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from train.engine.distributed import fill, like, local, whole_of
-
-RATE_RATIO = {"adamw": 1.0, "muon": 1.0, "adafactor": 20.0, "lion": 0.2}
-"""Default peak rate of each optimizer, as a multiple of AdamW's. Muon's updates are scaled to AdamW's (Liu et al.,
-2025). Adafactor's rate is relative to the size of a matrix, which starts near 0.02. Lion needs a rate 3-10 times
-lower."""
-BETA2 = {"lion": 0.99}
+from train.engine.distributed import fill, like, whole_of
+from train.model.lora import bitsandbytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimConfig:
     """Optimizer, learning rate and clipping."""
 
-    optimizer: Literal["adamw", "muon", "adafactor", "lion"] = option(
-        "adamw", "muon: matrices of the layers by Muon, other parameters by AdamW"
+    optimizer: Literal["adamw", "adamw8bit", "muon"] = option(
+        "adamw",
+        "adamw8bit: a quarter of the state, needs bitsandbytes; muon: layers' matrices by Muon, the rest by AdamW",
     )
     lr: float = option(
         0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share of it by objective"
@@ -43,10 +39,9 @@ class OptimConfig:
     matrix_lr_ratio: float = option(1.0, "learning rate of matrices in the layers, as a multiple")
     scalar_lr_ratio: float = option(1.0, "learning rate of norms, biases and gates, as a multiple")
     weight_decay: float = option(0.01, "weight decay of matrices; norms, biases and embeddings have none")
-    beta1: float = option(0.9, "decay of the mean gradient (AdamW, Lion)")
-    beta2: float = option(0.0, "decay of the mean squared gradient (AdamW), of the momentum (Lion); 0: 0.95, Lion 0.99")
+    beta1: float = option(0.9, "AdamW's decay of the mean gradient")
+    beta2: float = option(0.95, "AdamW's decay of the mean squared gradient")
     momentum: float = option(0.95, "Muon's decay of the mean gradient")
-    state_dtype: Literal["fp32", "bf16"] = option("fp32", "bf16: half the memory for optimizer state")
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0: no clipping")
 
     def __post_init__(self) -> None:
@@ -60,34 +55,16 @@ class OptimConfig:
             raise ConfigError("warmup_steps must be at least -1, decay_ratio within 0..1 (0 excluded)")
         if min(self.embed_lr_ratio, self.head_lr_ratio, self.matrix_lr_ratio, self.scalar_lr_ratio) < 0:
             raise ConfigError("multiples of the learning rate (*_lr_ratio) must not be negative")
-        self._check_state()
-
-    def _check_state(self) -> None:
-        if self.state_dtype == "fp32":
-            return
-        if self.optimizer == "adafactor":
-            raise ConfigError(
-                "adafactor's state is a row and a column per matrix, so state_dtype bf16 saves nothing: use fp32"
-            )
-        if max(self.betas[1], self.momentum) > 0.99:
-            raise ConfigError(
-                "with state_dtype bf16, decays over 0.99 are lost to rounding: lower beta2 or momentum, or use fp32"
-            )
-
-    @property
-    def betas(self) -> tuple[float, float]:
-        """Both decays; 0 is replaced by the default."""
-        return self.beta1, self.beta2 or BETA2.get(self.optimizer, 0.95)
 
 
 def peak_rate(config: OptimConfig, hidden_size: int, share: float) -> float:
     """The peak learning rate: `config.lr`, or a default.
 
     For random weights the default is inverse to the width (Yang et al., 2022): 5e-4 at 512, as in minimind. For trained
-    weights it is a share of that, by objective: small models need higher rates there too. All hold for AdamW;
-    `RATE_RATIO` converts them.
+    weights it is a share of that, by objective: small models need higher rates there too. Muon's updates are scaled to
+    AdamW's, so one rate is for both (Liu et al., 2025).
     """
-    return config.lr or share * 0.256 / hidden_size * RATE_RATIO[config.optimizer]
+    return config.lr or share * 0.256 / hidden_size
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
@@ -110,16 +87,11 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     return config.lr * (low + (1 - low) * (1 + math.cos(math.pi * progress)) / 2)
 
 
-NEED_WHOLE = (torch.optim.Muon, torch.optim.Adafactor)
-"""Optimizers that need whole matrices; the others work element by element, and so on slices too."""
-
-
 class Optimizers:
-    """Several optimizers as one, with shared `state`; with FSDP and optionally with bf16 state between steps."""
+    """Several optimizers as one, with shared `state`. Muon needs whole matrices, so sliced ones are gathered for it."""
 
-    def __init__(self, parts: Sequence[torch.optim.Optimizer], state_dtype: torch.dtype | None = None) -> None:
-        """`state_dtype` is the dtype of the state between steps; None: the dtype that the optimizers choose."""
-        self.parts, self.state_dtype = parts, state_dtype
+    def __init__(self, parts: Sequence[torch.optim.Optimizer]) -> None:
+        self.parts = parts
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         for part in parts:
             part.state = self.state
@@ -133,24 +105,24 @@ class Optimizers:
     def step(self) -> None:
         """Update every parameter that has a gradient; with slices all ranks must call this."""
         for part in self.parts:
-            if self.state_dtype is None and not (isinstance(part, NEED_WHOLE) and self._sliced()):
-                part.step()
-            else:
+            if isinstance(part, torch.optim.Muon) and self.sliced:
                 self._step_one_by_one(part)
+            else:
+                part.step()
 
-    def _sliced(self) -> bool:
+    @property
+    def sliced(self) -> bool:
+        """Whether ranks have slices of the parameters."""
         return any(isinstance(p, DTensor) for group in self.param_groups for p in group["params"])
 
     def _step_one_by_one(self, part: torch.optim.Optimizer) -> None:
-        """Step one parameter at a time, so that only one needs memory for fp32 state or for a gathered matrix."""
+        """Step one parameter at a time, so that only one gathered matrix needs memory."""
         groups = part.param_groups
         for group in groups:
             for p in (p for p in group["params"] if p.grad is not None):
-                self._cast(p, torch.float32)
-                with self._whole(p) if isinstance(part, NEED_WHOLE) else contextlib.nullcontext(p) as found:
+                with self._whole(p) as found:
                     part.param_groups = [group | {"params": [found]}]
                     part.step()
-                self._cast(p, self.state_dtype or torch.float32)
         part.param_groups = groups
 
     @contextlib.contextmanager
@@ -167,52 +139,23 @@ class Optimizers:
         fill(p, whole)
         self.state[p] = {k: like(p, v) for k, v in self.state.pop(whole).items()}
 
-    def _cast(self, p: Tensor, dtype: torch.dtype) -> None:
-        state = self.state[p]
-        state.update({k: v.to(dtype) for k, v in state.items() if v.ndim and v.is_floating_point()})
-
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients."""
         for part in self.parts:
             part.zero_grad(set_to_none=set_to_none)
 
 
-class Lion(torch.optim.Optimizer):
-    """Lion (Chen et al., 2023): steps by lr * sign(beta1 * m + (1 - beta1) * g), with one state value per parameter.
-
-    m is the mean gradient with decay beta2. Weight decay is decoupled. torch has no Lion.
-    """
-
-    def __init__(
-        self, params: Iterable[Any], lr: float = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0
-    ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update every parameter that has a gradient."""
-        for group in self.param_groups:
-            params = [p for p in group["params"] if p.grad is not None]
-            if params:
-                self._move(params, group["lr"], group["betas"], group["weight_decay"])
-
-    def _move(self, params: list[Tensor], lr: float, betas: tuple[float, float], weight_decay: float) -> None:
-        for p in params:
-            if "exp_avg" not in self.state[p]:
-                self.state[p]["exp_avg"] = torch.zeros_like(p)
-        grads, means = [p.grad for p in params if p.grad is not None], [self.state[p]["exp_avg"] for p in params]
-        params, grads, means = local(params), local(grads), local(means)
-        signs = torch._foreach_lerp(means, grads, 1 - betas[0])
-        torch._foreach_sign_(signs)
-        torch._foreach_mul_(params, 1 - lr * weight_decay)
-        torch._foreach_add_(params, signs, alpha=-lr)
-        torch._foreach_lerp_(means, grads, 1 - betas[1])
-
-
 def make_optimizer(model: nn.Module, config: OptimConfig) -> Optimizers:
-    """Make the optimizers of a model's trained parameters."""
-    parts = list(_parts(list(_groups(model, config)), config))
-    return Optimizers(parts, torch.bfloat16 if config.state_dtype == "bf16" else None)
+    """Make the optimizers of a model's trained parameters.
+
+    Raises:
+        ConfigError: slices, which the 8-bit optimizer cannot update.
+        MissingExtraError: it is not installed.
+    """
+    found = Optimizers(list(_parts(list(_groups(model, config)), config)))
+    if config.optimizer == "adamw8bit" and found.sliced:
+        raise ConfigError("--optimizer adamw8bit cannot update slices: remove --fsdp, or use adamw")
+    return found
 
 
 def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
@@ -231,15 +174,14 @@ def _groups(model: nn.Module, config: OptimConfig) -> Iterator[dict[str, Any]]:
 
 
 def _parts(groups: list[dict[str, Any]], config: OptimConfig) -> Iterator[torch.optim.Optimizer]:
-    """AdamW (Loshchilov and Hutter, 2019); Muon (Jordan et al., 2024); Adafactor (Shazeer and Stern, 2018); Lion."""
-    if config.optimizer == "adafactor":
-        yield torch.optim.Adafactor(groups)
-    elif config.optimizer == "lion":
-        yield Lion(groups, betas=config.betas)
+    """AdamW (Loshchilov and Hutter, 2019), with state in 8 bits (Dettmers et al., 2022); Muon (Jordan et al., 2024)."""
+    betas = (config.beta1, config.beta2)
+    if config.optimizer == "adamw8bit":
+        yield bitsandbytes("--optimizer adamw8bit").optim.AdamW8bit(groups, betas=betas, eps=1e-8)
     else:
         by_muon = {"matrix"} if config.optimizer == "muon" else set()
         muon, rest = ([g for g in groups if (g["kind"] in by_muon) == own] for own in (True, False))
         if muon:
             yield torch.optim.Muon(muon, momentum=config.momentum, adjust_lr_fn="match_rms_adamw")
         if rest:
-            yield torch.optim.AdamW(rest, betas=config.betas, eps=1e-8, fused=True)
+            yield torch.optim.AdamW(rest, betas=betas, eps=1e-8, fused=True)

@@ -185,6 +185,8 @@ class RunConfig:
             raise ConfigError(f"--weights-dtype bf16 is for arithmetic in bf16, found --dtype {self.loop.dtype}")
         if self.resize_vocab and (self.lora.lora_rank or not self.init):
             raise UsageError("--resize-vocab trains new rows of the model of --init, which --lora-rank would freeze")
+        if self.lora.qlora and self.ranks.fsdp:
+            raise UsageError("--qlora packs matrices that --fsdp would cut: use one of the two")
         if self.lora.lora_rank and not self.init:
             raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
         if self.needs_data and bool(self.manifest) == bool(self.quick.data):
@@ -371,7 +373,7 @@ def _on_device(config: RunConfig, model: CausalLM, ranks: Ranks) -> CausalLM:
     if config.weights_dtype == "bf16":  # adapters stay in fp32, except in slices, which have one dtype
         kept = lora.trained(model) if config.lora.lora_rank and not config.ranks.fsdp else {}
         for name, p in model.named_parameters():
-            p.data = p.data if name in kept else p.data.bfloat16()
+            p.data = p.data if name in kept or not p.is_floating_point() else p.data.bfloat16()
         model.config = replace(model.config, dtype="bfloat16")
     if config.ranks.fsdp:
         shard(ranks, model, precision(config.loop.dtype, ranks.device))

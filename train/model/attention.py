@@ -32,7 +32,7 @@ Int64 = npt.NDArray[np.int64]
 Groups = tuple[tuple[int, int], ...]
 GROUP_WIDTH = 32
 """Lengths are rounded up to a multiple of this, and equal ones make a group; the value was measured on CPU."""
-PRODUCT_WIDTH, HALF_PRODUCT_WIDTH = 64, 256
+PRODUCT_WIDTH, HALF_PRODUCT_WIDTH = 64, 512
 """Up to these widths, in fp32 and in bf16, a product with its score matrices is as fast on CPU as SDPA, or faster."""
 
 
@@ -361,9 +361,10 @@ def auto_attention(segments: Segments) -> Attend:
 def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
     """Flat starts of all sequences and the end (int32), and the longest length; each padding position is a sequence."""
     positions_N = segments.positions_BT.flatten()
-    starts = (positions_N == 0).nonzero().flatten()
-    end = starts.new_tensor([len(positions_N)])
-    return torch.cat((starts, end)).int(), max((w for _, w in segments.groups), default=1)
+    # the number is known, so the host does not wait for the device
+    number = sum(s for s, _ in segments.groups) + len(positions_N) - len(segments.tokens_N)
+    starts = torch.nonzero_static(positions_N == 0, size=number).flatten()
+    return F.pad(starts, (0, 1), value=len(positions_N)).int(), max((w for _, w in segments.groups), default=1)
 
 
 ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {

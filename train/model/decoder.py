@@ -423,6 +423,8 @@ class CausalLM(nn.Module):
         self.tie()
         self.checkpoint_every = 0
         """Every N-th layer recomputes its activations in the backward pass; 0: none."""
+        self.random = False
+        """Whether layers draw random numbers (dropout of adapters), which a second computation has to repeat."""
 
     def tie(self) -> None:
         """Make the output head the embedding matrix, if the model is tied."""
@@ -460,7 +462,7 @@ class CausalLM(nn.Module):
         assert isinstance(block, Block)
         if not (self.checkpoint_every and torch.is_grad_enabled() and (block.layer + 1) % self.checkpoint_every == 0):
             return part(x_BTD, ropes, attend, *at)
-        again: Tensor = checkpoint(part, x_BTD, ropes, attend, *at, use_reentrant=False, preserve_rng_state=False)
+        again: Tensor = checkpoint(part, x_BTD, ropes, attend, *at, use_reentrant=False, preserve_rng_state=self.random)
         return again
 
     def _embed(self, ids_BT: Tensor, positions_BT: Tensor) -> tuple[Tensor, Ropes]:
@@ -503,8 +505,8 @@ class CausalLM(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def num_parameters(self) -> int:
-        """Number of parameters; a tied matrix counts once."""
-        return sum(p.numel() for p in self.parameters())
+        """Number of parameters; a tied matrix counts once. A byte of NF4 has two of them."""
+        return sum(p.numel() * (2 if p.dtype == torch.uint8 else 1) for p in self.parameters())
 
     def flops_per_token(self, context: float) -> float:
         """Operations to train on one token that attends to `context` tokens (PaLM: Chowdhery et al., 2022)."""

@@ -151,28 +151,30 @@ class Balance:
         self._begin()
 
     def _begin(self) -> None:
-        self._counts, self._tokens = [torch.zeros(len(f), dtype=torch.long) for f in self.shares], 0
+        self._step = [(torch.tensor(f), torch.zeros(len(f), dtype=torch.float64)) for f in self.shares]
+        """Shares and counts of each layer; both stay on the device until the step ends."""
+        self._tokens = 0
 
     def loss(self, batch: "Batch") -> Tensor:
         """The balance loss of the micro-batch of the last forward pass, as a summed loss; counts its tokens per expert.
 
         The loop divides by the step's labels, so the sum is scaled to become a mean over tokens.
         """
-        real_N = batch.segments.sequence_BT.flatten() > 0
+        real_N1 = (batch.segments.sequence_BT.flatten() > 0)[:, None]
         terms = []
         for number, layer in enumerate(self.layers):
             assert layer.routed is not None
-            probs_NX, chosen_NA = (x[real_N] for x in layer.routed)
-            share_X = torch.tensor(self.shares[number], device=probs_NX.device)
-            terms.append((probs_NX.sum(0) * share_X).sum() * len(share_X))
-            self._counts[number] += torch.bincount(chosen_NA.flatten(), minlength=len(share_X)).cpu()
+            probs_NX, chosen_NA = layer.routed
+            share_X, counts_X = (x.to(probs_NX.device, non_blocking=True) for x in self._step[number])
+            terms.append(((probs_NX * real_N1).sum(0) * share_X).sum() * len(share_X))
+            real_M = real_N1.expand_as(chosen_NA).flatten().to(counts_X.dtype)
+            self._step[number] = share_X, counts_X.scatter_add(0, chosen_NA.flatten(), real_M)
         self._tokens += batch.real_tokens
         return torch.stack(terms).mean() * (self.weight * self.labels_per_token)
 
     def finish(self, labels: int, summed: Callable[[Iterable[float]], Sequence[float]]) -> None:
         """End a step with this many labels on all ranks; `summed` adds numbers over the ranks."""
-        flat = [float(n) for counts in self._counts for n in counts.tolist()]
-        tokens, *flat = summed([float(self._tokens), *flat])
+        tokens, *flat = summed([float(self._tokens), *torch.cat([counts_X for _, counts_X in self._step]).tolist()])
         size = len(self.shares[0])
         if tokens:
             self.shares = [[n / tokens for n in flat[i : i + size]] for i in range(0, len(flat), size)]

@@ -7,9 +7,11 @@ adapter_model.safetensors holds `<layer>.lora_A.weight` (rank, in) and `<layer>.
 import contextlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -19,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from datakit.config import option
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError, MissingExtraError, ModelError
 from train.model import hf
 from train.model.decoder import CausalLM, ModelConfig
 
@@ -40,10 +42,16 @@ class LoraConfig:
     rslora: bool = option(
         False, "divide by the root of the rank, so that large ranks learn (rsLoRA: Kalajdzievski, 2023)"
     )
+    lora_dropout: float = option(0.0, "share of an adapter's inputs that are set to zero in training")
+    qlora: bool = option(
+        False, "hold the frozen matrices in NF4, 4.13 bits a weight (QLoRA: Dettmers et al., 2023); needs bitsandbytes"
+    )
 
     def __post_init__(self) -> None:
-        if self.lora_rank < 0 or self.lora_alpha < 0:
-            raise ConfigError("lora_rank and lora_alpha must not be negative")
+        if self.lora_rank < 0 or self.lora_alpha < 0 or not 0 <= self.lora_dropout < 1:
+            raise ConfigError("lora_rank and lora_alpha must not be negative, lora_dropout within 0..1 (1 excluded)")
+        if self.qlora and not self.lora_rank:
+            raise ConfigError("--qlora freezes the weights, so it needs adapters: add --lora-rank 16")
         if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
             raise ConfigError(
                 f"lora_targets: expected some of {','.join(TARGETS)}, found {','.join(self.lora_targets)}"
@@ -60,27 +68,67 @@ class LoraConfig:
         return self.lora_alpha or 2.0 * self.lora_rank
 
 
-class LoraLinear(nn.Linear):
-    """A frozen linear layer and its adapter: y = W x + scale * B A x; B starts at zero."""
+def bitsandbytes(needed_by: str) -> Any:
+    """The package bitsandbytes.
 
-    def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return import_module("bitsandbytes")
+    except ImportError as e:
+        raise MissingExtraError(f"{needed_by} needs the package bitsandbytes: pip install it ({e})") from None
+
+
+class LoraLinear(nn.Linear):
+    """A frozen linear layer and its adapter: y = W x + scale * B A x; B starts at zero.
+
+    With `qlora`, W is held in NF4 (blocks of 64 weights share a scale, and the scales are 8 bits each); it is unpacked
+    for each product, in the dtype of x.
+    """
+
+    def __init__(
+        self, base: nn.Linear, rank: int, scale: float, dropout: float = 0.0, nf4: ModuleType | None = None
+    ) -> None:
+        """`nf4` is the package that packs the weights; without one they stay as they are."""
         super().__init__(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
         self.weight, self.bias, self.scale, self.enabled = base.weight, base.bias, scale, True
-        self.lora_A = nn.Parameter(base.weight.new_empty(rank, base.in_features))
-        self.lora_B = nn.Parameter(base.weight.new_zeros(base.out_features, rank))
+        self.dropout, self.nf4, self.packing = dropout, nf4, None
+        self.lora_A = nn.Parameter(torch.empty(rank, base.in_features, device=base.weight.device))
+        self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, device=base.weight.device))
+        if nf4:
+            packed, self.packing = nf4.functional.quantize_4bit(
+                base.weight.data, quant_type="nf4", compress_statistics=True
+            )
+            self.weight = nn.Parameter(packed, requires_grad=False)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "LoraLinear":
+        """Move to another device or dtype; packed weights are bytes, so they only move."""
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        if self.packing is not None:
+            self.packing.to(self.weight.device)
+        return self
+
+    def _base(self, x: Tensor) -> Tensor:
+        if self.nf4 is None:
+            return F.linear(x, self.weight, self.bias)
+        found: Tensor = self.nf4.matmul_4bit(x, self.weight.t(), quant_state=self.packing)
+        return found if self.bias is None else found + self.bias.to(found.dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
         if not self.enabled:
-            return super().forward(x)
+            return self._base(x)
         a, b = self.lora_A.to(x.dtype), self.lora_B.to(x.dtype)
-        return super().forward(x) + self.scale * F.linear(F.linear(x, a), b)
+        kept = F.dropout(x, self.dropout, self.training) if self.dropout else x
+        return self._base(x) + self.scale * F.linear(F.linear(kept, a), b)
 
     @torch.no_grad()
     def merged(self) -> nn.Linear:
         """The plain linear layer with the same result."""
         plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, device="meta")
-        plain.weight = nn.Parameter(self.weight + self.scale * self.lora_B @ self.lora_A)
+        weight = self.weight if self.nf4 is None else self.nf4.functional.dequantize_4bit(self.weight, self.packing)
+        plain.weight = nn.Parameter(weight + self.scale * self.lora_B @ self.lora_A)
         plain.bias = self.bias
         return plain
 
@@ -88,9 +136,11 @@ class LoraLinear(nn.Linear):
 def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> None:
     """Freeze a model and add adapters to its targets, in place; outputs do not change before training."""
     model.requires_grad_(False)
+    model.random = config.lora_dropout > 0
+    nf4 = bitsandbytes("--qlora") if config.qlora else None
     for parent, name, layer in _projections(model):
         if name in {f"{target}_proj" for target in config.lora_targets}:  # not `gate`, which is a router
-            adapted = LoraLinear(layer, config.lora_rank, config.scale)
+            adapted = LoraLinear(layer, config.lora_rank, config.scale, config.lora_dropout, nf4)
             nn.init.kaiming_uniform_(adapted.lora_A, a=math.sqrt(5), generator=generator)
             setattr(parent, name, adapted)
 
@@ -136,7 +186,7 @@ class Adapters:
         """Write adapter_config.json and adapter_model.safetensors."""
         settings = {
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(self.base.resolve()),
-            "r": self.config.lora_rank, "lora_alpha": self.config.alpha, "lora_dropout": 0.0,
+            "r": self.config.lora_rank, "lora_alpha": self.config.alpha, "lora_dropout": self.config.lora_dropout,
             "target_modules": sorted(f"{t}_proj" for t in self.config.lora_targets), "bias": "none",
             "fan_in_fan_out": False, "inference_mode": True, "use_rslora": self.config.rslora,
         }  # fmt: skip

@@ -1,4 +1,5 @@
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,10 +7,14 @@ import pytest
 import torch
 
 from datakit.errors import InputError, IntegrityError, ModelError
+from train.data.batches import DataConfig
 from train.engine import checkpoint
 from train.engine.checkpoint import State
+from train.engine.loop import LoopConfig
 from train.engine.optim import OptimConfig, Optimizers, make_optimizer
+from train.engine.start import RunConfig, prepare
 from train.model.decoder import PRESETS, CausalLM
+from train.sft import loss
 
 SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
 
@@ -115,3 +120,54 @@ def test_nothing_in_a_checkpoint_is_a_pickle(tmp_path: Path) -> None:
     place = checkpoint.save(tmp_path, state(5), *moved(0), ())
     assert {p.suffix for p in place.iterdir()} == {".json", ".safetensors"}
     assert json.loads((place / "generation_config.json").read_text()) == {"pad_token_id": 0, "eos_token_id": 2}
+
+
+def test_a_checkpoint_that_is_written_while_training_goes_on_has_the_values_of_its_step(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer waits until two more steps are done; each file is that of a run that waits for its checkpoints."""
+    written, steps = checkpoint._write, threading.Semaphore(0)
+
+    def late(temporary: Path, saved: State, *rest: object) -> None:
+        if threading.current_thread() is not threading.main_thread() and saved.step == 2:
+            assert steps.acquire(timeout=60) and steps.acquire(timeout=60)
+        written(temporary, saved, *rest)
+
+    def objective(*args: object) -> object:
+        steps.release()
+        return loss(*args)
+
+    monkeypatch.setattr(checkpoint, "_write", late)
+    for name in ("waits", "goes on"):
+        trainer = prepare(
+            RunConfig(
+                manifest=str(manifest), preset="tiny", optim=OptimConfig(lr=1e-3),
+                data=DataConfig(batch_rows=4, bucket_sizes=(64,)),
+                loop=LoopConfig(
+                    out=str(tmp_path / name), dtype="fp32", steps=5, save_every=2, async_save=name == "goes on"
+                ),
+            ),
+            objective,
+        )  # fmt: skip
+        while steps.acquire(blocking=False):
+            pass
+        assert trainer.run() == 0
+    for step in (2, 4, 5):
+        folders = [tmp_path / name / "checkpoints" / f"step_{step:08d}" for name in ("waits", "goes on")]
+        for file in folders[0].glob("*.safetensors"):
+            assert file.read_bytes() == (folders[1] / file.name).read_bytes(), file.name
+
+
+def test_a_checkpoint_that_could_not_be_written_in_the_background_ends_the_run(
+    manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "_write", full)
+    config = RunConfig(
+        manifest=str(manifest), preset="tiny", data=DataConfig(batch_rows=4, bucket_sizes=(64,)),
+        loop=LoopConfig(out=str(tmp_path / "run"), steps=4, save_every=1, async_save=True),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="No space left"):
+        prepare(config, loss).run()

@@ -301,18 +301,14 @@ SLICED = {
     "adapters": ["--lora-rank", "4", "--lr", "0.01", *LOOKING],
     "experts": [
         "--seed", "1", "--num-experts", "3", "--experts-per-token", "2", "--balance-weight", "1",
-        "--state-dtype", "bf16", "--checkpoint-every", "1", *LOOKING,
+        "--checkpoint-every", "1", *LOOKING,
     ],
-    "lion": ["--optimizer", "lion", "--lr", "1e-4"],
-    "adafactor": ["--optimizer", "adafactor", "--lr", "0.01"],
     "muon": ["--optimizer", "muon"],
 }  # fmt: skip
 ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp"])
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.campaign) if n in ("lion", "adafactor") else n for n in SLICED]
-)
+@pytest.mark.parametrize("name", list(SLICED))
 def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
     argv: list[str], tmp_path: Path, name: str
 ) -> None:

@@ -133,6 +133,61 @@ def test_peft_computes_the_same(run: Path, base: Path) -> None:
     torch.testing.assert_close(logits(load(run)[0]), found, atol=1e-4, rtol=1e-4)
 
 
+def test_dropout_acts_in_training_alone_and_resumes_exactly(manifest: Path, base: Path, tmp_path: Path) -> None:
+    more = ["--lora-dropout", "0.3", "--steps", "4", "--checkpoint-every", "1"]
+    whole = train(manifest, base, tmp_path / "whole", *more)
+    plain = train(manifest, base, tmp_path / "plain", *more[2:])
+    cut = train(manifest, base, tmp_path / "cut", *more, "--stop-at", "2")
+    assert sft.main(["--resume", "--out", str(cut)]) == 0
+    found = [
+        [json.loads(x)["loss"] for x in (d / "metrics.jsonl").read_text().splitlines()] for d in (whole, cut, plain)
+    ]
+    assert found[0] == found[1] != found[2]
+    settings = json.loads((whole / "checkpoints" / "step_00000004" / "adapter_config.json").read_text())
+    assert settings["lora_dropout"] == 0.3
+
+
+def test_layers_computed_again_drop_the_same_inputs(model: CausalLM) -> None:
+    lora.attach(model, LoraConfig(lora_rank=4, lora_dropout=0.5), torch.Generator().manual_seed(0))
+    spoiled(model)
+    found = []
+    for every in (0, 1):
+        model.checkpoint_every = every
+        torch.manual_seed(1)
+        ids = torch.arange(3, 23)[None]
+        model(ids, torch.arange(20)[None], grouped_attention(Segments.of([[0, 20]], 20))).square().sum().backward()
+        found.append([p.grad.clone() for p in lora.trained(model).values()])
+        model.zero_grad()
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_packed_weights_are_near_the_plain_ones_and_adapters_on_them_learn(
+    manifest: Path, base: Path, tmp_path: Path
+) -> None:
+    nf4 = pytest.importorskip("bitsandbytes", reason="bitsandbytes is not installed")
+    layer = torch.nn.Linear(256, 128)
+    packed = LoraLinear(layer, 4, 2.0, nf4=nf4)
+    assert packed.weight.nbytes * 8 == layer.weight.nbytes and packed.weight.dtype == torch.uint8
+    x = torch.randn(6, 256, requires_grad=True)
+    whole = packed.merged()
+    assert 1e-4 < (whole.weight - layer.weight).abs().max() < 0.01  # of weights up to 1/16
+    torch.testing.assert_close(packed(x), whole(x), atol=1e-5, rtol=1e-5)
+    found, expected = (torch.autograd.grad(f(x).square().sum(), x)[0] for f in (packed, whole))
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    out = train(manifest, base, tmp_path / "run", "--qlora")
+    records = [json.loads(line)["loss"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+    assert sum(records[7:]) < sum(records[:7])
+    cut = train(manifest, base, tmp_path / "cut", "--qlora", "--stop-at", "3")
+    assert sft.main(["--resume", "--out", str(cut)]) == 0
+    assert records == [json.loads(line)["loss"] for line in (cut / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_packed_weights_without_adapters_are_refused() -> None:
+    with pytest.raises(DatakitError, match="add --lora-rank"):
+        LoraConfig(qlora=True)
+
+
 def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path, tmp_path: Path) -> None:
     config = lora.LoraConfig(lora_rank=16, lora_alpha=8.0, rslora=True)
     assert (config.scale, lora.LoraConfig(lora_rank=16, lora_alpha=8.0).scale) == (2.0, 0.5)
