@@ -1,10 +1,11 @@
 """Web pages: WARC and WET archives, HTML files, and HTML in a field of a record; each page becomes a document.
 
 An archive is cut at the borders of its records. In a `.warc.gz` each record is a gzip member, so that a unit is a range
-of the file's bytes, and a damaged member costs itself only: the next one is found by its first bytes. Other archives
-are cut in their uncompressed bytes, by the length that each record states; a record whose length is wrong ends where
-the next one begins. A page is refused by its bytes, tags and depth before a tree is built of it. These limits, and not
-a clock, decide what a page may cost, so that the rows do not depend on the machine.
+of the file's bytes, and a damaged member costs itself only: the next one is found by its first bytes. A member may hold
+several records; they stay in one unit. Other archives are cut in their uncompressed bytes, by the length that each
+record states; a record whose length is wrong ends where the next one begins. A page is refused by its bytes, tags and
+depth before a tree is built of it. These limits, and not a clock, decide what a page may cost, so that the rows do not
+depend on the machine.
 """
 
 import contextlib
@@ -108,10 +109,14 @@ class _ArchiveRecord:
     state: int
     unpacked: int
     raw: bytes | bytearray | memoryview = b""
+    records: int = 1
+    """Of a gzip member: how many records it holds."""
 
 
 def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:
     """Cut an archive between records. `Segment.spans` has for each record its start, its stop and what is wrong.
+
+    Where records are gzip members, it has this for each member, whatever the number of records in it.
 
     Raises:
         InputError: the file cannot be opened or read.
@@ -119,13 +124,13 @@ def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]
     members = file.compression == "gzip" and _has_member_for_each_record(file)
     keep = not file.is_local or (bool(file.compression) and not members)
     limit = file.limits.record_bytes
-    found, failure = (_members(file, limit) if members else _stream(file, limit)), None
-    spans, data, number, unpacked, end = list[tuple[int, int, int]](), bytearray(), 0, 0, 0
+    found, failure = (_members(file, limit) if members else _stream(blocks(file), limit)), None
+    spans, data, first, number, unpacked, end = list[tuple[int, int, int]](), bytearray(), 0, 0, 0, 0
 
     def segment() -> Segment:
         base = spans[0][0]
         array = np.array(spans, np.int64) - np.array([base, base, 0])
-        first, stop, kept = number - len(spans), spans[-1][1], bytes(data) if keep else None
+        stop, kept = spans[-1][1], bytes(data) if keep else None
         return Segment(index, first, first, base, stop, kept, array, unpacked=unpacked, members=members)
 
     try:
@@ -136,15 +141,16 @@ def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]
                     yield segment()
                 why = "too_long", file.limits.too_long(record.stop - record.start)
                 yield Segment(index, number, number, record.start, record.start, b"", failure=why)
-                number, unpacked, spans, data = number + 1, 0, [], bytearray()
+                first = number = number + 1
+                unpacked, spans, data = 0, [], bytearray()
                 continue
             spans.append((record.start, record.stop, record.state))
-            number, unpacked = number + 1, unpacked + record.unpacked
+            number, unpacked = number + record.records, unpacked + record.unpacked
             if keep:
                 data += record.raw
             if unpacked >= remaining():
                 yield segment()
-                unpacked, spans, data = 0, [], bytearray()
+                first, unpacked, spans, data = number, 0, [], bytearray()
     except BrokenStreamError as e:
         failure = e.reason, e.detail
     if spans:
@@ -171,14 +177,13 @@ def _has_member_for_each_record(file: SourceFile) -> bool:
     return True
 
 
-def _stream(file: SourceFile, limit: int) -> Iterator[_ArchiveRecord]:
-    """The records of the uncompressed bytes of a file.
+def _stream(source: Iterator[bytes], limit: int) -> Iterator[_ArchiveRecord]:
+    """The records of uncompressed bytes, which `source` gives in blocks of any size.
 
     Raises:
         BrokenStreamError: a compressed stream is damaged; raised after the last whole record.
     """
-    buffer, base, pos, lost, source, failure = bytearray(), 0, 0, -1, blocks(file), None
-    at_end = False
+    buffer, base, pos, lost, failure, at_end = bytearray(), 0, 0, -1, None, False
     while not at_end or pos < len(buffer):
         step = _next_record(buffer, pos, limit if lost < 0 else -1, at_end) if pos < len(buffer) else None
         if step is None and at_end:
@@ -284,33 +289,59 @@ def _members(file: SourceFile, limit: int) -> Iterator[_ArchiveRecord]:
             if padding := len(window.data) - len(window.data.lstrip(b"\0")):  # between and after members
                 at += padding
                 continue
-            stop, unpacked, state = _member(window, limit)
+            stop, unpacked, records, state = _member(window, file, made)
             made += unpacked
-            file.limits.check_expansion(file.name, window.end, made)
             if state != GOOD:
                 stop, state = _next_member(window, at, limit, state)
             raw = b"" if file.is_local or state == TOO_LONG else window.part(at, stop)
-            yield _ArchiveRecord(at, stop, state, unpacked, raw)
+            yield _ArchiveRecord(at, stop, state, unpacked, raw, records)
             at = stop
 
 
-def _member(window: _Window, limit: int) -> tuple[int, int, int]:
-    """(its end, uncompressed bytes, state) of the member that the window begins with."""
-    decoder, fed, made = zlib.decompressobj(wbits=31), window.base, 0
-    try:
+def _member(window: _Window, file: SourceFile, before: int) -> tuple[int, int, int, int]:
+    """(its end, uncompressed bytes, records, state) of the member that the window begins with.
+
+    A member that is not good counts as one record. `before`: uncompressed bytes of the members before it.
+
+    Raises:
+        BrokenStreamError: the file grows beyond its limit.
+    """
+    limit, decoder, fed, made, records, state = file.limits.record_bytes, _decoder(), window.base, 0, 0, GOOD
+
+    def blocks_of_member() -> Iterator[bytes]:
+        nonlocal fed, made, state
         while not decoder.eof:
             if fed == window.end and not window.more():
-                return fed, made, TRUNCATED
+                state = TRUNCATED
+                return
             piece = window.part(fed, min(fed + FED, window.end))
             fed += len(piece)
-            while piece and not decoder.eof:
-                made += len(decoder.decompress(piece, CHUNK))
-                piece = decoder.unconsumed_tail
-                if made > limit + HEADER_BYTES:
-                    return fed, made, TOO_LONG
-        return fed - len(decoder.unused_data), made, GOOD
+            for block in _unpacked(decoder, piece):
+                made += len(block)
+                file.limits.check_expansion(file.name, window.end, before + made)
+                if not records and made - len(block) > limit + HEADER_BYTES:
+                    state = TOO_LONG
+                    return
+                yield block
+
+    try:
+        for _ in _stream(blocks_of_member(), limit):
+            records += 1
     except zlib.error:
-        return fed, made, DAMAGED
+        state = DAMAGED
+    return fed - len(decoder.unused_data), made, records if state == GOOD else 1, state
+
+
+def _decoder() -> Any:
+    return zlib.decompressobj(wbits=31)
+
+
+def _unpacked(decoder: Any, piece: bytes) -> Iterator[bytes]:
+    """The uncompressed bytes of a piece of a member, in blocks that are not empty."""
+    while piece and not decoder.eof:
+        if block := decoder.decompress(piece, CHUNK):
+            yield block
+        piece = decoder.unconsumed_tail
 
 
 def _next_member(window: _Window, at: int, limit: int, state: int) -> tuple[int, int]:
@@ -353,38 +384,34 @@ def read(file: SourceFile, data: bytes, segment: Segment, builder: RowBuilder) -
     if segment.spans is None:  # a failure without records
         return
     pending, verify = BLOCK, not file.compression
-    for number, (start, stop, state) in enumerate(segment.spans.tolist(), segment.first_record):
-        pending += stop - start
+    for number, (start, raw, state) in enumerate(
+        _records(data, segment, file.limits.record_bytes), segment.first_record
+    ):
+        pending += len(raw)
         if pending >= BLOCK:
             pending = 0
             yield
-        raw = data[start:stop]
 
         def fields(
             raw: bytes = raw, state: int = state, name: str = f"{file.path}: record {number + 1}"
         ) -> Fields | str:
             if state != GOOD:
                 raise MisfitError(*_SAID[state])
-            return pages.of_record(_only_record(raw) if segment.members else raw, name, verify)
+            return pages.of_record(raw, name, verify)
 
         _add(builder, number, segment.start + start, raw, fields)
 
 
-def _only_record(member: bytes) -> bytes:
-    """The record of a gzip member.
-
-    Raises:
-        MisfitError: the member holds more than one; none of them is taken, so that none is lost without a word.
-    """
-    record = zlib.decompress(member, wbits=31)
-    header = _HEADER_END.search(record)
-    length = _LENGTH.search(record, 0, header.end()) if header else None
-    if header and length and (after := len(record) - header.end() - int(length[1])) > 8:
-        found = (
-            f"expected one record in a gzip member, as in the first, found {after} further bytes; unpack the archive"
-        )
-        raise MisfitError("several_records", found)
-    return record
+def _records(data: bytes, segment: Segment, limit: int) -> Iterator[tuple[int, bytes, int]]:
+    """(start in the segment, bytes, state) of each record; records of a good gzip member have its start."""
+    assert segment.spans is not None
+    for start, stop, state in segment.spans.tolist():
+        raw = data[start:stop]
+        if segment.members and state == GOOD:
+            for record in _stream(_unpacked(_decoder(), raw), limit):
+                yield start, bytes(record.raw), record.state
+        else:
+            yield start, raw, state
 
 
 def _add(builder: RowBuilder, number: int, offset: int, raw: bytes, fields: Callable[[], Fields | str]) -> None:

@@ -179,13 +179,36 @@ def test_a_cut_archive_loses_its_last_record_only(typed, name):
     assert data[found.bad[0]["byte_offset"] :].startswith(found.bad[0]["raw"])
 
 
-def test_a_member_with_two_records_among_single_ones_is_quarantined_and_not_half_lost(typed):
-    first, second, *others = archive(4)
-    data = members([first, second]) + gzip.compress(others[0] + others[1], mtime=0) + members(others[2:])
-    found = typed(data, "a.warc.gz")
-    assert found.reasons == ["several_records"]
-    assert gzip.decompress(found.bad[0]["raw"]) == others[0] + others[1]
-    assert kept(found) == kept(typed(members(archive(4)), "a.warc.gz"))[1:]
+def test_a_member_with_several_records_gives_all_of_them(typed):
+    records = archive(60, repeat=120)
+    wanted = typed(members(records), "a.warc.gz")
+    rng, mixed, at = random.Random(8), [records[:1]], 1
+    while at < len(records):
+        mixed.append(records[at : at + rng.randrange(1, 9)])
+        at += len(mixed[-1])
+    packed = [gzip.compress(b"".join(group), mtime=0) for group in mixed]
+    packed.insert(3, gzip.compress(b""))  # as some writers end a file
+    whole, cut = (typed(b"".join(packed), "b.warc.gz", shard_mb=mb) for mb in (64, 1))
+    assert kept(whole) == kept(cut) == kept(wanted) and len(cut.rows) == 60 and cut.units > 2
+    assert [r["row_key"] for r in cut.rows] == [r["row_key"] for r in whole.rows] == [r["row_key"] for r in wanted.rows]
+    assert whole.notes == cut.notes == wanted.notes and whole.bad == cut.bad == []
+
+
+def test_a_wrong_or_long_record_costs_no_other_in_its_member(typed):
+    records = archive(6)
+    wanted = kept(typed(members(records), "a.warc.gz"))
+    records[5] = records[5].replace(b"Content-Length: ", b"Content-Length: 9", 1)
+    records[11] = response(b"<html>" + b"\n".join(random.Random(1).randbytes(1000) for _ in range(2500)), 99)
+    data = members(records[:2]) + gzip.compress(b"".join(records[2:]), mtime=0)
+    found = typed(data, "a.warc.gz", max_record_mb=1)
+    assert kept(found) == [row for at, row in enumerate(wanted) if at not in (1, 3)]
+    assert found.reasons == ["corrupt_record", "too_long"]
+    assert found.bad[0]["raw"] == records[5]
+    assert [r["row_key"] for r in found.rows] == [2, 8, 14, 17]
+    packed = gzip.compress(records[1] + records[2])  # damage in the compressed bytes costs the member
+    broken = packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:]
+    lost = typed(members(records[:1]) + broken + members(records[3:5]), "b.warc.gz")
+    assert (lost.texts, lost.reasons, lost.bad[0]["raw"]) == ([], ["corrupt_record"], broken)
 
 
 @pytest.mark.parametrize("name", ["a.warc.gz", "a.warc"])
@@ -238,11 +261,16 @@ def test_what_is_no_archive_is_refused(typed):
 
 
 def project(root):
-    """A project whose input is an archive of several units, with damage in the middle, and a page in a file."""
+    """A project whose input is an archive of several units, with damage in the middle, and a page in a file.
+
+    The last members hold five records each.
+    """
     records = archive(50, repeat=120)
     packed = [gzip.compress(r, mtime=0) for r in records]
     packed[71] = packed[71][:-9] + bytes([packed[71][-9] ^ 255]) + packed[71][-8:]
     (root / "raw").mkdir(parents=True)
+    several = [b"".join(records[at : at + 5]) for at in range(101, len(records), 5)]
+    packed[101:] = [gzip.compress(group, mtime=0) for group in several]
     (root / "raw/crawl.warc.gz").write_bytes(b"".join(packed))
     (root / "raw/page.html").write_text(page(1000))
     (root / "manifests/d").mkdir(parents=True)
