@@ -1,4 +1,5 @@
 import itertools
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pytest
 
 from datakit.errors import ConfigError, DatakitError, InputError, IntegrityError, ManifestError
 from datakit.manifest import load, save
+from train.data import packed
 from train.data.batches import DataConfig, StepStream, collate
 from train.data.order import MicroBatch
 from train.data.packed import Mixture, PackedSet
@@ -91,8 +93,9 @@ def test_a_packed_file_cut_short_is_refused_by_name(manifest: Path, tmp_path: Pa
     copy = shutil.copytree(manifest.parent, tmp_path / "copy")
     ids = copy / "kept" / "train.ids2d.bin"
     ids.write_bytes(ids.read_bytes()[:-4])
-    with pytest.raises(IntegrityError, match=r"train\.ids2d\.bin: expected \d+ bytes, found \d+.*again"):
-        PackedSet.open(copy / "manifest.json")
+    for how in ("all", "sample"):
+        with pytest.raises(IntegrityError, match=r"train\.ids2d\.bin: expected \d+ bytes, found \d+.*again"):
+            PackedSet.open(copy / "manifest.json", verify=how)
     with pytest.raises(InputError, match=r"train\.ids2d\.bin"):
         PackedSet.open(copy / "manifest.json", verify="off")
 
@@ -104,10 +107,29 @@ def test_a_flipped_bit_in_any_file_of_a_packed_set_is_refused(manifest: Path, tm
         file = copy / shard.path
         data = file.read_bytes()
         file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-        with pytest.raises(IntegrityError, match=f"{shard.path}: expected sha256 {shard.sha256}"):
-            PackedSet.open(copy / "manifest.json")
+        for how in ("all",) if shard.path.endswith("ids2d.bin") else ("all", "sample"):
+            with pytest.raises(IntegrityError, match=f"{shard.path}: expected sha256 {shard.sha256}"):
+                PackedSet.open(copy / "manifest.json", verify=how)
         file.write_bytes(data)
     assert PackedSet.open(copy / "manifest.json").header == PackedSet.open(manifest).header
+
+
+def test_a_sample_finds_ids_that_are_impossible(manifest: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(manifest.parent, tmp_path / "copy")
+    ids = np.memmap(copy / "kept/train.ids2d.bin", "<i4", "r+")
+    ids[5] = 1 << 30
+    ids.flush()
+    with pytest.raises(IntegrityError, match=r"train\.ids2d\.bin: row 0 holds impossible ids"):
+        PackedSet.open(copy / "manifest.json", verify="sample")
+    PackedSet.open(copy / "manifest.json", verify="off")
+
+
+def test_checking_says_how_far_it_is(manifest: Path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("train.data.packed.EVERY_S", 0.0)
+    packed._verify.cache_clear()
+    PackedSet.open(manifest)
+    said = capsys.readouterr().out
+    assert re.search(r"\d+ of \d+ MB checked", said) and "is intact" in said
 
 
 def test_labels_across_sequences_and_ids_outside_the_vocabulary_are_refused(pack: Callable) -> None:
