@@ -382,7 +382,6 @@ def started(
     plain = {
         "loop.out": str(out), "loop.steps": steps, "loop.device": device, "loop.dtype": "fp32", "data.batch_rows": 8,
         "data.verify": "off", "optim.lr": 1e-3, "optim.warmup_steps": 0, "track.report_to": ("none",),
-        "track.progress": False,
     }  # fmt: skip
     nested: dict[str, Any] = {"manifest": str(manifest)}
     for key, value in (plain | values).items():

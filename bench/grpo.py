@@ -50,7 +50,7 @@ def start_model(folder: Path) -> None:
 
 
 def train(objective: str, out: Path, *options: str) -> list[dict]:
-    command = [sys.executable, "-m", f"train.{objective}", "--out", str(out), "--no-progress", "--report-to", "none"]
+    command = [sys.executable, "-m", f"train.{objective}", "--out", str(out), "--report-to", "none"]
     command += ["--save-every", "100000", "--log-every", "20", "--schedule", "constant", *options]
     subprocess.run(command, check=True, cwd=ROOT)
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
