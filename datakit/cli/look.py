@@ -407,7 +407,7 @@ def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...
     for name in dict.fromkeys([*manifest.config["rules"], *asked]):
         rule_set_class(name)  # refuses an unknown name
         rule_set = config.rule_set(name)
-        if _was_measured(rule_set, manifest.facts["saved"]["counted"]):
+        if _was_measured(rule_set, manifest.facts["saved"]):
             found.append(rule_set)
         elif name in asked:
             raise UsageError(
@@ -429,9 +429,11 @@ def _check_threshold(wanted: str) -> None:
         raise UsageError(f"{wanted}: there is no such {what}; did you mean {near[0]}?")
 
 
-def _was_measured(rule_set: "RuleSet", counted: dict[str, Any]) -> bool:
+def _was_measured(rule_set: "RuleSet", saved: dict[str, Any]) -> bool:
     """Whether the run counted all that the rule set's thresholds need."""
-    return not rule_set.counts or counted.get(rule_set.name) == json.loads(json.dumps(rule_set.counted_with()))
+    own = json.loads(json.dumps(rule_set.counted_with()))
+    shared = not rule_set.shared or saved.get("shared", False)
+    return shared and (not rule_set.counts or saved["counted"].get(rule_set.name) == own)
 
 
 def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:

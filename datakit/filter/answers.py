@@ -78,6 +78,7 @@ class Loops(RuleSet):
 
     name: ClassVar[str] = "loops"
     counts: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
 
     max_dup_10gram_char_ratio: float = option(
         0.3, "drop rows with a larger share of characters in 10-grams that came before"

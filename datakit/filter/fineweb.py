@@ -27,6 +27,7 @@ class FineWeb(RuleSet):
     """Thresholds of the code that made the dataset."""
 
     name: ClassVar[str] = "fineweb"
+    shared: ClassVar[bool] = True
 
     min_lines: int = option(1, "drop rows with fewer lines that are not blank")
     min_terminal_line_ratio: float = option(0.12, "drop rows with a smaller share of lines that end in punctuation")

@@ -57,6 +57,7 @@ class GopherQuality(RuleSet):
     """Thresholds of the paper for running text."""
 
     name: ClassVar[str] = "gopher_quality"
+    shared: ClassVar[bool] = True
 
     min_words: int = option(50, "drop rows with fewer words")
     max_words: int = option(100_000, "drop rows with more words")
@@ -120,6 +121,7 @@ class GopherRepetition(RuleSet):
     """Thresholds of the paper for repetition."""
 
     name: ClassVar[str] = "gopher_repetition"
+    shared: ClassVar[bool] = True
 
     max_dup_paragraph_ratio: float = option(0.3, "drop rows with a larger share of duplicate paragraphs")
     max_dup_paragraph_char_ratio: float = option(0.2, "drop rows with a larger share of characters in them")

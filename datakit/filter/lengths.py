@@ -29,6 +29,7 @@ class Lengths(RuleSet):
 
     name: ClassVar[str] = "lengths"
     counts: ClassVar[bool] = True
+    shared: ClassVar[bool] = True
 
     min_chars: int = option(0, "drop rows with fewer characters")
     max_chars: int = option(NO_LIMIT, "drop rows with more characters")

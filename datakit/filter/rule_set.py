@@ -281,6 +281,8 @@ class RuleSet:
     """What recipes, `--set` and reasons call the rule set."""
     counts: ClassVar[bool] = False
     """True for a rule set that counts signals of its own, with `count`."""
+    shared: ClassVar[bool] = False
+    """True for a rule set that measures by the shared signals; they are counted only where such a one is active."""
     edits: ClassVar[bool] = False
     """True for a rule set that changes the text of rows that stay, with `edit`."""
     on: ClassVar[On | None] = None

@@ -82,7 +82,9 @@ class FilterOptions:
     rules: tuple[str, ...] = option((), "rule sets in the order they decide; empty: those of the row kind")
     on: Literal["auto", "all", "prompt", "answer"] = option("auto", "the part of a row to look at; auto: by row kind")
     include_system: bool = option(False, "look at system prompts, tool schemas and tool results too")
-    signals: bool = option(True, "save what was measured beside the rows, for other thresholds and `datakit tune`")
+    signals: bool = option(
+        True, "save what the rules measured beside the rows, for other thresholds and `datakit tune`"
+    )
     max_loss: float = option(0.5, "raise an alarm where all rows, or those of a source, lose more than this share")
 
     def __post_init__(self) -> None:
@@ -170,12 +172,16 @@ class Filter(Stage):
         return {"alarms": alarms} if alarms else {}
 
     def saves(self) -> dict[str, Any] | None:
-        """What the saved signals depend on: the view, and the values that shape what rule sets count by themselves."""
+        """What the saved signals depend on: the view, and the values that shape what rule sets count by themselves.
+
+        A run that counted the shared signals serves one that does not need them, too.
+        """
         if not self.config.signals:
             return None
         counted = {r.name: r.counted_with() for r in self._active() if r.counts}
         seen = {"on": self.config.on, "include_system": self.config.include_system}
-        return {"role": "signals", "view": seen, "counted": counted} | self.resources()
+        shared = {"shared": True} if any(r.shared for r in self._active()) else {}
+        return {"role": "signals", "view": seen, "counted": counted} | shared | self.resources()
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Compare every row with the active rule sets.
@@ -255,9 +261,10 @@ def judge(rule_sets: Sequence[RuleSet], rows: MeasuredRows) -> tuple[pa.Array, p
 
 
 def _signals_table(rows: MeasuredRows, rule_sets: Sequence[RuleSet]) -> pa.RecordBatch:
-    """The signals as columns, with those that rule sets count by themselves, and the keys of the rows."""
+    """What the rule sets measure by, as columns: shared signals and those of their own; and the keys of the rows."""
     columns = {n: rows.batch.column(n) for n in KEYS if n in rows.batch.schema.names}
-    for signals in (rows.signals, *(rows.counted(r) for r in rule_sets if r.counts)):
+    shared = [rows.signals] if any(r.shared for r in rule_sets) else []
+    for signals in (*shared, *(rows.counted(r) for r in rule_sets if r.counts)):
         columns |= {n: pa.array(values) for n, values in signals.counts.items()}
     return pa.record_batch(columns)
 

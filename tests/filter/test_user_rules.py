@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build, resolved
+from datakit.engine.lineage import _covers
 from datakit.errors import ConfigError, InputError
-from datakit.filter.stage import Filter, FilterConfig
+from datakit.filter.rule_set import Signals, count_signals
+from datakit.filter.stage import RULE_SETS, Filter, FilterConfig, rule_set_class
 from datakit.text.words import split_words
 
 
@@ -245,3 +247,37 @@ def test_few_rows_and_saved_signals_give_the_same_decision(
         found = made.decide(batch)
         again = made.decide_again(batch, found.side_tables["signals"])
         assert (again.reasons, again.detail) == (found.reasons, found.detail)
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_shared_signals_are_counted_only_for_rule_sets_that_need_them(
+    bad_words: dict[str, str], lists: dict[str, str], saved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values: dict[str, dict[str, Any]] = {
+        "words": {"lists": bad_words}, "urls": {"lists": lists}, "regex": {"drop": {"n": "nothing"}},
+        "sample": {"share": 0.5}, "lengths": {"max_chars": 3},
+    }  # fmt: skip
+    counted: list[int] = []
+
+    def count(texts: pa.Array) -> Signals:
+        counted.append(len(texts))
+        return count_signals(texts)
+
+    monkeypatch.setattr("datakit.filter.rule_set.count_signals", count)
+    batch = pa.record_batch({"id": ["1"], "text": ["hot dog"], "url": ["a.org"], "source": ["s"]})
+    for name in RULE_SETS.keys() - {"contamination"}:
+        made = build(FilterConfig, {"rules": [name], name: values.get(name, {}), "signals": saved}, "filter")
+        found = Filter(config=made).decide(batch)
+        needed = rule_set_class(name).shared
+        assert bool(counted) == needed, name
+        if saved:
+            assert ("chars" in found.side_tables["signals"].schema.names) == needed, name
+        counted.clear()
+
+
+def test_signals_of_more_rules_serve_fewer_and_not_the_other_way_around() -> None:
+    def saves(*rules: str) -> Any:
+        return Filter(config=build(FilterConfig, {"rules": list(rules)}, "filter")).saves()
+
+    assert _covers(saves("gopher_quality", "sample"), saves("sample"))
+    assert not _covers(saves("sample"), saves("gopher_quality", "sample"))
