@@ -9,11 +9,17 @@ holds no other word, and a phrase matches across spaces, line breaks, hyphens an
 without spaces (Han, kana, Thai, Lao, Khmer, Burmese) each character is a word, so that an entry matches wherever its
 characters follow each other. An entry with signs that words do not have ("a$$", an emoji) must stand as it is, with no
 letter beside it.
+
+Rows and entries are compared in Unicode's NFKC and case-folded: "STRASSE" is "Straße", full-width letters and ligatures
+are their plain letters, and it does not matter how an accent is encoded. The Turkish capital "İ" is "i". A list of
+Turkish or Azerbaijani (`tr`, `az`) reads a capital "I" as "ı", as these languages do, and every other list as "i"; "ı"
+and "i" themselves are two letters in all lists.
 """
 
 import functools
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +40,9 @@ ALL: Final = "all"
 _BETWEEN: Final = re.compile(r"[\w\s'’.,\-‐‑·・]*")
 """What an entry may hold beside words and still match word by word."""
 _NO_WORD: Final = r"[^\pL\pM\pN_]"
+_DOTLESS: Final = frozenset({"tr", "az"})
+"""Languages whose capital "I" is that of "ı"."""
+_OTHER_CODES: Final = {"aze": "az", "azj": "az", "azb": "az"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +74,7 @@ class Words(RuleSet):
         """
         if not self.lists:
             raise ConfigError('the rule set words is on, but has no list: set words.lists.LANGUAGE = "FILE"')
-        return {"word_lists": {name: _word_list(path).digest for name, path in self.lists.items()}}
+        return {"word_lists": {name: _list_of(name, path).digest for name, path in self.lists.items()}}
 
     def open(self) -> None:
         """Read the lists."""
@@ -73,7 +82,7 @@ class Words(RuleSet):
 
     def ledger(self) -> dict[str, int]:
         """How long each list is."""
-        return {f"words_entries_{name}": len(_word_list(path).texts) for name, path in self.lists.items()}
+        return {f"words_entries_{name}": len(_list_of(name, path).texts) for name, path in self.lists.items()}
 
     def counted_with(self) -> dict[str, Any]:
         """The languages; the lists are among the resources."""
@@ -81,13 +90,17 @@ class Words(RuleSet):
 
     def count_rows(self, rows: MeasuredRows) -> Signals:
         """`words_all`: words of each row; for each list, how many entries it has, and the number of the first one."""
-        texts = pc.fill_null(rows.texts, "")
-        hashes, starts = hash_words(texts)
-        counts = {"words_all": np.diff(starts)}
-        languages = [label and short_code(label) for label in rows.languages.to_pylist()]
+        given = pc.fill_null(rows.texts, "")
+        texts = {False: comparable(given, dotless=False)}
+        words = {False: hash_words(texts[False])}
+        counts = {"words_all": np.diff(words[False][1])}
+        languages = [label and _code(label) for label in rows.languages.to_pylist()]
         for name, path in self.lists.items():
+            if (dotless := _code(name) in _DOTLESS) and True not in texts:
+                texts[True] = comparable(given, dotless)
+                words[True] = hash_words(texts[True])
             of = np.flatnonzero([code in (None, "", _code(name)) or name == ALL for code in languages])
-            number, first = _word_list(path).matches(texts, hashes, starts, of)
+            number, first = _word_list(path, dotless).matches(texts[dotless], *words[dotless], of)
             counts |= {f"words_{name}": number, f"words_{name}_entry": first}
         return Signals(counts)
 
@@ -103,13 +116,35 @@ class Words(RuleSet):
 
 
 def _code(name: str) -> str:
-    return ALL if name == ALL else short_code(name)
+    code = short_code(name)
+    return ALL if name == ALL else _OTHER_CODES.get(code, code)
+
+
+def comparable(texts: pa.Array, dotless: bool) -> pa.Array:
+    """Texts (string[N] without nulls) in NFKC, "İ" as "i"; `dotless`: "I" as "ı". Words are case-folded by their hash.
+
+    A small "i" with a dot above it, which software for other languages makes of "İ", is "i" too.
+    """
+    plain = pc.string_is_ascii(texts)
+    if not pc.all(plain).as_py():
+        others = pc.invert(plain)
+        made = [_dotted(unicodedata.normalize("NFKC", text)) for text in texts.filter(others).to_pylist()]
+        texts = pc.replace_with_mask(texts, others, pa.array(made, texts.type))
+    return pc.replace_substring(texts, "I", "ı") if dotless else texts
+
+
+def _dotted(text: str) -> str:
+    return text.replace("İ", "i").replace("i\u0307", "i")
+
+
+def _list_of(name: str, path: str) -> "WordList":
+    return _word_list(path, _code(name) in _DOTLESS)
 
 
 def _says(
     path: str, name: str, number: NDArray[np.int64], entries: NDArray[np.int64], which: NDArray[np.int64]
 ) -> list[str]:
-    texts = _word_list(path).texts
+    texts = _list_of(name, path).texts
     return [f"{number[row]} of the list {name}, the first is {texts[entries[row]]!r}" for row in which.tolist()]
 
 
@@ -125,7 +160,7 @@ class WordList:
     numbers: NDArray[np.int32]
     """The table of their hashes."""
     literals: tuple[str, ...]
-    """RE2 patterns of the other entries."""
+    """RE2 patterns of the other entries, case-folded."""
     digest: str
 
     def matches(
@@ -133,7 +168,8 @@ class WordList:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(how often entries stand in each text, the number of the first one found), int64[N] each.
 
-        hashes uint64[W] and starts int64[N+1]: the words of the texts; `of` int64[R]: the texts to look at.
+        `texts`: as `comparable` makes them. hashes uint64[W] and starts int64[N+1]: the words of the texts;
+        `of` int64[R]: the texts to look at.
         """
         from datakit.filter import _kernels_lookup
 
@@ -144,7 +180,8 @@ class WordList:
         order = np.argsort(-places, kind="stable")
         np.add.at(number, rows, 1)
         first[rows[order]] = keys[order]
-        looked_at = texts.take(pa.array(of))
+        folded = [text.casefold() for text in texts.take(pa.array(of)).to_pylist()] if self.literals else []
+        looked_at = pa.array(folded, texts.type)
         for at, pattern in enumerate(self.literals, start=len(self.texts) - len(self.literals)):
             found = pc.count_substring_regex(looked_at, pattern).to_numpy().astype(np.int64)
             first[of[(found > 0) & (number[of] == 0)]] = at
@@ -152,19 +189,19 @@ class WordList:
         return number, first
 
 
-def _word_list(path: str) -> WordList:
-    """Read a list; read again only if the file changed.
+def _word_list(path: str, dotless: bool) -> WordList:
+    """Read a list; read again only if the file changed. `dotless`: its capital "I" is that of "ı".
 
     Raises:
         InputError: the file is missing, cannot be read, or holds no word.
     """
     if not Path(path).is_file():
         raise InputError(f"{path}: is not there; expected a file with a word or phrase on each line")
-    return _read(path, tuple(file_mark(Path(path))))
+    return _read(path, dotless, tuple(file_mark(Path(path))))
 
 
 @functools.lru_cache(maxsize=64)
-def _read(path: str, _mark: Any) -> WordList:
+def _read(path: str, dotless: bool, _mark: Any) -> WordList:
     from datakit.filter import _kernels_lookup
 
     raw, data = read_whole(path)
@@ -173,16 +210,17 @@ def _read(path: str, _mark: Any) -> WordList:
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: is not UTF-8 ({e.reason} at byte {e.start}); save the list as UTF-8") from None
     entries = list(dict.fromkeys(line for raw_line in lines if (line := raw_line.strip()) and line[0] != "#"))
-    texts = [entry for entry in entries if _BETWEEN.fullmatch(entry) and re.search(r"[^\W_]", entry)]
-    literals = [entry for entry in entries if entry not in set(texts)]
     if not entries:
         raise InputError(f"{path}: holds no word; expected a word or phrase on each line")
-    hashes, starts = hash_words(pa.array(texts, pa.string()))
+    compared = dict(zip(entries, comparable(pa.array(entries, pa.string()), dotless).to_pylist(), strict=True))
+    texts = [e for e, form in compared.items() if _BETWEEN.fullmatch(form) and re.search(r"[^\W_]", form)]
+    literals = [entry for entry in entries if entry not in set(texts)]
+    hashes, starts = hash_words(pa.array([compared[entry] for entry in texts], pa.string()))
     sizes = np.diff(starts)
     phrases = [_kernels_lookup.rolling(hashes[starts[i] : starts[i + 1]], sizes[i])[0] for i in range(len(texts))]
     keys, which = np.unique(np.array(phrases, np.uint64), return_index=True)  # two spellings of one phrase: the first
     slots, order = _kernels_lookup.table_of(keys)
-    patterns = [rf"(?i)(?:^|{_NO_WORD}){_escaped(entry)}(?:{_NO_WORD}|$)" for entry in literals]
+    patterns = [rf"(?:^|{_NO_WORD}){_escaped(compared[entry].casefold())}(?:{_NO_WORD}|$)" for entry in literals]
     return WordList(
         texts=(*texts, *literals),
         lengths=np.unique(sizes),

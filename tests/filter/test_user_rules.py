@@ -154,6 +154,36 @@ def test_listed_words_match_whole_words_of_the_rows_language(bad_words: dict[str
     assert found_all.detail[0].as_py() == "2 of the list all, the first is 'ass'"
 
 
+# fmt: off
+SPELLINGS = [
+    ("straße", "de", "STRASSE", True), ("STRASSE", "de", "Die Straße.", True), ("strasse", "de", "STRAẞE", True),
+    ("straße", "de", "Strase", False), ("café", "fr", "un cafe\u0301 noir", True), ("cafe\u0301", "fr", "CAFÉ", True),
+    ("café", "fr", "cafe", False), ("foo", "en", "ＦＯＯ bar", True), ("ﬁne", "en", "FINE", True),
+    ("ΣΊΣΥΦΟΣ", "el", "σίσυφος", True), ("गधा", "hi", "वह गधा है", True),
+    ("istanbul", "tr", "İSTANBUL'da", True), ("İstanbul", "tr", "istanbul", True),
+    ("istanbul", "tr", "i\u0307stanbul", True),
+    ("ılık", "tr", "ILIK", True), ("ILIK", "tur_Latn", "ılık su", True), ("sik", "tr", "SIK sık", False),
+    ("sik", "tr", "SİK", True), ("sik", "az", "SIK", False), ("sik", "azj_Latn", "SI\u0307K", True),
+    ("sik", "en", "SIK", True), ("sik", "en", "SİK", True), ("sik", "en", "sık", False),
+    ("weiß$", "de", "so WEISS$ !", True), ("I$", "tr", "i$", False), ("I$", "tr", "ı$", True), ("I$", "en", "i$", True),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("entry", "language", "text", "listed"), SPELLINGS)
+def test_listed_words_match_in_every_case_and_unicode_form(
+    tmp_path: Path, entry: str, language: str, text: str, listed: bool
+) -> None:
+    (tmp_path / "list").write_text(f"unseen\n{entry}\n", encoding="utf-8")
+    made = stage("words", lists={language: str(tmp_path / "list"), "all": str(tmp_path / "other")})
+    (tmp_path / "other").write_text("unseen\n", encoding="utf-8")
+    texts = [text, "and nothing else", "", None]
+    batch = {"text": pa.array(texts), "lang": pa.array([language] * 4)}
+    assert reasons(made, **batch) == [f"words.{language}" if listed else None, None, None, None]
+    found = made.decide(pa.record_batch({"id": ["1"], "text": [text], "lang": pa.nulls(1, pa.string())}))
+    assert found.detail[0].as_py() == (f"1 of the list {language}, the first is {entry!r}" if listed else None)
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(["a", "b", "ab", "傻", "瓜", " ", "-", "\n", "."]), max_size=14).map("".join))
 def test_listed_words_equal_a_search_in_plain_python(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
