@@ -63,7 +63,7 @@ def main() -> None:
     p.add_argument("--digits", type=int, default=5, help="the sums of 0 to this number, without it, modulo 10")
     p.add_argument("--lr", default="5e-4")
     p.add_argument("--group-size", default="12")
-    p.add_argument("--kl-beta", default="0")
+    p.add_argument("--kl-beta", default="0.03")
     p.add_argument("--threads", default="1")
     a = p.parse_args()
     out = Path(a.out)
