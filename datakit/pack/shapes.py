@@ -13,8 +13,9 @@ own header, where `label` compares texts. As a check, the first rows of each pla
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,8 @@ TrainOn = Literal["all", "last"]
 
 BEGIN, END = "\ufdd3", "\ufdd4"
 """Around the number of a message: stands for its content. Noncharacters, which no template writes."""
+APART = "\ufdd5"
+"""Between contents that are searched at once. A question with this character costs time, and changes no answer."""
 CHECKED = 2
 """Rows of each plan that are rendered in full, too."""
 MIN_ROWS = 2
@@ -55,25 +58,32 @@ class ShapePlan:
     structural: int
     ended: bool
 
-    def fits(self, contents: Sequence[str]) -> bool:
-        """Whether the contents of a row give the answers that the plan was made with."""
-        for i, kind, text in self.asked:
-            content = contents[i]
-            if kind == "has":
-                if text in content:
-                    return False
-            elif len(content) != len(
-                content.lstrip(text or None) if kind == "lstrip" else content.rstrip(text or None)
-            ):
-                return False
-        return True
+    def fitting(self, columns: Sequence[Sequence[str]]) -> list[int]:
+        """The rows whose contents give the answers that the plan was made with, ascending.
 
-    def text(self, contents: Sequence[str]) -> str:
-        """The text to encode."""
-        parts = [self.texts[0]]
+        `columns` has the contents of each message, of all rows. Few rows give another answer, so each question is first
+        asked about all rows at once.
+        """
+        left = list(range(len(columns[0])))
+        whole = {i: APART.join(columns[i]) for i, kind, _ in self.asked if kind == "has"}
+        for i, kind, text in self.asked:
+            column = columns[i]
+            if kind == "has":
+                if text in whole[i]:
+                    left = [k for k in left if text not in column[k]]
+                continue
+            at = slice(1) if kind == "lstrip" else slice(-1, None)
+            removed = {c for c in {content[at] for content in column} if (c in text if text else c.isspace())} - {""}
+            if removed:
+                left = [k for k in left if column[k][at] not in removed]
+        return left
+
+    def joined(self, columns: Sequence[Sequence[str]]) -> list[str]:
+        """The text to encode of each row; `columns` as in `fitting`."""
+        parts: list[Iterable[str]] = [repeat(self.texts[0])]
         for text, i in zip(self.texts[1:], self.contents, strict=True):
-            parts += [contents[i], text]
-        return "".join(parts)
+            parts += [columns[i], repeat(text)]
+        return list(map("".join, zip(*parts, strict=False)))
 
 
 def make_plan(tokenizer: ChatTokenizer, shape: Shape, train_on: TrainOn) -> ShapePlan | None:
@@ -146,8 +156,11 @@ class Joined:
 
     rows: list[int]
     texts: list[str]
-    edges: list[list[int]]
-    """Ascending byte offsets in each text: where labels begin and end."""
+    edges: list[int]
+    """Where labels begin and end: ascending byte offsets in their text, of all texts in turn. One list, because many
+    small ones keep Python's garbage collector busy."""
+    num_edges: list[int]
+    """Number of edges in each text."""
     structural: list[int]
     ended: list[bool]
 
@@ -162,7 +175,7 @@ class Shapes:
 
     def joined(self, messages: pa.ListArray, usable: npt.NDArray[np.bool_]) -> Joined:
         """Join the rows of a column of messages that have a plan; `usable` says which may have one, bool (rows,)."""
-        made = Joined([], [], [], [], [])
+        made = Joined([], [], [], [], [], [])
         flat, ends = messages.flatten(), np.cumsum(pc.fill_null(pc.list_value_length(messages), 0).to_numpy(False))
         roles = flat.field("role").fill_null("").dictionary_encode()
         contents: list[str] = flat.field("content").fill_null("").to_pylist()
@@ -176,8 +189,10 @@ class Shapes:
         starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
         usable = usable & (bad[ends] == bad[starts]) & (ends > starts)
         alike: defaultdict[bytes, list[int]] = defaultdict(list)
-        for row in np.flatnonzero(usable).tolist():
-            alike[codes[starts[row] : ends[row]].tobytes()].append(row)
+        raw, of_row = codes.tobytes(), np.flatnonzero(usable)
+        cuts = ((codes.itemsize * edges[of_row]).tolist() for edges in (starts, ends))
+        for row, a, b in zip(of_row.tolist(), *cuts, strict=True):
+            alike[raw[a:b]].append(row)
         names = roles.dictionary.to_pylist()
         for key, rows in alike.items():
             shape = tuple((names[code >> 1], bool(code & 1)) for code in np.frombuffer(key, np.int32).tolist())
@@ -202,24 +217,27 @@ class Shapes:
         contents: list[str],
         sizes: Int64,
     ) -> None:
-        length = len(shape)
-        own = [contents[a : a + length] for a in starts[rows].tolist()]
-        fitting = [k for k, row in enumerate(own) if plan.fits(row)]
-        texts = [plan.text(own[k]) for k in fitting]
+        firsts = starts[rows].tolist()
+        own = [[contents[a + i] for a in firsts] for i in range(len(shape))]
+        fitting = plan.fitting(own)
+        if len(fitting) < len(rows):
+            own = [[column[k] for k in fitting] for column in own]
+        texts = plan.joined(own)
         chosen = np.array([rows[k] for k in fitting], np.int64)
         placed = sizes[starts[chosen, None] + np.array(plan.contents, np.int64)]
         before = np.concatenate([np.zeros((len(chosen), 1), np.int64), np.cumsum(placed, axis=1)], axis=1)
         own_bytes, behind = (np.array([edge[side] for edge in plan.edges], np.int64) for side in (0, 1))
-        edges: list[list[int]] = (own_bytes + before[:, behind]).tolist()
+        edges = own_bytes + before[:, behind]
         for k in range(min(CHECKED - self._checked[shape], len(fitting))):
-            messages = [{"role": r, "content": c} for (r, _), c in zip(shape, own[fitting[k]], strict=True)]
-            if not _same(_labelled(self.tokenizer, messages, self.train_on), plan, texts[k], edges[k]):
+            messages = [{"role": role, "content": column[k]} for (role, _), column in zip(shape, own, strict=True)]
+            if not _same(_labelled(self.tokenizer, messages, self.train_on), plan, texts[k], edges[k].tolist()):
                 self.plans[shape] = None
                 return
             self._checked[shape] += 1
         made.rows += chosen.tolist()
         made.texts += texts
-        made.edges += edges
+        made.edges += edges.ravel().tolist()
+        made.num_edges += [len(plan.edges)] * len(texts)
         made.structural += [plan.structural] * len(texts)
         made.ended += [plan.ended] * len(texts)
 

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache, partial
-from itertools import chain, pairwise
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
@@ -309,20 +309,19 @@ class Encoder:
         with self._lock:
             return self._shapes.setdefault(train_on, Shapes(self.tokenizer, train_on))
 
-    def edges(self, made: Joined, ids: Int32, offsets: Int64) -> tuple[list[list[int]], list[bool]]:
-        """The tokens at the edges of the labels of joined rows; whether they and the special tokens are certain."""
+    def edges(self, made: Joined, ids: Int32, offsets: Int64) -> tuple[Int64, Int64, npt.NDArray[np.bool_]]:
+        """The tokens at the edges of the labels of N joined rows, flat, with offsets, int64 (N + 1,); whether they and
+        the special tokens are certain, bool (N,)."""
         from datakit.pack import _kernels_labels as kernels
 
         spelled, starts = self._spellings
         data = [text.encode() for text in made.texts]
-        begins, bounds = (np.cumsum([0, *map(len, lists)]) for lists in (data, made.edges))
-        text, flat = np.frombuffer(b"".join(data), np.uint8), np.array([e for own in made.edges for e in own], np.int64)
+        begins, bounds = (np.cumsum([0, *lengths]) for lengths in (map(len, data), made.num_edges))
+        text, flat = np.frombuffer(b"".join(data), np.uint8), np.array(made.edges, np.int64)
         found, counts, placed = kernels.place(
             ids, offsets, spelled, starts, self._structural, text, begins, flat, bounds
         )
-        tokens, cuts = found.tolist(), bounds.tolist()
-        certain: list[bool] = (placed & (counts == np.array(made.structural))).tolist()
-        return [tokens[a:b] for a, b in pairwise(cuts)], certain
+        return found, bounds, placed & (counts == np.array(made.structural))
 
     @cached_property
     def _structural(self) -> npt.NDArray[np.bool_]:
@@ -731,6 +730,10 @@ class _Tokens:
         self.spans[row] = [(a + start, b + start) for (_, spans), start in pairs for a, b in spans]
         self.starts[row] = starts
 
+    def of(self, rows: Sequence[int]) -> "_Tokens":
+        """Those of some rows."""
+        return _Tokens([self.ids[i] for i in rows], [self.spans[i] for i in rows], [self.starts[i] for i in rows])
+
     def columns(self, ids: str, spans: str) -> dict[str, pa.Array]:
         """Arrow columns of these names; a dropped row has no ids."""
         lengths = [0 if a is None else len(a) for a in self.ids]
@@ -747,9 +750,14 @@ def _spans_column(rows: Sequence[Spans | None]) -> pa.Array:
     """The label spans of rows, as an array of the type SPANS."""
     flat = np.array([edge for spans in rows if spans for span in spans for edge in span], np.int32)
     offsets = np.cumsum([0, *(len(spans or ()) for spans in rows)])
-    values = pa.StructArray.from_arrays([flat[::2], flat[1::2]], fields=list(SPANS.value_type))
     missing = pa.array([spans is None for spans in rows], pa.bool_())
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=SPANS, mask=missing)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), _spans(flat), type=SPANS, mask=missing)
+
+
+def _spans(edges: npt.NDArray[np.integer]) -> pa.StructArray:
+    """Label spans, from the tokens at their starts and ends in turn."""
+    flat = edges.astype(np.int32)
+    return pa.StructArray.from_arrays([flat[::2], flat[1::2]], fields=list(SPANS.value_type))
 
 
 Messages = Callable[[int], tuple[list[dict[str, Any]], int]]
@@ -784,16 +792,18 @@ class _Conversations:
 
     def rows(self) -> Decision:
         """Tokenize conversations."""
-        joined = self._joined()
-        self.rest = np.setdiff1d(np.arange(self.batch.num_rows), list(joined))
-        column = self.batch.column("messages")
-        messages = dict(zip(self.rest.tolist(), column.take(pa.array(self.rest)).to_pylist(), strict=True))
-        side = self._side(lambda i: (messages[i], 0))
-        for i, found in joined.items():
-            side.add(i, [found])
-        columns = side.columns("input_ids", "label_spans")
-        if self.config.thinking == "last":
-            del columns[STARTS]
+        rows, joined = self._joined()
+        self.rest = np.setdiff1d(np.arange(self.batch.num_rows), rows)
+        parts = [joined] if len(rows) else []
+        if len(self.rest) or not parts:
+            given = self.batch.column("messages").take(pa.array(self.rest)).to_pylist()
+            messages = dict(zip(self.rest.tolist(), given, strict=True))
+            own = self._side(lambda i: (messages[i], 0)).of(self.rest.tolist()).columns("input_ids", "label_spans")
+            if self.config.thinking == "last":
+                del own[STARTS]
+            parts = [own, *parts]
+        place = pa.array(np.argsort(np.concatenate([self.rest, rows])))
+        columns = {name: pa.concat_arrays([part[name] for part in parts]).take(place) for name in parts[0]}
         return _decision(self.reasons, self.details, columns, "conversation", self.notes)
 
     def pairs(self) -> Decision:
@@ -810,29 +820,29 @@ class _Conversations:
         del columns[STARTS]
         return _decision(self.reasons, self.details, columns, "preference", self.notes)
 
-    def _joined(self) -> dict[int, tuple[Int32, Spans]]:
-        """Ids and label spans of the rows that need no rendering of their own (see `shapes`), by row."""
+    def _joined(self) -> tuple[Int64, dict[str, pa.Array]]:
+        """The rows that need no rendering of their own (see `shapes`), with columns of their ids and label spans."""
+        none = np.empty(0, np.int64), dict[str, pa.Array]()
         if self.config.thinking != "last":
-            return {}
+            return none
         usable = self.batch.column("tools").is_null().to_numpy(zero_copy_only=False)
         usable &= np.array([not v for v in self.variables], np.bool_)
         made = self.encoder.shapes(self.config.train_on).joined(self.batch.column("messages"), usable)
-        found: dict[int, tuple[Int32, Spans]] = {}
         if not made.rows:
-            return found
+            return none
         ids, offsets = self.encoder.encode(made.texts, self.engine)
-        tokens, placed = self.encoder.edges(made, ids, offsets)
-        ends = offsets.tolist()
-        for k, row in enumerate(made.rows):
-            edges = tokens[k]
-            spans = list(zip(edges[::2], edges[1::2], strict=True))
-            # the first token of a sequence is never a target; rows that are dropped go the long way, which says why
-            learnt = sum(b - max(a, 1) for a, b in spans)
-            if placed[k] and learnt >= self.config.min_label_tokens:
-                found[row] = ids[ends[k] : ends[k + 1]], spans
-                self.notes[UNENDED] += not made.ended[k]
-        self.counts.add(EncodingCounts(**{COUNTED[self.engine]: len(found)}))
-        return found
+        edges, bounds, certain = self.encoder.edges(made, ids, offsets)
+        # the first token of a sequence is never a target; rows that are dropped go the long way, which says why
+        learnt = np.concatenate([[0], np.cumsum(edges[1::2] - np.maximum(edges[::2], 1))])[bounds // 2]
+        found = certain & (np.diff(learnt) >= self.config.min_label_tokens)
+        self.notes[UNENDED] += int((found & ~np.array(made.ended)).sum())
+        self.counts.add(EncodingCounts(**{COUNTED[self.engine]: int(found.sum())}))
+        columns = {
+            "input_ids": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids)),
+            "label_spans": pa.ListArray.from_arrays(pa.array(bounds // 2, pa.int32()), _spans(edges), type=SPANS),
+        }
+        kept = pa.array(found)
+        return np.array(made.rows)[found], {name: column.filter(kept) for name, column in columns.items()}
 
     def _side(self, messages: Messages) -> _Tokens:
         with Watch() as watch:

@@ -92,9 +92,9 @@ def test_contents_fit_a_plan_if_they_give_the_same_answers(with_body, expression
     plan = make_plan(tokenizer, PAIR, "all")
     assert plan is not None
     for text in fits:
-        assert plan.fits([text, "yes"])
-        assert plan.text([text, "yes"]) == label(tokenizer, [user(text), says("yes")]).text
-    assert not any(plan.fits([text, "yes"]) for text in other)
+        assert plan.fitting([[text], ["yes"]]) == [0]
+        assert plan.joined([[text], ["yes"]]) == [label(tokenizer, [user(text), says("yes")]).text]
+    assert plan.fitting([[*fits, *other], ["yes"] * len([*fits, *other])]) == list(range(len(fits)))
 
 
 def column(rows, conversations) -> pa.ListArray:
@@ -147,7 +147,7 @@ def test_decisions_are_the_same_with_and_without_plans(trained, conversations, m
     config = TokenizeConfig(tokenizer=str(trained), train_on=train_on, min_label_tokens=5)
     joined, found = Shapes.joined, []
     counts = []
-    for way in (joined, lambda *given: Joined([], [], [], [], [])):
+    for way in (joined, lambda *given: Joined([], [], [], [], [], [])):
         monkeypatch.setattr(Shapes, "joined", way)
         stage = Tokenize(config, "conversation", EngineChoice(engine))
         found.append(stage.decide(conversations(rows)))
@@ -164,7 +164,7 @@ def test_real_conversations_are_the_same_with_and_without_plans(shared, real, co
     role = {"human": "user", "gpt": "assistant"}
     rows = [[{"role": role.get(m["from"], m["from"]), "content": m["value"]} for m in row] for row in given]
     joined, found = Shapes.joined, []
-    for way in (joined, lambda *given: Joined([], [], [], [], [])):
+    for way in (joined, lambda *given: Joined([], [], [], [], [], [])):
         monkeypatch.setattr(Shapes, "joined", way)
         stage = Tokenize(TokenizeConfig(tokenizer=str(real(name))), "conversation", EngineChoice("fastokens"))
         found.append(stage.decide(conversations(rows)))
