@@ -295,7 +295,7 @@ def _assign(root: Path, sources: Sequence[Source], linked: Sequence[Part], index
     rows, group = groups_of(forests)
     cuts = np.searchsorted(rows, [s.first for s in sources]).tolist()
     out = PartsWriter(root, f".work/compared/groups-{index:05d}.bin")
-    for number, (source, low, high) in enumerate(zip(sources, cuts, [*cuts[1:], len(rows)], strict=True)):
+    for number, (source, low, high) in enumerate(zip(sources, cuts, [*cuts, len(rows)][1:], strict=True)):
         out.add(number, (rows[low:high] - source.first).astype(np.uint32), group[low:high].astype(np.uint32))
     largest = int(np.bincount(group).max(initial=0))
     return out.close() | {"groups": int(group.max(initial=-1)) + 1, "rows": len(rows), "largest": largest}

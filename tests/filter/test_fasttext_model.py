@@ -3,12 +3,9 @@
 import dataclasses
 import hashlib
 import itertools
-import json
-import os
 import random
 import shutil
 import struct
-import subprocess
 import sys
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +22,7 @@ from hypothesis import strategies as st
 from datakit.config import sha256_file
 from datakit.errors import ModelError, UsageError
 from datakit.filter import fasttext_model
+from tests.fasttext_models import train
 
 MARKS = ("\n", "\r", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "</s>")
 WORDS = {
@@ -89,28 +87,19 @@ QUANTIZED = {
     "pruned": {"cutoff": 400},
     "pruned_qout": {"cutoff": 400, "qnorm": True, "qout": True},
 }
-TRAIN = """
-import json, sys, fasttext
-for name, options in json.loads(sys.argv[1]).items():
-    lines = "many.txt" if name.startswith("many") else "few.txt"
-    fasttext.train_supervised(lines, **options).save_model(name + ".bin")
-"""
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A folder with a model of each kind.
-
-    With one thread, the module trains from memory that it never fills: zeros keep it from not-a-number.
-    """
+    """A folder with a model of each kind."""
     folder = tmp_path_factory.mktemp("fasttext")
     (folder / "few.txt").write_text("".join(f"__label__{label} {text}\n" for label, text in corpus(600, 1)))
     many = [f"__label__l{i} w{i} w{i % 50} the{i % 7}\n" for i in range(300) for _ in range(2 + i % 3)]
     (folder / "many.txt").write_text("".join(many))
-    defaults = {"dim": 16, "epoch": 8, "thread": 1, "verbose": 0, "minn": 0, "maxn": 0}
-    options = json.dumps({name: defaults | kind for name, kind in KINDS.items()})
-    env = os.environ | {"MALLOC_PERTURB_": "255"}
-    subprocess.run([sys.executable, "-c", TRAIN, options], cwd=folder, env=env, check=True)
+    defaults = {"dim": 16, "epoch": 8, "minn": 0, "maxn": 0}
+    train(
+        folder, {k: ("many.txt" if k.startswith("many") else "few.txt", defaults | kind) for k, kind in KINDS.items()}
+    )
     return folder
 
 

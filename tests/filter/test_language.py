@@ -17,6 +17,7 @@ from datakit.filter import fasttext_model
 from datakit.filter.fasttext_model import Prediction
 from datakit.filter.lang_codes import converted
 from datakit.filter.language import _LANGUAGES, Language, LanguageConfig, corrected, scripts_of, segments
+from tests.fasttext_models import train
 
 SENTENCES = {
     "en": "The quick brown fox jumps over the lazy dog while the children are watching from the window.",
@@ -163,14 +164,9 @@ def test_the_model_enters_the_key_by_its_checksum(stage):
 
 
 def test_a_model_of_the_users_own_decides(tmp_path):
-    import fasttext
-
-    lines = tmp_path / "train.txt"
-    lines.write_text(
-        "".join(f"__label__{x}_Latn {w} {w}\n" for x, w in (("aaa", "foo"), ("bbb", "bar")) for _ in range(50))
-    )
-    model = fasttext.train_supervised(str(lines), epoch=20, thread=1, verbose=0, minn=2, maxn=3, bucket=1000)
-    model.save_model(str(tmp_path / "own.bin"))
+    lines = [f"__label__{x}_Latn {w} {w}\n" for x, w in (("aaa", "foo"), ("bbb", "bar")) for _ in range(50)]
+    (tmp_path / "train.txt").write_text("".join(lines))
+    train(tmp_path, {"own": ("train.txt", {"epoch": 20, "minn": 2, "maxn": 3, "bucket": 1000})})
     stage = Language(config=LanguageConfig(model=str(tmp_path / "own.bin"), languages=("bbb_Latn",), min_score=0.5))
     stage.open()
     decision = stage.decide(documents("foo foo", "bar bar"))
