@@ -331,9 +331,15 @@ def _check_speakers(file: SourceFile, head: list[Fields], reading: Reading, fiel
 
 def _advice(file: SourceFile, head: list[Fields]) -> str:
     """What was found in records of no known layout, and how to go on."""
-    command = nearest(head, file.path)
-    said = [f"Its fields, each with a value:\n{fields_with_samples(head)}"]
-    if command:
+    said, command = [f"Its fields, each with a value:\n{fields_with_samples(head)}"], nearest(head, file.path)
+    lists = [n for n, v in head[0].items() if type(v) is list and len(v) > 1 and type(v[0]) is dict]
+    if len(head) == 1 and len(lists) == 1:
+        made = PurePath(file.path).with_suffix(".jsonl").name
+        said.append(
+            f"It is one record. If the rows stand in its list {lists[0]!r}, write one row a line:\n"
+            f"  jq -c '.{lists[0]}[]' {file.path} > {made}"
+        )
+    elif command:
         said.append(f"Map its fields to ours; the nearest mapping is perhaps\n  {command}")
     known = ", ".join(x.name for x in LAYOUTS)
     return "\n".join([*said, f"Known layouts are {known}. See docs/inputs.md for their fields, and for mapping"])

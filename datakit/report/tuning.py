@@ -9,7 +9,10 @@ from datakit.report.page import table, text, whole_page
 
 def summary_lines(found: Sequence[Finding], total: int) -> Iterator[str]:
     """A table of the thresholds, the one that drops most first; `total` is the number of rows."""
-    width = max((len(f.name) for f in found), default=0)
+    if not found:
+        yield "no threshold judges by a signal that is saved here; if the filter stage is stale, run it again"
+        return
+    width = max(len(f.name) for f in found)
     yield f"{'threshold':<{width}}  {'limit':>10}  {'drops':>12}  {'':>6}  {'drops first':>12}"
     for f in _most_first(found):
         yield f"{f.name:<{width}}  {f.limit:>10g}  {f.drops:>12,}  {share(f.drops, total):>6}  {f.first:>12,}"

@@ -162,6 +162,12 @@ def test_unknown_fields_are_refused_with_the_layouts_that_are_known(read_bytes):
     assert read_bytes(b'{"a":"x","b":"y"}\n', text_field="a").texts == ["x"]
 
 
+def test_a_file_that_wraps_its_rows_in_one_list_is_told_how_to_unwrap_them(read_bytes):
+    rows = b'{"data":[{"question":"one?","answer":"1"},{"question":"two?","answer":"2"}]}'
+    with pytest.raises(LayoutError, match=r"(?s)It is one record.*jq -c '\.data\[\]' \S+ > \S+\.jsonl"):
+        read_bytes(rows)
+
+
 def test_settings_without_sense_are_refused():
     for wrong in ({"layout": "unheard"}, {"shard_mb": 0}):
         with pytest.raises(ConfigError):

@@ -106,8 +106,11 @@ def from_alternating(fields: Fields, _: Reading = PLAIN) -> Conversation:
 
 
 def exchanges_field_of(fields: Fields) -> str:
-    """The field of `TURN_FIELDS` that is a list of objects with a question and an answer; "" without one."""
-    for name in TURN_FIELDS:
+    """The field of `TURN_FIELDS` that is a list of objects with a question and an answer; "" without one.
+
+    Not `data`: that is how a file wraps rows which have nothing to do with each other.
+    """
+    for name in TURN_FIELDS[:-1]:
         value = fields.get(name)
         if type(value) is list and value and type(value[0]) is dict and all(_sides(value[0])):
             return name
