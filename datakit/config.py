@@ -200,25 +200,28 @@ def parse(text: str, kind: Any, where: str) -> Any:
     return check(text, kind, where)
 
 
-def assign(values: dict[str, Any], config: type, key: str, text: str) -> None:
+def assign(values: dict[str, Any], config: type, key: str, text: str, where: str = "") -> None:
     """Set a dotted `key` (`gopher_quality.min_words`) of a nested mapping to the parsed `text`, in place.
+
+    `where` is the whole key in errors, with its stage.
 
     Raises:
         ConfigError: the key names no field of `config`, or the text is not of its type.
     """
+    where = where or f"--set {key}"
     head, _, rest = key.replace("-", "_").partition(".")
     known = {o.name: o for o in options(config)}
     if head not in known:
-        raise ConfigError(f"--set {key}: unknown key {head!r}; known keys are {', '.join(known)}")
+        raise UnknownKeyError(where, head, known, sections_with(config, head))
     nested = known[head].nested
     if get_origin(known[head].type) is dict and rest:
-        values.setdefault(head, {})[key.partition(".")[2]] = parse(text, get_args(known[head].type)[1], f"--set {key}")
+        values.setdefault(head, {})[key.partition(".")[2]] = parse(text, get_args(known[head].type)[1], where)
     elif nested and rest:
-        assign(values.setdefault(head, {}), nested, rest, text)
+        assign(values.setdefault(head, {}), nested, rest, text, where)
     elif nested or rest:
-        raise ConfigError(f"--set {key}: {head!r} is {'a section: name a key in it' if nested else 'no section'}")
+        raise ConfigError(f"{where}: {head!r} is {'a section: name a key in it' if nested else 'no section'}")
     else:
-        values[head] = parse(text, known[head].type, f"--set {key}")
+        values[head] = parse(text, known[head].type, where)
 
 
 def resolved(config: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import datakit.storage as storage
 from datakit.cli.keep import ids_in
 from datakit.cli.stages import ANY_PATH, CONTEXT, in_project, ledger_lines, project
 from datakit.config import assign, build
-from datakit.engine.recipe import only_dataset
+from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
 from datakit.manifest import Manifest, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
@@ -117,9 +118,10 @@ def status(dataset: str | None, as_json: bool) -> None:
     """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
     from datakit.report.history import state_lines, states
 
-    found = states(project(), dataset)
+    root = project()
+    found = states(root, which_dataset(root, dataset) if dataset else None)
     if not found:
-        raise UsageError(f"manifests/ holds no dataset{f' {dataset!r}' if dataset else ''}")
+        raise UsageError("manifests/ holds no dataset: `datakit init NAME FILES...` begins one")
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False, indent=1))
     else:
@@ -139,7 +141,7 @@ def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
     from datakit.report.history import version_lines, versions
 
     root = project()
-    name = dataset or only_dataset(root)
+    name = which_dataset(root, dataset)
     found = versions(root, name, stage)
     if not found:
         raise UsageError(f"manifests/{name}/history holds no version{f' of {stage}' if stage else ''}")
@@ -172,7 +174,7 @@ def forecast(dataset: str | None, workers: int | None, sets: tuple[str, ...], as
     from datakit.report.forecast import forecast as forecast_of
 
     root = project()
-    recipe, progress = load_recipe(root, dataset or only_dataset(root)), for_terminal(as_json)
+    recipe, progress = load_recipe(root, which_dataset(root, dataset)), for_terminal(as_json)
     try:
         config = ForecastConfig(workers=workers or 0, **values)
         found = forecast_of(recipe.changed(sections(sets, None)), root, config, progress)
@@ -281,14 +283,19 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: in
     paths = [manifest] if manifest else []
     if manifest is None:
         root = project()
-        folder = root / "manifests" / (dataset or only_dataset(root))
+        folder = root / "manifests" / which_dataset(root, dataset)
         paths = sorted(p for p in folder.glob("*.json") if not p.name.endswith(".run.json"))
         if not paths:
             raise UsageError(f"{folder}: holds no manifests; has the dataset been run?")
     lines = story(row_id, paths, _columns(columns))
     if not lines:
-        raise InputError(f"no row has the id {row_id!r} in {', '.join(map(str, paths))}; `datakit show` lists some ids")
+        stages = f"the {len(paths)} results of {paths[0].parent.name}" if len(paths) > 1 else str(paths[0])
+        raise InputError(
+            f"no row has the id {row_id!r} in {stages}; `datakit show {os.path.relpath(paths[0])}` lists some ids"
+        )
     click.echo("\n".join(lines))
+    latest = max(paths, key=lambda path: FLOW.index(path.stem) if path.stem in FLOW else -1)
+    click.echo("".join(stale_line(latest)), nl=False)
 
 
 @click.command(context_settings=CONTEXT)
@@ -351,7 +358,7 @@ def tune(
     from datakit.report.tuning import finding_lines, summary_lines, tuning_page
 
     root = project()
-    path = manifest or root / "manifests" / (dataset or only_dataset(root)) / "filter.json"
+    path = manifest or root / "manifests" / which_dataset(root, dataset) / "filter.json"
     if not path.is_file():
         raise UsageError(f"{path}: is not there; run `datakit filter` first: it measures the rows")
     filtered = load(path)
@@ -373,7 +380,11 @@ def tune(
         html.write_text(tuning_page(title, listed, signals.num_rows, groups, texts), encoding="utf-8")
         click.echo(f"wrote {html}")
         return
-    click.echo("\n".join([*summary_lines(listed, signals.num_rows), ""]))
+    click.echo("\n".join(summary_lines(listed, signals.num_rows)))
+    shown_sets = {f.name.partition(".")[0] for f in listed}
+    if without := [r for r in filtered.config["rules"] if r not in shown_sets and not wanted]:
+        click.echo(f"not in the table, since its saved signals do not tell: {', '.join(without)}")
+    click.echo()
     for finding in listed:
         click.echo("\n".join(finding_lines(finding, signals.num_rows, groups, texts)))
 

@@ -77,7 +77,7 @@ class LazyGroup(click.Group):
         if two in OTHER_COMMANDS:
             return two, self.get_command(ctx, two), args[2:]
         if args and self.get_command(ctx, args[0].replace("_", "-")) is None:
-            near = difflib.get_close_matches(args[0].replace("_", "-"), commands(), n=1, cutoff=0.5)
+            near = difflib.get_close_matches(args[0].replace("_", "-"), commands(), n=1, cutoff=0.6)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             ctx.fail(f"No such command {args[0]!r}.{meant} `datakit --help` lists all.")
         return super().resolve_command(ctx, args)

@@ -9,7 +9,7 @@ import click
 
 from datakit.cli.look import json_flag, manifest_argument, stale_line
 from datakit.cli.stages import CONTEXT, HERE
-from datakit.engine.recipe import FLOW, only_dataset
+from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import UsageError
 from datakit.manifest import load, write_whole
 
@@ -116,7 +116,7 @@ def report(manifest: Path | None, dataset: str | None, output: Path | None) -> N
     from datakit.report.page import report as page_of
 
     path = manifest / "manifest.json" if manifest is not None and manifest.is_dir() else manifest
-    path = path or _last_result(Path.cwd(), dataset or only_dataset(Path.cwd()))
+    path = path or _last_result(Path.cwd(), which_dataset(Path.cwd(), dataset))
     click.echo("".join(stale_line(path)), nl=False)
     page = page_of(path)
     target = output or Path(f"{load(path).dataset}-report.html")

@@ -20,8 +20,8 @@ from datakit.engine.recipe import (
     check_name,
     config_class,
     load_recipe,
-    only_dataset,
     stage_class,
+    which_dataset,
     write_recipe,
 )
 from datakit.engine.runner import Run
@@ -264,7 +264,7 @@ def do(
     `values` are those of `config_flags`, by parameter name.
     """
     root, given = project(), given_manifest(inputs)
-    name = dataset or (given.dataset if given else _name_from(inputs) if inputs else only_dataset(root))
+    name = (dataset or (given.dataset if given else _name_from(inputs))) if inputs else which_dataset(root, dataset)
     recipe = load_recipe(root, check_name(name))
     layout = OutputLayout(root=root, dataset=name, output=output, final=stage or until or recipe.stages[-1])
     layout.check()

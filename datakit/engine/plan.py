@@ -147,7 +147,7 @@ class Flow:
             if not path.is_file():
                 found[stage] = "has not run"
             elif found:
-                found[stage] = f"comes after {next(iter(found))}"
+                found[stage] = f"comes after {next(iter(found))}, which is stale"
             else:
                 try:
                     why = why_stale(self.run, *self.ready(stage, done, list(self.recipe.inputs)))

@@ -5,6 +5,7 @@ section and flags follow. It holds import paths, so that `datakit --help` loads 
 `manifests/<dataset>/recipe.toml`.
 """
 
+import difflib
 import importlib
 import json
 import re
@@ -141,11 +142,11 @@ class Recipe:
         cls = config_class(stage)
         values: dict[str, Any] = json.loads(json.dumps(self.tables.get(stage, {})))
         values |= flags or {}
-        for key, text in (sets or {}).items():
-            assign(values, cls, key, text)
-        if stage == "ingest" and "kind" not in values:
-            values["kind"] = self.kind
         try:
+            for key, text in (sets or {}).items():
+                assign(values, cls, key, text, f"--set {stage}.{key}")
+            if stage == "ingest" and "kind" not in values:
+                values["kind"] = self.kind
             return build(cls, values, f"{self.path} [{stage}]" if self.path else stage)
         except UnknownKeyError as e:
             raise (e.belonging_to(places) if (places := sections_of(e.key)) else e) from None
@@ -155,7 +156,7 @@ class Recipe:
         tables: dict[str, dict[str, Any]] = json.loads(json.dumps(self.tables))
         for stage, values in sets.items():
             for key, text in values.items():
-                assign(tables.setdefault(stage, {}), config_class(stage), key, text)
+                assign(tables.setdefault(stage, {}), config_class(stage), key, text, f"--set {stage}.{key}")
         return replace(self, tables=tables)
 
     def before(self, stage: str) -> tuple[str, ...]:
@@ -218,13 +219,19 @@ def datasets(root: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir() if p.is_dir() and any(p.glob("*.*"))) if folder.is_dir() else []
 
 
-def only_dataset(root: Path) -> str:
-    """The dataset that is meant where none is named: the only one, or the only one beside the demo's.
+def which_dataset(root: Path, named: str | None) -> str:
+    """The dataset that is named; where none is, the only one, or the only one beside the demo's.
 
     Raises:
-        UsageError: there is none, or more than one.
+        UsageError: there is none of that name; none is named, and there is none or more than one.
     """
     found = datasets(root)
+    if named is not None and check_name(named) not in found:
+        near = difflib.get_close_matches(named, found, n=1)
+        meant = f" Did you mean {near[0]!r}?" if near else f" It holds {', '.join(found)}." if found else ""
+        raise UsageError(f"manifests/ holds no dataset {named!r}.{meant} `datakit init {named} FILES...` begins it")
+    if named is not None:
+        return named
     own = [d for d in found if d != "demo"] or found
     if len(own) != 1:
         raise UsageError(

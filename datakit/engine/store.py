@@ -324,7 +324,8 @@ class Work:
         for name in (".work", ".done"):
             if storage.url_of(data) is not None or (data / name).exists():
                 storage.remove(data / name)
-        if storage.url_of(data) is not None and (held := lock(data)) is not None:
+        here = storage.url_of(data) is not None and data.is_dir()  # a run of this machine makes the folder first
+        if here and (held := lock(data)) is not None:
             storage.Claim.sweep(data)
             os.close(held)
 

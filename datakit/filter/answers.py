@@ -45,14 +45,21 @@ class EmptyAnswer(RuleSet):
     """How short an answer may be."""
 
     name: ClassVar[str] = "empty_answer"
+    counts: ClassVar[bool] = True
 
     min_answer_chars: int = option(1, "drop rows with an answer of fewer characters, white space around it not counted")
 
     def measure(self, rows: MeasuredRows) -> Iterator[Measure]:
-        """The characters of each row's shortest answer."""
+        """The characters of each row's shortest answer; a row whose answers are all tool calls is not judged."""
+        counts = rows.counted(self).counts
+        if "answer_chars" in counts:
+            shortest = counts["answer_chars"]
+            yield Measure("min_answer_chars", shortest, shortest < _UNLIMITED)
+
+    def count_rows(self, rows: MeasuredRows) -> Signals:
+        """`answer_chars`: characters of the shortest answer, of conversations and preference pairs."""
         fields = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
-        if fields:
-            yield Measure("min_answer_chars", np.minimum.reduce([_shortest(messages) for messages in fields]))
+        return Signals({"answer_chars": np.minimum.reduce([_shortest(m) for m in fields])} if fields else {})
 
 
 def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:

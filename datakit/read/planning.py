@@ -355,8 +355,12 @@ def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConf
     kinds = sorted({c.kind for c in layouts if c.kind})
     if config.kind == "auto":
         if not kinds:
+            empty = all(file.bytes == 0 for file in files)
+            why = "it is empty" if empty else "no record there can be read"
+            more = f" (and so {len(files) - 1:,} more files)" if len(files) > 1 else ""
             raise InputError(
-                f"{files[0].path}: no record there can be read, so its kind is unknown; name it with --kind"
+                f"{files[0].path}: {why}{more}, so the kind of its rows is unknown. --kind text, sft or preference "
+                "reads it all the same"
             )
         if len(kinds) > 1:
             raise LayoutError(
@@ -490,7 +494,7 @@ def _of_split(
         if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
             raise InputError(
                 f"{given}: several splits are there: {listed}. Name what is read, as --split train "
-                "(several with commas), or --split all"
+                '(several with commas), or --split all; in a recipe, split = "train" under [ingest]'
             )
         return found, [], f"files of several splits were named, and all are read: {listed}" if len(named) > 1 else ""
     asked = {s.strip() for s in wanted.split(",") if s.strip()}

@@ -1,16 +1,18 @@
 """`datakit explain`: where a row came from, which stage dropped it and why, and which row was kept instead."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import RECORD_BITS, compared_fields, read_rows
 from datakit.engine.recipe import stage_class
-from datakit.manifest import Manifest, ancestors, data_dir, tables
+from datakit.manifest import Manifest, ancestors, check_shards, data_dir, tables
 from datakit.report.pairs import compare_fields
 from datakit.report.texts import body, differences, shorten, side_by_side, visible
 
@@ -49,13 +51,14 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
     is compared with the text of the kept row, in two columns if `columns` characters are enough.
     """
     order = _lineage(paths)
-    lines, text = [], ""
+    lines, text, row_key = list[str](), "", -1
     for path, manifest in order:
         found = _find(path, manifest, row_id)
         if found is None:
+            lines += _packed(path, manifest, row_id, row_key)
             continue
         row = found.row
-        text = text or body(row)
+        text, row_key = text or body(row), row.get("row_key", -1)
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
         if found.role == "kept":
             lines += _cuts(path, manifest, row_id)
@@ -90,6 +93,25 @@ def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
                 if row_id == f"{row['file']}:{row['line'] - 1}":  # the id that it would have got
                     return FoundRow(path, manifest, "quarantined", batch.slice(at, 1))
     return None
+
+
+def _packed(path: Path, manifest: Manifest, row_id: str, row_key: int) -> Iterator[str]:
+    """A line for the packed rows of each set that hold tokens of the row with a key; none for another stage."""
+    from datakit.pack.inspect import headers
+
+    folder, shards = data_dir(path, manifest), {shard.path: shard for shard in manifest.shards}
+    for header in headers(manifest, str(path)) if manifest.stage == "pack" else ():
+        file = f"{header['prefix']}.src.npy"
+        check_shards(folder, [shards[file]])
+        found = np.load(folder / file, mmap_mode="r", allow_pickle=False)
+        mine = found[found["row_key"] == row_key]
+        if len(mine):
+            rows = list(dict.fromkeys(mine["row"].tolist()))
+            listed = ", ".join(f"{row:,}" for row in rows[:MOST_CUTS]) + (", ..." if len(rows) > MOST_CUTS else "")
+            yield (
+                f"pack      kept  {int((mine['tokens'] - mine['head']).sum()):,} tokens in row {listed} of "
+                f"{PurePath(header['prefix']).name}; `datakit peek {os.path.relpath(path)} --id {row_id}` shows them"
+            )
 
 
 def _facts(stage: str, row: dict[str, Any]) -> str:

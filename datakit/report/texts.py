@@ -1,6 +1,5 @@
 """The text of rows for a terminal: one text, or two texts with their differences marked. White space does not count."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +39,7 @@ _TOO_LONG = "… the rest is too long to compare"
 def body(row: dict[str, Any]) -> str:
     """The text of a row of any kind."""
     if "raw" in row:
-        return repr(row["raw"][:LINE_WIDTH])
+        return bytes(row["raw"][:LINE_WIDTH]).decode("utf-8", errors="backslashreplace")
     if row.get("text") is not None:
         return str(row["text"])
     if row.get("input_ids") is not None:
@@ -54,8 +53,8 @@ def body(row: dict[str, Any]) -> str:
 
 
 def shorten(text: str, width: int = LINE_WIDTH) -> str:
-    """One line of at most `width` characters; new lines are written as `\\n`."""
-    line = json.dumps(text, ensure_ascii=False)[1:-1]
+    """One line of at most `width` characters, as `visible` shows them; ↵ stands for a line's end."""
+    line = visible(text[: 2 * width].replace("\r\n", "\n").replace("\n", "↵"))
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

@@ -35,6 +35,10 @@ def test_peek_shows_a_row_with_its_labels_and_sources(datakit: Callable, packed:
 
 
 def test_peek_finds_the_rows_of_an_id_and_a_row_cannot_steer_the_terminal(datakit: Callable, packed: Path) -> None:
+    story = datakit("explain", "odd", "--manifest", "packed/manifest.json").out
+    assert re.search(
+        r"(?m)^pack +kept +[1-9]\d* tokens in row \d+ of train; `datakit peek packed/manifest.json --id odd`", story
+    )
     said = datakit("peek", "packed/manifest.json", "--id", "odd")
     assert said.code == 0, said.err
     assert "\\u001b[31mred <b>\\u202e" in said.out

@@ -68,6 +68,24 @@ def test_a_wrong_command_or_flag_is_answered_with_the_nearest(
 ) -> None:
     said = datakit("pakc")
     assert said.code == 2 and "Did you mean 'pack'?" in said.err
+    assert "Did you mean" not in datakit("nonsense").err
     with pytest.raises(SystemExit):
         train(["sft", "--manifst", "x"])
     assert "did you mean --manifest?" in capsys.readouterr().err
+
+
+def test_a_value_of_an_unknown_key_or_dataset_is_answered_with_the_nearest(datakit: Callable, project: Path) -> None:
+    (project / "manifests/mine").mkdir(parents=True)
+    (project / "manifests/mine/recipe.toml").write_text('[dataset]\ninputs = ["a.txt"]\n')
+    for line, words in (
+        (["run", "--dataset", "mien"], "holds no dataset 'mien'. Did you mean 'mine'?"),
+        (["status", "--dataset", "x"], "holds no dataset 'x'. It holds mine."),
+        (
+            ["run", "--set", "dedup.treshold=0.8"],
+            "--set dedup.treshold: unknown key 'treshold'; did you mean 'threshold'?",
+        ),
+        (["run", "--set", "filter.min_stop_words=1"], "it belongs to [filter.gopher_quality]"),
+        (["explain", "none.jsonl:7"], "has the dataset been run?"),
+    ):
+        said = datakit(*line)
+        assert said.code in (1, 2) and words in said.err, said.err

@@ -70,7 +70,7 @@ def test_only_refuses_and_names_what_is_stale(datakit: Callable, made: Path) -> 
     (made / "raw/part-0.jsonl").write_text((made / "raw/part-0.jsonl").read_text() + '{"text": "new"}\n')
     said = datakit("filter", "--dataset", "d", "--only")
     assert said.code == 2
-    assert "ingest (input files are changed: part-0.jsonl); language (comes after ingest)" in said.err
+    assert "ingest (input files are changed: part-0.jsonl); language (comes after ingest, which is stale)" in said.err
     assert (made / "manifests/d/dedup.json").read_bytes() == before
     assert datakit("filter", "raw", "--only").code == 2
 

@@ -126,6 +126,8 @@ def test_tune_draws_a_histogram_for_each_threshold_on_one_page(datakit, corpus):
 
 
 def test_tune_without_a_run_or_without_signals_says_what_to_do(datakit, corpus):
+    assert "holds no dataset 'd'" in datakit("tune", "--dataset", "d").err
+    datakit("ingest", corpus, "--dataset", "d")
     assert "datakit filter" in datakit("tune", "--dataset", "d").err
     datakit("filter", corpus, "--no-signals", "--dataset", "d")
     assert "holds no signals" in datakit("tune", "--dataset", "d").err
@@ -152,3 +154,13 @@ def test_fewer_rules_decide_from_what_more_rules_measured(datakit, corpus):
     assert "uses the measurements" in fewer.err
     more = datakit("filter", "--rules", "gopher_quality,fineweb,c4", "--dataset", "d", "--set", "c4.min_line_words=9")
     assert "uses the measurements" not in more.err
+
+
+def test_tune_shows_the_rules_of_conversations(datakit, project):
+    rows = [[("user", "Why?"), ("assistant", answer)] for answer in ("  ", "Because.", "Since it rains.")]
+    lines = [json.dumps({"messages": [{"role": r, "content": c} for r, c in row]}) for row in rows]
+    (project / "chats.jsonl").write_text("\n".join(lines))
+    assert datakit("filter", "chats.jsonl", "--dataset", "chats").code == 0
+    said = datakit("tune", "--dataset", "chats").out
+    assert re.search(r"(?m)^empty_answer\.min_answer_chars +1 +1 +33\.3%", said)
+    assert "a limit of  8 drops 33.3%" in said

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from datakit.report.texts import LEAST_COLUMNS, differences, side_by_side
+from datakit.report.texts import LEAST_COLUMNS, body, differences, shorten, side_by_side
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,11 @@ def test_texts_of_200000_characters_that_have_nothing_in_common_show_how_they_be
     one, other = "x" * 200_000, "x" * 150_000 + "y" * 50_000
     (shown,) = [click.unstyle(line) for line in differences(one, other)]
     assert shown.startswith("[-…xxxx") and "{+…xxxx" in shown and "xyyy" in shown
+
+
+def test_a_row_is_one_line_without_control_characters() -> None:
+    assert shorten('He said "hi"\r\nand\\n\x1b[31mleft.') == 'He said "hi"↵and\\n\\u001b[31mleft.'
+    assert shorten(body({"raw": b'{"a":"\xff\xc3\xa9"}'})) == '{"a":"\\xffé"}'
 
 
 def test_only_some_of_many_places_and_words_are_shown() -> None:
