@@ -34,7 +34,21 @@ from tokenizers import Encoding, Tokenizer
 
 from datakit.errors import ModelError
 from datakit.pack.template import BUILT_IN, MARK, OPEN, Sandbox, TooSlowError, Watch
-from datakit.pack.tracked import CONTENT, FIELDS, REASONING, TOOLS, WIDTH, Span, Tracked, of, track
+from datakit.pack.tracked import (
+    CONTENT,
+    FIELDS,
+    REASONING,
+    TOOLS,
+    WIDTH,
+    Sealed,
+    SealedJson,
+    Span,
+    Tracked,
+    cut,
+    of,
+    plain_json,
+    track,
+)
 
 RESERVED = "\ufdd0"
 """A Unicode noncharacter; with a private-use character after it, it spells a special token."""
@@ -76,11 +90,12 @@ def _inside(content: str) -> tuple[int, int, int, int] | None:
 
     Some data sets leave `<think>` out, because the prompt has it: the thought then begins with the content.
     """
-    close = content.find("</think>")
+    find = content.where if isinstance(content, Sealed) else content.find
+    close = find("</think>")
     if close < 0:
         return None
-    tag = content.find("<think>", 0, close)
-    thought = content[tag + len("<think>") if tag >= 0 else 0 : close]
+    tag = find("<think>", 0, close)
+    thought = cut(content, tag + len("<think>") if tag >= 0 else 0, close)
     start = close - len(thought.lstrip())
     return max(tag, 0), start, start + len(thought.strip()), close + len("</think>")
 
@@ -90,14 +105,14 @@ def thought_of(message: Message) -> str:
     given = next((str(message[k]) for k in THOUGHT_KEYS if message.get(k)), "")
     content = message.get("content") or ""
     inside = _inside(content) if message["role"] == "assistant" else None
-    return given.strip() or (content[inside[1] : inside[2]] if inside else "")
+    return given.strip() or (cut(content, *inside[1:3]) if inside else "")
 
 
 def answer_of(message: Message) -> str:
     """The content of a message without a thought."""
     content: str = message.get("content") or ""
     inside = _inside(content) if message["role"] == "assistant" else None
-    return content[: inside[0]] + content[inside[3] :].lstrip() if inside else content
+    return cut(content, 0, inside[0]) + cut(content, inside[3], len(content)).lstrip() if inside else content
 
 
 def _fields(message: Message, reads: Reads) -> dict[str, Any]:
@@ -129,7 +144,9 @@ def _call(call: Any, as_text: bool) -> Any:
         return call | {"function": _call(call["function"], as_text)}
     if as_text:
         given = call.get("arguments")
-        return call if isinstance(given, str) else call | {"arguments": json.dumps(given, ensure_ascii=False)}
+        if isinstance(given, SealedJson):
+            return call | {"arguments": given.given()}
+        return call if isinstance(given, str) else call | {"arguments": plain_json(given)}
     try:
         parsed = json.loads(call["arguments"])
     except (KeyError, TypeError, ValueError):
@@ -171,7 +188,10 @@ def tracked_messages(messages: Sequence[Message], reads: Reads = Reads()) -> lis
         if message["role"] == "assistant" and (inside := _inside(content)):
             _, a, b, _ = inside
             edges = ((0, a, base + CONTENT), (a, b, base + REASONING), (b, len(content), base + CONTENT))
-            tagged["content"] = Tracked(content, [span for span in edges if span[0] < span[1]])
+            spans = [span for span in edges if span[0] < span[1]]
+            tagged["content"] = (
+                Sealed(content, spans, content.holes) if isinstance(content, Sealed) else Tracked(content, spans)
+            )
         seen.append(_shown(tagged, reads))
     return seen
 

@@ -461,7 +461,8 @@ def _check(
 
 
 def _token_span(encoding: Any, start: int, end: int) -> tuple[int, int]:
-    """The tokens whose first character is in [start, end); the character before `end` belongs to an end token."""
-    found = (encoding.char_to_token(c) for c in range(start, end))  # a tokenizer may skip white space
-    first, last = next(t for t in found if t is not None), encoding.char_to_token(end - 1)
+    """The tokens whose first character is in [start, end)."""
+    # a tokenizer may skip white space, and join an accent to the letter before it
+    first = next(t for t in map(encoding.char_to_token, range(start, end)) if t is not None)
+    last = next(t for t in map(encoding.char_to_token, reversed(range(start, end))) if t is not None)
     return first + (encoding.token_to_chars(first)[0] < start), last + 1

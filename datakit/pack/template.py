@@ -6,7 +6,6 @@ What cannot pass spans on gives an `opaque` text: all of it counts as one field,
 import ctypes
 import datetime
 import functools
-import json
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,7 +18,7 @@ from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from datakit.pack.tracked import Sealed, Tracked, concat, join, opaque, refuse_sealed
+from datakit.pack.tracked import Sealed, Tracked, concat, dumped, join, opaque, refuse_sealed
 
 MARK = -2
 """Tag of the two characters that mark the start and the end of a `{% generation %}` block; `unmarked` removes them."""
@@ -148,8 +147,7 @@ def _string(value: Any) -> str:
 
 def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, separators: Any = None,
             sort_keys: bool = False) -> str:  # fmt: skip
-    text = json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
-    return opaque(text, value)
+    return dumped(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _raise(message: str) -> None:
@@ -253,4 +251,4 @@ class Watch:
             elif seen[0] and now - since > seen[0]:
                 thread, error = ctypes.c_ulong(self._thread), ctypes.py_object(TooSlowError)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, error)
-                return
+                self._row = (0.0,)

@@ -315,18 +315,24 @@ class Encoder:
         from datakit.pack import _kernels_labels as kernels
 
         spelled, starts = self._spellings
-        data = [text.encode() for text in made.texts]
-        begins, bounds = (np.cumsum([0, *lengths]) for lengths in (map(len, data), made.num_edges))
-        text, flat = np.frombuffer(b"".join(data), np.uint8), np.array(made.edges, np.int64)
+        begins, bounds = (np.cumsum([0, *lengths]) for lengths in (made.sizes, made.num_edges))
+        data = "".join(made.texts).encode()
+        eights = np.frombuffer(data + bytes(16 - len(data) % 8), np.uint64)
         found, counts, placed = kernels.place(
-            ids, offsets, spelled, starts, self._structural, text, begins, flat, bounds
+            ids, offsets, self._token_table, spelled, starts, eights, begins, np.array(made.edges, np.int64), bounds
         )
         return found, bounds, placed & (counts == np.array(made.structural))
 
     @cached_property
-    def _structural(self) -> npt.NDArray[np.bool_]:
-        """Which ids plain text never encodes to."""
-        return np.isin(np.arange(self.tokenizer.vocab_size), list(self.tokenizer.structural_ids))
+    def _token_table(self) -> npt.NDArray[np.uint64]:
+        """What `_kernels_labels.place` looks up for each id, uint64 (ids, 2)."""
+        spelled, starts = self._spellings
+        lengths = np.diff(starts)
+        padded = np.concatenate([spelled, np.zeros(8, np.uint8)])
+        within = np.arange(8)
+        heads = np.where(within < lengths[:, None], padded[starts[:-1, None] + within], 0).astype(np.uint8)
+        structural = np.isin(np.arange(len(lengths)), list(self.tokenizer.structural_ids))
+        return np.stack([heads.view(np.uint64)[:, 0], (lengths * 2 + structural).astype(np.uint64)], axis=1)
 
     @cached_property
     def _spellings(self) -> tuple[npt.NDArray[np.uint8], Int64]:
@@ -793,7 +799,9 @@ class _Conversations:
     def rows(self) -> Decision:
         """Tokenize conversations."""
         rows, joined = self._joined()
-        self.rest = np.setdiff1d(np.arange(self.batch.num_rows), rows)
+        alone = np.ones(self.batch.num_rows, np.bool_)
+        alone[rows] = False
+        self.rest = np.flatnonzero(alone)
         parts = [joined] if len(rows) else []
         if len(self.rest) or not parts:
             given = self.batch.column("messages").take(pa.array(self.rest)).to_pylist()
@@ -802,8 +810,11 @@ class _Conversations:
             if self.config.thinking == "last":
                 del own[STARTS]
             parts = [own, *parts]
-        place = pa.array(np.argsort(np.concatenate([self.rest, rows])))
-        columns = {name: pa.concat_arrays([part[name] for part in parts]).take(place) for name in parts[0]}
+        of_row = np.concatenate([self.rest, rows])
+        columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+        if (np.diff(of_row) < 0).any():
+            place = pa.array(np.argsort(of_row))
+            columns = {name: column.take(place) for name, column in columns.items()}
         return _decision(self.reasons, self.details, columns, "conversation", self.notes)
 
     def pairs(self) -> Decision:
@@ -825,9 +836,8 @@ class _Conversations:
         none = np.empty(0, np.int64), dict[str, pa.Array]()
         if self.config.thinking != "last":
             return none
-        usable = self.batch.column("tools").is_null().to_numpy(zero_copy_only=False)
-        usable &= np.array([not v for v in self.variables], np.bool_)
-        made = self.encoder.shapes(self.config.train_on).joined(self.batch.column("messages"), usable)
+        shapes = self.encoder.shapes(self.config.train_on)
+        made = shapes.joined(self.batch.column("messages"), self.tools, self.variables)
         if not made.rows:
             return none
         ids, offsets = self.encoder.encode(made.texts, self.engine)
@@ -835,14 +845,18 @@ class _Conversations:
         # the first token of a sequence is never a target; rows that are dropped go the long way, which says why
         learnt = np.concatenate([[0], np.cumsum(edges[1::2] - np.maximum(edges[::2], 1))])[bounds // 2]
         found = certain & (np.diff(learnt) >= self.config.min_label_tokens)
-        self.notes[UNENDED] += int((found & ~np.array(made.ended)).sum())
+        notes = {UNENDED: ~np.array(made.ended), NOT_RENDERED: np.array(made.not_rendered)}
+        notes[STRIPPED] = np.array(made.stripped)
+        for note, seen in notes.items():
+            self.notes[note] += int((found & seen).sum())
         self.counts.add(EncodingCounts(**{COUNTED[self.engine]: int(found.sum())}))
         columns = {
             "input_ids": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids)),
             "label_spans": pa.ListArray.from_arrays(pa.array(bounds // 2, pa.int32()), _spans(edges), type=SPANS),
         }
-        kept = pa.array(found)
-        return np.array(made.rows)[found], {name: column.filter(kept) for name, column in columns.items()}
+        if not found.all():
+            columns = {name: column.filter(pa.array(found)) for name, column in columns.items()}
+        return np.array(made.rows)[found], columns
 
     def _side(self, messages: Messages) -> _Tokens:
         with Watch() as watch:

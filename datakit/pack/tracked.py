@@ -5,7 +5,10 @@ template passes the spans on. If the origin of a result is not known, its text g
 also refuse, or write down, all that a template asks about their characters; so one rendering can stand for many texts.
 """
 
-from collections.abc import Iterable, Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 from typing import Any, Self, SupportsIndex
 
 FIELDS = ("content", "reasoning_content", "tool_calls", "name", "tool_call_id", "role")
@@ -79,7 +82,8 @@ class Tracked(str):
         return self[: len(self) - len(suffix)] if suffix and self.endswith(suffix) else self
 
     def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:  # noqa: D102
-        return self._pieces(super().split(sep, maxsplit))
+        found = super().split(sep, maxsplit)
+        return self._pieces(found) if sep is None else self._joined_by(len(sep), found)
 
     def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:  # noqa: D102
         found = super().rsplit(sep, maxsplit)
@@ -146,63 +150,122 @@ def concat(parts: Iterable[Any]) -> str:
     """The parts, joined without a separator, with their spans; a plain `str` if there are no spans."""
     texts: list[str] = []
     spans: list[Span] = []
-    asked: set[Question] | None = None
+    holes: Holes | None = None
     at = 0
     for part in parts:
         text = part if isinstance(part, str) else str(part)
         if isinstance(text, Tracked):
             spans.extend((a + at, b + at, tag) for a, b, tag in text.spans)
-            asked = text.asked if isinstance(text, Sealed) else asked
+            holes = text.holes if isinstance(text, Sealed) else holes
         texts.append(text)
         at += len(text)
     joined = "".join(texts)
-    if asked is not None:
-        return Sealed(joined, spans, asked)
+    if holes is not None:
+        return Sealed(joined, spans, holes)
     return Tracked(joined, spans) if spans else joined
 
 
+Place = tuple[int, int, str]
+"""Where the text of a hole comes from: a message (-1: the tools), the number of the value among its values, and how the
+value becomes text: "" as it is, `CHARACTERS`, or the arguments of `json.dumps` as JSON (see `spelled`)."""
 Question = tuple[int, str, str]
-"""A tag, a kind of question and a text: `has` (is the text in it? no), `lstrip` or `rstrip` (does removing these
+"""A hole, a kind of question and a text: `has` (is the text in it? no), `lstrip` or `rstrip` (does removing these
 characters, or white space if empty, change it? no)."""
+BEGIN, END = "\ufdd3", "\ufdd4"
+"""Around the character that numbers a hole. Noncharacters, which no template writes."""
+FIRST_HOLE, HOLES = 0x100000, 65534
+_HOLE = re.compile(f"{BEGIN}(.){END}", re.DOTALL)
 
 
 class LooksInsideError(Exception):
     """A template depends on the text of a message in a way that `Sealed` does not follow."""
 
 
-class Sealed(Tracked):
-    """Stands for any text of a message that is not empty, to learn what a template does with it (see `shapes`).
+class Holes:
+    """The holes of the texts of one conversation, and what was asked about them."""
 
-    A question about the text gets the usual answer and is written into `asked`: the rendering is that of all texts
-    for which the answers are true. What cannot be asked in this way raises LooksInsideError.
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+        self.asked: set[Question] = set()
+
+    def text(self, place: Place) -> str:
+        """The text that stands for a hole."""
+        if place not in self.places:
+            self.places.append(place)
+        if len(self.places) > HOLES:
+            raise LooksInsideError("too many texts")
+        return f"{BEGIN}{chr(FIRST_HOLE + self.places.index(place))}{END}"
+
+
+def pieces(text: str) -> list[str | int]:
+    """A text with holes as the text before, between and after them, and their numbers: an odd number of items."""
+    found: list[str | int] = list(_HOLE.split(text))
+    found[1::2] = [ord(str(hole)) - FIRST_HOLE for hole in found[1::2]]
+    return found
+
+
+class Sealed(Tracked):
+    """A text of a message with holes, to learn what a template does with it (see `shapes`): a hole stands for any text
+    that is not empty.
+
+    A question about the text gets the usual answer, and what that says about the holes is written down: the rendering
+    is that of all texts for which it is true. What cannot be asked in this way raises LooksInsideError.
     """
 
-    __slots__ = ("asked",)
-    asked: set[Question]
+    __slots__ = ("holes",)
+    holes: Holes
 
-    def __new__(cls, text: str, spans: Iterable[Span], asked: set[Question]) -> Self:  # noqa: D102
+    def __new__(cls, text: str, spans: Iterable[Span], holes: Holes) -> Self:  # noqa: D102
         made = super().__new__(cls, text, spans)
-        made.asked = asked
+        made.holes = holes
         return made
 
-    def _ask(self, kind: str, text: object) -> None:
-        if len(self.spans) != 1 or self.spans[0][:2] != (0, len(self)):
-            raise LooksInsideError("a text that the template joined from several")
+    def cut(self, start: int, stop: int) -> str:
+        """A slice with its spans. Offsets count a hole as three characters."""
+        text, spans = str.__getitem__(self, slice(start, stop)), _cut(self.spans, start, stop)
+        return Sealed(text, spans, self.holes) if BEGIN in text else Tracked(text, spans)
+
+    def where(self, text: str, *bounds: int) -> int:
+        """`find`, counting a hole as three characters; the text is in no hole and touches none."""
+        self._only_outside(text)
+        return str.find(self, text, *bounds)
+
+    def _ask(self, hole: str | int, kind: str, text: str) -> None:
+        self.holes.asked.add((int(hole), kind, text))
+
+    def _only_outside(self, text: object) -> None:
+        """Ask that the text is in no hole, and neither begins nor ends in one."""
         if not isinstance(text, str) or isinstance(text, Tracked):
             raise LooksInsideError("a text of another message")
-        self.asked.add((self.spans[0][2], kind, text))
+        if not text:
+            raise LooksInsideError("an empty text")
+        parts = pieces(self)
+        for at in range(1, len(parts), 2):
+            hole, before, after = parts[at], str(parts[at - 1]), str(parts[at + 1])
+            self._ask(hole, "has", text)
+            for k in range(1, len(text)):
+                if after.startswith(text[k:]) or (at + 2 < len(parts) and text[k:].startswith(after)):
+                    self._ask(hole, "rstrip", text[k - 1])
+                if before.endswith(text[:k]):
+                    self._ask(hole, "lstrip", text[k])
 
     def _has(self, text: object) -> bool:
-        if text == "":
-            raise LooksInsideError("an empty text")
-        self._ask("has", text)
-        return False
+        self._only_outside(text)
+        return str.__contains__(self, str(text))
 
     def __bool__(self) -> bool:
         return True
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and other != "" and self._has(other)
+        if not isinstance(other, str) or not other:
+            return False
+        before, hole, after, *more = pieces(self)
+        if isinstance(other, Tracked) or more:
+            raise LooksInsideError("it is compared with another text")
+        within = other.removeprefix(str(before)).removesuffix(str(after))
+        if other == f"{before}{within}{after}" and within:
+            self._ask(hole, "has", within)
+        return False
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -214,46 +277,122 @@ class Sealed(Tracked):
         raise LooksInsideError("its characters")
         yield ""  # a generator: `is iterable` is true and looks at nothing
 
-    def startswith(self, text: Any, *where: Any) -> bool:  # noqa: D102
-        return any(self._has(t) for t in (text if isinstance(text, tuple) else (text,)))
+    def _at(self, end: int, text: Any, where: tuple[Any, ...]) -> bool:
+        if where:
+            raise LooksInsideError("its characters")
+        found = []
+        for t in text if isinstance(text, tuple) else (text,):
+            self._only_outside(t)
+            found.append(str.startswith(self, t) if end == 0 else str.endswith(self, t))
+        return any(found)
 
-    endswith = startswith
+    def startswith(self, text: Any, *where: Any) -> bool:  # noqa: D102
+        return self._at(0, text, where)
+
+    def endswith(self, text: Any, *where: Any) -> bool:  # noqa: D102
+        return self._at(-1, text, where)
 
     def find(self, text: str, *where: Any) -> int:  # noqa: D102
-        return self._has(text) - 1
+        if where or self._has(text):
+            raise LooksInsideError("a position")
+        return -1
 
     rfind = find
 
     def count(self, text: str, *where: Any) -> int:  # noqa: D102
-        return int(self._has(text))
+        self._has(text)
+        if where:
+            raise LooksInsideError("its characters")
+        return str.count(self, text)
 
     def lstrip(self, chars: str | None = None) -> str:  # noqa: D102
-        self._ask("lstrip", chars or "")
-        return self
+        left = self.cut(len(self) - len(str.lstrip(self, chars)), len(self))
+        if str.startswith(left, BEGIN):
+            self._ask(pieces(left)[1], "lstrip", chars or "")
+        return left
 
     def rstrip(self, chars: str | None = None) -> str:  # noqa: D102
-        self._ask("rstrip", chars or "")
-        return self
+        left = self.cut(0, len(str.rstrip(self, chars)))
+        if str.endswith(left, END):
+            self._ask(pieces(left)[-2], "rstrip", chars or "")
+        return left
 
     def strip(self, chars: str | None = None) -> str:  # noqa: D102
         return self.rstrip(chars).lstrip(chars)
 
     def removeprefix(self, prefix: str) -> str:  # noqa: D102
-        self._has(prefix)
-        return self
+        return self.cut(len(prefix), len(self)) if self.startswith(prefix) else self
 
     def removesuffix(self, suffix: str) -> str:  # noqa: D102
-        return self.removeprefix(suffix)
+        return self.cut(0, len(self) - len(suffix)) if self.endswith(suffix) else self
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> str:  # noqa: D102
-        self._has(old)
-        return self
+        return join(new, self.split(old, count)) if self._has(old) else self
 
     def split(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:  # noqa: D102
-        self._has(sep)
-        return [self]
+        return self._parts(sep, str.split(self, sep, maxsplit))
 
-    rsplit = split
+    def rsplit(self, sep: str | None = None, maxsplit: SupportsIndex = -1) -> list[str]:  # noqa: D102
+        return self._parts(sep, str.rsplit(self, sep, maxsplit))
+
+    def _parts(self, sep: str | None, found: list[str]) -> list[str]:
+        self._has(sep)
+        gap = len(sep or "")
+        ends = accumulate(len(part) + gap for part in found)
+        return [self.cut(end - len(part) - gap, end - gap) for part, end in zip(found, ends, strict=True)]
+
+
+def cut(text: str, start: int, stop: int) -> str:
+    """`text[start:stop]`, also of a sealed text."""
+    return text.cut(start, stop) if isinstance(text, Sealed) else text[start:stop]
+
+
+class SealedJson(Mapping[str, Any]):
+    """Stands for any JSON object that is empty or not, as `filled` says: the arguments of a call, or a tool.
+
+    A template may ask for its type, and write it as JSON; all else raises LooksInsideError.
+    """
+
+    __slots__ = ("filled", "holes", "source", "tag")
+
+    def __init__(self, source: tuple[int, int], filled: bool, tag: int, holes: Holes) -> None:
+        self.source, self.filled, self.tag, self.holes = source, filled, tag, holes
+
+    def dumped(self, **how: Any) -> str:
+        """The JSON text; `how` are arguments of `json.dumps`."""
+        if not self.filled:
+            return json.dumps({}, **how)  # without keys it has no text of the row
+        text = self.holes.text((*self.source, json.dumps(how, sort_keys=True)))
+        return Sealed(text, [(0, len(text), self.tag)], self.holes)
+
+    def given(self) -> str:
+        """The JSON text as it was given, or else as `json.dumps` writes it."""
+        text = self.holes.text((*self.source, ""))
+        return Sealed(text, [(0, len(text), self.tag)], self.holes)
+
+    def __bool__(self) -> bool:
+        return self.filled
+
+    def __len__(self) -> int:  # jinja's `is sequence` calls it; the filter `length` refuses
+        return int(self.filled)
+
+    def __iter__(self) -> Iterator[str]:
+        raise LooksInsideError("the keys of an object")
+        yield ""
+
+    def __getitem__(self, key: str) -> Any:
+        raise LooksInsideError("a value of an object")
+
+    def __eq__(self, other: object) -> bool:
+        raise LooksInsideError("an object is compared")
+
+    def __repr__(self) -> str:
+        raise LooksInsideError("an object as text")
+
+    __str__ = __repr__
+
+    def __format__(self, _: str) -> str:
+        raise LooksInsideError("an object as text")
 
 
 def _refusing(name: str) -> Any:
@@ -279,8 +418,8 @@ for _name in [*sorted(vars(str).keys() - vars(Sealed).keys() - _HARMLESS - {"joi
 
 
 def refuse_sealed(*values: Any) -> None:
-    """Raise `LooksInsideError` if one of the values is a `Sealed` text."""
-    if any(isinstance(v, Sealed) for v in values):
+    """Raise `LooksInsideError` if one of the values is sealed."""
+    if any(isinstance(v, Sealed | SealedJson) for v in values):
         raise LooksInsideError("a text given to a function")
 
 
@@ -303,18 +442,85 @@ def track(value: Any, tag: int) -> Any:
     return [track(v, tag) for v in value] if isinstance(value, list | tuple) else value
 
 
+SEALED = -3
+"""`tags` has it if there is something sealed in a value."""
+
+
 def tags(*values: Any) -> set[int]:
     """Every tag in the values, at any depth."""
     found: set[int] = set()
     for value in values:
-        refuse_sealed(value)
         if isinstance(value, Tracked):
             found |= {tag for _, _, tag in value.spans}
+            found |= {SEALED} if isinstance(value, Sealed) else set()
         elif isinstance(value, dict):
             found |= tags(*value.keys(), *value.values())
         elif isinstance(value, list | tuple):
             found |= tags(*value)
+        elif isinstance(value, SealedJson):
+            found |= {value.tag, SEALED}
     return found
+
+
+def plain_json(value: Any) -> str:
+    """The value as JSON text, with its characters; a sealed value has none."""
+    if SEALED in tags(value):
+        raise LooksInsideError("JSON of a text")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def dumped(value: Any, **how: Any) -> str:
+    """The value as JSON text with its origin; `how` are arguments of `json.dumps`."""
+    if isinstance(value, SealedJson):
+        return value.dumped(**how)
+    found = tags(value)
+    if SEALED not in found:
+        return _tagged(json.dumps(value, **how), found)
+    if how.get("ensure_ascii", True):
+        raise LooksInsideError("the escapes of a text")
+    objects: dict[str, Holes] = {}
+
+    def as_text(value: SealedJson) -> str:
+        if how.get("indent") is not None:
+            raise LooksInsideError("an object with the indent of its place")
+        text = value.dumped(**how)
+        objects[text] = value.holes
+        return text
+
+    text = json.dumps(value, default=as_text, **how)
+    holes = next(iter(objects.values()), None) or _holes_of(value)
+    for part in objects:
+        text = text.replace(f'"{part}"', part)
+    parts = pieces(text)
+    for at in range(1, len(parts), 2):
+        message, number, spelling = holes.places[int(parts[at])]
+        if spelling != "" and holes.text((message, number, spelling)) not in objects:
+            raise LooksInsideError("JSON in JSON")
+        parts[at] = holes.text((message, number, spelling or CHARACTERS))
+    text = "".join(map(str, parts))
+    return Sealed(text, [(0, len(text), _one_tag(found - {SEALED}))], holes)
+
+
+def _holes_of(value: Any) -> Holes:
+    """The holes of the first sealed text in a value that has one."""
+    if isinstance(value, Sealed | SealedJson):
+        return value.holes
+    inside = value.values() if isinstance(value, dict) else value
+    return _holes_of(next(v for v in inside if SEALED in tags(v)))
+
+
+CHARACTERS = "characters"
+"""A hole's text as it is between the quotes of a JSON string."""
+
+
+def spelled(value: Any, spelling: str) -> str:
+    """The text of a hole from its value: a text, or an object as it was given and as it was parsed (see `Place`)."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)[1:-1] if spelling else value
+    given, parsed = value
+    if spelling:
+        return json.dumps(parsed, **json.loads(spelling))
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
 def opaque(text: str, *origins: Any) -> str:
@@ -323,8 +529,14 @@ def opaque(text: str, *origins: Any) -> str:
     If the origins have one tag, the whole text gets it; several fields of one message count as its first field. If they
     have tags of several messages, the text gets `UNKNOWN`.
     """
-    found = tags(*origins)
-    if not found or not text:
-        return text
-    one = min(found) if len({of(tag) for tag in found}) == 1 and UNKNOWN not in found else UNKNOWN
-    return Tracked(text, [(0, len(text), one)])
+    return _tagged(text, tags(*origins))
+
+
+def _tagged(text: str, found: set[int]) -> str:
+    if SEALED in found:
+        raise LooksInsideError("a text given to a function")
+    return Tracked(text, [(0, len(text), _one_tag(found))]) if found and text else text
+
+
+def _one_tag(found: set[int]) -> int:
+    return min(found) if len({of(tag) for tag in found}) == 1 and UNKNOWN not in found else UNKNOWN

@@ -13,7 +13,6 @@ import re
 from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from datakit.pack.chat import ChatTokenizer, plain_messages, plain_tools
@@ -238,7 +237,7 @@ def test_conversations_of_one_shape_are_joined_to_what_the_template_renders(with
             texts = ["" if r.isupper() else TEXTS[0] if k < 3 else rng.choice(TEXTS) for r in shape]
             given.append([{"role": named[r.lower()], "content": t} for r, t in zip(shape, texts, strict=True)])
     column = conversations(given).column("messages")
-    made = Shapes(tokenizer, "all").joined(column, np.ones(len(given), bool))
+    made = Shapes(tokenizer, "all").joined(column, [None] * len(given), [{}] * len(given))
     flat = iter(made.edges)
     for row, text, number, structural in zip(made.rows, made.texts, made.num_edges, made.structural, strict=True):
         wanted = label(tokenizer, given[row])
