@@ -27,9 +27,13 @@ class Progress:
 
 
 class Lines(Progress):
-    """Plain lines on standard error: one at the end of a phase, and one every few seconds of a long one."""
+    """Plain lines on standard error: one at the end of a phase, and one every few seconds of a long one.
+
+    A phase that reads no rows and is over at once has no line.
+    """
 
     every_s = 5.0
+    least_s = 1.0
 
     def __init__(self) -> None:
         self._title = ""
@@ -56,12 +60,14 @@ class Lines(Progress):
             self._say()
 
     def line(self, text: str) -> None:
-        """Print a line."""
-        print(printable(text), file=sys.stderr, flush=True)
+        """Print a line; a phase whose units are all done has its own first."""
+        if self._units is not None and self._done >= self._units:
+            self.close()
+        self._print(text)
 
     def close(self) -> None:
         """Print the totals of the last phase."""
-        if self._title and self._done:
+        if self._title and self._done and (self._rows or time.monotonic() - self._begin > self.least_s):
             self._say()
         self._title = ""
 
@@ -70,8 +76,13 @@ class Lines(Progress):
         seconds = max(self._said - self._begin, 1e-9)
         of = f"/{self._units}" if self._units else ""
         again = f" ({self._again} done before)" if self._again else ""
-        speed = f", {self._rows:,} rows, {self._rows / seconds:,.0f} rows/s, {self._bytes / seconds / 1e6:,.1f} MB/s"
-        self.line(f"{self._title}: {self._done}{of} units{again}{speed if self._rows else ''}, {seconds:.1f} s")
+        speed = f", {self._rows:,} rows, {self._rows / seconds:,.0f} rows/s"
+        speed += f", {self._bytes / seconds / 1e6:,.1f} MB/s" if self._bytes > 100_000 else ""
+        self._print(f"{self._title}: {self._done}{of} units{again}{speed if self._rows else ''}, {seconds:.1f} s")
+
+    @staticmethod
+    def _print(text: str) -> None:
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 class Bar(Progress):
