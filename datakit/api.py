@@ -136,7 +136,9 @@ class Dataset:
         """
         from datakit.report.export import ExportConfig, export
 
-        return export(self.path, Path(output), ExportConfig(**{k: _tuple(v) for k, v in values.items()})).folder
+        return export(
+            self.path, storage.local(output), ExportConfig(**{k: _tuple(v) for k, v in values.items()})
+        ).folder
 
     def verify(self) -> list[str]:
         """Recompute every checksum and count, back to the raw inputs; returns the problems found."""

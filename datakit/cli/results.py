@@ -3,20 +3,27 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+import datakit.storage as storage
 from datakit.cli.look import json_flag, manifest_argument, stale_line
-from datakit.cli.stages import CONTEXT, HERE
+from datakit.cli.stages import ANY_PATH, CONTEXT
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import UsageError
 from datakit.manifest import load, write_whole
 
+if TYPE_CHECKING:
+    from datakit.report.export import Exported
+
+_FSSPEC = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
+"""What `datasets` reads an object store with."""
+
 
 @click.command(context_settings=CONTEXT)
 @manifest_argument
-@click.option("--output", required=True, type=HERE, help="The folder: new, or empty.")
+@click.option("--output", required=True, type=ANY_PATH, help="The folder: new, or empty; also s3://, gs:// or az://.")
 @click.option(
     "--format", default="parquet", type=click.Choice(["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]), show_default=True,
     help="Format of the files; `datasets.load_dataset` reads the folder with any of them.",
@@ -49,7 +56,16 @@ def export(manifest: Path, output: Path, add: tuple[str, ...], as_json: bool, **
     click.echo(f"columns: {', '.join(made.columns)}")
     if not values["license"]:
         click.echo("the card states no license: --license NAME names it")
-    click.echo(f'wrote {output}: datasets.load_dataset("{output}") reads it')
+    click.echo(f"wrote {output}: {_loading(storage.url_of(output), output, made)} reads it")
+
+
+def _loading(url: str | None, output: Path, made: "Exported") -> str:
+    """The call that reads an export; `datasets` does not look for a card in the folders of an object store."""
+    if url is None:
+        return f'datasets.load_dataset("{output}")'
+    files = {split.name: f"{url}/data/{split.name}-*" for split in made.splits}
+    reader, library = made.format.split(".")[0].replace("jsonl", "json"), _FSSPEC[url.split("://")[0]]
+    return f'datasets.load_dataset("{reader}", data_files={json.dumps(files)}), after pip install {library},'
 
 
 @click.command(context_settings=CONTEXT)

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import datakit.storage as storage
 from datakit.config import sha256_file
 from datakit.data import KEY, MESSAGES, of_kind, read_rows, stored
 from datakit.engine.store import ROW_GROUP_BYTES, ROW_GROUP_ROWS
@@ -133,6 +135,10 @@ def _whole_folder(output: Path) -> Iterator[Path]:
     Raises:
         UsageError: `output` holds something, or another export writes there.
     """
+    if storage.url_of(output) is not None:
+        with _published(output) as folder:
+            yield folder
+        return
     if output.is_symlink() or (output.exists() and (not output.is_dir() or any(output.iterdir()))):
         raise UsageError(f"{output}: is not empty; name a new or an empty folder")
     output = output.absolute()
@@ -152,6 +158,37 @@ def _whole_folder(output: Path) -> Iterator[Path]:
         raise
     finally:
         os.close(held)
+
+
+@contextlib.contextmanager
+def _published(output: Path) -> Iterator[Path]:
+    """A folder on this machine, whose files become the objects of `output` if all goes well; SHA256SUMS is the last.
+
+    Raises:
+        UsageError: `output` holds something, or another export writes there.
+        InputError: there is no such bucket, or no right to write to it.
+    """
+    names = storage.sizes(output).keys()
+    if names and storage.CLAIM not in names:  # with a claim they are of an export that was killed
+        raise UsageError(f"{output}: is not empty; name a new or an empty folder")
+    with storage.Claim(output) as claim, tempfile.TemporaryDirectory(prefix="datakit-export-") as made:
+        for left in names - {storage.CLAIM}:
+            storage.remove(output / left)
+        yield Path(made)
+        claim.check()
+        files = sorted(f.relative_to(made) for f in Path(made).rglob("*") if f.is_file())
+        try:
+            for name in sorted(files, key=lambda f: f.name == "SHA256SUMS"):
+                place = output / name
+                make_folder(place.parent)
+                shutil.move(Path(made) / name, place)
+                storage.publish(output, [(name.as_posix(), place.stat().st_size, sha256_file(place))])
+                place.unlink()
+        except BaseException:
+            with contextlib.suppress(InputError):  # the store may be what failed
+                for name in files:
+                    storage.remove(output / name)
+            raise
 
 
 # Files of one split, cut by data.

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -121,6 +122,39 @@ def test_a_result_on_a_store_has_the_bytes_of_a_local_one(
     assert "dropped" in datakit("explain", "0-40", "--manifest", url).out
     again = datakit("dedup", *inputs, "--output", url)
     assert f"up to date ({local.version})" in again.err
+
+
+def test_an_export_to_a_store_has_the_files_of_a_local_one(datakit: Datakit, project: Path, s3: "boto3.Client") -> None:
+    assert datakit("ingest", *write_rows(project), "--output", "rows").code == 0
+    assert datakit("export", "rows/manifest.json", "--output", "here").code == 0
+    claim = {"mirror": storage._mirror_id(), "run": "was killed"}
+    s3.put_object(Bucket=BUCKET, Key="deep/there/.claim", Body=json.dumps(claim).encode())
+    s3.put_object(Bucket=BUCKET, Key="deep/there/data/left.parquet", Body=b"half")
+    said = datakit("export", "rows/manifest.json", "--output", f"s3://{BUCKET}/deep/there")
+    assert said.code == 0, said.err
+    files = {f.relative_to("here").as_posix(): f.read_bytes() for f in Path("here").rglob("*") if f.is_file()}
+    assert {k.removeprefix("deep/there/"): body(s3, k) for k in keys(s3)} == files
+    call = re.search(r"datasets\.(load_dataset\(.*\)), after pip", said.out)
+    assert call, said.out
+    assert len(_read_by_datasets(call[1])["train"]) == 96
+    again = datakit("export", "rows/manifest.json", "--output", f"s3://{BUCKET}/deep/there")
+    assert again.code == 2 and f"s3://{BUCKET}/deep/there: is not empty" in again.err
+    wrong = datakit("export", "rows/manifest.json", "--output", "s3://no-such-bucket/a")
+    assert wrong.code and "there is no such bucket" in wrong.err
+
+
+def _read_by_datasets(call: str) -> Any:
+    """What `datasets` makes of a call, in a process whose fsspec reads S3 with obstore in the place of s3fs."""
+    pytest.importorskip("datasets")
+    code = (
+        "import json, obstore.fsspec; from datasets import load_dataset; obstore.fsspec.register('s3')\n"
+        f"print(json.dumps({{name: rows['id'][:] for name, rows in {call}.items()}}))"
+    )
+    own = {"AWS_ALLOW_HTTP": "true", "HF_HOME": f"{os.environ['DATAKIT_MIRROR']}-hub"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | own, capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout)
 
 
 def test_damage_on_the_store_is_found_by_verify_and_by_the_next_reader(
