@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal
 
@@ -40,7 +41,7 @@ Span = tuple[int, int]
 # Keys and passwords.
 
 _PREFIXED = re.compile(
-    r"(?<![A-Za-z0-9_-])(?:"
+    r"\b(?=[\w.:+/=-]{13})(?<![A-Za-z0-9_-])(?:"  # what all keys begin with: few places come as far as their names
     r"(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}"  # AWS
     r"|gh[pousr]_[A-Za-z0-9]{36,251}|github_pat_\w{60,90}|gl(?:pat|dt|rt|ptt|soat|agent)-[\w-]{20,}"
     r"|xox[abeoprs]-[\w-]{10,250}|xapp-\d-[\w-]{20,}"
@@ -130,8 +131,9 @@ def _keys(text: str) -> Iterator[Span]:
             yield found.span()
     if "https://" in text:
         yield from (found.span() for found in _WEBHOOK.finditer(text) if not _MADE_UP.search(found[0]))
-    for pattern in (_ASSIGNED, _BEARER) if _has(text.lower(), _KEY_WORDS) else ():
-        for found in pattern.finditer(text):
+    named = _has(text.lower(), _KEY_WORDS)
+    for pattern, words in ((_ASSIGNED, _ASSIGNED_WORDS), (_BEARER, _BEARER_WORDS)) if named else ():
+        for found in _beginning(words, pattern, text):
             value = found[1].rstrip(".=-")
             if _is_random(value) and not re.fullmatch(
                 r"[\w-]+(?:\.[A-Za-z_]\w*)+|(?:\.{0,2}/)?[a-z][a-z0-9_.-]*(?:/[a-z0-9_.-]+)+", value
@@ -147,6 +149,11 @@ _PASSWORD_WORDS = (
 _FLAG_WORDS = ("mysql", "mariadb", "curl", "redis-cli", "requirepass", "sshpass", "assword>", "asswd>", "wd>")
 _KEY_WORDS = ("key", "secret", "token", "credential", "client", "bearer", "basic")
 """Words of the patterns: a text without any of them is not searched; to find a word takes a hundredth of the time."""
+_ASSIGNED_WORDS = (
+    "api", "secret", "token", "access", "account", "private", "encryption", "signing", "auth", "credential", "client",
+)  # fmt: skip
+_BEARER_WORDS = ("bearer", "basic", "token", "api", "secret", "access")
+"""The words that the patterns begin with, in small letters."""
 
 
 def _has(text: str, words: tuple[str, ...]) -> bool:
@@ -158,7 +165,7 @@ def _passwords(text: str) -> Iterator[Span]:
         known = _SCHEME.search(text[max(0, found.start() - 22) : found.start()])
         if known and not _PLACEHOLDER.search(found[1]) and not found[1].isdigit():
             yield found.span(1)
-    for found in _said_passwords(text):
+    for found in _beginning(_PASSWORD_WORDS, _PASSWORD, text):
         value = found[2].rstrip(".!?):")
         if _is_password(found[2] if not found[1] else value, said=bool(found[1])):
             yield found.start(2), found.start(2) + len(value)
@@ -168,21 +175,26 @@ def _passwords(text: str) -> Iterator[Span]:
             yield found.span(which)
 
 
-def _said_passwords(text: str) -> Iterator[re.Match[str]]:
-    """The matches of `_PASSWORD`, which is tried only where one of its words begins."""
+@lru_cache
+def _ascii(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(filter(str.isascii, words))
+
+
+def _beginning(words: tuple[str, ...], pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern that begins with one of the words: it is tried only where one does."""
     lower = text.lower()
-    if len(lower) != len(text):  # a few capitals have two small letters
-        yield from _PASSWORD.finditer(text)
+    if len(lower) != len(text) or "ſ" in lower:  # a few capitals have two small letters, and s has two
+        yield from pattern.finditer(text)
         return
     starts = list[int]()
-    for word in _PASSWORD_WORDS:
+    for word in _ascii(words) if text.isascii() else words:
         at = lower.find(word)
         while at >= 0:
             starts.append(at)
             at = lower.find(word, at + 1)
     done = 0
     for at in sorted(starts):
-        if at >= done and (found := _PASSWORD.match(text, at)):
+        if at >= done and (found := pattern.match(text, at)):
             done = found.end()
             yield found
 
@@ -318,10 +330,11 @@ def _ibans(text: str) -> Iterator[Span]:
 
 
 _PHONE = re.compile(
+    r"(?=[+(\d])(?<![\w./-])(?:"  # what all forms begin with
     r"(?<==)\+[1-9]\d{9,14}(?!\d)"
     r"|(?<![\w+.,/=-])(?:\+|00)[(]?[1-9]\d{0,2}[)]?(?:[ \u00a0./-]{0,3}[(]?\d{1,9}[)]?){1,7}"  # international
     r"|(?<![\w+./-])(?<!\d,)(?:\(0?\d{1,5}\)|\d{1,5})(?:(?:[ \u00a0./-]{1,3}[(]?|[(]|(?<=\)))\d{1,9}[)]?){1,6}"
-    r"|(?<![\w+./-])(?<!\d,)\d{7,12}",
+    r"|(?<![\w+./-])(?<!\d,)\d{7,12})",
     re.ASCII,
 )
 _NO_PHONE = re.compile(

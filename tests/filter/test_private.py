@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from datakit.config import build
 from datakit.data import MESSAGES
 from datakit.errors import ConfigError
-from datakit.filter import private
+from datakit.filter import private, private_numbers
 from datakit.filter.private import FINDERS, find, luhn
 from datakit.filter.stage import Filter, FilterConfig
 
@@ -140,13 +141,54 @@ _VALUES = [
 ]
 
 
-@given(st.lists(st.sampled_from(_SAYINGS + _VALUES), max_size=12))
+_NAMES = ["api_key", "Token: ", "BEARER ", "secret", "toKen=", "access key ", "auth-key: ", "sk-", "ghp_", "eyJ", "SG."]
+_RUNS = ["A1b2C3d4E5f6G7h8I9j0", "aaaaaaaaaaaaa", "+1 (415) ", "555-2671", "12345678:", "(", ".", "-", "/", "é", "0"]
+
+
+@given(st.lists(st.sampled_from(_SAYINGS + _VALUES + _NAMES + _RUNS), max_size=12))
 @example([" pw=", "hunter2!!x"])
 @example(["mot de passe : ", "hunter2!!x", " ", "пароль", ": ", "Xk9#mmQ2"])
-def test_passwords_are_tried_where_a_word_begins_and_nowhere_else(pieces):
+@example(["toKen=", "A1b2C3d4E5f6G7h8I9j0"])
+@example(["api_key", "=", "A1b2C3d4E5f6G7h8I9j0", " bearer ", "A1b2C3d4E5f6G7h8I9j0"])
+@example(["ghp_", "A1b2C3d4E5f6G7h8I9j0" * 2, " ", "+1 (415) ", "555-2671"])
+@example(["ſ", "secret", "=", "A1b2C3d4E5f6G7h8I9j0"])
+def test_patterns_are_tried_where_a_word_begins_and_nowhere_else(pieces):
     text = "".join(pieces)
-    everywhere = [found.span() for found in private._PASSWORD.finditer(text)]
-    assert [found.span() for found in private._said_passwords(text)] == everywhere
+    for words, pattern in (
+        (private._PASSWORD_WORDS, private._PASSWORD),
+        (private._ASSIGNED_WORDS, private._ASSIGNED),
+        (private._BEARER_WORDS, private._BEARER),
+    ):
+        tried = [found.span() for found in private._beginning(words, pattern, text)]
+        assert tried == [found.span() for found in pattern.finditer(text)]
+    for pattern in (private._PREFIXED, private._PHONE):
+        everywhere = re.compile("(?:" + pattern.pattern.split("(?:", 1)[1], re.ASCII)
+        assert [found.span() for found in pattern.finditer(text)] == [f.span() for f in everywhere.finditer(text)]
+
+
+_SAYS = [n.says for n in private_numbers.NUMBERS if n.says]
+_WORDS_BEFORE = [
+    "SSN",
+    "social  security",
+    "İd",
+    "ıd",
+    "Personnummer",
+    "cédula",
+    "c.c.",
+    "T.C.",
+    "איד תעודת",
+    "TIN_",
+    "é",
+]
+
+
+@given(
+    st.lists(st.sampled_from([*_WORDS_BEFORE, "ID", "aadhar", "паспорт", "Emšo", " ", "-", "x", "_", "1"]), max_size=6)
+)
+def test_a_text_without_words_for_numbers_has_no_number_that_needs_one(pieces):
+    text = "".join(pieces)
+    if not private_numbers._says_number(text):
+        assert not any(says.search(text) for says in _SAYS)
 
 
 def test_values_become_placeholders_and_are_counted():
