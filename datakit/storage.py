@@ -7,6 +7,7 @@ need a disk. So for a path in the mirror:
 
 - `pull` fetches what is small (manifests, recipes, work records) at the start of a command;
 - `bring` fetches one file when it is read, and compares its size and SHA-256;
+- `here` fetches what a user names besides rows and results: models, tokenizers, lists;
 - `put` stores a small file that may change, `publish` the finished files of a work unit, which never change: under
   their final keys, only where there is no such object yet. There is no rename;
 - `Claim` gives one run exclusive use of a folder.
@@ -100,8 +101,8 @@ def local(given: str | os.PathLike[str]) -> Path:
     scheme, rest = found[1].lower(), text[found.end() :].strip("/")
     if scheme not in SCHEMES:
         raise UsageError(
-            f"{text.split('://')[0]}://...: results can be on this machine's file system or below "
-            f"{', '.join(f'{s}://' for s in SCHEMES)}; other URLs are for raw inputs only"
+            f"{text.split('://')[0]}://...: results, models and tokenizers can be on this machine's file system "
+            f"or below {', '.join(f'{s}://' for s in SCHEMES)}; other URLs are for raw inputs only"
         )
     bucket, *parts = rest.split("/")
     if "@" in bucket:
@@ -382,22 +383,50 @@ def pull(folder: Path, names: str = "*") -> None:
     if url_of(folder) is None:
         return
     _pulled.add(folder)
+    _renew(folder, _listed(folder), lambda name: _is_small(name) and fnmatch.fnmatch(name, names))
+
+
+def _renew(folder: Path, there: dict[str, Any], wanted: Callable[[str], bool]) -> None:
+    """Make the wanted files below a folder of the mirror those that are `there`; what did not change is not fetched."""
     tags_file = mirror() / ".tags" / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:24]}.json"
+    tags_file.parent.mkdir(parents=True, exist_ok=True)
     tags = _read_json(tags_file)
-    listed = {n: o for n, o in _listed(folder).items() if _is_small(n) and fnmatch.fnmatch(n, names)}
-    known = {
-        n: tag
-        for n, tag in tags.items()
-        if n in listed and tag == listed[n]["e_tag"] and _size(folder / n) == listed[n]["size"]
-    }
+    listed = {n: o for n, o in there.items() if wanted(n)}
+    old = [n for n, o in listed.items() if tags.get(n) != o["e_tag"] or _size(folder / n) != o["size"]]
     for file in [f for f in folder.rglob("*") if f.is_file()]:
         name = file.relative_to(folder).as_posix()
-        if _is_small(name) and name not in listed and fnmatch.fnmatch(name, names):
+        if wanted(name) and name not in listed:
             file.unlink(missing_ok=True)
     with ThreadPoolExecutor(REQUESTS) as pool:
-        list(pool.map(lambda name: _download(folder / name), [n for n in listed if n not in known]))
-    tags_file.parent.mkdir(parents=True, exist_ok=True)
-    _write_aside(tags_file, json.dumps({n: o["e_tag"] for n, o in listed.items()}).encode())
+        list(pool.map(lambda name: _download(folder / name), old))
+    others = {n: tag for n, tag in tags.items() if not wanted(n)}
+    _write_aside(tags_file, json.dumps(others | {n: o["e_tag"] for n, o in listed.items()}).encode())
+
+
+_fetched: dict[Path, dict[Path, int]] = {}
+"""By what a user named: its files and their bytes when this process fetched them."""
+
+
+def here(given: str | os.PathLike[str]) -> Path:
+    """What a user names (a model, a tokenizer, a list), file or folder, on this machine's disk.
+
+    Of a URL, what changed in the store is fetched, once in a process. It may be missing afterwards, as any path may.
+
+    Raises:
+        UsageError: a URL of a kind that is for raw inputs only.
+    """
+    path = local(given)
+    split = _split(path)
+    if split is None or (path in _fetched and all(_size(file) == size for file, size in _fetched[path].items())):
+        return path
+    if split[2] and (found := _head(path)) is not None:
+        _renew(path.parent, {path.name: found}, lambda name: name == path.name)
+        _fetched[path] = {path: found["size"]}
+    else:
+        there = {n: o for n, o in _listed(path).items() if n != CLAIM and not n.startswith("parents/")}  # rows
+        _renew(path, there, lambda name: not name.startswith("parents/"))
+        _fetched[path] = {path / name: found["size"] for name, found in there.items()}
+    return path
 
 
 def _is_small(name: str) -> bool:

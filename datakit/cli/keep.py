@@ -109,7 +109,7 @@ def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
 )
 @click.option(
     "--output",
-    type=click.Path(path_type=Path),
+    type=ANY_PATH,
     help="With --purge: remove the shards in parents/ of a folder that --output made, and nothing else.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")

@@ -14,7 +14,7 @@ import click
 
 import datakit.storage as storage
 from datakit.cli.keep import ids_in
-from datakit.cli.stages import ANY_PATH, CONTEXT, in_project, ledger_lines, project
+from datakit.cli.stages import ANY_PATH, CONTEXT, HERE, in_project, ledger_lines, project
 from datakit.config import assign, build
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
@@ -334,9 +334,7 @@ def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json:
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Another limit, as for `datakit filter --set`.")
 @click.option("--groups", type=click.IntRange(0), default=5, help="Languages and sources to show [default: 5]")
 @click.option("--examples", type=click.IntRange(0), default=2, help="Rows on each side of a limit [default: 2]")
-@click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with a histogram for each threshold."
-)
+@click.option("--html", type=HERE, help="Write a page with a histogram for each threshold.")
 @json_flag("everything")
 def tune(
     thresholds: tuple[str, ...],

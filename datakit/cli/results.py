@@ -9,7 +9,7 @@ import click
 
 import datakit.storage as storage
 from datakit.cli.look import json_flag, manifest_argument, stale_line
-from datakit.cli.stages import ANY_PATH, CONTEXT
+from datakit.cli.stages import ANY_PATH, CONTEXT, HERE
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import UsageError
 from datakit.manifest import load, write_whole
@@ -75,7 +75,7 @@ def _loading(url: str | None, output: Path, made: "Exported") -> str:
 @click.option(
     "--samples", type=click.IntRange(0), default=3, show_default=True, help="Rows that are shown of each reason."
 )
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page instead.")
+@click.option("--html", type=HERE, help="Write an HTML page instead.")
 @json_flag("the difference")
 def diff(first: str, second: str, stage: str | None, samples: int, html: Path | None, as_json: bool) -> None:
     """Show how two results differ: rows gained, lost and changed, by stage and reason, settings and inputs.
@@ -111,6 +111,8 @@ def _both(first: str, second: str, stage: str | None) -> tuple[Path, Path]:
 
 def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
     """The manifest that an argument names: a file, a folder with one, a dataset's stage, or a version."""
+    if storage.is_url(given):
+        return storage.pull_result(storage.local(given))
     for path in (Path(given), Path(given) / "manifest.json", root / "manifests" / given / f"{stage}.json"):
         if path.is_file():
             return path
@@ -121,9 +123,9 @@ def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("manifest", type=click.Path(path_type=Path), required=False)
+@click.argument("manifest", type=ANY_PATH, required=False)
 @click.option("--dataset", help="The dataset's name: its last result is shown.")
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="The page [default: NAME-report.html]")
+@click.option("--output", type=HERE, help="The page [default: NAME-report.html]")
 def report(manifest: Path | None, dataset: str | None, output: Path | None) -> None:
     """Write one HTML page about a dataset: funnel, drops, signals, lengths, samples, doubtful duplicates, lineage.
 
@@ -131,7 +133,7 @@ def report(manifest: Path | None, dataset: str | None, output: Path | None) -> N
     """
     from datakit.report.page import report as page_of
 
-    path = manifest / "manifest.json" if manifest is not None and manifest.is_dir() else manifest
+    path = storage.pull_result(manifest) if manifest is not None else None
     path = path or _last_result(Path.cwd(), which_dataset(Path.cwd(), dataset))
     click.echo("".join(stale_line(path)), nl=False)
     page = page_of(path)

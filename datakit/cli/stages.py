@@ -45,20 +45,21 @@ class AnyPath(click.ParamType[Path]):
         return value if isinstance(value, Path) else storage.local(value)
 
 
-class PathHere(click.ParamType[Path]):
-    """A path on this machine, for files that other programs read."""
+class PathHere(click.Path):
+    """A file on this machine, for files that other programs read."""
 
-    name = "path"
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, dir_okay=False)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The path.
 
         Raises:
-            UsageError: it is a URL.
+            UsageError: it is a URL, or a folder.
         """
         if not isinstance(value, Path) and storage.is_url(value):
             self.fail(f"{value}: is written to this machine's disk; copy it to the store from there", param, ctx)
-        return Path(value)
+        return super().convert(value, param, ctx)
 
 
 ANY_PATH, HERE = AnyPath(), PathHere()
@@ -117,7 +118,7 @@ def shared_flags() -> list[click.Parameter]:
         ),
         click.Option(["--allow-empty"], is_flag=True, help="Let a pack without rows replace one that holds rows."),
         click.Option(["-v", "--verbose"], is_flag=True, help="Print more: a line for each input file."),
-        click.Option(["--log"], type=click.Path(path_type=Path), help="Append the progress to a file, as JSON lines."),
+        click.Option(["--log"], type=HERE, help="Append the progress to a file, as JSON lines."),
         click.Option(["--json", "as_json"], is_flag=True, help="Print a machine-readable summary, and nothing else."),
     ]
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from datakit.cli.stages import ANY_PATH, CONTEXT, config_flags, stage_command
+from datakit.cli.look import manifest_argument
+from datakit.cli.stages import ANY_PATH, CONTEXT, HERE, config_flags, stage_command
 from datakit.config import build
 from datakit.engine.local import Local
 from datakit.engine.progress import for_terminal
@@ -99,18 +100,17 @@ def _print_result(path: Path, as_json: bool) -> None:
 
 
 @classifier.command(context_settings=CONTEXT)
-@click.argument("manifest", type=click.Path(path_type=Path))
-@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write a picture too: .png or .svg.")
+@manifest_argument
+@click.option("--plot", type=HERE, help="Write a picture too: .png or .svg.")
 @click.option("--json", "as_json", is_flag=True, help="Print all thresholds as JSON, and nothing else.")
 def curve(manifest: Path, plot: Path | None, as_json: bool) -> None:
     """Show what each threshold keeps of the rows that the training of MANIFEST held out, and how well."""
-    path = manifest / "manifest.json" if manifest.is_dir() else manifest
-    made = load(path)
+    made = load(manifest)
     if made.stage != TrainClassifier.name:
-        raise UsageError(f"{path}: expected the manifest of a classifier, found that of the stage {made.stage}")
+        raise UsageError(f"{manifest}: expected the manifest of a classifier, found that of the stage {made.stage}")
     measured = Measured.of(made.facts["classifier"])
     if not measured.points:
-        raise UsageError(f"{path}: no rows of both sides were held out; train with --dev 0.1 and rows of both")
+        raise UsageError(f"{manifest}: no rows of both sides were held out; train with --dev 0.1 and rows of both")
     if plot is not None:
         from datakit.report.charts import save_curves
 

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+import datakit.storage as storage
 from datakit.dedup import _kernels_semantic as kernels
 from datakit.errors import MissingExtraError, ModelError
 from datakit.text.ids import open_tokenizer
@@ -74,7 +75,7 @@ def model_files(model: str) -> dict[str, Path]:
             "tokenizer": "tokenizers/l2_supercat_tokenizer_config.json",
         }
         return _existing(folder, names, "the package wordllama is not as expected; version 0.4 has this file")
-    folder = Path(model)
+    folder = storage.here(model)
     if not folder.is_dir():
         raise ModelError(
             f"{model}: expected a folder with a model of embeddings, found none. Models are not downloaded"

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+import datakit.storage as storage
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
@@ -168,7 +169,7 @@ def blocklist(path: str) -> Blocklist:
     Raises:
         InputError: the file or folder is missing, cannot be read, or holds no domain.
     """
-    place = Path(path)
+    place = storage.here(path)
     files = sorted(f for f in place.iterdir() if _FOLDER_FILES.fullmatch(f.name)) if place.is_dir() else [place]
     if not files:
         raise InputError(f"{path}: a folder without a file named domains or urls; name the list's file itself")

@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+import datakit.storage as storage
 from datakit.config import file_mark, option, sha256_file, shares
 from datakit.data import read_rows, view
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
@@ -303,7 +304,8 @@ class Measured:
 
 def _measured(model: str) -> Measured:
     """What the manifest of a model says; nothing for a model's file."""
-    path = Path(model) / "manifest.json" if Path(model).is_dir() else Path(model)
+    path = storage.here(model)
+    path = path / "manifest.json" if path.is_dir() else path
     return _measured_in(path, *file_mark(path)) if path.suffix == ".json" and path.is_file() else Measured()
 
 
@@ -397,7 +399,7 @@ class TrainClassifier(Stage):
         examples = self._examples()
         files = [file for rows in examples.inputs() for file in rows.raw_files()]
         if examples.scores:
-            path = Path(examples.scores)
+            path = storage.here(examples.scores)
             if not path.is_file():
                 raise InputError(f"{path}: cannot read the scores: there is no such file")
             files.append(RawFile(path.name, str(path), path.stat().st_size))
@@ -462,7 +464,8 @@ class ExampleRows:
         from datakit.read.planning import plan
         from datakit.read.stage import IngestConfig
 
-        first = Path(inputs[0])
+        on_store = len(inputs) == 1 and storage.is_result(inputs[0])
+        first = storage.pull_result(storage.local(inputs[0])) if on_store else Path(inputs[0])
         if len(inputs) == 1 and _is_manifest(first):
             return cls(Parent(first, load(first)), None)
         return cls(None, plan(inputs, IngestConfig(other_kinds="quarantine")))
@@ -508,7 +511,7 @@ def _labelled(examples: Examples) -> Iterator[tuple[pa.RecordBatch, NDArray[np.b
             for batch in rows.batches():
                 yield batch, np.ones(batch.num_rows, np.bool_), np.full(batch.num_rows, positive)
         return
-    scores = _read_scores(Path(examples.scores))
+    scores = _read_scores(storage.here(examples.scores))
     for batch in itertools.chain.from_iterable(rows.batches() for rows in inputs):
         found = np.array([scores.get(i, np.nan) for i in batch.column("id").to_pylist()], np.float64)
         yield batch, ~np.isnan(found), found >= examples.min_score

@@ -22,6 +22,7 @@ import platformdirs
 import pyarrow as pa
 from numpy.typing import NDArray
 
+import datakit.storage as storage
 from datakit.config import file_mark, sha256_file
 from datakit.data import string_buffers
 from datakit.errors import ModelError, UsageError
@@ -72,12 +73,13 @@ def find(model: str) -> Path:
     """
     known = KNOWN.get(model)
     if known is None:
-        if (Path(model) / "manifest.json").is_file():
-            return _of_manifest(Path(model) / "manifest.json")
-        if model.endswith(".json") and Path(model).is_file():
-            return _of_manifest(Path(model))
-        if Path(model).is_file():
-            return Path(model)
+        path = storage.here(model)
+        if (path / "manifest.json").is_file():
+            return _of_manifest(path / "manifest.json")
+        if model.endswith(".json") and path.is_file():
+            return _of_manifest(path)
+        if path.is_file():
+            return path
         raise ModelError(
             f"model {model!r}: there is no such file, and the models known by name are {', '.join(KNOWN)}; "
             "set `model` of the language stage to the path of a fastText model"

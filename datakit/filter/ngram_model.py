@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
+import datakit.storage as storage
 from datakit.config import option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError, ModelError
@@ -122,7 +123,7 @@ class TrainNgramModel(Stage):
                     yield read(text).encode()
 
     def _tokenizer_file(self) -> Path:
-        path = Path(self.config.tokenizer)
+        path = storage.here(self.config.tokenizer)
         path = path / "tokenizer.json" if path.is_dir() else path
         if not path.is_file():
             raise ModelError(

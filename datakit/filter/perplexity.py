@@ -26,6 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.storage as storage
 from datakit.config import file_mark, option, sha256_file
 from datakit.data import view
 from datakit.errors import ConfigError, MissingExtraError, ModelError
@@ -245,7 +246,8 @@ class ModelFiles:
         Raises:
             ModelError: it does not exist, or the manifest is that of another stage.
         """
-        path = Path(name) / "manifest.json" if Path(name).is_dir() else Path(name)
+        path = storage.here(name)
+        path = path / "manifest.json" if path.is_dir() else path
         if not path.is_file():
             raise ModelError(f"{name}: the model for {language or 'all languages'} is not there")
         if not is_manifest(path):
@@ -254,7 +256,8 @@ class ModelFiles:
         if manifest.stage != STAGE:
             raise ModelError(f"{path}: expected a model of `perplexity train`, found the stage {manifest.stage}")
         folder, config = data_dir(path, manifest), manifest.config
-        return cls(folder / MODEL, config["text"], folder / TOKENIZER if config["tokenizer"] else None)
+        tokenizer = storage.here(folder / TOKENIZER) if config["tokenizer"] else None
+        return cls(storage.here(folder / MODEL), config["text"], tokenizer)
 
     def digests(self) -> dict[str, str]:
         """Names and SHA-256 of the files, and how texts are read."""
@@ -363,7 +366,7 @@ def _languages(batch: pa.RecordBatch) -> pa.Array:
 def _digests(files: Sequence[str]) -> dict[str, dict[str, str]]:
     found = {}
     for language, file in by_language(files).items():
-        path = Path(file)
+        path = storage.here(file)
         if not path.is_file():
             raise ModelError(f"{file}: the model for {language or 'all languages'} is not there")
         found[language] = {"name": path.name, "sha256": sha256_file(path)}

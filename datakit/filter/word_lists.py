@@ -22,7 +22,6 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -30,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+import datakit.storage as storage
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals, short_code
@@ -195,9 +195,10 @@ def _word_list(path: str, dotless: bool) -> WordList:
     Raises:
         InputError: the file is missing, cannot be read, or holds no word.
     """
-    if not Path(path).is_file():
+    file = storage.here(path)
+    if not file.is_file():
         raise InputError(f"{path}: is not there; expected a file with a word or phrase on each line")
-    return _read(path, dotless, tuple(file_mark(Path(path))))
+    return _read(str(file), dotless, tuple(file_mark(file)))
 
 
 @functools.lru_cache(maxsize=64)

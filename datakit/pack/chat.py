@@ -32,6 +32,7 @@ from typing import Any, Self
 from jinja2 import Template, TemplateError
 from tokenizers import Encoding, Tokenizer
 
+import datakit.storage as storage
 from datakit.errors import ModelError
 from datakit.pack.template import BUILT_IN, MARK, OPEN, Sandbox, TooSlowError, Watch
 from datakit.pack.tracked import (
@@ -326,7 +327,7 @@ class ChatTokenizer:
         Raises:
             ModelError: a file is missing or cannot be used, or the template does not compile.
         """
-        path = Path(path)
+        path = storage.here(path)
         file = path / "tokenizer.json" if path.is_dir() else path
         if not file.is_file():
             raise ModelError(f"{path}: expected a tokenizer.json or a folder with one; found none. Give --tokenizer.")
@@ -628,9 +629,9 @@ def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:
     if asked in BUILT_IN:
         return BUILT_IN[asked]
     if asked:
-        if not Path(asked).is_file():
+        if not (file := storage.here(asked)).is_file():
             raise ModelError(f"chat template {asked!r}: expected a file or one of {', '.join(BUILT_IN)}")
-        return Path(asked).read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     own = settings.get("chat_template")
     if isinstance(own, list):
         named = {t["name"]: t["template"] for t in own}

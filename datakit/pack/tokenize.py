@@ -40,6 +40,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import datakit.storage as storage
 from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
@@ -383,13 +384,14 @@ def _byte_alphabet() -> dict[int, int]:
 @lru_cache(maxsize=1)
 def _encoder_of(tokenizer: str, chat_template: str, variables: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
     """The encoder, cached per process: a large tokenizer takes seconds to load. `variables` are JSON."""
-    return Encoder(ChatTokenizer.load(Path(tokenizer), chat_template, json.loads(variables)))
+    return Encoder(ChatTokenizer.load(tokenizer, chat_template, json.loads(variables)))
 
 
 def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], ...]:
     """Name, modification time and size of every file that the tokenizer is loaded from."""
-    folder = Path(tokenizer) if Path(tokenizer).is_dir() else Path(tokenizer).parent
-    files = [*(folder.iterdir() if folder.is_dir() else ()), Path(tokenizer), Path(chat_template)]
+    place = storage.here(tokenizer)
+    folder = place if place.is_dir() else place.parent
+    files = [*(folder.iterdir() if folder.is_dir() else ()), place, storage.here(chat_template)]
     found = ((file, file.stat()) for file in files if file.is_file())
     return tuple(sorted((str(file), s.st_mtime_ns, s.st_size) for file, s in found))
 

@@ -4,13 +4,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import datakit.storage as storage
 from datakit.config import sha256_file
 from datakit.errors import ModelError
 
 
 def tokenizer_file(path: str) -> Path:
     """The tokenizer.json of a file or folder."""
-    return Path(path) / "tokenizer.json" if Path(path).is_dir() else Path(path)
+    found = storage.here(path)
+    return found / "tokenizer.json" if found.is_dir() else found
 
 
 def tokenizer_digest(path: str) -> dict[str, str]:

@@ -17,18 +17,27 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import datakit.dedup.compare as compare
+import datakit.filter.blocklists as blocklists
+import datakit.filter.fasttext_model as fasttext_model
+import datakit.filter.perplexity as perplexity
+import datakit.filter.word_lists as word_lists
+import datakit.pack.chat as chat
 import datakit.storage as storage
+import train.engine.flags as flags
+from datakit.config import option
+from datakit.dedup.embedding import model_files
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
 from datakit.manifest import load
 from datakit.stage import CompareUnits, SketchFile
+from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said
 from tests.dedup.conftest import documents, write
 from tests.object_stores import GoogleXml, Hub, Proxy
@@ -238,6 +247,115 @@ def test_a_whole_project_on_a_store(
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))
     rows = PackedSet.open(place_of(manifest))
     assert len(rows.lengths) and rows.tokenizer_files[0].is_file()
+
+
+def test_a_project_takes_its_tokenizer_and_an_earlier_dataset_from_the_store(
+    datakit: Datakit, project: Path, s3: "boto3.Client", small_tokenizer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = write_rows(project)
+    assert datakit("dedup", first, "--save-index", "--output", f"s3://{BUCKET}/old").code == 0
+    s3.put_object(Bucket=BUCKET, Key="raw/again.jsonl", Body=Path(first).read_bytes().replace(b'"0-', b'"9-'))
+    s3.upload_file(second, BUCKET, "raw/new.jsonl")
+    for file in small_tokenizer.iterdir():
+        s3.upload_file(str(file), BUCKET, f"models/small/{file.name}")
+    there = ["--project", f"s3://{BUCKET}/project"]
+    tokenizer = ["--tokenizer", f"s3://{BUCKET}/models/small"]
+    assert datakit("init", "mine", f"s3://{BUCKET}/raw/*.jsonl", *there, *tokenizer).code == 0
+    recipe = body(s3, "project/manifests/mine/recipe.toml").decode()
+    short = recipe.replace('"ingest", "language", "dedup", "filter",', '"ingest", "dedup",')
+    short = short.replace('# against = ""', f'against = "s3://{BUCKET}/old"', 1)
+    assert short.count("\nagainst =") == 1
+    s3.put_object(Bucket=BUCKET, Key="project/manifests/mine/recipe.toml", Body=short.encode())
+    said = datakit("run", *there)
+    assert said.code == 0, said.err
+    monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
+    kept = load(storage.at_hand(storage.local(f"s3://{BUCKET}/project/manifests/mine/dedup.json"))).ledger.rows
+    assert (kept.into, kept.kept) == (96, 40)
+    manifest = f"s3://{BUCKET}/project/manifests/mine/pack.json"
+    assert "are unchanged" in datakit("verify", manifest).out
+    assert not Path("s3:").exists()
+
+
+LISTS_AND_MODELS = {
+    "a tokenizer": (tokenizer_file, {"tokenizer.json": "{}", "parents/rows.parquet": "many"}, "tokenizer.json"),
+    "a fastText model": (fasttext_model.find, {"model.bin": "weights"}, "model.bin"),
+    "a KenLM model": (lambda name: perplexity.ModelFiles.of(name, "en").file, {"en.arpa": "grams"}, "en.arpa"),
+    "embeddings": (
+        lambda name: model_files(name)["weights"],
+        {"model.safetensors": "tensors", "tokenizer.json": "{}"}, "model.safetensors",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTS_AND_MODELS)
+def test_models_are_fetched_when_they_changed(
+    server: str, s3: "boto3.Client", project: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    read, files, found = LISTS_AND_MODELS[name]
+    given = "models" if len(files) > 1 else f"models/{found}"
+    for file, content in files.items():
+        s3.put_object(Bucket=BUCKET, Key=f"models/{file}", Body=content.encode())
+    with Proxy(server, lambda *_: "") as proxy:
+        use(monkeypatch, proxy.url, project / "mirror")
+        for turn, content in enumerate((files[found], files[found], files[found][::-1])):
+            s3.put_object(Bucket=BUCKET, Key=f"models/{found}", Body=content.encode())
+            storage._fetched.clear()  # as in another process
+            perplexity._files.cache_clear()
+            proxy.seen.clear()
+            assert read(f"s3://{BUCKET}/{given}").read_text() == content
+            fetched = [path for method, path, _ in proxy.seen if method == "GET" and "list-type" not in path]
+            first = [file for file in files if not file.startswith("parents/")]
+            assert len(fetched) == (len(first), 0, 1)[turn]
+        asked = len(proxy.seen)
+        assert read(f"s3://{BUCKET}/{given}").read_text() == files[found][::-1] and len(proxy.seen) == asked
+        read(f"s3://{BUCKET}/{given}").unlink()  # the mirror may be removed at any time
+        assert read(f"s3://{BUCKET}/{given}").read_text() == files[found][::-1]
+
+
+def test_lists_and_templates_may_be_on_the_store(s3: "boto3.Client") -> None:
+    s3.put_object(Bucket=BUCKET, Key="lists/bad.txt", Body=b"vile\n")
+    s3.put_object(Bucket=BUCKET, Key="lists/hosts.txt", Body=b"vile.example\n")
+    s3.put_object(Bucket=BUCKET, Key="lists/own.jinja", Body=b"{{ messages }}")
+    words = word_lists._word_list(f"s3://{BUCKET}/lists/bad.txt", False)
+    assert words == word_lists._word_list(str(storage.local(f"s3://{BUCKET}/lists/bad.txt")), False)
+    assert not blocklists.blocklist(f"s3://{BUCKET}/lists/hosts.txt").unreadable
+    assert chat._choose(f"s3://{BUCKET}/lists/own.jinja", {}, "") == "{{ messages }}"
+    with pytest.raises(InputError, match="is not there"):
+        blocklists.blocklist(f"s3://{BUCKET}/lists/none.txt")
+    with pytest.raises(UsageError, match="raw inputs only"):
+        blocklists.blocklist("https://host.example/list.txt")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainerOptions:
+    init: str = option("", "a folder")
+    suites: tuple[str, ...] = option((), "files")
+    prompt: str = option("", "any text")
+    manifest: str = option("", "packed rows")
+    out: str = option("", "a folder")
+
+
+def test_the_trainer_takes_models_from_the_store_and_writes_to_the_disk(s3: "boto3.Client") -> None:
+    for key in ("model/config.json", "questions.jsonl"):
+        s3.put_object(Bucket=BUCKET, Key=key, Body=b"{}")
+    urls = {"prompt": "s3://is a prefix", "manifest": f"s3://{BUCKET}/pack.json"}
+    made = flags.built(
+        TrainerOptions, {"init": f"s3://{BUCKET}/model", "suites": (f"s3://{BUCKET}/questions.jsonl",), **urls}
+    )
+    assert Path(made.init, "config.json").read_text() == Path(made.suites[0]).read_text() == "{}"
+    assert (made.prompt, made.manifest) == tuple(urls.values())
+    with pytest.raises(InputError, match=f"--init s3://{BUCKET}/none: there is nothing"):
+        flags.built(TrainerOptions, {"init": f"s3://{BUCKET}/none"})
+    with pytest.raises(DatakitError, match="--out s3://x/y: is written to this machine's disk"):
+        flags.built(TrainerOptions, {"out": "s3://x/y"})
+
+
+@pytest.mark.parametrize(
+    "command", [["report", "x.json", "--output"], ["ingest", "x", "--log"], ["tune", "--html"], ["peek", "x", "--html"]]
+)
+def test_pages_and_logs_are_refused_on_a_store(datakit: Datakit, project: Path, command: list[str]) -> None:
+    said = datakit(*command, "s3://bucket/page")
+    assert said.code == 2 and "is written to this machine's disk" in said.err and not Path("s3:").exists()
 
 
 @pytest.mark.campaign

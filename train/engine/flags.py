@@ -7,11 +7,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar, get_args, get_origin
 
+import datakit.storage as storage
 from datakit.config import Option, build, options, parse
-from datakit.errors import ConfigError, DatakitError
+from datakit.errors import ConfigError, DatakitError, InputError
 from datakit.terminal import guarded_output
 
 T = TypeVar("T")
+
+URLS = tuple(f"{scheme}://" for scheme in storage.SCHEMES)
+AS_GIVEN = ("manifest", "eval_manifest", "data", "prompt")
+"""Options whose URLs are read by others: packed files, raw files for `datakit pack`. A prompt may be any text."""
+WRITTEN = ("out", "output")
 
 
 def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> dict[str, Any]:
@@ -169,12 +175,29 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def built(config: type[T], values: dict[str, Any]) -> T:
-    """Build the config from nested values.
+    """Build the config from nested values; models and files that they name on an object store are fetched.
 
     Raises:
         ConfigError: an invalid value.
+        InputError: there is nothing in the store under such a name.
     """
-    return build(config, values, "options")
+    return build(config, _here("", values), "options")
+
+
+def _here(name: str, value: Any) -> Any:
+    """A value with local paths instead of URLs of object stores."""
+    if isinstance(value, dict):
+        return {key: _here(key, inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_here(name, inner) for inner in value)
+    if not isinstance(value, str) or name in AS_GIVEN or not value.startswith(URLS):
+        return value
+    if name in WRITTEN:
+        raise ConfigError(f"--{name} {value}: is written to this machine's disk; copy it to the store from there")
+    found = storage.here(value)
+    if not found.exists():
+        raise InputError(f"--{name.replace('_', '-')} {value}: there is nothing in the store under this name")
+    return str(found)
 
 
 def guarded(run: Callable[[Sequence[str]], int]) -> int:
