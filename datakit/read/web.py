@@ -8,11 +8,7 @@ depth before a tree is built of it. These limits, and not a clock, decide what a
 depend on the machine.
 """
 
-import contextlib
 import re
-import signal
-import threading
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +17,7 @@ from typing import Any, BinaryIO, Final, Literal
 import numpy as np
 
 from datakit.errors import InputError, MissingExtraError
+from datakit.read.extraction import Extraction, ExtractionError, PageTimeoutError
 from datakit.read.files import (
     CHUNK,
     BrokenStreamError,
@@ -439,36 +436,6 @@ class PageLimits:
     on_timeout: Literal["error", "quarantine"] = "error"
 
 
-class _PageTimeoutError(BaseException):
-    """A page took too long. No `Exception`: extractors catch those."""
-
-
-@contextlib.contextmanager
-def _at_most(seconds: float) -> Iterator[None]:
-    """Stop what runs after some seconds, by a signal, also if it never comes back by itself.
-
-    Only the main thread of a process gets signals, which is where workers run. The signal arrives between two steps of
-    the interpreter and within its regular expressions; a loop in a library's own C code ends first.
-
-    Raises:
-        _PageTimeoutError: the time is over.
-    """
-
-    def stop(*_: Any) -> None:
-        raise _PageTimeoutError
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 class Pages:
     """Makes documents of pages, with one extractor.
 
@@ -479,7 +446,7 @@ class Pages:
     def __init__(self, extractor: str, limits: PageLimits | None = None) -> None:
         check(extractor)
         self.limits = limits or PageLimits()
-        self.text_of = _trafilatura if extractor == "trafilatura" else _resiliparse
+        self.extraction = Extraction(extractor)
 
     def of_record(self, raw: bytes, name: str, verify: bool) -> Fields | str:
         """The fields of the page in a record of an archive, or the note that counts a record of another kind.
@@ -546,23 +513,18 @@ class Pages:
         raw = page.encode() if isinstance(page, str) else page
         self._check(raw)
         html = page if isinstance(page, str) else decoded_page(page, charset)
-        begin, stopped = time.monotonic(), False
         try:
-            with _at_most(self.limits.timeout_s):
-                text, title = self.text_of(html)
-        except _PageTimeoutError:
-            stopped = True
-        except Exception as e:
-            raise MisfitError("extraction_failed", f"{type(e).__name__}: {e}") from None
-        took = time.monotonic() - begin
-        if stopped or took > self.limits.timeout_s:
-            said = f"the page took {took:.0f} s, and page_timeout_s allows {self.limits.timeout_s:g}"
+            text, title = self.extraction.text_of(html, self.limits.timeout_s)
+        except ExtractionError as e:
+            raise MisfitError("extraction_failed", str(e)) from None
+        except PageTimeoutError:
+            said = f"the page took more than the {self.limits.timeout_s:g} s that page_timeout_s allows"
             if self.limits.on_timeout == "quarantine":
-                raise MisfitError("page_timeout", said)
+                raise MisfitError("page_timeout", said) from None
             raise InputError(
                 f"{name}: {said}. Lower max_page_tags or max_page_mb, which decide alike on every machine; or set "
                 "on_timeout to quarantine, and the rows depend on the speed of the machine"
-            )
+            ) from None
         if not text or not text.strip():
             raise MisfitError("no_text", "the extractor finds no text in the page")
         return text, title
@@ -597,28 +559,6 @@ class Pages:
             raise MisfitError(
                 "page_too_many_tags", f"it has {tags:,} tags, more than max_page_tags ({self.limits.tags:,})"
             )
-
-
-def _resiliparse(html: str) -> tuple[str, str | None]:
-    from resiliparse.extract.html2text import extract_plain_text
-    from resiliparse.parse.html import HTMLTree
-
-    tree = HTMLTree.parse(html)
-    title = tree.title
-    return extract_plain_text(tree, main_content=True, alt_texts=False), _line(title)
-
-
-def _trafilatura(html: str) -> tuple[str, str | None]:
-    from resiliparse.parse.html import HTMLTree
-    from trafilatura import extract
-
-    # `deduplicate` would remember the pages before, and so make the text depend on the workers
-    text = extract(html, favor_precision=True, include_comments=False, deduplicate=False)
-    return text or "", _line(HTMLTree.parse(html).title)
-
-
-def _line(text: str | None) -> str | None:
-    return " ".join(text.split()) or None if text else None
 
 
 def _names(words: str) -> Spans:

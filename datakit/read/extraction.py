@@ -1,0 +1,190 @@
+"""Makes text of HTML pages in a process of its own, so that a page that never ends can be stopped.
+
+The process runs this file and gets one page after the other over a pipe. It can be killed whatever it does, also within
+a library's own code that keeps the interpreter; the next page gets a new one. It costs about 50 microseconds a page.
+"""
+
+import contextlib
+import ctypes
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import time
+import weakref
+from typing import IO, Any, Final
+
+_SIZE: Final = 8
+"""Bytes of the length before each message."""
+BLOCK: Final = 1 << 20
+START_S: Final = 300
+"""Seconds for the start of a process, which loads libraries from a disk that may be slow."""
+PR_SET_PDEATHSIG: Final = 1
+
+
+class PageTimeoutError(Exception):
+    """A page took too long; its process was killed."""
+
+
+class ExtractionError(Exception):
+    """The extractor failed on a page; the text says how."""
+
+
+class Extraction:
+    """An extractor, `resiliparse` or `trafilatura`, in a process that begins with the first page."""
+
+    def __init__(self, extractor: str) -> None:
+        self.extractor = extractor
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def text_of(self, html: str, seconds: float) -> tuple[str, str | None]:
+        """(text, title) of a page; the title is None without one.
+
+        Raises:
+            PageTimeoutError: it took more than so many seconds.
+            ExtractionError: the extractor failed, or ended its process.
+            InputError: the process does not start.
+        """
+        for attempt in (1, 2):  # a page that ends two processes did it; one may have been killed from outside
+            process = self._started()
+            try:
+                _send(_pipe(process.stdin), html.encode("utf-8", "surrogatepass"))
+                failed, text, title = pickle.loads(_message(_pipe(process.stdout), time.monotonic() + seconds))
+                break
+            except PageTimeoutError:
+                self.close()
+                raise
+            except (EOFError, BrokenPipeError):
+                ended = self._ended(process)
+                if attempt == 2:
+                    raise ExtractionError(f"the extractor's process ended with {ended}") from None
+        if failed:
+            raise ExtractionError(failed)
+        return text, title
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        """The process, which has loaded its libraries."""
+        if self._process is None:
+            command = [sys.executable, "-P", __file__, self.extractor]
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            self._process, self._finalizer = process, weakref.finalize(self, _end, process)
+            try:
+                _message(_pipe(process.stdout), time.monotonic() + START_S)
+            except (EOFError, PageTimeoutError):
+                from datakit.errors import InputError  # here: the process runs this file alone
+
+                why = f"it ended with {self._ended(process)}"
+                raise InputError(f"the process of the extractor {self.extractor} does not start: {why}") from None
+        return self._process
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> str:
+        """How a process ended whose pipe did."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        self.close()
+        code = process.returncode
+        return f"code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._finalizer()
+            self._process = None
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    assert pipe is not None
+    return pipe
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(BrokenPipeError):  # what was not yet written
+            _pipe(pipe).close()
+
+
+def _send(pipe: IO[bytes], message: bytes) -> None:
+    pipe.write(len(message).to_bytes(_SIZE, "little"))
+    pipe.write(message)
+    pipe.flush()
+
+
+def _message(pipe: IO[bytes], until: float) -> bytes:
+    """The next message of a pipe; raises as `_bytes_until`."""
+    return _bytes_until(pipe, int.from_bytes(_bytes_until(pipe, _SIZE, until), "little"), until)
+
+
+def _bytes_until(pipe: IO[bytes], size: int, until: float) -> bytes:
+    """The next bytes of a pipe.
+
+    Raises:
+        PageTimeoutError: they do not come in time.
+        EOFError: the pipe ends.
+    """
+    made = bytearray()
+    while len(made) < size:
+        if not select.select([pipe], [], [], max(until - time.monotonic(), 0))[0]:
+            raise PageTimeoutError
+        block = os.read(pipe.fileno(), min(size - len(made), BLOCK))
+        if not block:
+            raise EOFError
+        made += block
+    return bytes(made)
+
+
+# In the process.
+
+
+def resiliparse(html: str) -> tuple[str, str | None]:
+    """The main content of a page (Bevendorff et al. 2018), and its title."""
+    from resiliparse.extract.html2text import extract_plain_text
+    from resiliparse.parse.html import HTMLTree
+
+    tree = HTMLTree.parse(html)
+    title = tree.title
+    return extract_plain_text(tree, main_content=True, alt_texts=False), _line(title)
+
+
+def trafilatura(html: str) -> tuple[str, str | None]:
+    """The content of a page (Barbaresi 2021), and its title."""
+    from resiliparse.parse.html import HTMLTree
+    from trafilatura import extract
+
+    # `deduplicate` would remember the pages before, and so make the text depend on the workers
+    text = extract(html, favor_precision=True, include_comments=False, deduplicate=False)
+    return text or "", _line(HTMLTree.parse(html).title)
+
+
+def _line(text: str | None) -> str | None:
+    return " ".join(text.split()) or None if text else None
+
+
+def _made(extractor: str, page: bytes) -> tuple[str, str, str | None]:
+    """(what failed, text, title) of a page."""
+    make: Any = {"resiliparse": resiliparse, "trafilatura": trafilatura}[extractor]
+    try:
+        return "", *make(page.decode("utf-8", "surrogatepass"))
+    except Exception as e:
+        return f"{type(e).__name__}: {e}", "", None
+
+
+def main(extractor: str) -> None:
+    """Answer pages from standard input on standard output, until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    if sys.platform == "linux":  # the parent may be killed while a page never ends
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    pages, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what an extractor prints is no answer
+    if failed := _made(extractor, b"<p>Loads the libraries.</p>")[0]:
+        sys.exit(failed)
+    _send(answers, b"")
+    while head := pages.read(_SIZE):
+        _send(answers, pickle.dumps(_made(extractor, pages.read(int.from_bytes(head, "little")))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
