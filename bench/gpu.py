@@ -58,11 +58,11 @@ from train.engine.loop import LossScale, Trainer  # noqa: E402
 from train.engine.optim import OptimConfig, make_optimizer  # noqa: E402
 from train.engine.start import prepare  # noqa: E402
 from train.model.attention import ATTENTIONS, CUDA_ONLY, Scores, Segments, masked_attention  # noqa: E402
-from train.model.batching import Batcher, Job, Sampling, Token  # noqa: E402
+from train.model.batching import jobs_of, stream  # noqa: E402
 from train.model.decoder import MLP, PRESETS, CausalLM, ModelConfig  # noqa: E402
 from train.model.experts import MoE, MoeConfig  # noqa: E402
 from train.model.loss import PACKAGES, fused_loss, head_loss  # noqa: E402
-from train.model.sample import SampleConfig, generate  # noqa: E402
+from train.model.sample import SampleConfig  # noqa: E402
 from train.sft import LabelConfig, SftConfig, label_loss, objective  # noqa: E402
 
 Row = dict[str, Any]
@@ -504,41 +504,24 @@ def check_objectives(device: torch.device, folder: Path) -> Iterator[Row]:
 
 
 def check_generation(device: torch.device, folder: Path) -> Iterator[Row]:
-    """Greedy tokens in a batch and by continuous batching, beside the CPU's; sampling repeats by its seed."""
+    """Greedy tokens beside the CPU's; sampling repeats by its seed."""
     model = tiny(512).eval()
     nn.init.normal_(model.model.embed_tokens.weight, std=0.3, generator=torch.Generator().manual_seed(3))
     prompts = [[(7 * i + j) % 500 for j in range(n)] for i, n in enumerate((5, 70, 130, 3, 64))]
     greedy = SampleConfig(max_new_tokens=24)
 
-    def batch(to: torch.device) -> list[list[int | None]]:
-        return list(generate(model.to(to), prompts, frozenset(), greedy))
-
-    def continuous(to: torch.device, sample: SampleConfig) -> list[list[int]]:
-        ended: list[str] = []
-
-        def deliver(events: list[tuple[Job, Token]]) -> None:
-            ended.extend(f"{token.finish} {token.message}" for _, token in events if token.finish)
-
-        deadline = time.monotonic() + 120
-        seeded = [Sampling(config=replace(sample, seed=i)) for i in range(len(prompts))]
-        jobs = [Job(p, s, deadline, lambda token: None) for p, s in zip(prompts, seeded, strict=True)]
-        batcher = Batcher(model.to(to), deliver, slots=4)
-        try:
-            batcher.submit(jobs)
-            while len(ended) < len(jobs):
-                time.sleep(0.01)
-        finally:
-            batcher.close()
-        if set(ended) != {"length "}:
-            raise RuntimeError(", ".join(sorted(set(ended))))
+    def answered(to: torch.device, sample: SampleConfig, slots: int) -> list[list[int]]:
+        jobs = jobs_of(prompts, frozenset(), sample)
+        for _ in stream(model.to(to), jobs, slots):
+            pass
         return [job.answer for job in jobs]
 
     sampled = SampleConfig(max_new_tokens=24, temperature=1.0, top_p=0.9)
-    yield check("generation, greedy", 0, partial(batch, device), partial(batch, CPU), unlike)
-    found, expected = (partial(continuous, d, greedy) for d in (device, CPU))
-    yield check("continuous batching, greedy", 0, found, expected, unlike)
-    again = partial(continuous, device, sampled)
-    yield check("continuous batching, sampled, repeats", 0, again, again, unlike)
+    for name, slots in (("all answers at once", 5), ("fewer slots than answers", 3)):
+        found, expected = (partial(answered, d, greedy, slots) for d in (device, CPU))
+        yield check(f"generation, greedy, {name}", 0, found, expected, unlike)
+    again = partial(answered, device, sampled, 5)
+    yield check("generation, sampled, repeats", 0, again, again, unlike)
 
 
 def check_optimizers(device: torch.device, folder: Path) -> Iterator[Row]:

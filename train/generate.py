@@ -10,7 +10,6 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -22,8 +21,9 @@ from datakit.pack.chat import ChatTokenizer
 from train.engine import checkpoint, flags
 from train.engine.device import usable_device
 from train.model import lora
+from train.model.batching import answers, stream_text
 from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig, TextStream, generate
+from train.model.sample import SampleConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +97,7 @@ class Generator:
         if isinstance(said, str):
             said = said if self.plain else [{"role": "user", "content": said}]
         ids = self.tokenizer.encode_text(said) if isinstance(said, str) else self.turns(said)
-        most = self.model.config.max_positions
+        most = self.model.config.context
         if not 0 < len(ids) < most:
             raise UsageError(f"{where} has {len(ids)} tokens; 1 to {most - 1} leave room for an answer")
         return ids
@@ -110,29 +110,12 @@ class Generator:
 
     def stream(self, prompt: Sequence[int]) -> Iterator[str]:
         """Yield the answer in pieces of text."""
-        return (piece for _, piece in self._pieces([prompt]))
+        pieces = stream_text(self.model, self.tokenizer, [prompt], self.config.sample, self.config.stops)
+        return (piece for _, piece in pieces)
 
     def answers(self, prompts: Sequence[Sequence[int]]) -> list[str]:
-        """The answers to several prompts, generated in one batch."""
-        found = [""] * len(prompts)
-        for i, piece in self._pieces(prompts):
-            found[i] += piece
-        return found
-
-    def _pieces(self, prompts: Sequence[Sequence[int]]) -> Iterator[tuple[int, str]]:
-        """Pieces of text, each with the number of its prompt."""
-        decode = partial(self.tokenizer.decode, skip_special_tokens=True)
-        texts = [TextStream(decode, self.config.stops) for _ in prompts]
-        under_way = set(range(len(prompts)))
-        for tokens in generate(self.model, prompts, frozenset(self.tokenizer.stop_ids()), self.config.sample):
-            for i in sorted(under_way):
-                if (token := tokens[i]) is not None:
-                    yield i, texts[i].add(token)
-                if token is None or texts[i].ended:
-                    under_way.discard(i)
-            if not under_way:
-                break
-        yield from enumerate(text.end() for text in texts)
+        """The answers to several prompts, generated together."""
+        return answers(self.model, self.tokenizer, prompts, self.config.sample, self.config.stops)
 
 
 def load(
@@ -218,7 +201,7 @@ def chat(generator: Generator) -> None:
 
 def _answer(generator: Generator, messages: list[dict[str, Any]]) -> str:
     """Print and return the answer; Ctrl-C ends it early. First turns are dropped if the conversation is too long."""
-    answer, most = "", generator.model.config.max_positions
+    answer, most = "", generator.model.config.context
     room = most - min(generator.config.sample.max_new_tokens, most // 2)
     while len(generator.turns(messages)) > room and len(messages) > 1:
         print("(the first turn is dropped: the conversation is longer than the model allows)", flush=True)

@@ -15,7 +15,6 @@ Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a m
 
 import json
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -27,7 +26,7 @@ import torch
 from torch import Tensor
 
 from datakit.config import option, section, sha256_file
-from datakit.errors import ConfigError, DatakitError, InputError, UsageError
+from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Header
 from train.data.batches import Batch, StepStream, flat_packet
@@ -43,7 +42,7 @@ from train.engine.start import RunConfig, configured, finish, prepare
 from train.generate import load
 from train.merge import TOKENIZER_FILES
 from train.model import lora
-from train.model.batching import Batcher, Job, Sampling, Token
+from train.model.batching import Job, Sampling, stream
 from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, check_device, label_states, token_log_probs
 from train.model.sample import SampleConfig
@@ -315,45 +314,17 @@ class Rollouts(StepStream):
                 return old_L, self.loss.log_probs(model, batch)
 
     def _generated(self, prompts: list[list[int]], seeds: list[list[int]]) -> tuple[list[list[int]], list[bool]]:
-        """An answer to each prompt, with its stop token; and whether it was cut at its maximum length.
-
-        Raises:
-            DatakitError: the generation failed.
-        """
-        model, config, ended = self.model, self.settings, threading.Event()
+        """An answer to each prompt, with its stop token; and whether it was cut at its maximum length."""
+        model, config, jobs = self.model, self.settings, list[Job]()
         assert model is not None
-        if not prompts:
-            return [], []
-        left, problems, cut = [len(prompts)], list[str](), set[int]()
-
-        def deliver(events: list[tuple[Job, Token]]) -> None:
-            for job, token in events:
-                if token.finish is not None:
-                    left[0] -= 1
-                    problems.extend([token.message or token.finish] if token.finish not in ("stop", "length") else [])
-                    cut.update([id(job)] if token.finish == "length" else [])
-            if left[0] == 0 or problems:
-                ended.set()
-
         stops = frozenset(self.prompts.tokenizer.stop_ids())
-        longest = max(map(len, prompts)) + config.max_new_tokens
-        jobs = []
         for prompt, seed in zip(prompts, seeds, strict=True):
             one = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
             sample = SampleConfig(max_new_tokens=config.max_new_tokens, temperature=config.temperature, seed=one)
-            jobs.append(Job(prompt, Sampling(config=sample, stop_ids=stops), float("inf"), lambda token: None))
+            jobs.append(Job(prompt, Sampling(config=sample, stop_ids=stops)))
         with untouched(model):
-            batcher = Batcher(model, deliver, min(config.slots, len(jobs)), longest, len(jobs))
-            try:
-                batcher.submit(jobs)
-                while not ended.wait(1.0):
-                    if not batcher.alive:
-                        raise DatakitError("grpo: the generation ended without answers; see the message above")
-            finally:
-                batcher.close()
-        if problems:
-            raise DatakitError(f"grpo: an answer was not generated: {problems[0]}")
-        return [job.answer for job in jobs], [id(job) in cut for job in jobs]
+            cut = {job for job, token in stream(model, jobs, config.slots) if token.finish == "length"}
+        return [job.answer for job in jobs], [job in cut for job in jobs]
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
@@ -363,7 +334,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
     loss = GrpoLoss(config.rollout, check_device(config.labels, device))
     model, tokenizer, state = load(folder)
     plain = state.get("task") == "pretrain"
-    prompts = PromptSet.read(Path(config.rollout.prompts), folder, tokenizer, plain, model.config.max_positions)
+    prompts = PromptSet.read(Path(config.rollout.prompts), folder, tokenizer, plain, model.config.context)
     config = replace(config, data=replace(config.data, bucket_sizes=(prompts.data.header.seq_len,)))
     trainer = prepare(config, loss, Mixture((prompts.data,)), model)
     trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(tokenizer.stop_ids()))

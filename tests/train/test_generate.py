@@ -14,8 +14,9 @@ import torch
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from train.generate import GenerateConfig, Generator, load, main
 from train.model.attention import Segments, masked_attention
+from train.model.batching import generate
 from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig, generate
+from train.model.sample import SampleConfig
 from train.sft import main as sft
 
 
@@ -27,7 +28,7 @@ def run(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def one(model: CausalLM, prompt: list[int], stop: frozenset[int] = frozenset(), **values: float) -> list[int]:
-    return [t for (t,) in generate(model, [prompt], stop, SampleConfig(**({"max_new_tokens": 16} | values)))]
+    return generate(model, [prompt], stop, SampleConfig(**({"max_new_tokens": 16} | values)))[0]
 
 
 def test_the_cache_changes_nothing(run: Path) -> None:
@@ -46,13 +47,12 @@ def test_prompts_of_any_lengths_give_together_what_each_gives_alone(run: Path, v
     model, _, _ = load(run)
     prompts = [[5, 9, 13, 4, 200, 31, 7], [8], [100, 101, 102]]
     config = SampleConfig(max_new_tokens=20, **values)
-    together = list(zip(*generate(model, prompts, frozenset(), config), strict=True))
+    together = generate(model, prompts, frozenset(), config)
     alone = [one(model, p, max_new_tokens=20, seed=i, **values) for i, p in enumerate(prompts)]
-    assert [list(t) for t in together] == alone
+    assert together == alone
     stop = frozenset({alone[1][3]})  # one ends, and the others go on
     cut = [a[: next((i for i, t in enumerate(a) if t in stop), len(a))] for a in alone]
-    ended = list(zip(*generate(model, prompts, stop, config), strict=True))
-    assert [[t for t in answer if t is not None] for answer in ended] == cut
+    assert generate(model, prompts, stop, config) == cut
 
 
 def test_it_stops_at_the_end_token_and_at_the_models_length(run: Path) -> None:
@@ -60,8 +60,10 @@ def test_it_stops_at_the_end_token_and_at_the_models_length(run: Path) -> None:
     said = one(model, [5, 9], max_new_tokens=5)
     assert one(model, [5, 9], frozenset({said[2]}), max_new_tokens=5) == said[: said.index(said[2])]
     assert len(one(model, [5] * 2046)) == 2
-    long = list(generate(model, [[5] * 2046, [5]], frozenset(), SampleConfig(max_new_tokens=4)))
-    assert [t is None for t, _ in long] == [False, False, True, True]
+    long = generate(model, [[5] * 2046, [5]], frozenset(), SampleConfig(max_new_tokens=4))
+    assert [len(answer) for answer in long] == [2, 4]
+    with pytest.raises(UsageError, match="2048 tokens, the model room for 2047"):
+        one(model, [5] * 2048)
 
 
 def test_sampling_repeats_with_its_seed_and_a_small_nucleus_is_greedy(run: Path) -> None:

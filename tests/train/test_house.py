@@ -111,6 +111,10 @@ def test_help_has_a_short_page_and_a_page_for_each_topic(capsys: pytest.CaptureF
     assert "--shuffle-buffer" in data and "--lora-rank" not in data
     everything = shown(capsys, "sft", "--help", "all")
     assert "--shuffle-buffer" in everything and "--lora-rank" in everything
+    with pytest.raises(SystemExit) as end:
+        run(["sft", "--help", "dta"])
+    assert end.value.code == 2
+    assert "no such topic; did you mean data? The topics are run, quick, " in capsys.readouterr().err
     assert "--beta" in shown(capsys, "dpo", "--help") and "--suites" in shown(capsys, "eval", "--help")
 
 

@@ -28,8 +28,9 @@ from train.engine.device import autocast
 from train.engine.distributed import Ranks
 from train.engine.suites import Suite, suite_score
 from train.model.attention import grouped_attention
-from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig, TextStream, generate
+from train.model.batching import answers
+from train.model.decoder import CausalLM, ModelConfig
+from train.model.sample import SampleConfig
 
 FILE_BITS = 40
 """A row_key is (number of the raw file << FILE_BITS) + number of the record in the file."""
@@ -214,7 +215,7 @@ class Prompts:
     config: SampleConfig
 
     @classmethod
-    def read(cls, config: EvaluatorConfig, data: Mixture, max_positions: int) -> "Prompts":
+    def read(cls, config: EvaluatorConfig, data: Mixture, context: int) -> "Prompts":
         """Read a file of prompts; they go through the chat template if the training data are conversations.
 
         Raises:
@@ -230,21 +231,16 @@ class Prompts:
             tokenizer.encode_text(t) if plain else tokenizer.encode_prompt([{"role": "user", "content": t}])
             for t in texts
         )
-        if (longest := max(map(len, ids))) >= max_positions:
+        if (longest := max(map(len, ids))) >= context:
             raise InputError(
-                f"{path}: a prompt has {longest} tokens, which leaves no room: the model's maximum is {max_positions}"
+                f"{path}: a prompt has {longest} tokens, which leaves no room: the model's maximum is {context}"
             )
         sample = SampleConfig(max_new_tokens=config.sample_tokens, temperature=config.sample_temperature)
         return cls(texts, ids, tokenizer, sample)
 
-    def answers(self, model: CausalLM) -> list[str]:
+    def answered(self, model: CausalLM) -> list[str]:
         """The model's answer to each prompt."""
-        streams = [TextStream(lambda ids: self.tokenizer.decode(ids, skip_special_tokens=True)) for _ in self.ids]
-        texts = [""] * len(streams)
-        for tokens in generate(model, self.ids, frozenset(self.tokenizer.stop_ids()), self.config):
-            for i, token in enumerate(tokens):
-                texts[i] += "" if token is None else streams[i].add(token)
-        return [text + stream.end() for text, stream in zip(texts, streams, strict=True)]
+        return answers(model, self.tokenizer, self.ids, self.config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,20 +259,20 @@ class Evaluator:
 
     @classmethod
     def of(
-        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, length: int, ranks: Ranks,
-        packed: bool = True,
+        cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig,
+        ranks: Ranks, packed: bool = True,
     ) -> "Evaluator":  # fmt: skip
-        """The evaluator of a run on `data`, for a model with at most `length` positions.
+        """The evaluator of a run on `data`.
 
         Raises:
             DatakitError: rows or prompts do not fit the model.
         """
-        prompts = Prompts.read(config, data, length) if config.sample_prompts else None
+        prompts = Prompts.read(config, data, model.context) if config.sample_prompts else None
         suites = [Suite.read(Path(file)) for file in config.eval_suites]
         tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent) if suites else None
         sets = list[PackedSet]()
         if packed or config.eval_manifest:
-            sets = validation_sets(config, data, length, batches.verify, needed=not suites)
+            sets = validation_sets(config, data, model.max_positions, batches.verify, needed=not suites)
         return cls(config, sets, batches, precision, prompts, suites, tokenizer, ranks)
 
     def due(self, step: int, done: bool) -> bool:
@@ -289,8 +285,8 @@ class Evaluator:
             found = evaluate(model, self.sets, self.batches, self.precision, self.config.eval_rows, self.ranks)
             asked = [(s, self.tokenizer) for s in self.suites if self.tokenizer]
             suites = {s.name: suite_score(model, s, t, self.precision).record() for s, t in asked}
-            answers = self.prompts.answers(model) if self.prompts else []
-        samples = list(zip(self.prompts.texts, answers, strict=True)) if self.prompts else []
+            said = self.prompts.answered(model) if self.prompts else []
+        samples = list(zip(self.prompts.texts, said, strict=True)) if self.prompts else []
         everything = total(found)
         shown = [("all", everything), *(found.items() if len(found) > 1 else ())]
         for name, score in shown if self.sets else ():
@@ -312,8 +308,8 @@ def _line(step: int, name: str, score: Score) -> str:
 
 def _record(step: int, everything: Score, found: dict[str, Score], samples: list[tuple[str, str]]) -> dict[str, Any]:
     sources = {name: score.record() for name, score in found.items()}
-    answers = [{"prompt": prompt, "completion": answer} for prompt, answer in samples]
-    return {"step": step} | everything.record() | {"sources": sources, "samples": answers}
+    shown = [{"prompt": prompt, "completion": answer} for prompt, answer in samples]
+    return {"step": step} | everything.record() | {"sources": sources, "samples": shown}
 
 
 @contextlib.contextmanager

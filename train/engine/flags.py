@@ -23,14 +23,19 @@ WRITTEN = ("out", "output")
 def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> dict[str, Any]:
     """The values given on the command line, nested like `config`; `-` and `_` in flags are the same.
 
-    Exits with 2 and a message for an unknown flag or a value of the wrong type, and with 0 after `--help [TOPIC]`.
+    Exits with 2 and a message for an unknown flag or topic, or a value of the wrong type, and with 0 after
+    `--help [TOPIC]`.
     """
     about = (about or "").split("\n")[0]
     parser = _Parser(prog=prog, usage=f"{prog} [options]", description=about, allow_abbrev=False, add_help=False)
     sections: dict[str, tuple[str, ...]] = {}
     groups = _add(parser, config, (), sections)
     if found := [i for i, a in enumerate(argv) if a in ("-h", "--help")]:
-        topic = next(iter(argv[found[0] + 1 :]), "")
+        topic = next((a for a in argv[found[0] + 1 : found[0] + 2] if not a.startswith("-")), "")
+        if topic not in ("", "all", *groups):
+            near = difflib.get_close_matches(topic, groups, n=1)
+            meant = f"did you mean {near[0]}? " if near else ""
+            parser.error(f"--help {topic}: no such topic; {meant}The topics are {', '.join(groups)}, all")
         print(_page(parser, groups, topic), end="")
         sys.exit(0)
     values = vars(parser.parse_args([_dashed(a) for a in argv]))

@@ -299,7 +299,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         data, config.data, config.loop.seed, rank=ranks.rank, ranks=ranks.size, pin=device.type == "cuda",
         label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
     )  # fmt: skip
-    how = precision(config.loop.dtype, device), model.config.max_positions, ranks
+    how = precision(config.loop.dtype, device), model.config, ranks
     evaluator = (
         Evaluator.of(config.evaluator, data, config.data, *how, packed=config.needs_data)
         if config.evaluator.eval_every
@@ -317,7 +317,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     )  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
     if config.loop.resume:
-        state = _resume(config, ranks, state, model, optimizer)
+        state = _resume(config, ranks, state, model, optimizer, steps)
     elif held := checkpoint.steps(out / "checkpoints"):
         raise UsageError(
             f"{out} already holds a run, up to {held[0].name}: add --resume to continue it, or choose another --out"
@@ -474,12 +474,13 @@ def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: 
 
 
 def _resume(
-    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers
+    config: RunConfig, ranks: Ranks, state: checkpoint.State, model: CausalLM, optimizer: Optimizers, steps: int
 ) -> checkpoint.State:
     """Load the newest checkpoint, if there is one; returns its state.
 
     Raises:
         ModelError: it does not fit the run.
+        UsageError: it is beyond the last of the run's `steps`.
     """
     damaged: list[str] = []
     found = ranks.by_first(lambda: checkpoint.newest(Path(config.loop.out) / "checkpoints", damaged))
@@ -490,6 +491,11 @@ def _resume(
         return state
     path, old = found
     _check_same(path, old, state)
+    if old.step > steps:
+        raise UsageError(
+            f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
+            f"--steps above {old.step}, use {path} as it is, or begin another run with another --out"
+        )
     if (was := old.config["loop"]["steps"]) != config.loop.steps:
         print(
             f"[train] note: --steps was {was} and is {config.loop.steps} now, so the learning rate schedule "

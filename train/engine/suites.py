@@ -30,9 +30,10 @@ from train.data.batches import flat_packet
 from train.engine.device import autocast
 from train.engine.rewards import answer_in, same_answer
 from train.model.attention import ATTENTIONS
+from train.model.batching import answers
 from train.model.decoder import CausalLM
 from train.model.loss import gathered, row_log_probs
-from train.model.sample import SampleConfig, generate
+from train.model.sample import SampleConfig
 
 LETTERS = "ABCDEFGHIJ"
 STOPS = ("Question:", "</s>", "<|im_end|>")
@@ -245,22 +246,10 @@ def log_probs_of(
 
 def _generated(model: CausalLM, suite: Suite, tokenizer: ChatTokenizer, tokens: int, new_tokens: int) -> SuiteScore:
     """The share of items whose generated answer is right: greedy, up to the next question."""
-    stops, right = frozenset(tokenizer.stop_ids()), 0
-    new_tokens = min(new_tokens, model.config.max_positions // 2)
-    prompts = [tokenizer.encode_text(item.prompt)[-(model.config.max_positions - new_tokens) :] for item in suite.items]
-    each = max(1, tokens // (max(map(len, prompts)) + new_tokens))
-    config = SampleConfig(max_new_tokens=new_tokens)
-    for begin in range(0, len(prompts), each):
-        items, answers = suite.items[begin : begin + each], [list[int]() for _ in prompts[begin : begin + each]]
-        texts = [""] * len(answers)
-        for step in generate(model, prompts[begin : begin + each], stops, config):
-            for answer, token in zip(answers, step, strict=True):
-                answer += [] if token is None else [token]
-            texts = [tokenizer.decode(a, skip_special_tokens=True) for a in answers]
-            if all(token is None or any(s in t for s in STOPS) for token, t in zip(step, texts, strict=True)):
-                break
-        for text, item in zip(texts, items, strict=True):
-            ended = min((at for s in STOPS if (at := text.find(s)) >= 0), default=len(text))
-            right += same_answer(answer_in(text[:ended]), item.answer)
-    n = len(prompts)
-    return SuiteScore(layout=suite.layout, items=n, metrics={"exact": right / n})
+    context = model.config.context
+    new_tokens = min(new_tokens, context // 2)
+    prompts = [tokenizer.encode_text(item.prompt)[-(context - new_tokens) :] for item in suite.items]
+    slots = max(1, tokens // (max(map(len, prompts)) + new_tokens))
+    texts = answers(model, tokenizer, prompts, SampleConfig(max_new_tokens=new_tokens), STOPS, slots)
+    right = sum(same_answer(answer_in(t), item.answer) for t, item in zip(texts, suite.items, strict=True))
+    return SuiteScore(layout=suite.layout, items=len(texts), metrics={"exact": right / len(texts)})

@@ -5,7 +5,7 @@ The model calls an `Attend` with queries, keys and values. All implementations f
 - `grouped_attention` computes no products between sequences: sequences are gathered into groups of similar length,
   each group is one batched call, and the results are scattered back.
 - `flex_attention` and `varlen_attention` are CUDA kernels.
-`auto_attention` chooses between them. `sample.PromptCache` is the implementation for generation.
+`auto_attention` chooses between them. `batching.SlotCache` is the implementation for generation.
 
 Shapes: B rows, T positions, N = B*T flat positions, S sequences of a group, W the group's width in positions,
 H query heads, K key/value heads, R = H/K query heads per key/value head, E head width.

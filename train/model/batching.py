@@ -1,33 +1,34 @@
-"""Continuous batching: many answers are generated together, one token of each in every step (Orca: Yu et al., 2022).
+"""Generation by continuous batching: one token of each answer in every step (Orca: Yu et al., 2022).
 
-A request waits for a slot of the key/value cache. Its prompt is processed in chunks, a few between two steps of the
+An answer waits for a slot of the key/value cache. Its prompt is processed in chunks, a few between two steps of the
 answers that are already under way, so a long prompt delays nobody for long. Chunks that another slot has processed
 for the same beginning of a prompt are copied, not computed again.
 
-In fp32 on CPU an answer does not depend on what else is served. Every matrix product has one of two shapes, CHUNK
-positions of one prompt or a tile of TILE answers, both padded, and attention is computed for each request by itself.
-So no sum is added up in another order because of other requests. Models with experts are the exception: the number of
-tokens of an expert depends on the others.
+In fp32 on CPU an answer does not depend on the others. Every matrix product has one of two shapes, CHUNK positions of
+one prompt or a tile of answers, both padded, and attention is computed for each answer by itself. So no sum is added up
+in another order because of other answers. Models with experts are the exception: the number of tokens of an expert
+depends on the others.
 
 Shapes: S slots, C positions of a slot, T positions of a chunk, N answers in a step, H query heads, K key/value heads,
 R = H/K query heads per key/value head, E head width, V vocabulary.
 """
 
-import logging
-import threading
+import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from datakit.errors import ConfigError
+from datakit.errors import ConfigError, UsageError
+from datakit.pack.chat import ChatTokenizer
 from train.model.attention import Scores, attend_by_mask, sees
 from train.model.decoder import CausalLM
-from train.model.sample import SampleConfig, drawn, filtered
+from train.model.sample import SampleConfig, TextStream, drawn, filtered
 
 CHUNK = 64
 TILE = 16
@@ -36,11 +37,6 @@ CHUNKS_PER_STEP = 4
 """Chunks of prompts between two steps: more bring first tokens sooner, and let answers under way wait longer."""
 
 Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
-log = logging.getLogger(__name__)
-
-
-class QueueFullError(Exception):
-    """Too many requests wait already."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,17 +90,22 @@ class Job:
 
     prompt: list[int]
     sampling: Sampling
-    deadline: float
+    deadline: float = math.inf
     """Time of `time.monotonic()` at which the answer ends unfinished."""
-    receive: Callable[[Token], None]
-    """Called in the thread of the batcher's `deliver`."""
+    receive: Callable[[Token], None] | None = None
+    """For a server: called with each token."""
     reused: int = 0
-    """Positions of the prompt that another request had processed."""
+    """Positions of the prompt that another answer had processed."""
     answer: list[int] = field(default_factory=list)
+    """The tokens so far, with the stop token at the end."""
     counts: Counter[int] = field(default_factory=Counter)
     generator: torch.Generator = field(default_factory=torch.Generator)
     slot: "Slot | None" = None
     cancelled: bool = False
+    """Set to end the answer before its next token."""
+
+    def __post_init__(self) -> None:
+        self.generator.manual_seed(self.sampling.config.seed % 2**63)
 
 
 @dataclass(eq=False, slots=True)
@@ -123,30 +124,36 @@ class SlotCache:
     """Keys and values of all slots, and the attention that reads them."""
 
     def __init__(self, model: CausalLM, slots: int, context: int) -> None:
-        c, weight = model.config, next(model.parameters())
-        shape = (c.num_layers, 2, slots, c.num_kv_heads, context, c.head_dim)
-        # zeros: on CPU no page takes memory before it is written
-        self.kv = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
+        c, self.device = model.config, next(model.parameters()).device
+        self.shape = (c.num_layers, 2, slots, c.num_kv_heads, context, c.head_dim)
+        self._kv: Tensor | None = None
+
+    def kv(self, dtype: torch.dtype) -> Tensor:
+        """Keys and values, (layers, 2, S, K, C, E), made at the first use in the dtype of the first keys."""
+        if self._kv is None:  # zeros: on CPU no page takes memory before it is written
+            self._kv = torch.zeros(self.shape, dtype=dtype, device=self.device)
+        return self._kv
 
     @property
     def one_by_one(self) -> bool:
         """Whether each request's attention is computed alone; on a GPU that would be many small kernels."""
-        return self.kv.device.type == "cpu"
+        return self.device.type == "cpu"
 
     def copy(self, source: Slot, target: Slot, length: int) -> None:
         """Copy the first positions of a slot."""
-        self.kv[:, :, target.index, :, :length] = self.kv[:, :, source.index, :, :length]
+        if self._kv is not None:
+            self._kv[:, :, target.index, :, :length] = self._kv[:, :, source.index, :, :length]
 
     def prompt_attention(self, slot: Slot, new: int) -> Callable[[Tensor, Tensor, Tensor, Scores], Tensor]:
         """Attention of `new` positions of one prompt, at the end of its slot; the rest of the chunk is padding."""
         begin, end = slot.length, slot.length + new
-        key_C = torch.arange(end, device=self.kv.device)
+        key_C = torch.arange(end, device=self.device)
 
         def attend(q_1THE: Tensor, k_1TKE: Tensor, v_1TKE: Tensor, scores: Scores) -> Tensor:
-            layer = scores.layer
+            kv = self.kv(k_1TKE.dtype)[scores.layer]
             for side, new_1TKE in enumerate((k_1TKE, v_1TKE)):
-                self.kv[layer, side, slot.index, :, begin:end] = new_1TKE[0, :new].transpose(0, 1)
-            k, v = self.kv[layer, :, slot.index, :, :end].unsqueeze(1)
+                kv[side, slot.index, :, begin:end] = new_1TKE[0, :new].transpose(0, 1)
+            k, v = kv[:, slot.index, :, :end].unsqueeze(1)
             groups = q_1THE.shape[2] // k.shape[1]
             q_1KQE = _split(q_1THE[:, :new], 2, groups).transpose(1, 2).flatten(2, 3)
             mask_QC = sees(key_C[begin:], key_C, scores.window).repeat_interleave(groups, 0)
@@ -160,26 +167,26 @@ class SlotCache:
     def step_attention(self, slots: Sequence[Slot]) -> Callable[[Tensor, Tensor, Tensor, Scores], Tensor]:
         """Attention of one new position of each slot; rows beyond them are padding."""
         rows = len(slots)
-        slot_N = torch.tensor([s.index for s in slots], device=self.kv.device)
-        at_N = torch.tensor([s.length for s in slots], device=self.kv.device)
+        slot_N = torch.tensor([s.index for s in slots], device=self.device)
+        at_N = torch.tensor([s.length for s in slots], device=self.device)
         longest = max(s.length for s in slots) + 1
-        key_C = torch.arange(longest, device=self.kv.device)
+        key_C = torch.arange(longest, device=self.device)
 
         def attend(q_N1HE: Tensor, k_N1KE: Tensor, v_N1KE: Tensor, scores: Scores) -> Tensor:
-            layer = scores.layer
+            kv = self.kv(k_N1KE.dtype)[scores.layer]
             for side, new_N1KE in enumerate((k_N1KE, v_N1KE)):
-                self.kv[layer, side].transpose(1, 2)[slot_N, at_N] = new_N1KE[:rows, 0]
+                kv[side].transpose(1, 2)[slot_N, at_N] = new_N1KE[:rows, 0]
             out_N1HE = torch.zeros_like(q_N1HE)
             q_NKRE = _split(q_N1HE[:rows, 0], 1, q_N1HE.shape[2] // k_N1KE.shape[2])
             if not self.one_by_one:
-                k, v = self.kv[layer, :, :, :, :longest][:, slot_N]
+                k, v = kv[:, :, :, :longest][:, slot_N]
                 seen_N11C = sees(at_N[:, None], key_C, scores.window)[:, None]
                 out = attend_by_mask(q_NKRE, k, v, seen_N11C, scores.softcap)
                 out_N1HE[:rows, 0] = out.flatten(1, 2)
                 return out_N1HE
             for row, slot in enumerate(slots):  # each by itself: see the top of this file
                 first = max(0, slot.length + 1 - scores.window) if scores.window else 0
-                k, v = self.kv[layer, :, slot.index : slot.index + 1, :, first : slot.length + 1]
+                k, v = kv[:, slot.index : slot.index + 1, :, first : slot.length + 1]
                 out_N1HE[row, 0] = attend_by_mask(q_NKRE[row : row + 1], k, v, None, scores.softcap)[0].flatten(0, 1)
             return out_N1HE
 
@@ -192,149 +199,81 @@ def _split(x: Tensor, dim: int, groups: int) -> Tensor:
     return found
 
 
-class Batcher:
-    """The model, its slots, and the thread that generates.
+class Engine:
+    """The model with its slots: put answers into `waiting`, then call `turn` until none is left."""
 
-    `deliver` gets the tokens of a step, all at once and in the generating thread; it calls `Job.receive` wherever the
-    program wants it.
-    """
+    def __init__(self, model: CausalLM, slots: int = 16, context: int = 0, tile: int = TILE) -> None:
+        """`context` is the longest prompt and answer together, by default and at most the model's own.
 
-    def __init__(
-        self,
-        model: CausalLM,
-        deliver: Callable[[list[tuple[Job, Token]]], None],
-        slots: int = 16,
-        context: int = 0,
-        queue: int = 64,
-    ) -> None:
-        rope = model.config.rope  # longrope's frequencies depend on the length of the prompt, which a chunk cannot tell
-        most = rope.original_max_position_embeddings if rope.rope_type == "longrope" else model.config.max_positions
-        self.context = min(context or most, most)
-        if slots < 1 or self.context < 2 or queue < 0:
-            raise ConfigError(
-                f"expected at least 1 slot, 2 positions and a queue of 0 or more, found {slots}, {context}, {queue}"
-            )
-        self.model, self.deliver, self.queue = model, deliver, queue
-        self.device = next(model.parameters()).device
+        `tile` answers share a matrix product; only with one tile for all does an answer not depend on the others.
+        """
+        self.context = min(context or model.config.context, model.config.context)
+        if slots < 1 or self.context < 2:
+            raise ConfigError(f"expected at least 1 slot and 2 positions, found {slots} and {context}")
+        self.model, self.tile, self.device = model, tile, next(model.parameters()).device
         self.cache = SlotCache(model, slots, self.context)
         self.slots = [Slot(i) for i in range(slots)]
+        self.free = list(self.slots)
         self.waiting: deque[Job] = deque()
         self.active: list[Job] = []
         self.prompt_tokens = self.reused_tokens = self.generated_tokens = self.steps = 0
-        self._free = list(self.slots)
         self._in_prompt: Job | None = None
         self._events: list[tuple[Job, Token]] = []
-        self._wake, self._closed = threading.Condition(), False
-        self._thread = threading.Thread(target=self._run, name="generate", daemon=True)
-        self._thread.start()
-
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue the answers of one request.
-
-        Raises:
-            QueueFullError: they do not fit into the queue beside those that wait; none is queued.
-        """
-        with self._wake:
-            if len(self.waiting) + len(jobs) > max(len(self._free) + self.queue, 1):
-                raise QueueFullError(f"{len(self.waiting)} requests wait already")
-            for job in jobs:
-                job.generator.manual_seed(job.sampling.config.seed % 2**63)
-            self.waiting.extend(jobs)
-            self._wake.notify()
-
-    def cancel(self, jobs: Sequence[Job]) -> None:
-        """End answers that nobody waits for any more; their slots become free before the next step."""
-        with self._wake:
-            for job in jobs:
-                job.cancelled = True
-            self._wake.notify()
-
-    def close(self) -> None:
-        """End every answer and stop the thread."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify()
-        self._thread.join()
 
     @property
-    def alive(self) -> bool:
-        """Whether the thread still generates."""
-        return self._thread.is_alive()
+    def busy(self) -> bool:
+        """Whether an answer waits or is under way."""
+        return bool(self.waiting or self.active or self._in_prompt)
 
-    @property
-    def busy(self) -> int:
-        """Slots in use."""
-        return len(self.slots) - len(self._free)
-
-    def _run(self) -> None:
-        with torch.inference_mode():
-            while True:
-                with self._wake:
-                    while not (self._closed or self.waiting or self.active or self._in_prompt):
-                        self._wake.wait()
-                    if self._closed:
-                        break
-                    self._drop_ended()
-                try:
-                    for _ in range(CHUNKS_PER_STEP):
-                        self._prompt_chunk()
-                    if self.active:
-                        self._step()
-                except Exception as e:  # a server goes on; the requests under way are told
-                    log.exception("a step failed")
-                    self._fail(f"{type(e).__name__}: {e}")
-                self._send()
-        self._fail("the server stops")
-        self._send()
-
-    def _send(self) -> None:
-        if self._events:
-            self.deliver(self._events)
-            self._events = []
-
-    def _fail(self, message: str) -> None:
-        with self._wake:
-            jobs = [
-                *self.active,
-                *([self._in_prompt] if self._in_prompt else []),
-                *(self.waiting if self._closed else ()),
-            ]
-            for job in jobs:
-                self._end(job, Token(-1, finish="error", message=message))
-            if self._closed:
-                self.waiting.clear()
-            for slot in self.slots:
-                slot.chunks, slot.length = [], 0  # what they hold may be half written
-
-    def _drop_ended(self) -> None:
-        """End what was cancelled or takes too long, wherever it is."""
+    @torch.inference_mode()
+    def turn(self) -> list[tuple[Job, Token]]:
+        """Some chunks of prompts, and the next token of each answer; returns the tokens, the last with its `finish`."""
         now = time.monotonic()
-        for job in [*self.waiting, *self.active, *([self._in_prompt] if self._in_prompt else [])]:
+        for job in self._under_way():
             if job.cancelled or now >= job.deadline:
-                if job.slot is None:
-                    self.waiting.remove(job)
                 self._end(job, Token(-1, finish="cancelled" if job.cancelled else "timeout"))
+        for _ in range(CHUNKS_PER_STEP):
+            self._prompt_chunk()
+        if self.active:
+            self._step()
+        return self._taken()
+
+    def fail(self, message: str, waiting: bool) -> list[tuple[Job, Token]]:
+        """End all answers after an error, or with `waiting` also those that have not begun; returns their ends."""
+        for job in self._under_way():
+            if waiting or job.slot is not None:
+                self._end(job, Token(-1, finish="error", message=message))
+        for slot in self.slots:
+            slot.chunks, slot.length = [], 0  # what they hold may be half written
+        return self._taken()
+
+    def _under_way(self) -> list[Job]:
+        return [*self.waiting, *self.active, *([self._in_prompt] if self._in_prompt else [])]
+
+    def _taken(self) -> list[tuple[Job, Token]]:
+        events, self._events = self._events, []
+        return events
 
     def _end(self, job: Job, last: Token) -> None:
-        """Tell the end of an answer and free its slot; the caller holds the lock or is the only one to change it."""
+        """Tell the end of an answer, wherever it is, and free its slot."""
         if job is self._in_prompt:
             self._in_prompt = None
         elif job in self.active:
             self.active.remove(job)
+        else:
+            self.waiting.remove(job)
         if job.slot is not None:
             job.slot.last_used = time.monotonic()
-            self._free.append(job.slot)
+            self.free.append(job.slot)
             job.slot = None
         self._events.append((job, last))
 
     def _prompt_chunk(self) -> None:
         """Process the next chunk of the first prompt that waits."""
-        with self._wake:
-            if self._in_prompt is None and self.waiting and self._free:
-                self._in_prompt = self.waiting.popleft()
-                self._in_prompt.slot = self._slot_for(self._in_prompt)
-            job = self._in_prompt
-        if job is None:
+        if self._in_prompt is None and self.waiting and self.free:
+            self.waiting[0].slot = self._slot_for(self.waiting[0])
+            self._in_prompt = self.waiting.popleft()
+        if (job := self._in_prompt) is None:
             return
         slot = job.slot
         assert slot is not None
@@ -349,11 +288,10 @@ class Batcher:
             slot.chunks += ids
         if slot.length < len(job.prompt):
             return
-        with self._wake:
-            self._in_prompt = None
-            self.active.append(job)
+        self._in_prompt = None
+        self.active.append(job)
         self.prompt_tokens += len(job.prompt)
-        last_ND = hidden_1TD[0, len(ids) - 1].expand(TILE, -1).contiguous()
+        last_ND = hidden_1TD[0, len(ids) - 1].expand(self.tile, -1).contiguous()
         self._choose([job], self.model.lm_head(last_ND)[:1].float())
 
     def _slot_for(self, job: Job) -> Slot:
@@ -366,10 +304,10 @@ class Batcher:
             return next(same, 0)
 
         length = {slot.index: shared(slot) for slot in self.slots}
-        best = max(self.slots, key=lambda s: (length[s.index], s in self._free))
+        best = max(self.slots, key=lambda s: (length[s.index], s in self.free))
         # a slot that begins the same needs no copy; else the one that was not used for longest loses what it holds
-        slot = best if best in self._free and length[best.index] else min(self._free, key=lambda s: s.last_used)
-        self._free.remove(slot)
+        slot = best if best in self.free and length[best.index] else min(self.free, key=lambda s: s.last_used)
+        self.free.remove(slot)
         job.reused = length[best.index]
         self.reused_tokens += job.reused
         if slot is not best and job.reused:
@@ -380,10 +318,10 @@ class Batcher:
     def _step(self) -> None:
         """One more token of every answer, a tile of answers at a time."""
         under_way = list(self.active)  # answers that end leave the list
-        for begin in range(0, len(under_way), TILE):
-            jobs = under_way[begin : begin + TILE]
+        for begin in range(0, len(under_way), self.tile):
+            jobs = under_way[begin : begin + self.tile]
             slots = [job.slot for job in jobs if job.slot is not None]
-            ids_N1, at_N1 = torch.zeros(2, TILE, 1, dtype=torch.int64)
+            ids_N1, at_N1 = torch.zeros(2, self.tile, 1, dtype=torch.int64)
             for row, (job, slot) in enumerate(zip(jobs, slots, strict=True)):
                 ids_N1[row, 0], at_N1[row, 0] = job.answer[-1], slot.length
             attend = self.cache.step_attention(slots)
@@ -405,7 +343,7 @@ class Batcher:
             for row, token_id in zip(rows, drawn(kept_NV, [jobs[row].generator for row in rows]), strict=True):
                 chosen[row] = token_id
         for job, best, logits_V in zip(list(jobs), chosen, logits_NV, strict=True):
-            token = Token(best) if job.sampling.greedy or job.sampling.plain else _sampled(job, logits_V)
+            token = Token(best) if job.sampling.greedy or job.sampling.plain else sampled(job, logits_V)
             job.answer.append(token.id)
             self.generated_tokens += 1
             full = len(job.prompt) + len(job.answer) >= self.context
@@ -415,12 +353,11 @@ class Batcher:
                 finish = "length" if full or len(job.answer) >= job.sampling.config.max_new_tokens else None
             if finish is None:
                 self._events.append((job, token))
-                continue
-            with self._wake:
-                self._end(job, Token(token.id, token.logprob, token.top, finish))
+            else:
+                self._end(job, replace(token, finish=finish))
 
 
-def _sampled(job: Job, logits_V: Tensor) -> Token:
+def sampled(job: Job, logits_V: Tensor) -> Token:
     """The next token of one answer, with its log-probability where it is asked for."""
     sampling, config = job.sampling, job.sampling.config
     scores_V = logits_V.clone()
@@ -444,3 +381,66 @@ def _sampled(job: Job, logits_V: Tensor) -> Token:
     top = logprobs_V.topk(min(sampling.logprobs, len(logprobs_V)))
     ranked = tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
     return Token(chosen, max(float(logprobs_V[chosen]), -9999.0), tuple((i, max(p, -9999.0)) for i, p in ranked))
+
+
+def jobs_of(prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: SampleConfig) -> list[Job]:
+    """An answer to each prompt; each has its own random generator, seeded by the seed and its index."""
+    own = (replace(config, seed=config.seed + i) for i in range(len(prompts)))
+    return [Job(list(p), Sampling(config=c, stop_ids=stop_ids)) for p, c in zip(prompts, own, strict=True)]
+
+
+def stream(model: CausalLM, jobs: Sequence[Job], slots: int = 0) -> Iterator[tuple[Job, Token]]:
+    """Yield the tokens of some answers as they come, `slots` answers at a time; 0: all together.
+
+    Raises:
+        UsageError: a prompt that is empty or leaves no room for an answer.
+    """
+    if not jobs:
+        return
+    many = min(slots or len(jobs), len(jobs))
+    for job in jobs:
+        if not 0 < len(job.prompt) < model.config.context:
+            raise UsageError(f"a prompt has {len(job.prompt)} tokens, the model room for {model.config.context - 1}")
+    longest = max(len(job.prompt) + job.sampling.config.max_new_tokens for job in jobs)
+    engine = Engine(model, many, longest, min(TILE, many))
+    engine.waiting.extend(jobs)
+    while engine.busy:
+        yield from engine.turn()
+
+
+def generate(
+    model: CausalLM, prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: SampleConfig
+) -> list[list[int]]:
+    """The answer to each prompt, without the stop token that ended it."""
+    jobs = jobs_of(prompts, stop_ids, config)
+    for _ in stream(model, jobs):
+        pass
+    return [job.answer[: len(job.answer) - (job.answer[-1] in stop_ids)] for job in jobs]
+
+
+def stream_text(
+    model: CausalLM, tokenizer: ChatTokenizer, prompts: Sequence[Sequence[int]], config: SampleConfig,
+    stop: Sequence[str] = (), slots: int = 0,
+) -> Iterator[tuple[int, str]]:  # fmt: skip
+    """Yield (number of the prompt, piece of its answer); an answer ends before the first of the strings `stop`."""
+    jobs = jobs_of(prompts, frozenset(tokenizer.stop_ids()), config)
+    decode = partial(tokenizer.decode, skip_special_tokens=True)
+    texts = {job: (i, TextStream(decode, stop)) for i, job in enumerate(jobs)}
+    for job, token in stream(model, jobs, slots):
+        i, text = texts[job]
+        if text.ended:
+            continue
+        piece = "" if token.id < 0 or token.finish == "stop" else text.add(token.id)
+        yield i, piece + (text.end() if token.finish else "")
+        job.cancelled = text.ended
+
+
+def answers(
+    model: CausalLM, tokenizer: ChatTokenizer, prompts: Sequence[Sequence[int]], config: SampleConfig,
+    stop: Sequence[str] = (), slots: int = 0,
+) -> list[str]:  # fmt: skip
+    """The whole texts of `stream_text`."""
+    found = [""] * len(prompts)
+    for i, piece in stream_text(model, tokenizer, prompts, config, stop, slots):
+        found[i] += piece
+    return found

@@ -100,6 +100,11 @@ class ModelConfig:
         """Factor of the queries that makes up for another `attention_scale` than 1 / sqrt(head_dim)."""
         return self.attention_scale * self.head_dim**0.5 if self.attention_scale else 1.0
 
+    @property
+    def context(self) -> int:
+        """Longest prompt and answer together; longrope's frequencies change at a length that a cache does not know."""
+        return self.rope.original_max_position_embeddings if self.rope.rope_type == "longrope" else self.max_positions
+
 
 _26M = ModelConfig(
     vocab_size=6400, hidden_size=512, num_layers=8, num_heads=8, num_kv_heads=2, head_dim=64, intermediate_size=1408

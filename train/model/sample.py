@@ -1,10 +1,10 @@
-"""Generation: a key/value cache for a batch of prompts of any lengths, sampling of the next token, streaming of text.
+"""Sampling: the choice of the next token, and the text of tokens that come one by one.
 
-Shapes: B prompts, T new positions, S positions seen, H query heads, K key/value heads, E head width, V vocabulary.
+Shapes: B rows, V vocabulary.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -12,8 +12,6 @@ from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from train.model.attention import Scores, attend_by_mask, sees
-from train.model.decoder import CausalLM
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,84 +31,6 @@ class SampleConfig:
             raise ConfigError("temperature and top_k must not be negative, max_new_tokens at least 1")
         if not 0 < self.top_p <= 1 or not 0 <= self.min_p <= 1 or self.repetition_penalty <= 0:
             raise ConfigError("top_p must lie in 0..1 (0 excluded), min_p in 0..1, repetition_penalty above 0")
-
-
-class PromptCache:
-    """Attention with a key/value cache; prompts are padded on the left."""
-
-    def __init__(self, padding_B: Tensor, capacity: int) -> None:
-        """`padding_B` is the number of padding positions before each prompt, `capacity` the number of all positions."""
-        self.padding_B, self.capacity, self.length = padding_B, capacity, 0
-        self._cache: dict[int, tuple[Tensor, Tensor]] = {}
-
-    def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
-        """Attend to cached positions and to new positions up to each query, never to padding."""
-        begin, end, layer = self.length, self.length + q_BTHE.shape[1], scores.layer
-        if layer not in self._cache:
-            shape = (k_BTKE.shape[0], self.capacity, *k_BTKE.shape[2:])
-            self._cache[layer] = k_BTKE.new_empty(shape), v_BTKE.new_empty(shape)
-        for cached, new in zip(self._cache[layer], (k_BTKE, v_BTKE), strict=True):
-            cached[:, begin:end] = new
-        q, k, v = (x.transpose(1, 2) for x in (q_BTHE, *(cached[:, :end] for cached in self._cache[layer])))
-        mask_BTS = self._mask(begin, end, scores.window)
-        return attend_by_mask(q, k, v, mask_BTS[:, None], scores.softcap).transpose(1, 2)
-
-    def _mask(self, begin: int, end: int, window: int) -> Tensor:
-        key_S = torch.arange(end, device=self.padding_B.device)
-        causal_TS = sees(key_S[begin:], key_S, window)
-        itself_TS = key_S == key_S[begin:, None]  # padding sees itself, because softmax over nothing is NaN
-        return (causal_TS & (key_S >= self.padding_B[:, None, None])) | itself_TS
-
-    def positions(self, new: int) -> Tensor:
-        """Positions of the next `new` tokens of each prompt, (B, T)."""
-        columns_T = torch.arange(self.length, self.length + new, device=self.padding_B.device)
-        return (columns_T - self.padding_B[:, None]).clamp(min=0)
-
-
-@torch.inference_mode()
-def generate(
-    model: CausalLM, prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: SampleConfig
-) -> Iterator[list[int | None]]:
-    """Yield the next token of every prompt, step by step; None once an answer has ended.
-
-    An answer ends at a stop token (not included), at `max_new_tokens`, or at the model's maximum length. Prompts do not
-    influence each other: each has its own random generator, seeded by the seed and its index.
-    """
-    device = next(model.parameters()).device
-    lengths = [len(p) for p in prompts]
-    limits = [min(config.max_new_tokens, model.config.max_positions - n) for n in lengths]
-    widest = max(lengths)
-    new_BT = torch.tensor([[0] * (widest - len(p)) + list(p) for p in prompts], device=device)
-    padding_B = torch.tensor([widest - n for n in lengths], device=device)
-    cache = PromptCache(padding_B, widest + max(limits))
-    seen_BV = torch.zeros(len(prompts), model.config.vocab_size, dtype=torch.bool, device=device)
-    for seen_V, prompt in zip(seen_BV, prompts, strict=True):
-        seen_V[torch.tensor(list(prompt), device=device)] = True
-    generators = [torch.Generator().manual_seed(config.seed + i) for i in range(len(prompts))]
-    for made in range(max(limits)):
-        hidden_BTD = model(new_BT, cache.positions(new_BT.shape[1]), cache)
-        cache.length += new_BT.shape[1]
-        chosen = choose(model.lm_head(hidden_BTD[:, -1]).float(), seen_BV, config, generators)
-        limits = [0 if token in stop_ids else limit for token, limit in zip(chosen, limits, strict=True)]
-        if max(limits) <= made:
-            return
-        yield [token if made < limit else None for token, limit in zip(chosen, limits, strict=True)]
-        new_BT = torch.tensor(chosen, device=device)[:, None]
-        seen_BV.scatter_(1, new_BT, True)
-
-
-def choose(
-    logits_BV: Tensor, seen_BV: Tensor, config: SampleConfig, generators: Sequence[torch.Generator]
-) -> list[int]:
-    """The next token of each row: the most likely one, or a sample from the tokens that the filters keep."""
-    if config.repetition_penalty != 1:  # CTRL: Keskar et al., 2019
-        smaller_BV = torch.where(
-            logits_BV > 0, logits_BV / config.repetition_penalty, logits_BV * config.repetition_penalty
-        )
-        logits_BV = torch.where(seen_BV, smaller_BV, logits_BV)
-    if config.temperature == 0:
-        return logits_BV.argmax(-1).tolist()
-    return drawn(filtered(logits_BV / config.temperature, config), generators)
 
 
 def drawn(logits_BV: Tensor, generators: Sequence[torch.Generator]) -> list[int]:

@@ -115,7 +115,7 @@ class Api:
     def _model(self) -> dict[str, Any]:
         s = self.service
         head = {"id": s.name, "object": "model", "created": s.created, "owned_by": "datakit"}
-        return head | {"max_model_len": s.batcher.context, "plain_text": s.plain, "sampling": s.defaults}
+        return head | {"max_model_len": s.batcher.engine.context, "plain_text": s.plain, "sampling": s.defaults}
 
     async def tokenize(self, body: TokenizeRequest) -> Response:
         """The ids of a text or a conversation."""
@@ -128,7 +128,7 @@ class Api:
         else:
             ids = await asyncio.to_thread(s.encoded, body.prompt or "")
         names = [s.tokenizer.token(i) for i in ids] if body.return_token_strs else None
-        return _json({"count": len(ids), "max_model_len": s.batcher.context, "tokens": ids, "token_strs": names})
+        return _json({"count": len(ids), "max_model_len": s.batcher.engine.context, "tokens": ids, "token_strs": names})
 
     async def chat(self, body: ChatRequest, request: Request) -> Response:
         """The next turn of a conversation."""

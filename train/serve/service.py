@@ -19,10 +19,11 @@ from datakit.errors import ConfigError
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine.device import usable_device
 from train.generate import load
-from train.model.batching import Batcher, Job, QueueFullError, Sampling, Token
+from train.model.batching import Job, Sampling, Token
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, TextStream
 from train.serve.answers import KEPT, Form, Part, Parts, form_of, thinks_first
+from train.serve.batcher import Batcher, QueueFullError
 from train.serve.requests import ChatMessage, Generation, Tool
 
 
@@ -83,13 +84,18 @@ class Metrics:
         own["buckets"] = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
         self.first_token = Histogram("first_token_seconds", "Time to the first token", **own)
         self.whole = Histogram("request_seconds", "Time of a generation", **own)
+        engine = batcher.engine
         for name, about, value in (
             ("slots_busy", "Answers under way", lambda: batcher.busy),
-            ("requests_waiting", "Answers that wait for a slot", lambda: len(batcher.waiting)),
-            ("prompt_tokens", "Tokens of prompts", lambda: batcher.prompt_tokens),
-            ("prompt_tokens_reused", "Tokens of prompts copied from another slot", lambda: batcher.reused_tokens),
-            ("generated_tokens", "Generated tokens", lambda: batcher.generated_tokens),
-            ("steps", "Steps of all answers together", lambda: batcher.steps),
+            ("requests_waiting", "Answers that wait for a slot", lambda: batcher.waiting),
+            ("prompt_tokens", "Tokens of prompts", lambda: engine.prompt_tokens),
+            (
+                "prompt_tokens_reused",
+                "Tokens of prompts copied from another slot",
+                lambda: engine.reused_tokens,
+            ),
+            ("generated_tokens", "Generated tokens", lambda: engine.generated_tokens),
+            ("steps", "Steps of all answers together", lambda: engine.steps),
         ):
             Gauge(name, about, registry=self.registry).set_function(value)
 
@@ -161,7 +167,8 @@ class Service:
 
         def receive() -> None:
             for job, token in events:
-                job.receive(token)
+                if job.receive is not None:
+                    job.receive(token)
 
         with contextlib.suppress(RuntimeError):
             if self.loop is not None:
@@ -215,12 +222,13 @@ class Service:
                 own = replace(sampling, config=replace(sampling.config, seed=seed + len(found)))
                 parts = Parts(self.form if tools else None, thinking)
                 parts.add(beginning)
-                job = Job(prompt, own, deadline, lambda token: None)
+                job = Job(prompt, own, deadline)
                 found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
         return found
 
     def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
-        context, vocabulary = self.batcher.context, self.batcher.model.config.vocab_size
+        engine = self.batcher.engine
+        context, vocabulary = engine.context, engine.model.config.vocab_size
         if not 0 < len(prompt) < context:
             wanted = f"expected 1 to {context - 1}, so that an answer fits into the context of {context}"
             code = "context_length_exceeded" if prompt else None
@@ -257,7 +265,7 @@ class Service:
         """
         tokens: asyncio.Queue[tuple[Choice, Token]] = asyncio.Queue()
         for choice in choices:
-            choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))  # type: ignore[misc]
+            choice.job.receive = lambda token, choice=choice: tokens.put_nowait((choice, token))
         jobs, begun = [choice.job for choice in choices], time.monotonic()
         try:
             self.batcher.submit(jobs)

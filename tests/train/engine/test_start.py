@@ -69,6 +69,14 @@ def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys
         assert capsys.readouterr().out.splitlines()[-1] == f"[train] next: {said}"
 
 
+def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Path) -> None:
+    options = ["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run")]
+    assert sft.main([*options, "--steps", "3"]) == 0
+    with pytest.raises(UsageError, match=r"is at step 3, and is now to end at step 2: train on with --steps above 3"):
+        sft.main([*options, "--steps", "2", "--resume"])
+    assert sft.main([*options, "--steps", "3", "--resume"]) == 0
+
+
 def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> None:
     options = ["--manifest", str(manifest), "--preset", "tiny", "--steps", "3", "--save-every", "1"]
     assert sft.main([*options, "--out", str(tmp_path / "run")]) == 0

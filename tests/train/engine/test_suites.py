@@ -12,6 +12,7 @@ from datakit.pack.chat import ChatTokenizer
 from train import eval as evaluation
 from train.engine.suites import Item, Suite, log_probs_of, suite_score
 from train.model.attention import Segments, masked_attention
+from train.model.batching import Token
 from train.model.decoder import PRESETS, CausalLM
 from train.model.hf import write_model
 
@@ -95,6 +96,6 @@ def test_scores_are_shares_of_right_answers(folder: Path, tmp_path: Path, capsys
 def test_a_generated_answer_counts_up_to_the_next_question(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer, model = ChatTokenizer.load(folder), evaluation.load(folder)[0]
     said = tokenizer.encode_text(" so #### 12\n\nQuestion: and #### 99")
-    monkeypatch.setattr("train.engine.suites.generate", lambda *a: ([token] for token in said))
+    monkeypatch.setattr("train.model.batching.stream", lambda m, jobs, slots: ((jobs[0], Token(t)) for t in said))
     suite = Suite("s", "gsm8k", [Item("q", answer="12")])
     assert suite_score(model, suite, tokenizer, "fp32").metrics == {"exact": 1.0}

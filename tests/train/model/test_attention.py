@@ -9,7 +9,8 @@ from torch import Tensor
 
 from train.model import attention
 from train.model.attention import Scores, Segments, grouped_attention, masked_attention, move_rows
-from train.model.sample import PromptCache
+from train.model.batching import Slot, SlotCache
+from train.model.decoder import CausalLM, ModelConfig
 
 bounds = st.lists(
     st.lists(st.integers(1, 40), min_size=1, max_size=6).map(lambda n: np.cumsum([0, *n])), min_size=1, max_size=4
@@ -141,8 +142,14 @@ def test_moving_rows_has_the_gradient_of_indexing() -> None:
 def test_cached_attention_in_pieces_is_causal_attention_at_once(cuts: list[int]) -> None:
     q, k, v = qkv(1, 12)
     expected = masked_attention(Segments.of([np.array([0, 12])], 12))(q, k, v, Scores())
-    cache, found = PromptCache(torch.zeros(1, dtype=torch.long), 12), []
+    config = ModelConfig(
+        vocab_size=8, hidden_size=8, num_layers=1, num_heads=q.shape[2], num_kv_heads=k.shape[2], head_dim=q.shape[3],
+        intermediate_size=8,
+    )  # fmt: skip
+    cache, slot, found = SlotCache(CausalLM(config), 2, 12), Slot(1), []
     for piece in zip(*(x.split(cuts, 1) for x in (q, k, v)), strict=True):
-        found.append(cache(*piece, Scores()))
-        cache.length += piece[0].shape[1]
+        new = piece[0].shape[1]
+        attend = cache.step_attention([slot]) if new == 1 else cache.prompt_attention(slot, new)
+        found.append(attend(*piece, Scores()))
+        slot.length += new
     torch.testing.assert_close(torch.cat(found, 1), expected)

@@ -17,10 +17,11 @@ from datakit.pack.chat import ChatTokenizer
 from train.export import main as export
 from train.model import gguf, hf
 from train.model.attention import Segments, masked_attention
+from train.model.batching import generate
 from train.model.decoder import PRESETS, CausalLM
 from train.model.experts import MoeConfig
 from train.model.rope import Rope
-from train.model.sample import SampleConfig, generate
+from train.model.sample import SampleConfig
 
 reader = pytest.importorskip("gguf", reason="GGUF files need the package gguf")
 SMALL = {
@@ -129,7 +130,7 @@ def ours(folder: Path, prompts: Sequence[Sequence[int]], count: int) -> list[lis
     model = hf.read_model(folder).eval()
     found = []
     for prompt in prompts:
-        ids = [t[0] for t in generate(model, [prompt], STOPS, SampleConfig(max_new_tokens=count))]
+        ids = generate(model, [prompt], STOPS, SampleConfig(max_new_tokens=count))[0]
         whole = torch.tensor([[*prompt, *ids]])
         segments = Segments.of([[0, whole.shape[1]]], whole.shape[1])
         with torch.no_grad():

@@ -1,7 +1,5 @@
 import json
 import re
-import threading
-import time
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,10 +12,10 @@ from safetensors.torch import load_file, save_file
 from datakit.errors import ModelError
 from train.model import attention, hf, lora
 from train.model.attention import Segments, grouped_attention, masked_attention
-from train.model.batching import Batcher, Job, Sampling, Token
+from train.model.batching import generate
 from train.model.decoder import PRESETS, CausalLM
 from train.model.hf import config_from_hf, config_to_hf, read_model, write_model
-from train.model.sample import SampleConfig, generate
+from train.model.sample import SampleConfig
 
 SMALL = {
     "vocab_size": 97, "hidden_size": 32, "intermediate_size": 56, "num_hidden_layers": 3, "num_attention_heads": 4,
@@ -188,19 +186,10 @@ def test_every_family_packs_generates_serves_and_takes_adapters(
     prompt = ids[0, :20].tolist()
     expected = theirs.generate(ids[:, :20], max_new_tokens=24, do_sample=False, eos_token_id=96, pad_token_id=0)
     config = SampleConfig(max_new_tokens=24)
-    found = [row[-1] for row in generate(model, [prompt[:7], prompt], frozenset({96}), config)]
+    said = generate(model, [prompt[:7], prompt], frozenset({96}), config)[1]
     greedy = [token for token in expected[0, 20:].tolist() if token != 96]
-    assert [token for token in found if token is not None] == greedy
-    answer: list[Token] = []
-    done = threading.Event()
-    batcher = Batcher(model, lambda events: [answer.append(t) or (t.finish and done.set()) for _, t in events])
-    batcher.submit(
-        [Job(prompt, Sampling(config=config, stop_ids=frozenset({96})), time.monotonic() + 99, answer.append)]
-    )
-    assert done.wait(60)
-    batcher.close()
-    said = [token.id for token in answer if token.id != 96]
-    assert said == greedy[: len(said)] and (len(said) == len(greedy) or len(prompt) + len(said) == batcher.context)
+    assert said == greedy[: model.config.context - len(prompt)]
+    assert model.config.context == (32 if "longrope" in name else model.config.max_positions)
     lora.attach(model, lora.LoraConfig(lora_rank=2), torch.Generator().manual_seed(0))
     with torch.enable_grad():
         logits_of = model.lm_head(model(ids, segments.positions_BT, grouped_attention(segments)))
@@ -292,7 +281,7 @@ def test_a_trained_model_says_what_its_reference_says(shared: Path) -> None:
     torch.testing.assert_close(found[0, :16], torch.tensor(expected["logits_at_bos_first16"]), atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(found[9, :16], torch.tensor(expected["logits_at_pos9_first16"]), atol=1e-4, rtol=1e-4)
     assert found[:-1].argmax(-1).tolist() == greedy[1:]
-    said = [tokens[0] for tokens in generate(model, [greedy[:1]], frozenset(), SampleConfig(max_new_tokens=60))]
+    (said,) = generate(model, [greedy[:1]], frozenset(), SampleConfig(max_new_tokens=60))
     assert said == greedy[1:61]
     prompt = torch.tensor([[1, *expected["prompt_ids_after_bos"]]])
     loss = torch.nn.functional.cross_entropy(logits(model, prompt)[0, :-1], prompt[0, 1:])

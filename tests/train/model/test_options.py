@@ -14,10 +14,11 @@ from train.data.batches import Batch, collate
 from train.data.order import MicroBatch
 from train.data.packed import PackedSet
 from train.model.attention import Segments, masked_attention
+from train.model.batching import generate
 from train.model.decoder import PRESETS, CausalLM, ModelConfig
 from train.model.experts import MoeConfig
 from train.model.loss import dense_loss
-from train.model.sample import SampleConfig, generate
+from train.model.sample import SampleConfig
 from train.sft import LabelConfig, label_loss
 from train.sft import main as sft
 
@@ -121,12 +122,13 @@ def test_half_precision_is_near(config: ModelConfig, batches: tuple) -> None:
 def test_generating_says_what_the_whole_text_says(config: ModelConfig) -> None:
     """Two prompts of different lengths, in one batch with a cache."""
     model, prompts = made(config), [[5, 9, 13, 4], [7, 8]]
-    found = list(generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=8)))
-    for number, prompt in enumerate(prompts):
+    found = generate(model, prompts, frozenset(), SampleConfig(max_new_tokens=8))
+    for prompt, answer in zip(prompts, found, strict=True):
         ids = list(prompt)
-        for tokens in found:
-            assert logits(model, torch.tensor([ids]))[0, -1].argmax() == tokens[number]
-            ids.append(tokens[number])
+        assert len(answer) == 8
+        for token in answer:
+            assert logits(model, torch.tensor([ids]))[0, -1].argmax() == token
+            ids.append(token)
 
 
 @pytest.mark.parametrize("flags", [["--qk-norm", "--zero-init"], ["--num-experts", "4"]])

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import ConfigError
-from train.model.sample import SampleConfig, TextStream, choose, filtered
+from train.model.batching import Job, Sampling, sampled
+from train.model.sample import SampleConfig, TextStream, drawn, filtered
 
 
 def reference(logits_BV: torch.Tensor, c: SampleConfig) -> torch.Tensor:
@@ -45,17 +46,17 @@ def test_repetition_counts_as_transformers_has_it() -> None:
     transformers = pytest.importorskip("transformers")
     logits_BV = torch.randn(4, 20, generator=torch.Generator().manual_seed(1))
     ids_BT = logits_BV.topk(2).indices
-    seen_BV = torch.zeros(4, 20, dtype=torch.bool).scatter(1, ids_BT, True)
     expected = transformers.RepetitionPenaltyLogitsProcessor(9.0)(ids_BT, logits_BV.clone()).argmax(-1)
-    config = SampleConfig(repetition_penalty=9.0)
-    assert choose(logits_BV, seen_BV, config, [torch.Generator()] * 4) == expected.tolist()
+    sampling = Sampling(config=SampleConfig(repetition_penalty=9.0))
+    found = [sampled(Job(ids, sampling), row).id for ids, row in zip(ids_BT.tolist(), logits_BV, strict=True)]
+    assert found == expected.tolist()
     assert logits_BV.argmax(-1).tolist() != expected.tolist()  # else nothing was tested
 
 
 def test_draws_follow_the_probabilities() -> None:
     logits_BV = torch.tensor([[0.5, 0.3, 0.15, 0.05]]).log().expand(4000, 4)
     generators = [torch.Generator().manual_seed(i) for i in range(4000)]
-    found = choose(logits_BV, torch.zeros(4000, 4, dtype=torch.bool), SampleConfig(temperature=1.0), generators)
+    found = drawn(logits_BV, generators)
     shares = np.bincount(found, minlength=4) / 4000
     np.testing.assert_allclose(shares, [0.5, 0.3, 0.15, 0.05], atol=0.03)
 
