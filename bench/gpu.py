@@ -262,7 +262,7 @@ def attended(make: Any, segments: Segments, width: int, device: torch.device, dt
 
 def first_batches(folder: Path, name: str, rows: int = 8) -> tuple[PackedSet, list[Batch]]:
     """A set, and the micro-batches of its first step, on the CPU."""
-    data = PackedSet.open(next(folder.glob(f"{name}*")) / "manifest.json", verify="off")
+    data = PackedSet.open_all(next(folder.glob(f"{name}*")) / "manifest.json", verify="off")[0]
     return data, StepStream(data, DataConfig(batch_rows=rows, num_workers=0), seed=0).batches(0)
 
 

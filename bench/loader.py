@@ -64,7 +64,7 @@ def main() -> None:
     script = Path(__file__).resolve().parent / "peers" / "loaders.py"
     with tempfile.TemporaryDirectory() as folder:
         manifest = Path(a.manifest) if a.manifest else packed(a.tokenizer, a.files, a.seq_len, f"{folder}/packed")
-        data = PackedSet.open(manifest)
+        data = PackedSet.open_all(manifest)[0]
         print(f"{len(data.lengths):,} rows of {data.header.stride} ids, {data.packed.ids.nbytes / 1e6:.0f} MB")
         for batch_rows in map(int, a.batch_rows.split(",")):
             for workers in map(int, a.workers.split(",")):

@@ -107,7 +107,7 @@ def sequences(manifest: str) -> Iterator[dict[str, list[int]]]:
 
     from train.data.packed import PackedSet
 
-    data = PackedSet.open(Path(manifest))
+    data = PackedSet.open_all(Path(manifest))[0]
     for row in range(data.packed.header.num_samples):
         ids = np.asarray(data.packed.ids[row], np.int64)
         labels = np.full(len(ids), -100)

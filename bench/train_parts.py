@@ -107,7 +107,7 @@ def main() -> None:
     p.add_argument("--part", help="one part alone, in this process")
     a = p.parse_args()
     if a.part:
-        data = PackedSet.open(Path(a.manifest))
+        data = PackedSet.open_all(Path(a.manifest))[0]
         micro = MicroBatch(torch.arange(a.batch_rows).numpy(), data.packed.header.seq_len)
         print(f"{a.part:<18} {measure(a.part, collate(data, micro, a.batch_rows))}", flush=True)
         return

@@ -84,8 +84,8 @@ class DistillLoss:
         """Sums over the labels of the batch."""
         attend = self.states.attend(batch)
         with torch.no_grad():
-            teacher_LD, _ = label_states(self.teacher, batch, self.states, attend)
-        hidden_LD, _ = label_states(model, batch, self.states, attend)
+            teacher_LD = label_states(self.teacher, batch, self.states, attend)
+        hidden_LD = label_states(model, batch, self.states, attend)
         loss_sum, sums = self._labels(model, hidden_LD, teacher_LD, batch.counted[1])
         return LossSum(loss_sum, batch.labels, dict(zip(("ce", "kl"), sums.unbind(), strict=True)))
 

@@ -59,7 +59,7 @@ def label_loss(config: LabelConfig) -> Loss:
     """`loss`, computed as `config` says."""
 
     def batch_loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
-        hidden_LD, _ = label_states(model, batch, config, config.attend(batch), filled=True)
+        hidden_LD = label_states(model, batch, config, config.attend(batch), filled=True)
         if config.loss_chunk:
             hidden_LD, targets_L = hidden_LD[: batch.labels], batch.counted[1]
             return chunked_loss(hidden_LD, model.lm_head, targets_L, config.loss_chunk, config.z_loss)

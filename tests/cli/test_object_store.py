@@ -245,7 +245,7 @@ def test_a_whole_project_on_a_store(
     from train.data.packed import PackedSet, place_of
 
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))
-    rows = PackedSet.open(place_of(manifest))
+    rows = PackedSet.open_all(place_of(manifest))[0]
     assert len(rows.lengths) and rows.tokenizer_files[0].is_file()
 
 

@@ -30,7 +30,7 @@ def made(seed: int, **size: float) -> CausalLM:
 
 @pytest.fixture(scope="module")
 def batch(manifest: Path) -> Batch:
-    return next(iter(StepStream(PackedSet.open(manifest), DataConfig(batch_rows=5), seed=0)))[0]
+    return next(iter(StepStream(PackedSet.open_all(manifest)[0], DataConfig(batch_rows=5), seed=0)))[0]
 
 
 def dense(student: CausalLM, teacher: CausalLM, batch: Batch, config: TeacherConfig) -> torch.Tensor:
@@ -119,7 +119,7 @@ def narrow(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from train.model.hf import write_model
 
     folder = tmp_path_factory.mktemp("narrow")
-    data = PackedSet.open(manifest)
+    data = PackedSet.open_all(manifest)[0]
     write_model(folder, made(3), data.tokenizer_files, {})
     return folder
 
@@ -150,7 +150,7 @@ def test_a_teacher_of_another_tokenizer_or_a_smaller_vocabulary_is_refused(
 ) -> None:
     from train.model.hf import write_model
 
-    data = PackedSet.open(manifest)
+    data = PackedSet.open_all(manifest)[0]
     other = tmp_path / "other"
     other.mkdir()
     write_model(other, made(1, vocab_size=280), data.tokenizer_files, {})

@@ -79,7 +79,7 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     old, new = hf.read_model(start), hf.read_model(start)
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
-    data = PackedSet.open(pair_manifest)
+    data = PackedSet.open_all(pair_manifest)[0]
     objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.frozen(start, data))
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     batches = next(iter(StepStream(data, config, seed=0, flat=flat)))
@@ -124,7 +124,7 @@ def test_the_loss_is_trls() -> None:
 
 
 def test_flat_batches_have_the_sequences_alone_and_hardly_any_padding(pair_manifest: Path, pair_rows: list) -> None:
-    data = PackedSet.open(pair_manifest)
+    data = PackedSet.open_all(pair_manifest)[0]
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     rows, flat = (next(iter(StepStream(data, config, seed=0, flat=f))) for f in (False, True))
     for one, other in zip(rows, flat, strict=True):

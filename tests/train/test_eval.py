@@ -36,7 +36,7 @@ def of_two_files(data: PackedSet) -> PackedSet:
 
 
 def test_the_total_is_the_training_loss(run: Path, manifest: Path) -> None:
-    model, data = lora.read(run / "checkpoints" / "step_00000002"), PackedSet.open(manifest)
+    model, data = lora.read(run / "checkpoints" / "step_00000002"), PackedSet.open_all(manifest)[0]
     found = total(evaluate(model, [data], DataConfig(), "fp32"))
     steps = iter(stream := StepStream(data, DataConfig(), seed=0))
     sums = [sft.loss(model, b) for _ in range(stream.plan.steps_per_epoch) for b in next(steps)]
@@ -51,11 +51,13 @@ def test_a_source_has_the_loss_of_its_sequences_alone(
     rows = random_rows(9, 64)
     model = hf.read_model(run / "checkpoints" / "step_00000002")
     batches = DataConfig(batch_rows=4)
-    found = evaluate(model, [of_two_files(PackedSet.open(pack(rows, seq_len=64, labelled=labelled)))], batches, "fp32")
+    found = evaluate(
+        model, [of_two_files(PackedSet.open_all(pack(rows, seq_len=64, labelled=labelled))[0])], batches, "fp32"
+    )
     assert sorted(found) == ["file 0", "file 1"]
     for which, score in enumerate(found.values()):
         alone = [[piece] for row in rows for i, piece in enumerate(row) if i % 2 == which]
-        alone_set = PackedSet.open(pack(alone, seq_len=64, labelled=labelled))
+        alone_set = PackedSet.open_all(pack(alone, seq_len=64, labelled=labelled))[0]
         expected = total(evaluate(model, [alone_set], batches, "fp32"))
         assert score.labels == expected.labels > 0
         assert score.loss == pytest.approx(expected.loss, abs=1e-5)
@@ -79,7 +81,7 @@ def test_names_come_from_the_raw_files_at_the_end_of_the_chain(run: Path, manife
     parent = {"manifest": "ingest", "version": first.version, "sha256": sha256_file(tmp_path / "ingest.json")}
     own = replace(load(manifest), parents=({"manifest": "tokenizer", "version": "x", "sha256": "y"}, parent))
     save(tmp_path / "manifest.json", own, {"parents": {first.version: "ingest.json"}})
-    data = replace(of_two_files(PackedSet.open(manifest)), manifest=tmp_path / "manifest.json")
+    data = replace(of_two_files(PackedSet.open_all(manifest)[0]), manifest=tmp_path / "manifest.json")
     found = evaluate(hf.read_model(run / "checkpoints" / "step_00000002"), [data], DataConfig(batch_rows=4), "fp32")
     assert sorted(found) == ["a.jsonl", "b.jsonl"]
 

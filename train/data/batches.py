@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import IterableDataset
 
-from datakit.config import option, resolved
+from datakit.config import option
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Split, StepPlan
 from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
@@ -393,10 +393,6 @@ class DataConfig:
             raise ConfigError(f"bucket_sizes must be positive and ascending, found {self.bucket_sizes}")
         if not all(0 < w < float("inf") for w in self.weights):
             raise ConfigError(f"weights must be positive, found {self.weights}")
-
-    def deciding(self) -> dict[str, Any]:
-        """The values that decide which rows make which step."""
-        return resolved(self)
 
 
 class StepStream(IterableDataset[list[Batch]]):

@@ -154,22 +154,6 @@ class PackedSet:
     tokenizer_files: tuple[Path, ...]
 
     @classmethod
-    def open(cls, manifest: Path, part: Part = "packed", verify: Verify = "all") -> "PackedSet":
-        """Map the rows of a pack manifest with one row length.
-
-        Raises:
-            ManifestError: not a pack manifest in bin2d format, no rows, or several row lengths.
-            IntegrityError: files are missing or changed.
-        """
-        found = cls.open_all(manifest, part, verify)
-        if len(found) > 1:
-            raise ManifestError(
-                f"{manifest}: expected rows of one length, found {[s.header.seq_len for s in found]}; pack with a "
-                f"single --seq-len"
-            )
-        return found[0]
-
-    @classmethod
     def open_all(cls, manifest: Path, part: Part = "packed", verify: Verify = "all") -> list["PackedSet"]:
         """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
 
@@ -289,17 +273,6 @@ class Mixture:
     def version(self) -> str:
         """The versions of all manifests."""
         return "+".join({s.manifest: s.version for s in self.sets}.values())
-
-    @property
-    def packed(self) -> Packed:
-        """The rows of the only set.
-
-        Raises:
-            InputError: there are several sets.
-        """
-        if len(self.sets) > 1:
-            raise InputError(f"{self.name}: several files or row lengths; expected one")
-        return self.sets[0].packed
 
     @cached_property
     def header(self) -> Header:

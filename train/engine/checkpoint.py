@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -62,10 +62,6 @@ class State:
     """More state of the loop: loss scale, balance loss."""
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by file name."""
-
-    def moved(self, step: int) -> "State":
-        """The same state at another step."""
-        return replace(self, step=step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +121,6 @@ def save(
     if path.exists():  # damaged, or the run was resumed from an earlier step
         path.rename(folder / f".{path.name}.{os.getpid()}.old")
     temporary.rename(path)
-    _flush(folder)
     _flush(folder)
     shutil.rmtree(folder / f".{path.name}.{os.getpid()}.old", ignore_errors=True)
     return path

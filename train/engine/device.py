@@ -1,4 +1,4 @@
-"""The device of a run: its choice, memory limit, precision and compiler."""
+"""The device of a run: its choice, precision and compiler."""
 
 import os
 import shutil
@@ -21,25 +21,6 @@ def usable_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError) as e:
         raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
     return device
-
-
-def limit_memory(device: torch.device, gib: float) -> None:
-    """Limit the memory of the process, so that it fails with a message before the machine runs out.
-
-    Raises:
-        ConfigError: this system cannot set a limit.
-    """
-    limit = int(gib * (1 << 30))
-    if device.type == "cuda":
-        total = torch.cuda.get_device_properties(device).total_memory
-        torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), device)
-        return
-    try:
-        import resource  # not on every system
-
-        resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    except (ImportError, ValueError, OSError) as e:
-        raise ConfigError(f"--memory-limit {gib}: cannot be set here ({e})") from None
 
 
 def local_device(device: torch.device) -> torch.device:

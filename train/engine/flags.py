@@ -226,7 +226,7 @@ def _guarded(run: Callable[[Sequence[str]], int]) -> int:
         if (wanted := _memory_wanted(e)) is None:
             raise
         print(
-            f"error: out of memory: {wanted} do not fit into the free memory of the machine or of --memory-limit. "
+            f"error: out of memory: {wanted} do not fit into the free memory of the machine. "
             f"Training needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and "
             f"more --grad-accum. Saved checkpoints are intact: continue with --resume",
             file=sys.stderr,

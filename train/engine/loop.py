@@ -127,14 +127,13 @@ class LoopConfig:
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
     step_sleep_ms: float = option(0.0, "pause after each step, to leave time for other work on the machine")
-    memory_limit: float = option(0.0, "memory limit of the process in GiB, of the GPU where there is one; 0: none")
 
     def __post_init__(self) -> None:
         names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
         if min(getattr(self, name) for name in names) < 0 or self.save_every < 1:
             raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
-        if min(self.step_sleep_ms, self.memory_limit) < 0:
-            raise ConfigError("step_sleep_ms and memory_limit must not be negative")
+        if self.step_sleep_ms < 0:
+            raise ConfigError("step_sleep_ms must not be negative")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
 
@@ -332,7 +331,7 @@ class Trainer:
         if math.isfinite(grad_norm):
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self.state = self.state.moved(step)
+        self.state = replace(self.state, step=step)
 
     def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
         described = self.stream.data.describe(self.stream.rows_of(step - 1))

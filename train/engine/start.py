@@ -27,7 +27,7 @@ from datakit.pack.chat import ChatTokenizer
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, place_of, verify_manifests
 from train.engine import checkpoint, flags
-from train.engine.device import allow_tf32, limit_memory, precision, usable_device
+from train.engine.device import allow_tf32, precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
 from train.engine.evaluator import Evaluator, EvaluatorConfig
 from train.engine.log import TrackConfig
@@ -277,8 +277,6 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     ranks = Ranks.join(device, config.ranks)
     if config.loop.threads:
         torch.set_num_threads(config.loop.threads)
-    if config.loop.memory_limit:
-        limit_memory(device, config.loop.memory_limit)
     if config.loop.tf32:
         allow_tf32(device)
     data = data or open_data(config)
@@ -312,7 +310,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
-        order=config.data.deciding() | {"seed": config.loop.seed}, config=resolved(config),
+        order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
         stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})

@@ -73,12 +73,7 @@ class Segments:
     @classmethod
     def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
         """Segments of rows cut to `width` positions; a row's `bounds` go from 0 to the end of its tokens."""
-        return cls.of_sequences(*_sequences(bounds, width), len(bounds), width)
-
-    @classmethod
-    def of_sequences(cls, starts_S: Int64, lengths_S: Int64, rows: int, width: int) -> "Segments":
-        """Segments of `rows` rows of `width` positions; sequences have ascending flat starts, and lengths."""
-        return cls.expanded(*arrange(starts_S, lengths_S, width), rows, width)
+        return cls.expanded(*arrange(*_sequences(bounds, width), width), len(bounds), width)
 
     @classmethod
     def expanded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":

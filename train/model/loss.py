@@ -268,21 +268,11 @@ def check_device(config: C, device: torch.device) -> C:
 
 
 def label_states(
-    model: "CausalLM",
-    batch: "Batch",
-    config: StatesConfig,
-    attend: Attend,
-    everywhere: bool = False,
-    filled: bool = False,
-) -> tuple[Tensor, Tensor | None]:
-    """Hidden states at the labels, (L, D), and at all positions, (B, T, D), where these were computed.
-
-    They are computed if `everywhere` is set, and for routers. With `filled`, L includes the padding
-    of `label_pos_L`.
-    """
+    model: "CausalLM", batch: "Batch", config: StatesConfig, attend: Attend, filled: bool = False
+) -> Tensor:
+    """Hidden states at the labels, (L, D); with `filled`, L includes the padding of `label_pos_L`."""
     where = batch.ids_BT, batch.segments.positions_BT
-    if config.label_only and not everywhere and not model.config.moe.num_experts:
+    if config.label_only and not model.config.moe.num_experts:  # routers see every position
         hidden_LD = model.hidden_at(*where, attend, batch.label_pos_L)
-        return hidden_LD if filled else hidden_LD[: batch.labels], None
-    hidden_BTD = model(*where, attend)
-    return gathered(hidden_BTD, batch.label_pos_L if filled else batch.counted[0]), hidden_BTD
+        return hidden_LD if filled else hidden_LD[: batch.labels]
+    return gathered(model(*where, attend), batch.label_pos_L if filled else batch.counted[0])

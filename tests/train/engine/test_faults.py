@@ -168,13 +168,21 @@ def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_
     assert_same(tmp_path / "run", whole_half)
 
 
+LIMITED = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, (50 << 20, -1))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 def test_a_run_that_may_not_take_the_memory_it_needs_says_so_and_goes_on_with_less(
     manifest: Path, tmp_path: Path
 ) -> None:
-    """The system refuses memory in the middle of the run, as --memory-limit lets it."""
+    """The system refuses memory at the start, or in the middle of the run."""
     out = tmp_path / "run"
     command = [sys.executable, "-m", "train.sft", *options(manifest, out)]
-    limited = subprocess.run([*command, "--memory-limit", "0.05"], capture_output=True, text=True)
+    low = [sys.executable, "-c", LIMITED, *command]
+    limited = subprocess.run(low, capture_output=True, text=True)
     assert limited.returncode == 1, limited.stderr
     assert limited.stderr.startswith("error: out of memory: ") and limited.stderr.count("\n") == 1
     assert not out.exists() or not (out / "checkpoints").exists()

@@ -57,7 +57,7 @@ def test_one_number_gives_the_sizes_of_a_model(manifest: Path, tmp_path: Path, c
     model = hf.read_model(run / "checkpoints" / "step_00000001")
     assert model.config.vocab_size == 320, "300 tokens, and padding up to a multiple of 64"
     tokens = 0.05 * (model.num_parameters() - 320 * 128)
-    data = PackedSet.open(manifest)
+    data = PackedSet.open_all(manifest)[0]
     epoch = StepStream(data, DataConfig(batch_rows=25), 0).plan.steps_per_epoch
     steps = json.loads((run / "run.json").read_text())["total_steps"]
     assert steps == -(-tokens * epoch // data.lengths.sum())

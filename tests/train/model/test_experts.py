@@ -23,7 +23,7 @@ SMALL = replace(PRESETS["tiny"], vocab_size=300, num_layers=2, hidden_size=32, h
 
 
 def first_batch(manifest: Path) -> Batch:
-    return next(iter(StepStream(PackedSet.open(manifest), DataConfig(bucket_sizes=(80,)), seed=0)))[0]
+    return next(iter(StepStream(PackedSet.open_all(manifest)[0], DataConfig(bucket_sizes=(80,)), seed=0)))[0]
 
 
 def trainer(manifest: Path, out: Path, batch_rows: int = 4, grad_accum: int = 1, steps: int = 3, **moe) -> Trainer:

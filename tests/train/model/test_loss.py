@@ -47,7 +47,7 @@ def agree(a: tuple[float, int, list[Tensor]], b: tuple[float, int, list[Tensor]]
 
 
 def first_batch(manifest: Path, **config: int) -> list[Batch]:
-    return next(iter(StepStream(PackedSet.open(manifest), DataConfig(**config), seed=0)))
+    return next(iter(StepStream(PackedSet.open_all(manifest)[0], DataConfig(**config), seed=0)))
 
 
 def test_sparse_loss_is_dense_loss(model: CausalLM, manifest: Path) -> None:
@@ -67,8 +67,8 @@ def test_packed_rows_and_one_sequence_a_row_give_the_same_loss_and_gradients(
 ) -> None:
     rows = random_rows(6, 128)
     assert max(map(len, rows)) >= 4
-    together = PackedSet.open(pack(rows, seq_len=128, labelled=labelled))
-    apart = PackedSet.open(pack([[piece] for row in rows for piece in row], seq_len=128, labelled=labelled))
+    together = PackedSet.open_all(pack(rows, seq_len=128, labelled=labelled))[0]
+    apart = PackedSet.open_all(pack([[piece] for row in rows for piece in row], seq_len=128, labelled=labelled))[0]
 
     def all_rows(data: PackedSet) -> list[Batch]:
         rows = len(data.lengths)
@@ -80,13 +80,13 @@ def test_packed_rows_and_one_sequence_a_row_give_the_same_loss_and_gradients(
 def test_a_packed_sequence_has_the_loss_it_has_alone(model: CausalLM, pack: Callable, random_rows: Callable) -> None:
     row = max(random_rows(6, 128), key=len)
     assert len(row) >= 3
-    data = PackedSet.open(pack([row], seq_len=128))
+    data = PackedSet.open_all(pack([row], seq_len=128))[0]
     batch = collate(data, MicroBatch(torch.tensor([0]).numpy(), 128), 1)
     with torch.no_grad():
         hidden = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
     start = 0
     for ids, places in row:
-        alone = PackedSet.open(pack([[(ids, places)]], seq_len=128))
+        alone = PackedSet.open_all(pack([[(ids, places)]], seq_len=128))[0]
         expected = losses(model, [collate(alone, MicroBatch(torch.tensor([0]).numpy(), 128), 1)])
         here = (batch.label_pos_L >= start) & (batch.label_pos_L < start + len(ids))
         found, count = sparse_loss(hidden, model.lm_head, batch.label_pos_L[here], batch.targets_L[here])
@@ -99,7 +99,7 @@ def test_short_rows_lose_nothing_in_a_small_bucket(model: CausalLM, pack: Callab
     manifest = pack([[piece] for row in random_rows(3, 64) for piece in row], seq_len=64)
 
     def epoch(*sizes: int) -> list[Batch]:
-        stream = StepStream(PackedSet.open(manifest), DataConfig(bucket_sizes=sizes, batch_rows=4), seed=0)
+        stream = StepStream(PackedSet.open_all(manifest)[0], DataConfig(bucket_sizes=sizes, batch_rows=4), seed=0)
         steps = iter(stream)
         return [b for _ in range(stream.plan.steps_per_epoch) for b in next(steps)]
 
@@ -117,7 +117,7 @@ def test_label_only_last_layer_and_chunked_head_are_the_dense_reference(
     model.init_weights(torch.Generator().manual_seed(0))
     lean = label_loss(LabelConfig(label_only=True, loss_chunk=chunk))
     batches, config = first_batch(manifest, grad_accum=2), DataConfig(grad_accum=2)
-    filled = StepStream(PackedSet.open(manifest), config, seed=0, label_fill=16).batches(0)
+    filled = StepStream(PackedSet.open_all(manifest)[0], config, seed=0, label_fill=16).batches(0)
 
     def found(objective: Callable, of: list[Batch] = batches) -> tuple[float, int, list[Tensor]]:
         model.zero_grad()
@@ -176,7 +176,7 @@ def test_a_compiled_label_only_layer_is_the_eager_one_and_is_compiled_once_for_a
     for made in (eager, compiled):
         made.init_weights(torch.Generator().manual_seed(0))
     compiled.compile_parts()
-    stream = StepStream(PackedSet.open(manifest), DataConfig(bucket_sizes=(64,)), seed=0, label_fill=16)
+    stream = StepStream(PackedSet.open_all(manifest)[0], DataConfig(bucket_sizes=(64,)), seed=0, label_fill=16)
     batches = [batch for step in range(5) for batch in stream.batches(step)]
     graphs = []
     for batch in sorted(batches, key=lambda b: len(b.label_pos_L)):

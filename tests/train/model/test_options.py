@@ -53,7 +53,7 @@ def batches(pack: Callable, random_rows: Callable) -> tuple[Batch, Batch]:
     """The same sequences, several a row and one a row."""
     rows = random_rows(5, 64)
     assert max(map(len, rows)) >= 3
-    sets = [PackedSet.open(pack(r, seq_len=64)) for r in (rows, [[piece] for row in rows for piece in row])]
+    sets = [PackedSet.open_all(pack(r, seq_len=64))[0] for r in (rows, [[piece] for row in rows for piece in row])]
     found = [collate(s, MicroBatch(torch.arange(len(s.lengths)).numpy(), 64), len(s.lengths)) for s in sets]
     return found[0], found[1]
 
