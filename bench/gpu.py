@@ -607,7 +607,8 @@ def _rate(
         wall = time.perf_counter() - began
     real = sum(r.real_tokens for r in reports)
     peak = peak_flops(device)
-    packed, some = trainer.stream.data.packed, min(256, len(trainer.stream.data.lengths))
+    owner = trainer.stream.data.sets[0]
+    packed, some = owner.packed, min(256, len(owner.lengths))
     lengths = np.concatenate([np.diff(packed.segments_of(row)) for row in range(some)]).astype(float)
     context = float((lengths * (lengths + 1) / 2).sum() / lengths.sum())
     flops = model.flops_per_token(context) * real / wall

@@ -84,6 +84,8 @@ def killed_at(module: ModuleType, function: str, call: int, argv: list[str]) -> 
         (checkpoint, "save_file", 4, []),  # the second checkpoint's model is written, its generators are not
         (checkpoint, "_flush", 19, []),  # all its files are written, some are on the disk
         (checkpoint, "save_file", 3, HALF),  # its model is written, its optimizer is not
+        (checkpoint, "save_file", 4, ["--async-save", "--step-sleep-ms", "200"]),  # the training goes on meanwhile
+        (checkpoint, "_flush", 19, ["--async-save", "--step-sleep-ms", "200"]),
     ],
 )
 def test_killed_while_saving_the_checkpoint_before_is_used(
@@ -104,7 +106,7 @@ def test_killed_while_saving_the_checkpoint_before_is_used(
     assert names == ["step_00000002", "step_00000004"]  # the second is under a name that begins with a dot
     assert not (out / "checkpoints" / "step_00000004").exists()
     assert sft.main(["--resume", "--out", str(out)]) == 0
-    assert_same(out, whole_half if more else whole)
+    assert_same(out, whole_half if more == HALF else whole)
     assert not list((out / "checkpoints").glob(".*"))
 
 
@@ -169,9 +171,11 @@ def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_
 
 
 LIMITED = """
-import os, resource, sys
+import resource, sys
+from train import sft
+from train.engine import flags
 resource.setrlimit(resource.RLIMIT_DATA, (50 << 20, -1))
-os.execv(sys.argv[1], sys.argv[1:])
+sys.exit(flags.guarded(sft.main))
 """
 
 
@@ -181,7 +185,7 @@ def test_a_run_that_may_not_take_the_memory_it_needs_says_so_and_goes_on_with_le
     """The system refuses memory at the start, or in the middle of the run."""
     out = tmp_path / "run"
     command = [sys.executable, "-m", "train.sft", *options(manifest, out)]
-    low = [sys.executable, "-c", LIMITED, *command]
+    low = [sys.executable, "-c", LIMITED, *options(manifest, out)]
     limited = subprocess.run(low, capture_output=True, text=True)
     assert limited.returncode == 1, limited.stderr
     assert limited.stderr.startswith("error: out of memory: ") and limited.stderr.count("\n") == 1
