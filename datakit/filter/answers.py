@@ -2,8 +2,9 @@
 
 `empty_answer` looks at conversations and preference pairs. A conversation is measured by the shortest turn of its
 assistant (a turn that calls a tool needs no text); without such a turn it counts as 0 characters. A preference pair is
-measured by its shorter answer. Documents have no answers and are not judged. Reasoning at the beginning of a content
-(`<think>...</think>`) is no answer, and characters without width count as white space.
+measured by its shorter answer. Documents have no answers and are not judged. Reasoning at the beginning of a content is
+no answer (`<think>...</think>`, once or several times; also without `<think>`, which the prompt may have), an empty
+list of calls is no call, and characters without width count as white space.
 
 Gopher's repetition rules are for web pages. Short and technical answers naturally repeat a little of themselves (a
 worked sum, a tool call in the question's words, the chorus of a song), and those rules drop one in eight answers of
@@ -30,8 +31,10 @@ from datakit.data import string_buffers
 from datakit.filter.rule_set import Measure, MeasuredRows, RuleSet, Signals
 from datakit.text.words import hash_values, normalize
 
-_NO_ANSWER = r"(?s)\A\s*<think>.*?(?:</think>|\z)"
 _INVISIBLE = r"\s\p{Z}\p{Cf}\p{Cc}\x{115f}\x{1160}\x{2800}\x{3164}\x{ffa0}"
+_THOUGHTS = rf"(?s)\A(?:[{_INVISIBLE}]*<think>.*?(?:</think>|\z))+"
+_THOUGHT_OF_PROMPT = r"(?s)\A.*?</think>"
+_NO_CALLS = r"^\s*(?:\[\s*\]|null)?\s*$"
 _MARGINS = rf"\A[{_INVISIBLE}]+|[{_INVISIBLE}]+\z"
 """RE2: white space, controls, and what has no width or no ink (zero-width spaces, fillers, blank Braille)."""
 
@@ -65,9 +68,15 @@ class EmptyAnswer(RuleSet):
 def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:
     """int64[N]: characters of the shortest assistant turn of each list<message>, 0 for a list without one."""
     turns = messages.flatten()
-    said = pc.replace_substring_regex(pc.struct_field(turns, "content"), _NO_ANSWER, "")
+    said = pc.struct_field(turns, "content")
+    begins = pc.fill_null(pc.match_substring(said, "<think>"), False)
+    ends = pc.and_not(pc.fill_null(pc.match_substring(said, "</think>"), False), begins)
+    for thinks, pattern in ((begins, _THOUGHTS), (ends, _THOUGHT_OF_PROMPT)):  # patterns are slow on other scripts
+        if pc.any(thinks).as_py():
+            said = pc.replace_with_mask(said, thinks, pc.replace_substring_regex(said.filter(thinks), pattern, ""))
     chars = pc.fill_null(pc.utf8_length(pc.replace_substring_regex(said, _MARGINS, "")), 0)
-    calls = pc.fill_null(pc.greater(pc.binary_length(pc.struct_field(turns, "tool_calls")), 0), False)
+    given = pc.struct_field(turns, "tool_calls")
+    calls = pc.and_not(given.is_valid(), pc.fill_null(pc.match_substring_regex(given, _NO_CALLS), True))
     answer = pc.fill_null(pc.equal(pc.struct_field(turns, "role"), "assistant"), False).to_numpy(zero_copy_only=False)
     size = np.where(calls.to_numpy(zero_copy_only=False), _UNLIMITED, chars.to_numpy().astype(np.int64))
     lengths = pc.fill_null(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)

@@ -253,10 +253,22 @@ def test_conversations_without_an_answer_go():
     [("<think>Hm, 2 + 2.</think>", False), ("\n<think>\nand so on\n</think>\n\u200b\n", False),
      ("<think>no end", False),
      ("\u200b\u2060\ufeff", False), ("\u3164\u00a0\u00ad", False), ("<think>a</think>4", True), ("\u200b4\u200b", True),
-     ("The tag <think> begins it.", True), ("👩\u200d🚀", True)],
+     ("The tag <think> begins it.", True), ("👩\u200d🚀", True), ("so 4\n</think>\n", False), ("so 4</think>4", True),
+     ("4 <think>a</think>", True),
+     ("<think>a</think>\n<think>b</think>", False), ("<think>a</think> <think>b</think>c", True),
+     ("\u200b<think>a</think>\u200b", False)],
 )  # fmt: skip
 def test_reasoning_alone_and_invisible_characters_are_no_answer(answer, stays):
     rows = conversations([turn("user", "2 + 2?"), turn("assistant", answer)])
+    assert verdicts(rows, rules=["empty_answer"])[0][0] == (None if stays else "empty_answer.min_answer_chars")
+
+
+@pytest.mark.parametrize(
+    ("calls", "stays"),
+    [(None, False), ("", False), ("[]", False), (" [ ] ", False), ("null", False), ('[{"name": "f"}]', True)],
+)
+def test_an_empty_list_of_calls_is_no_call(calls, stays):
+    rows = conversations([turn("user", "2 + 2?"), turn("assistant", "", tool_calls=calls)])
     assert verdicts(rows, rules=["empty_answer"])[0][0] == (None if stays else "empty_answer.min_answer_chars")
 
 
