@@ -21,7 +21,7 @@ from datakit.pack.chat import ChatTokenizer
 from train.engine import checkpoint, flags
 from train.engine.device import usable_device
 from train.model import lora
-from train.model.batching import answers, stream_text
+from train.model.batching import answers, prompt_ids, stream_text
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig
 
@@ -92,21 +92,16 @@ class Generator:
         Raises:
             UsageError: an empty prompt, or no room for an answer.
         """
-        if self.plain and not isinstance(said, str):
-            raise UsageError(f"{where}: messages need a chat template, and this is a plain-text model")
-        if isinstance(said, str):
-            said = said if self.plain else [{"role": "user", "content": said}]
-        ids = self.tokenizer.encode_text(said) if isinstance(said, str) else self.turns(said)
-        most = self.model.config.context
-        if not 0 < len(ids) < most:
-            raise UsageError(f"{where} has {len(ids)} tokens; 1 to {most - 1} leave room for an answer")
-        return ids
+        if isinstance(said, str) and not self.plain:
+            said = [{"role": "user", "content": said}]
+        asked = said if isinstance(said, str) or self.plain else self.with_system(said)
+        return prompt_ids(self.tokenizer, asked, self.plain, self.model.config.context, where)
 
-    def turns(self, messages: Sequence[dict[str, Any]]) -> list[int]:
-        """The ids of a conversation up to the next assistant turn, with the system message of the configuration."""
+    def with_system(self, messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """A conversation that begins with a system message: its own, or that of the configuration, if there is one."""
         own = bool(messages) and messages[0].get("role") == "system"
         system = [{"role": "system", "content": self.config.system}] if self.config.system and not own else []
-        return self.tokenizer.encode_prompt([*system, *messages])
+        return [*system, *messages]
 
     def stream(self, prompt: Sequence[int]) -> Iterator[str]:
         """Yield the answer in pieces of text."""
@@ -157,7 +152,7 @@ def answer_file(generator: Generator, config: GenerateConfig) -> None:
     Raises:
         InputError: a line is not a prompt; the message names it.
     """
-    rows = list(_rows(Path(config.input)))
+    rows = list(prompt_rows(Path(config.input)))
     prompts = [generator.prompt_of(said, where) for where, _, said in rows]
     with contextlib.ExitStack() as stack:
         out: TextIO = sys.stdout
@@ -170,8 +165,12 @@ def answer_file(generator: Generator, config: GenerateConfig) -> None:
                 print(json.dumps(row | {"completion": answer}, ensure_ascii=False), file=out, flush=True)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
-    """(file:line, the row, its prompt) of every line."""
+def prompt_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    """(file:line, the row, its prompt) of every line of a JSONL file with `prompt` or `messages`.
+
+    Raises:
+        InputError: a line is not a prompt; the message names it.
+    """
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip():
             continue
@@ -203,7 +202,7 @@ def _answer(generator: Generator, messages: list[dict[str, Any]]) -> str:
     """Print and return the answer; Ctrl-C ends it early. First turns are dropped if the conversation is too long."""
     answer, most = "", generator.model.config.context
     room = most - min(generator.config.sample.max_new_tokens, most // 2)
-    while len(generator.turns(messages)) > room and len(messages) > 1:
+    while len(generator.tokenizer.encode_prompt(generator.with_system(messages))) > room and len(messages) > 1:
         print("(the first turn is dropped: the conversation is longer than the model allows)", flush=True)
         del messages[:2]
     with contextlib.suppress(KeyboardInterrupt):

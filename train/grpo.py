@@ -13,7 +13,6 @@ The answers depend on the seed, the step and the weights alone, so a run resumes
 Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a micro-batch.
 """
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,10 +38,10 @@ from train.engine.evaluator import untouched
 from train.engine.loop import LossSum
 from train.engine.rewards import Reward, reward_of
 from train.engine.start import RunConfig, configured, finish, prepare
-from train.generate import load
+from train.generate import load, prompt_rows
 from train.merge import TOKENIZER_FILES
 from train.model import lora
-from train.model.batching import Job, Sampling, stream
+from train.model.batching import Job, Sampling, prompt_ids, stream
 from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, check_device, label_states, token_log_probs
 from train.model.sample import SampleConfig
@@ -123,21 +122,9 @@ class PromptSet:
             InputError: a line is no prompt, or too long.
         """
         rows, ids = list[dict[str, Any]](), list[list[int]]()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-                said = row.get("messages") or [{"role": "user", "content": row["prompt"]}]
-                found = tokenizer.encode_text(row["prompt"]) if plain else tokenizer.encode_prompt(said)
-            except (ValueError, KeyError, TypeError, AttributeError) as e:
-                raise InputError(
-                    f"{path}:{number}: expected an object with `prompt` or `messages`, found {e!r}"
-                ) from None
-            if not 0 < len(found) < room:
-                raise InputError(f"{path}:{number}: a prompt of {len(found)} tokens; the model has room for {room - 1}")
+        for where, row, said in prompt_rows(path):
             rows.append(row)
-            ids.append(found)
+            ids.append(prompt_ids(tokenizer, said, plain, room, where))
         if not ids:
             raise InputError(f"{path}: has no prompts")
         facts = tokenizer.facts()

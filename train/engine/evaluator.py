@@ -28,7 +28,7 @@ from train.engine.device import autocast
 from train.engine.distributed import Ranks
 from train.engine.suites import Suite, suite_score
 from train.model.attention import grouped_attention
-from train.model.batching import answers
+from train.model.batching import answers, prompt_ids
 from train.model.decoder import CausalLM, ModelConfig
 from train.model.sample import SampleConfig
 
@@ -219,7 +219,8 @@ class Prompts:
         """Read a file of prompts; they go through the chat template if the training data are conversations.
 
         Raises:
-            InputError: the file has no prompt, or a prompt leaves no room for an answer.
+            InputError: the file has no prompt.
+            UsageError: a prompt leaves no room for an answer.
         """
         path = Path(config.sample_prompts)
         texts = tuple(line for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
@@ -227,14 +228,7 @@ class Prompts:
             raise InputError(f"{path}: has no prompts; expected one per line")
         tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent)
         plain = data.header.task == "pretrain"
-        ids = tuple(
-            tokenizer.encode_text(t) if plain else tokenizer.encode_prompt([{"role": "user", "content": t}])
-            for t in texts
-        )
-        if (longest := max(map(len, ids))) >= context:
-            raise InputError(
-                f"{path}: a prompt has {longest} tokens, which leaves no room: the model's maximum is {context}"
-            )
+        ids = tuple(prompt_ids(tokenizer, t, plain, context, f"{path}: the prompt {t[:40]!r}") for t in texts)
         sample = SampleConfig(max_new_tokens=config.sample_tokens, temperature=config.sample_temperature)
         return cls(texts, ids, tokenizer, sample)
 

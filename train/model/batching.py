@@ -15,11 +15,11 @@ R = H/K query heads per key/value head, E head width, V vocabulary.
 
 import math
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -39,37 +39,6 @@ CHUNKS_PER_STEP = 4
 Finish = Literal["stop", "length", "timeout", "cancelled", "error"]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sampling:
-    """How one answer is sampled, and where it ends."""
-
-    config: SampleConfig
-    """Length, temperature, filters and repetition penalty; its seed is the answer's own."""
-    presence_penalty: float = 0.0
-    """Subtracted once from the logits of tokens that the answer contains."""
-    frequency_penalty: float = 0.0
-    """Subtracted for each time that the answer contains the token."""
-    logit_bias: Mapping[int, float] = field(default_factory=dict)
-    logprobs: int = -1
-    """Report the log-probability of each token, and those of this many most likely ones; -1: none."""
-    stop_ids: frozenset[int] = frozenset()
-
-    @property
-    def greedy(self) -> bool:
-        """Whether the most likely token is always taken, and nothing but it is asked for."""
-        return self.config.temperature == 0 and self._unchanged
-
-    @property
-    def plain(self) -> bool:
-        """Whether the token is drawn from the model's own distribution, and nothing but it is asked for."""
-        return self.config.temperature > 0 and self._unchanged
-
-    @property
-    def _unchanged(self) -> bool:
-        changed = self.presence_penalty or self.frequency_penalty or self.logit_bias
-        return not changed and self.config.repetition_penalty == 1 and self.logprobs < 0
-
-
 @dataclass(frozen=True, slots=True)
 class Token:
     """One generated token, or the end of an answer."""
@@ -82,6 +51,35 @@ class Token:
     finish: Finish | None = None
     message: str = ""
     """What went wrong, with `finish` error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling:
+    """How one answer is sampled, and where it ends. A server extends it with what its requests ask for."""
+
+    config: SampleConfig
+    """Length, temperature, filters and repetition penalty; its seed is the answer's own."""
+    stop_ids: frozenset[int] = frozenset()
+
+    @property
+    def alike(self) -> bool:
+        """Whether answers with the same settings may be drawn together, from the model's own logits."""
+        return self.config.repetition_penalty == 1
+
+    def scores(self, job: "Job", logits_V: Tensor) -> Tensor:
+        """The logits to sample from, (V,), with the repetition penalty (CTRL: Keskar et al., 2019)."""
+        scores_V, penalty = logits_V.clone(), self.config.repetition_penalty
+        if penalty != 1:
+            seen = torch.tensor(sorted({*job.prompt, *job.answer}), device=scores_V.device)
+            scores_V[seen] = torch.where(scores_V[seen] > 0, scores_V[seen] / penalty, scores_V[seen] * penalty)
+        return scores_V
+
+    def token(self, job: "Job", logits_V: Tensor) -> Token:
+        """The next token of one answer."""
+        scores_V = self.scores(job, logits_V)
+        if self.config.temperature == 0:
+            return Token(int(scores_V.argmax()))
+        return Token(drawn(filtered(scores_V[None] / self.config.temperature, self.config), [job.generator])[0])
 
 
 @dataclass(eq=False, slots=True)
@@ -98,7 +96,6 @@ class Job:
     """Positions of the prompt that another answer had processed."""
     answer: list[int] = field(default_factory=list)
     """The tokens so far, with the stop token at the end."""
-    counts: Counter[int] = field(default_factory=Counter)
     generator: torch.Generator = field(default_factory=torch.Generator)
     slot: "Slot | None" = None
     cancelled: bool = False
@@ -336,14 +333,14 @@ class Engine:
         chosen = logits_NV.argmax(-1).tolist()
         alike: dict[SampleConfig, list[int]] = {}
         for row, job in enumerate(jobs):
-            if job.sampling.plain:
+            if job.sampling.alike and job.sampling.config.temperature > 0:
                 alike.setdefault(replace(job.sampling.config, seed=0), []).append(row)
         for config, rows in alike.items():  # one draw for all answers with the same settings
             kept_NV = filtered(logits_NV[rows] / config.temperature, config)
             for row, token_id in zip(rows, drawn(kept_NV, [jobs[row].generator for row in rows]), strict=True):
                 chosen[row] = token_id
         for job, best, logits_V in zip(list(jobs), chosen, logits_NV, strict=True):
-            token = Token(best) if job.sampling.greedy or job.sampling.plain else sampled(job, logits_V)
+            token = Token(best) if job.sampling.alike else job.sampling.token(job, logits_V)
             job.answer.append(token.id)
             self.generated_tokens += 1
             full = len(job.prompt) + len(job.answer) >= self.context
@@ -357,30 +354,21 @@ class Engine:
                 self._end(job, replace(token, finish=finish))
 
 
-def sampled(job: Job, logits_V: Tensor) -> Token:
-    """The next token of one answer, with its log-probability where it is asked for."""
-    sampling, config = job.sampling, job.sampling.config
-    scores_V = logits_V.clone()
-    if config.repetition_penalty != 1:  # CTRL: Keskar et al., 2019
-        seen = torch.tensor(sorted({*job.prompt, *job.answer}), device=scores_V.device)
-        found = scores_V[seen]
-        scores_V[seen] = torch.where(found > 0, found / config.repetition_penalty, found * config.repetition_penalty)
-    if sampling.presence_penalty or sampling.frequency_penalty:
-        job.counts.update(job.answer[sum(job.counts.values()) :])
-        for token, count in job.counts.items():
-            scores_V[token] -= sampling.presence_penalty + count * sampling.frequency_penalty
-    for token, bias in sampling.logit_bias.items():
-        scores_V[token] += bias
-    if config.temperature == 0:
-        chosen = int(scores_V.argmax())
-    else:
-        (chosen,) = drawn(filtered(scores_V[None] / config.temperature, config), [job.generator])
-    if sampling.logprobs < 0:
-        return Token(chosen)
-    logprobs_V = logits_V.log_softmax(-1)
-    top = logprobs_V.topk(min(sampling.logprobs, len(logprobs_V)))
-    ranked = tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
-    return Token(chosen, max(float(logprobs_V[chosen]), -9999.0), tuple((i, max(p, -9999.0)) for i, p in ranked))
+def prompt_ids(
+    tokenizer: ChatTokenizer, said: str | Sequence[dict[str, Any]], plain: bool, context: int, where: str
+) -> list[int]:
+    """The ids of a prompt: a text or a conversation, through the chat template unless `plain`; `where` is for errors.
+
+    Raises:
+        UsageError: an empty prompt, no room for an answer in `context`, or messages for a plain-text model.
+    """
+    if plain and not isinstance(said, str):
+        raise UsageError(f"{where}: messages need a chat template, and this is a plain-text model")
+    turns = [{"role": "user", "content": said}] if isinstance(said, str) else said
+    ids = tokenizer.encode_text(str(said)) if plain else tokenizer.encode_prompt(turns)
+    if not 0 < len(ids) < context:
+        raise UsageError(f"{where} has {len(ids)} tokens; 1 to {context - 1} leave room for an answer")
+    return ids
 
 
 def jobs_of(prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: SampleConfig) -> list[Job]:

@@ -1,14 +1,60 @@
-"""The thread that generates for the server: a queue before the engine."""
+"""The thread that generates for the server: a queue before the engine, and the sampling that requests ask for.
+
+Shapes: V vocabulary.
+"""
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
 
 from datakit.errors import ConfigError
-from train.model.batching import Engine, Job, Token
+from train.model.batching import Engine, Job, Sampling, Token
 from train.model.decoder import CausalLM
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestSampling(Sampling):
+    """What OpenAI's API adds: penalties on the answer's own tokens, biases, and log-probabilities."""
+
+    presence_penalty: float = 0.0
+    """Subtracted once from the logits of tokens that the answer contains."""
+    frequency_penalty: float = 0.0
+    """Subtracted for each time that the answer contains the token."""
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    logprobs: int = -1
+    """Report the log-probability of each token, and those of this many most likely ones; -1: none."""
+
+    @property
+    def alike(self) -> bool:
+        """Not where one of the additions is asked for."""
+        changed = self.presence_penalty or self.frequency_penalty or self.logit_bias or self.logprobs >= 0
+        return not changed and super().alike
+
+    def scores(self, job: Job, logits_V: Tensor) -> Tensor:
+        """The logits to sample from, (V,)."""
+        scores_V = super().scores(job, logits_V)
+        if self.presence_penalty or self.frequency_penalty:
+            for token, count in Counter(job.answer).items():
+                scores_V[token] -= self.presence_penalty + count * self.frequency_penalty
+        for token, bias in self.logit_bias.items():
+            scores_V[token] += bias
+        return scores_V
+
+    def token(self, job: Job, logits_V: Tensor) -> Token:
+        """The next token of one answer, with its log-probability where it is asked for."""
+        chosen = super().token(job, logits_V).id
+        if self.logprobs < 0:
+            return Token(chosen)
+        logprobs_V = logits_V.log_softmax(-1)
+        top = logprobs_V.topk(min(self.logprobs, len(logprobs_V)))
+        ranked = zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        return Token(chosen, max(float(logprobs_V[chosen]), -9999.0), tuple((i, max(p, -9999.0)) for i, p in ranked))
 
 
 class QueueFullError(Exception):

@@ -221,7 +221,7 @@ class Chat:
         return {"message": message, "logprobs": self._logprobs(deltas)}
 
     def _logprobs(self, deltas: Sequence[Delta]) -> dict[str, Any] | None:
-        if deltas[0].choice.job.sampling.logprobs < 0:
+        if deltas[0].choice.logprobs < 0:
             return None
         one = self.service.logprob
         tokens = [token for delta in deltas for token in delta.tokens]
@@ -247,7 +247,7 @@ class Text:
     def whole(self, choice: Choice, deltas: Sequence[Delta]) -> dict[str, Any]:
         """Text and log-probabilities of some deltas of an answer."""
         text = "".join(part.text for delta in deltas for part in delta.parts)
-        if choice.job.sampling.logprobs < 0:
+        if choice.logprobs < 0:
             return {"text": text, "logprobs": None}
         decode, tokens = self.service.tokenizer.decode, [token for delta in deltas for token in delta.tokens]
         texts, offsets, offset = [decode([token.id]) for token in tokens], [], self._offsets.get(choice.index, 0)

@@ -19,11 +19,11 @@ from datakit.errors import ConfigError
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine.device import usable_device
 from train.generate import load
-from train.model.batching import Job, Sampling, Token
+from train.model.batching import Job, Token
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, TextStream
 from train.serve.answers import KEPT, Form, Part, Parts, form_of, thinks_first
-from train.serve.batcher import Batcher, QueueFullError
+from train.serve.batcher import Batcher, QueueFullError, RequestSampling
 from train.serve.requests import ChatMessage, Generation, Tool
 
 
@@ -108,6 +108,8 @@ class Choice:
     job: Job
     text: TextStream
     parts: Parts
+    logprobs: int = -1
+    """As in `RequestSampling`."""
     tokens: int = 0
     calls: int = 0
     finish: str | None = None
@@ -223,10 +225,10 @@ class Service:
                 parts = Parts(self.form if tools else None, thinking)
                 parts.add(beginning)
                 job = Job(prompt, own, deadline)
-                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts))
+                found.append(Choice(len(found), job, TextStream(self._decode, stop), parts, logprobs))
         return found
 
-    def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> Sampling:
+    def _sampling(self, body: Generation, prompt: Sequence[int], logprobs: int) -> RequestSampling:
         engine = self.batcher.engine
         context, vocabulary = engine.context, engine.model.config.vocab_size
         if not 0 < len(prompt) < context:
@@ -242,7 +244,7 @@ class Service:
         most = self.config.max_tokens or context
         wished = given.get("max_completion_tokens", given.get("max_tokens", most))
         chosen |= {"top_k": max(chosen["top_k"], 0), "max_new_tokens": min(wished, most, context - len(prompt))}
-        return Sampling(
+        return RequestSampling(
             config=SampleConfig(**chosen),
             presence_penalty=body.presence_penalty or 0.0,
             frequency_penalty=body.frequency_penalty or 0.0,

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from train.model.batching import CHUNK, Engine, Job, Sampling, Token, generate
+from train.model.batching import CHUNK, Engine, Job, Token, generate
 from train.model.decoder import CausalLM, ModelConfig
 from train.model.sample import SampleConfig
+from train.serve.batcher import RequestSampling
 
 CONFIG = ModelConfig(
     vocab_size=97, hidden_size=48, num_layers=2, num_heads=6, num_kv_heads=2, head_dim=8, intermediate_size=64,
@@ -32,7 +33,7 @@ class Run:
 
     def job(self, name: int, prompt: list[int], **sampling: object) -> Job:
         tokens = self.results.setdefault(name, [])
-        return Job(prompt, Sampling(**sampling), receive=tokens.append)
+        return Job(prompt, RequestSampling(**sampling), receive=tokens.append)
 
     def answer(self, *jobs: Job) -> list[list[int]]:
         self.engine.waiting.extend(jobs)

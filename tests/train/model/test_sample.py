@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import ConfigError
-from train.model.batching import Job, Sampling, sampled
+from train.model.batching import Job, Sampling
 from train.model.sample import SampleConfig, TextStream, drawn, filtered
 
 
@@ -48,7 +48,7 @@ def test_repetition_counts_as_transformers_has_it() -> None:
     ids_BT = logits_BV.topk(2).indices
     expected = transformers.RepetitionPenaltyLogitsProcessor(9.0)(ids_BT, logits_BV.clone()).argmax(-1)
     sampling = Sampling(config=SampleConfig(repetition_penalty=9.0))
-    found = [sampled(Job(ids, sampling), row).id for ids, row in zip(ids_BT.tolist(), logits_BV, strict=True)]
+    found = [sampling.token(Job(ids, sampling), row).id for ids, row in zip(ids_BT.tolist(), logits_BV, strict=True)]
     assert found == expected.tolist()
     assert logits_BV.argmax(-1).tolist() != expected.tolist()  # else nothing was tested
 
