@@ -50,7 +50,8 @@ SCHEMES: Final = ("s3", "gs", "az")
 SMALL: Final = (".json", ".jsonl", ".toml", ".txt", ".jinja", ".salt")
 """Suffixes of the files that `pull` fetches."""
 MULTIPART_FROM: Final = 256 << 20
-"""Bytes from which a file is uploaded in parts: shards are smaller, packed files may be larger."""
+"""Bytes from which a file is uploaded in parts, since obstore reads a smaller one into memory; most shards are smaller,
+packed files may be larger."""
 PARTS: Final = 9_000
 """A store takes 10,000 parts of one object."""
 COPY_TO: Final = 4 << 30
@@ -173,7 +174,9 @@ def _store(scheme: str, bucket: str, _process: int, *_environment: str) -> Any:
             endpoint = endpoint or profile.pop("endpoint", "")
             profile |= {"endpoint": endpoint} if endpoint else {}
             options, retry = _client_options(scheme, endpoint)
-            return S3Store(bucket, client_options=options, retry_config=retry, **profile)
+            return S3Store(
+                bucket, client_options=options, retry_config=retry, copy_if_not_exists="multipart", **profile
+            )
         options, retry = _client_options(scheme, "")
         if scheme == "gs":
             return GCSStore(bucket, client_options=options, retry_config=retry, **_emulated())
@@ -426,6 +429,13 @@ def here(given: str | os.PathLike[str]) -> Path:
         there = {n: o for n, o in _listed(path).items() if n != CLAIM and not n.startswith("parents/")}  # rows
         _renew(path, there, lambda name: not name.startswith("parents/"))
         _fetched[path] = {path / name: found["size"] for name, found in there.items()}
+    for file in _fetched[path]:
+        with contextlib.suppress(OSError):
+            if (
+                file.stat().st_mtime < time.time() - SPARED_S / 3
+            ):  # not each time: a model is read again when it changes
+                os.utime(file)
+    _make_room()
     return path
 
 
@@ -486,6 +496,7 @@ def bring(file: Path, size: int, sha256: str) -> Path:
         except FileNotFoundError:
             raise IntegrityError(f"{file}: there is no such object in the store; run `datakit run` again") from None
         if found == sha256:
+            _make_room()
             return file
         file.unlink(missing_ok=True)
         time.sleep(0.2 * 2**attempt)  # what a network broke may come whole the next time
@@ -589,11 +600,11 @@ def publish(folder: Path, files: Iterable[Sequence[Any]]) -> None:
     for path, size, sha256 in files if url_of(folder) is not None else ():
         if _copied(folder / path, size, sha256):
             continue
-        if not _create(folder / path, size):
+        if not _create(folder, path, size):
             if _remote_sha256(folder / path) == sha256:
                 continue
             remove(folder / path, here=False)
-            if not _create(folder / path, size):
+            if not _create(folder, path, size):
                 raise DatakitError(f"{folder / path}: another run writes this object, too; stop one of them")
         _note(folder / path, sha256)
     _make_room()
@@ -624,28 +635,45 @@ def _copied(file: Path, size: int, sha256: str) -> bool:
     return True
 
 
-def _create(file: Path, size: int) -> bool:
-    """Upload a file if there is no object under its key; False where there is one.
-
-    Upload in parts has no condition in obstore: there the claim on the folder alone keeps other runs away.
-    """
+def _create(folder: Path, path: str, size: int) -> bool:
+    """Upload a file if there is no object under its key; False where there is one."""
     import obstore
 
-    several, chunk = size >= MULTIPART_FROM, max(16 << 20, size // PARTS)
-
-    def request(store: Any, key: str) -> None:
-        if several:
-            obstore.put(store, key, file, use_multipart=True, chunk_size=chunk, max_concurrency=4)
-        else:
-            obstore.put(store, key, file, mode="create", use_multipart=False)
-
-    if several and _head(file) is not None:
+    file = folder / path
+    if size >= MULTIPART_FROM and _head(file) is not None:
         return False
     try:
-        _ask(file, request)
+        if size < MULTIPART_FROM:
+            _ask(file, lambda store, key: obstore.put(store, key, file, mode="create", use_multipart=False))
+        else:
+            _create_in_parts(folder, file, size)
     except (_errors().AlreadyExistsError, _errors().PreconditionError):
         return False
     return True
+
+
+def _create_in_parts(folder: Path, file: Path, size: int) -> None:
+    """Upload a large file in parts, which in obstore has no condition.
+
+    So on S3 another object is made, in `.work`, and the store copies it on the condition that there is none under the
+    final key. On other stores, and above `COPY_TO`, the claim on the folder alone keeps other runs away.
+    """
+    import obstore
+
+    apart, chunk = folder / ".work" / f"parts-{uuid.uuid4().hex}", max(16 << 20, size // PARTS)
+    scheme, _, source = _split(apart) or ("", "", "")
+
+    def upload(store: Any, key: str) -> None:
+        obstore.put(store, key, file, use_multipart=True, chunk_size=chunk, max_concurrency=4)
+
+    if scheme != "s3" or size > COPY_TO:
+        _ask(file, upload)
+        return
+    try:
+        _ask(apart, upload)
+        _ask(file, lambda store, key: obstore.copy(store, source, key, overwrite=False))
+    finally:
+        remove(apart, here=False)
 
 
 def _remote_sha256(file: Path) -> str:
