@@ -238,7 +238,8 @@ class _HubHandler(BaseHTTPRequestHandler):
         return [{"type": "directory", "oid": "0" * 40, "size": 0, "path": path}] if inside else []
 
     def _hub(self) -> None:
-        asked = unquote(self.path.partition("?")[0])
+        place, _, query = self.path.partition("?")
+        asked, recursive = unquote(place), "recursive=true" in query.lower()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.seen.append((self.command, asked))
         if self.server.fault(self.command, asked) == "503":
@@ -249,7 +250,8 @@ class _HubHandler(BaseHTTPRequestHandler):
             folder = asked.removeprefix(f"{api}/tree/main").strip("/")
             below = [n for n in self.server.files if not folder or n.startswith(f"{folder}/")]
             depth = folder.count("/") + 2 if folder else 1
-            paths = sorted({"/".join(name.split("/")[:depth]) for name in below})
+            depths = range(depth, 99 if recursive else depth + 1)
+            paths = sorted({"/".join(name.split("/")[:d]) for name in below for d in depths})
             found = json.dumps([e for path in paths for e in self._entry(path)]).encode()
             self._say(200 if below else 404, found, Content_Type="application/json")
         elif asked.startswith(f"{api}/paths-info/"):

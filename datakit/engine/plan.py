@@ -62,6 +62,12 @@ class Flow:
         """
         configs = {stage: self.config(stage) for stage in steps}
         idle = [s for s in (*self.flags, *self.sets) if s not in steps]
+        if idle == ["ingest"] and "ingest" not in self.sets:
+            flags = ", ".join("--" + name.replace("_", "-") for name in self.flags["ingest"])
+            raise UsageError(
+                f"{flags}: ingest, which reads raw files, does not run in this command (it runs {', '.join(steps)}): "
+                "give it to `datakit ingest`, or give this command the raw files"
+            )
         if idle:
             raise UsageError(
                 f"values are given for {idle[0]}, which does not run in this command (it runs {', '.join(steps)}): "

@@ -642,6 +642,25 @@ def test_a_dataset_of_the_hub_has_the_rows_of_its_files(datakit: Datakit, projec
     assert SECRET not in written
 
 
+@pytest.mark.campaign
+def test_a_split_of_a_dataset_of_the_hub_is_read_alone(project: Path) -> None:
+    pytest.importorskip("huggingface_hub")
+    row = b'{"text": "some words"}\n'
+    files = {"data/train-00000-of-00002.jsonl": row * 5, "data/train-00001-of-00002.jsonl": row * 4}
+    with Hub(files | {"data/test-00000-of-00001.jsonl": row * 3, "README.md": b"# Mine"}) as hub:
+        environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(project / "hub")}
+
+        def ingest(*flags: str) -> subprocess.CompletedProcess[str]:
+            command = [sys.executable, "-m", "datakit", "ingest", "hf://datasets/me/mine", "--output", "out", *flags]
+            return subprocess.run(command, env=environment, cwd=project, capture_output=True, text=True, check=False)
+
+        several, dev, train = ingest(), ingest("--split", "dev"), ingest("--split", "train")
+    assert several.returncode == 1 and "test (1 file), train (2 files)" in several.stderr
+    assert dev.returncode == 1 and "no split dev" in dev.stderr
+    assert train.returncode == 0, train.stderr
+    assert load(project / "out" / "manifest.json").ledger.rows.kept == 9
+
+
 AZURITE = shutil.which("azurite-blob") or os.environ.get("AZURITE_BLOB", "")
 
 
