@@ -3,6 +3,7 @@
     python bench/turns.py CORPORA/sft [--half development|held-out] [--peer PYTHON] [--datatrove PYTHON]
     python bench/turns.py CORPORA/sft --misses 20        # the pairs that datakit gets wrong, to read
     python bench/turns.py --half unseen                  # 415 pairs of turns_unseen.tsv
+    python bench/turns.py --half fresh                   # 498 pairs of turns_fresh.tsv
 
 A pair is a conversation of a real set, or of the sets that this file writes, and an edit of it. Duplicates differ in
 politeness, punctuation, spelling, white space, full-width letters or the place of a greeting. Non-duplicates have other
@@ -14,6 +15,8 @@ formulas became part of the development half after it was used once; see bench/L
 turns_unseen.tsv was written by somebody who had not read the lists and rules: traps in 16 languages, code, mathematics,
 medicine, support. A line is a label, a domain, what differs, and two conversations: turns that `||` divides, user and
 assistant in turn or S:, U:, A:, T: for roles; `=` is the turn of the first one, `{name}` a passage.
+turns_fresh.tsv has the same form and was written in the same way later: half duplicates, half not, in twelve languages;
+law, medicine, cooking, programming in nine languages, chemistry, units, tool calls, mathematics.
 
 All rows are one dataset. A pair counts as found where one row is dropped for the other one, or both for a third.
 """
@@ -32,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 Messages = list[dict[str, Any]]
+WRITTEN = ["unseen", "fresh"]
 
 
 @dataclass(frozen=True)
@@ -404,8 +408,8 @@ def pairs(folder: Path, half: str, seed: int = 1) -> list[Pair]:
     return made
 
 
-def unseen() -> list[Pair]:
-    """The pairs of turns_unseen.tsv."""
+def listed(name: str) -> list[Pair]:
+    """The pairs of turns_NAME.tsv."""
     passages: dict[str, str] = {}
     made = []
 
@@ -419,13 +423,13 @@ def unseen() -> list[Pair]:
                 found.append(first[n])
                 continue
             role, said = (roles[turn[:2]], turn[2:]) if named else (("user", "assistant")[n % 2], turn)
-            said = said.replace("\\\\", "\0").replace("\\n", "\n").replace("\0", "\\")
-            for name, passage in passages.items():
-                said = said.replace("{" + name + "}", passage)
+            said = said.replace("\\\\", "\0").replace("\\r\\n", "\r\n").replace("\\n", "\n").replace("\0", "\\")
+            for key, passage in passages.items():
+                said = said.replace("{" + key + "}", passage)
             found.append({"role": role, "content": said})
         return found
 
-    for line in (Path(__file__).parent / "turns_unseen.tsv").read_text(encoding="utf-8").splitlines():
+    for line in (Path(__file__).parent / f"turns_{name}.tsv").read_text(encoding="utf-8").split("\n")[:-1]:
         label, *cells = line.split("\t")
         if label == "passage":
             passages[cells[0]] = cells[1].replace("\\n", "\n")
@@ -487,14 +491,14 @@ def scores(made: list[Pair], dropped: dict[str, tuple[str, str]]) -> tuple[float
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?")
-    parser.add_argument("--half", choices=["development", "held-out", "unseen"])
+    parser.add_argument("--half", choices=["development", "held-out", *WRITTEN])
     parser.add_argument("--misses", type=int, default=0, help="print so many wrong pairs of each kind")
     parser.add_argument("--peer", help="python with semhash, wordllama and datasketch")
     parser.add_argument("--datatrove", help="python with datatrove")
     asked = parser.parse_args()
-    halves = ["development", "held-out", "unseen"] if asked.folder else ["unseen"]
+    halves = ["development", "held-out", *WRITTEN] if asked.folder else WRITTEN
     for half in [asked.half] if asked.half else halves:
-        made = unseen() if half == "unseen" else pairs(asked.folder, half)
+        made = listed(half) if half in WRITTEN else pairs(asked.folder, half)
         labels = Counter(p.label for p in made)
         print(f"{half}: {len(made)} pairs, {', '.join(f'{n} {label}' for label, n in labels.items())}", flush=True)
         with tempfile.TemporaryDirectory() as scratch:

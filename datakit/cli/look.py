@@ -318,7 +318,8 @@ def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json:
         click.echo("\n".join(listing(found, _columns(columns))))
         return
     near = {f"{similarity:.2f}": n for similarity, n in found.near.items()}
-    counts = {"stage": found.stage, "exact": found.exact, "near": near, "unnamed": found.unnamed}
+    counts = {"stage": found.stage, "exact": found.exact, "prefixes": found.prefixes, "near": near}
+    counts["unnamed"] = found.unnamed
     summary = counts | {"others": found.others, "pairs": [pair.to_json() for pair in found.pairs]}
     click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
 

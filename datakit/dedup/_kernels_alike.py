@@ -1,7 +1,8 @@
 """Conversations: from the texts of turns to streams of the words that count, their keys, and the comparison of two.
 
 A stream is one row's turns after one another, in bytes. A turn begins with `_TURN`, a byte for its mode and its label
-(the role). Each token follows `_SPACE` and perhaps a byte that says what it is. A zero byte ends the stream.
+(the role). Each token follows `_SPACE` and perhaps a byte that says what it is, and perhaps its capitals
+(`_CAPITALS_BYTE` or `_CASED_BYTE` and four bytes). A zero byte ends the stream.
 """
 
 # mypy: disallow-untyped-defs=False, check-untyped-defs=False
@@ -17,6 +18,8 @@ _FOLD_SHIFT = 16
 
 _TURN, _SPACE = 0x01, 0x20
 _STRICT_BYTE, _NAME_BYTE, _MAY_BE_NAME_BYTE, _ALONE_BYTE, _COUNT_BYTE, _KNOWN_BYTE = 0x04, 0x05, 0x06, 0x07, 0x08, 0x09
+_CAPITALS_BYTE, _CASED_BYTE = 0x0A, 0x0B  # capitals of a short word in prose, and of a word in code
+_CASE_BYTES = 5
 _ANSWER, _PROSE, _CODE = 0x41, 0x50, 0x43  # A: prose of the assistant; P: other prose; C: signs count
 
 # Kinds of tokens, and the classes of characters that are no word: a sign always counts, an operator between operands.
@@ -28,6 +31,9 @@ _QUOTED, _SENTENCE, _CLAUSE, _CAPITAL, _AFTER_SPACE, _BEFORE_SPACE, _LINE, _ALON
 # Bits of a node of the phrase table, as in politeness.py.
 _FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT, _JOINS, _AT_EDGE, _GREETING = 1, 2, 4, 8, 16, 32, 64, 128, 256
 _KNOWN = 512
+
+_CAPITAL_BITS = 24
+_TAB = 8  # columns
 
 _KEEP, _GONE, _LIGHT_GONE = 0, 1, 2
 _CODE_SHARE = 4  # a turn is a formula or code where it has at least one sign for so many words and numbers
@@ -44,6 +50,9 @@ _HALF = np.uint64(32)
 _FEW_TOKENS = 8  # shorter rows have two letters of each word in their keys
 _LONG_ANSWER = 32  # words of answers from which they are found by minima of hashes
 _INSTRUCTION = 32  # words; what stands on the line after so many is no longer what an instruction is about
+_FEW_LETTERS = 4  # in prose capitals count in shorter words: Co and CO, MB and Mb
+_FIRST_LEVEL = 0x40
+_LEVELS = 64  # of indentation; deeper ones are one
 _LONGEST_VARIED = 32  # letters of a word that the index of a flood uses
 
 
@@ -77,6 +86,7 @@ def next_state(state, word, keys, values):
 @kernel
 def _add(tokens, count, begin, end, kind, flags):
     tokens[count, 0], tokens[count, 1], tokens[count, 2], tokens[count, 3] = begin, end, kind, flags
+    tokens[count, 4], tokens[count, 5] = 0, 0
     return count + 1
 
 
@@ -151,14 +161,19 @@ def _three_digits(data, i, end, canon):
 def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, tokens):
     """The tokens of a text: (tokens, bytes of `buffer` in use).
 
-    `tokens` int32 (n, 4): begin and end in `buffer`, kind, flags. Words are case-folded. Runs of letters and runs of
-    digits are tokens, and so is each character of a script without spaces and each sign.
+    `tokens` int32 (n, 6): begin and end in `buffer`, kind, flags, the columns of white space before the first token
+    of a line, and which letters are capitals (bit k mod 24 for letter k). Words are case-folded. Runs of letters and
+    runs of digits are tokens, and so is each character of a script without spaces and each sign.
     """
     i, at, count = begin, 0, 0
     pending = _SENTENCE | _CLAUSE | _LINE | _AFTER_SPACE
     quoted = 0  # the flag of words between quotation marks, on one line
     open_kind = -1  # of the token that the next character may belong to
+    indent, letter, started = 0, 0, 0
     while i < end:
+        if count > started:  # this token is the first one of its line if it has `_LINE`
+            tokens[started, 4] = indent
+            started, indent = count, 0
         code, width = decode(data, i, end)
         opens = code == 0xAB or code == 0x201C or code == 0x201E or code == 0x300C or code == 0x300E or code == 0x301D
         if code < len(canon):
@@ -175,6 +190,7 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
                         at = encode(np.int64(folds[row, k]), buffer, at)
             else:
                 at = encode(code, buffer, at)
+            letter = letter + 1 if joins else 0
             if joins:
                 tokens[count - 1, 1] = at
             else:
@@ -182,6 +198,8 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
                 count = _add(tokens, count, start, at, kind, flags)
                 pending = 0
                 open_kind = -1 if alone else kind
+            if row and kind == _WORDS:
+                tokens[count - 1, 5] ^= 1 << letter % _CAPITAL_BITS
             i += width
             continue
         after = i + width
@@ -189,6 +207,7 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
             if count:
                 tokens[count - 1, 3] |= _BEFORE_SPACE
             pending = pending & ~_QUOTED | _AFTER_SPACE
+            indent = _column(indent, code)
             if code == 0x0A or code == 0x0D or code == 0x2028 or code == 0x2029:
                 pending |= _SENTENCE | _CLAUSE | _LINE
                 quoted = 0
@@ -214,9 +233,12 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
                 i = after
                 continue
         kind = np.int64(classes[code]) if code < len(classes) else _POINT
+        if code == 0x26:
+            kind = _SIGN
         open_kind = -1
         i = after
-        if code == 0x26:  # & is "and"
+        twin = (after < end and data[after] == 0x26) or (after - width > begin and data[after - width - 1] == 0x26)
+        if code == 0x26 and not twin:  # & is "and", && is a sign
             buffer[at], buffer[at + 1], buffer[at + 2] = 0x61, 0x6E, 0x64
             count = _add(tokens, count, at, at + 3, _WORDS, pending)
             at += 3
@@ -239,7 +261,17 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
             pending = _CLAUSE
     if count:
         tokens[count - 1, 3] |= _BEFORE_SPACE
+    if count > started:
+        tokens[started, 4] = indent
     return count, at
+
+
+@kernel(inline="always")
+def _column(indent, code):
+    """The columns of white space at the beginning of a line after one more character."""
+    if code == 0x09:
+        return (indent // _TAB + 1) * _TAB
+    return 0 if code == 0x0A or code == 0x0D or code == 0x2028 or code == 0x2029 else indent + 1
 
 
 @kernel
@@ -419,10 +451,20 @@ def _counts_in_prose(buffer, tokens, count, t):
 
 @kernel
 def is_code(buffer, tokens, count, act):
-    """Whether signs carry the meaning of a text: at least one for `_CODE_SHARE` words, and two at least."""
-    signs, words = 0, 0
+    """Whether signs carry the meaning of a text: at least one for `_CODE_SHARE` words, and two at least.
+
+    A line that goes in after a colon or a bracket is two signs; an equation of four words may have one.
+    """
+    signs, words, equals, indent = 0, 0, False, 0
     for t in range(count):
-        kind = tokens[t, 2]
+        kind, byte = tokens[t, 2], buffer[tokens[t, 0]]
+        ends_line = t + 1 == count or tokens[t + 1, 3] & _LINE > 0
+        if t == 0 or tokens[t, 3] & _LINE:
+            if tokens[t, 4] > indent and t and _is_word(kind):
+                signs += 2 * (buffer[tokens[t - 1, 0]] == 0x3A or buffer[tokens[t - 1, 0]] == 0x7B)
+            indent = tokens[t, 4]
+        equals |= kind == _SIGN and byte == 0x3D
+        signs += kind == _POINT and byte == 0x3B and ends_line
         if _is_word(kind):
             words += act[t] == _KEEP
         elif kind == _SIGN:
@@ -430,19 +472,96 @@ def is_code(buffer, tokens, count, act):
         elif kind == _OPERATOR:
             signs += _counts_in_prose(buffer, tokens, count, t)
         else:
-            byte, glued = buffer[tokens[t, 0]], t > 0 and not tokens[t, 3] & _AFTER_SPACE
+            glued = t > 0 and not tokens[t, 3] & _AFTER_SPACE
             bracket = byte == 0x7B or byte == 0x7D or byte == 0x5C or byte == 0x5F
             call = (byte == 0x28 or byte == 0x5B) and glued and tokens[t - 1, 2] == _WORDS
             signs += bracket or call
             if byte == 0x5B and t + 1 < count:  # [1] and [[, but not a link in Markdown
                 signs += 2 * (tokens[t + 1, 2] == _NUMBER or buffer[tokens[t + 1, 0]] == 0x5B)
-    return signs >= 2 and signs * _CODE_SHARE >= words
+    return (signs >= 2 or equals) and signs * _CODE_SHARE >= words
+
+
+@kernel
+def reads_indentation(buffer, tokens, count):
+    """Whether indentation says what belongs to a block, as in Python: a line goes in after one that ends in a colon."""
+    columns = 0
+    for t in range(count):
+        if t == 0 or tokens[t, 3] & _LINE:
+            if t and tokens[t, 4] > columns and _is_word(tokens[t, 2]) and buffer[tokens[t - 1, 0]] == 0x3A:
+                return True
+            columns = tokens[t, 4]
+    return False
+
+
+@kernel
+def mark_code(buffer, tokens, count, always, cased):
+    """Set `cased` bool of the tokens in code in the midst of prose: `ls -S`, f(*args), $HOME, ./tmp, max_size.
+
+    Code is what stands between backticks, and a piece between white space that has a sign of code inside or before.
+    """
+    ticks = False
+    begin = 0
+    while begin < count:
+        stop = begin + 1
+        while (
+            stop < count and not tokens[stop, 3] & (_AFTER_SPACE | _ALONE | _LINE) and not tokens[stop - 1, 3] & _ALONE
+        ):
+            stop += 1
+        code, words = always, 0
+        for t in range(begin, stop):
+            cased[t] = always or ticks
+            byte = buffer[tokens[t, 0]]
+            follows = t + 1 < stop and _is_word(tokens[t + 1, 2])
+            if _is_word(tokens[t, 2]):
+                words += 1
+                continue
+            if byte == 0x60:
+                ticks = not ticks
+                cased[t] = False
+            after_word = t > begin and _is_word(tokens[t - 1, 2])
+            code |= byte in (0x5C, 0x7B, 0x7D) or (byte == 0x24 and follows and tokens[t + 1, 2] == _WORDS)
+            code |= (byte == 0x28 or byte == 0x5F or byte == 0x3D) and after_word and t + 1 < stop
+            if tokens[t, 3] & (_AFTER_SPACE | _LINE) == _AFTER_SPACE:
+                code |= byte == 0x2D and t + 1 < stop and tokens[t + 1, 2] == _WORDS
+                code |= byte in (0x2E, 0x2F, 0x7E) and t + 1 < stop and (follows or buffer[tokens[t + 1, 0]] == 0x2F)
+        if code and words:
+            for t in range(begin, stop):
+                cased[t] = buffer[tokens[t, 0]] != 0x60
+        begin = stop
+
+
+@kernel
+def _shouts(tokens, count, code):
+    """Whether capitals say nothing: most words of four letters have only them; in code all letters are capitals."""
+    long, loud, low = 0, 0, False
+    for t in range(count):
+        letters = min(tokens[t, 1] - tokens[t, 0], _CAPITAL_BITS)
+        if tokens[t, 2] == _WORDS and letters >= 4 and not tokens[t, 3] & _ALONE:
+            long += 1
+            loud += _ones(tokens[t, 5]) * 2 >= letters
+        low |= tokens[t, 2] == _WORDS and not tokens[t, 3] & _ALONE and _ones(tokens[t, 5]) < letters
+    return loud * 2 > long and not (code and low)
+
+
+@kernel
+def _ones(bits):
+    found = 0
+    while bits:
+        bits &= bits - 1
+        found += 1
+    return found
 
 
 @kernel
 def _is_point(byte):
     """Whether a byte is one of . , ; : ? !"""
     return byte in (0x2E, 0x2C, 0x3B, 0x3A, 0x3F, 0x21)
+
+
+@kernel
+def _ends_sentence(byte):
+    """Whether a byte is one of . ? !"""
+    return byte in (0x2E, 0x3F, 0x21)
 
 
 @kernel
@@ -458,7 +577,11 @@ def _counts(buffer, tokens, count, t, code, signs):
         return operator
     if not _is_point(buffer[tokens[t, 0]]):
         return True
-    return not (flags & _BEFORE_SPACE or t + 1 == count or _is_point(buffer[tokens[t + 1, 0]]))
+    if buffer[tokens[t, 0]] == 0x3B:  # an empty statement is one
+        return True
+    while t + 1 < count and not tokens[t, 3] & _BEFORE_SPACE and _is_point(buffer[tokens[t + 1, 0]]):
+        t += 1
+    return not (tokens[t, 3] & _BEFORE_SPACE or t + 1 == count)
 
 
 @kernel
@@ -519,6 +642,8 @@ def write_streams(
     rows, bands = row_keys.shape
     signs, always = how[0] > 0, how[1] > 0
     minima = np.empty((2, bands), np.uint64)
+    levels = np.empty(_LEVELS, np.int64)
+    cased = np.empty(len(act), np.bool_)
     code = np.empty((2, 2, 3), np.uint64)  # question or answer; of long or short rows; which letters
     ends = np.empty((2, 3), np.uint64)
     at, prefixes = 0, 0
@@ -550,14 +675,33 @@ def write_streams(
                 label = (label ^ np.uint64(out[at])) * _PRIME
                 at += 1
             code[:] = (code ^ label) * _PRIME
-            previous = np.uint64(0)
+            previous, depth, written, first_word = np.uint64(0), 0, 0, True
+            levels[0] = 0
+            if signs:
+                mark_code(buffer, tokens, count, strict, cased)
+            else:
+                cased[:count] = False
+            shouts = _shouts(tokens, count, strict)
+            blocks = strict and not call and reads_indentation(buffer, tokens, count)
             for t in range(count):
                 begin, end, kind, flags = tokens[t, 0], tokens[t, 1], tokens[t, 2], tokens[t, 3]
+                if blocks and flags & _LINE:
+                    if first_word:
+                        levels[0] = tokens[t, 4]
+                    depth = indentation(levels, depth, tokens[t, 4])
                 if _is_word(kind):
-                    if act[t] == _GONE or (act[t] == _LIGHT_GONE and not (strict and _variable(tokens, count, t))):
+                    if act[t] == _GONE or (act[t] == _LIGHT_GONE and not (cased[t] and _variable(tokens, count, t))):
                         continue
-                elif not (call or _counts(buffer, tokens, count, t, strict, signs)):
+                elif not (call or _counts(buffer, tokens, count, t, cased[t], signs)):
                     continue
+                if depth != written:  # white space says what belongs to a loop
+                    out[at], out[at + 1], out[at + 2] = _SPACE, _STRICT_BYTE, _FIRST_LEVEL + depth
+                    at, written = at + 3, depth
+                capitals = tokens[t, 5]
+                starts = first_word or _ends_sentence(buffer[tokens[t - 1, 0]])
+                if shouts or (starts and capitals == 1 and flags & _BEFORE_SPACE):
+                    capitals = 0
+                first_word = first_word and not _is_word(kind)
                 out[at] = _SPACE
                 at += 1
                 whole = word_hash(buffer, begin, end)
@@ -577,6 +721,12 @@ def write_streams(
                 else:
                     at -= 1
                 at += 1
+                few = capitals != 0 and _code_points(buffer, begin, end) < _FEW_LETTERS
+                if kind == _WORDS and signs and ((cased[t] and capitals) or few):
+                    out[at] = _CASED_BYTE if cased[t] else _CAPITALS_BYTE
+                    for k in range(1, _CASE_BYTES):
+                        out[at + k] = 0x40 | capitals >> 6 * (k - 1) & 0x3F
+                    at += _CASE_BYTES
                 out[at : at + end - begin] = buffer[begin:end]
                 at += end - begin
                 if whole == previous:  # a word put twice is a typing error
@@ -613,6 +763,49 @@ def write_streams(
 
 
 @kernel
+def indentation(levels, depth, columns):
+    """The depth of a line that begins after `columns` of white space, as Python counts. `levels` int64: open ones."""
+    while depth and columns < levels[depth]:
+        depth -= 1
+    if columns > levels[depth] and depth + 1 < len(levels):
+        depth += 1
+        levels[depth] = columns
+    return depth
+
+
+@kernel
+def indentation_hashes(data, offsets, out):
+    """A hash of where the indentation of each text changes, to `out` uint64 (texts,).
+
+    0 if no line goes in after one that ends in a colon: then white space says nothing.
+    """
+    levels = np.empty(_LEVELS, np.int64)
+    for row in range(len(offsets) - 1):
+        h, depth, columns, fresh, letters = np.uint64(0), 0, 0, True, 0
+        levels[0] = 0
+        blank, blocks, last = True, False, 0
+        for i in range(offsets[row], offsets[row + 1]):
+            byte = data[i]
+            if byte == 0x0A or byte == 0x0D:
+                fresh, columns = True, 0
+            elif byte == 0x20 or byte == 0x09:
+                if fresh:
+                    columns = _column(columns, byte)
+            else:
+                if fresh:
+                    if blank:  # the first line begins at no depth
+                        levels[0], blank = columns, False
+                    was = depth
+                    depth = indentation(levels, depth, columns)
+                    blocks |= depth > was and last == 0x3A
+                    if depth != was:
+                        h = _mixed((h ^ np.uint64(letters) * _GOLDEN ^ np.uint64(depth)) * _PRIME + np.uint64(1))
+                    fresh = False
+                letters, last = letters + 1, byte
+        out[row] = h if blocks else np.uint64(0)
+
+
+@kernel
 def _row_key(code, asked, said, total):
     """The key of a row by some letters of its questions and of its answers; 0 where another key is the same."""
     few = 1 if total < _FEW_TOKENS else 0
@@ -626,8 +819,28 @@ def _row_key(code, asked, said, total):
 
 @kernel
 def _letters_begin(data, i):
-    """Where the letters of a token begin, after the byte that says what it is."""
+    """Where the letters of a token begin, after the byte that says what it is and after its capitals."""
+    i = _case_begins(data, i)
+    return i + _CASE_BYTES if _CAPITALS_BYTE <= data[i] <= _CASED_BYTE else i
+
+
+@kernel
+def _case_begins(data, i):
     return i + 1 if _STRICT_BYTE <= data[i] <= _KNOWN_BYTE else i
+
+
+@kernel
+def _same_case(a, i, b, j):
+    """Whether the capitals of two tokens are equal. In prose they are, too, where one token has none."""
+    i, j = _case_begins(a, i), _case_begins(b, j)
+    if a[i] != _CASED_BYTE and b[j] != _CASED_BYTE and (a[i] != _CAPITALS_BYTE or b[j] != _CAPITALS_BYTE):
+        return True
+    if not _CAPITALS_BYTE <= a[i] <= _CASED_BYTE or not _CAPITALS_BYTE <= b[j] <= _CASED_BYTE:
+        return False
+    same = True
+    for k in range(1, _CASE_BYTES):
+        same = same and a[i + k] == b[j + k]
+    return same
 
 
 @kernel
@@ -692,6 +905,8 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
     negation (typical, atypical), number, gender. Two words of `lookalikes` (house, horse) are two words. In names,
     negations, numbers in words and quotes letters may only be swapped and doubled.
     """
+    if not _same_case(a, a_begin, b, b_begin):
+        return -1
     named = a[a_begin] in (_NAME_BYTE, _COUNT_BYTE) or b[b_begin] in (_NAME_BYTE, _COUNT_BYTE)
     same_kind = (a[a_begin] == _STRICT_BYTE or a[a_begin] == _ALONE_BYTE) == (
         b[b_begin] == _STRICT_BYTE or b[b_begin] == _ALONE_BYTE
@@ -775,7 +990,7 @@ def _may_be_missing(a, i):
 @kernel
 def _repeats(data, i, previous):
     """Whether the word at i is the one before it again, which is a typing error."""
-    if previous < 0 or data[i] == _STRICT_BYTE or data[i] == _COUNT_BYTE:
+    if previous < 0 or data[i] == _STRICT_BYTE or data[i] == _COUNT_BYTE or data[_case_begins(data, i)] == _CASED_BYTE:
         return False
     end, begin, other = _token_end(data, i), _letters_begin(data, i), _letters_begin(data, previous)
     for k in range(end - begin):
@@ -1029,6 +1244,7 @@ def sign_sets(
     negations, in order: texts that differ in them share nothing. `starts` int64 (rows, 2): begin and end.
     """
     at = 0
+    levels = np.empty(_LEVELS, np.int64)
     for row in range(len(offsets) - 1):
         count, _ = tokenize(
             data, offsets[row], offsets[row + 1], canon, classes, pages, entries, folds, buffer, tokens
@@ -1038,9 +1254,18 @@ def sign_sets(
         starts[row, 0], starts[row, 1] = -1, -1
         if not (short[row] or code):
             continue
-        salt, made, previous, letters = _SEED, 0, np.uint64(0), 0
+        salt, made, previous, letters, depth = _SEED, 0, np.uint64(0), 0, 0
+        blocks, shouts = code and reads_indentation(buffer, tokens, count), _shouts(tokens, count, True)
+        levels[0] = tokens[0, 4] if count else 0
         for t in range(count):
             kind = tokens[t, 2]
+            if blocks and tokens[t, 3] & _LINE:
+                was = depth
+                depth = indentation(levels, depth, tokens[t, 4])
+                if depth != was:
+                    salt = _mixed((salt ^ np.uint64(made * _LEVELS + depth)) * _PRIME)
+            if code and kind == _WORDS and tokens[t, 5] and not shouts:
+                salt = _mixed((salt ^ np.uint64(tokens[t, 5]) ^ np.uint64(made) << _HALF) * _PRIME)
             if not _is_word(kind) and not _counts(buffer, tokens, count, t, code, how[0] > 0):
                 continue
             word = word_hash(buffer, tokens[t, 0], tokens[t, 1])

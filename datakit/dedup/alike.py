@@ -7,8 +7,11 @@ nothing: one other word is a difference. What does not count:
 - politeness (`politeness`): formulas, and clauses that only have words of politeness, unless a turn is about them:
   inside of a clause, in quotes, after a colon, in a question after a line break; articles and particles;
 - letter case, white space, and punctuation. Signs count: `+ = < % $` always, `- * / .` between operands. In a formula
-  or code (at least one sign for four words; `compare = "characters"`: everywhere) all signs count but `.,;:?!` before a
-  space;
+  or code (at least one sign for four words; `compare = "characters"`: everywhere) all signs count but `.,:?!` before a
+  space, and so do capitals, except the first one of a sentence. If a line goes in after one that ends in a colon, as
+  in Python, the levels of indentation count, by order and not by width. In the midst of prose a piece of code counts
+  in the same way: between backticks, or with a sign of code (`f(*args)`, `ls -S`, `$HOME`). In prose capitals say
+  nothing, but two different ones do in words of fewer than four letters (Co and CO, MW and mW);
 - spelling: accents, British spelling and one typing error in a word, if the other word is none of `lookalikes`; see
   `edits_of_spelling`. A word may stand twice. Numbers, signs and the calls of tools have one spelling.
 
@@ -215,10 +218,22 @@ def segments(batch: pa.RecordBatch, config: DedupConfig) -> Segments:
 
 
 def whole_conversations(found: Segments) -> pa.Array:
-    """One normalised text for each row, equal for rows whose turns and roles are equal."""
-    texts = pc.binary_join_element_wise(found.labels, normalize(found.texts), "\x01")
+    """One normalised text for each row, equal for rows whose turns, their indentation, and roles are equal."""
+    texts = pc.binary_join_element_wise(found.labels, with_indentation(found.texts), "\x01")
     lists = pa.ListArray.from_arrays(pa.array(found.row_starts.astype(np.int32)), texts)
     return pc.binary_join(lists, "\x02")
+
+
+def with_indentation(texts: pa.Array) -> pa.Array:
+    """Each text as `normalize` has it, and where its indentation changes, as Python reads it."""
+    normal = normalize(texts)
+    data, offsets = string_buffers(texts)
+    hashes = np.zeros(len(texts), np.uint64)
+    kernels.indentation_hashes(data, offsets, hashes)
+    if not hashes.any():
+        return normal
+    marks = pc.binary_join_element_wise("\x03", pa.array(hashes).cast(pa.string()), "")
+    return pc.binary_join_element_wise(normal, pc.if_else(pa.array(hashes == 0), "", marks), "")
 
 
 # Streams and keys.
@@ -255,7 +270,7 @@ def streams(found: Segments, compare: str) -> Streams:
         room = TurnBuffers.of(offsets[first : last + 1])
         size = int(offsets[last] - offsets[first])
         names = int(label_offsets[last] - label_offsets[first])
-        out = np.empty(6 * size + names + 4 * int(last - first) + 16 * (end - begin), np.uint8)
+        out = np.empty(12 * size + names + 4 * int(last - first) + 16 * (end - begin), np.uint8)
         starts, prefix_starts = (np.empty(end - begin + 1, np.int64) for _ in range(2))
         made = np.empty(int(last - first) + 1, np.uint64)
         kernels.write_streams(
@@ -287,7 +302,7 @@ class TurnBuffers:
     def of(cls, offsets: Offsets) -> "TurnBuffers":
         """Large enough for the longest text."""
         longest = int(np.diff(offsets).max(initial=0)) + 16
-        tokens = np.empty((longest, 4), np.int32)
+        tokens = np.empty((longest, 6), np.int32)
         marks = (np.empty(longest, np.uint8), np.empty(longest, np.uint16), np.empty(longest, np.uint64))
         return cls((np.empty(3 * longest, np.uint8), tokens, *marks))  # type: ignore[arg-type]
 
@@ -347,6 +362,17 @@ def longer_conversations(sketches: SketchRows, compared: npt.NDArray[np.int64], 
 
 _MOST_BYTES, _SIGN_SHARE = 2048, 40
 """A document longer than this is compared by its words; a shorter one may be code with one sign for so many bytes."""
+
+
+def may_be_indented(texts: pa.Array) -> npt.NDArray[np.bool_]:
+    """bool (rows,): texts that may be code whose indentation says something."""
+    data, offsets = string_buffers(texts)
+    likely, hashes = np.empty(len(texts), np.bool_), np.empty(len(texts), np.uint64)
+    kernels.may_have_signs(data, offsets, _MOST_BYTES, _SIGN_SHARE, likely)
+    if likely.any():
+        kernels.indentation_hashes(data, offsets, hashes)
+        likely &= hashes != 0
+    return likely
 
 
 def sign_sets(

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from datakit.data import compared_fields, row_chunks, string_buffers
 from datakit.dedup import _kernels_minhash as kernels
-from datakit.dedup.alike import segments, sign_sets, streams, whole_conversations
+from datakit.dedup.alike import may_be_indented, segments, sign_sets, streams, whole_conversations, with_indentation
 from datakit.dedup.exact import Memory, SketchRows, first_of_equals, in_range
 from datakit.dedup.stage import DedupConfig, policy_rank, source_column
 from datakit.text.words import binary_digest, compose, hash_values, hash_words_in, normalize, stated_digest
@@ -165,7 +165,7 @@ def sketch(batch: pa.RecordBatch, config: DedupConfig) -> pa.RecordBatch:
     if "messages" in batch.schema.names:
         return _sketch_of_turns(batch, config)
     texts = compared_texts(batch, config)
-    digests = _digests(batch, texts)
+    digests = _digests(batch, texts, config.compare)
     halves = np.frombuffer(digests.buffers()[1], dtype=np.uint64).reshape(-1, 2)
     fresh = np.equal(first_of_equals(halves), np.arange(len(digests)))
     sets = row_shingles(
@@ -233,11 +233,22 @@ def _sketch_of(
     )
 
 
-def _digests(batch: pa.RecordBatch, texts: Sequence[pa.Array]) -> pa.Array:
-    """16 bytes for each row; a document has them in its `content_hash`, which is made from the same text."""
+def _digests(batch: pa.RecordBatch, texts: Sequence[pa.Array], compare: str) -> pa.Array:
+    """16 bytes for each row; a document has them in its `content_hash`, which is made from the same text.
+
+    The digest of a short text that may be code is also of its indentation.
+    """
     if {"text", "content_hash"} <= set(batch.schema.names) and batch.column("content_hash").null_count == 0:
-        return stated_digest(batch.column("content_hash"))
-    return binary_digest(whole_text(texts))
+        made = stated_digest(batch.column("content_hash"))
+    else:
+        made = binary_digest(whole_text(texts))
+    indented = np.flatnonzero(may_be_indented(texts[0])) if len(texts) == 1 and compare != "words" else ()
+    if len(indented):
+        other = binary_digest(with_indentation(texts[0].take(pa.array(indented))))
+        place = np.arange(len(made))
+        place[indented] = len(made) + np.arange(len(indented))
+        made = pa.concat_arrays([made, other]).take(pa.array(place))
+    return made
 
 
 def saved_signatures(batch: pa.RecordBatch, config: DedupConfig) -> pa.Array:

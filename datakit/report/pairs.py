@@ -45,9 +45,11 @@ class Drops:
 
     stage: str
     exact: int
+    prefixes: int
+    """Conversations that are the beginning of another one."""
     near: dict[float, int]
-    """Rows by similarity, rounded down to 0.05, without exact duplicates. Where the stage did not compare whole texts,
-    it is the similarity of the texts."""
+    """Rows by similarity, rounded down to 0.05, without exact duplicates and prefixes. Where the stage did not
+    compare whole texts, it is the similarity of the texts."""
     unnamed: int
     """Rows that were not dropped for one particular row."""
     others: dict[str, int]
@@ -65,18 +67,20 @@ def drops(path: Path, lowest: int, stage: str = "") -> Drops:
     """
     levels = [(p, m) for p, m in ancestors(path) if m.stage in LEVELS]
     level = _level(path, levels, stage)
-    chosen, exact, unnamed, near = pa.table({}), 0, 0, np.zeros(21, dtype=np.int64)
+    chosen, exact, prefixes, unnamed, near = pa.table({}), 0, 0, 0, np.zeros(21, dtype=np.int64)
     for batch in _dropped(*level):
         named = batch.filter(pc.is_valid(batch.column("similarity")))
         is_exact = pc.equal(named.column("reason"), "exact_duplicate").to_numpy(zero_copy_only=False)
-        thousandths = np.rint(named.column("similarity").to_numpy()[~is_exact] * 1000).astype(np.int64)
+        is_prefix = pc.equal(named.column("reason"), "prefix").to_numpy(zero_copy_only=False)
+        prefixes += int(is_prefix.sum())
+        thousandths = np.rint(named.column("similarity").to_numpy()[~is_exact & ~is_prefix] * 1000).astype(np.int64)
         exact, unnamed = exact + int(is_exact.sum()), unnamed + batch.num_rows - named.num_rows
         near += np.bincount(thousandths // 50, minlength=21)
         chosen = pa.concat_tables([t for t in (chosen, pa.table(named)) if t.num_rows] or [pa.table(named)])
         chosen = chosen.sort_by(ORDER).slice(0, lowest)
     counts = {n / 20: int(count) for n, count in enumerate(near) if count}
     others = {m.stage: sum(m.ledger.rows.dropped.values()) for _, m in reversed(levels) if m is not level[1]}
-    return Drops(level[1].stage, exact, counts, unnamed, others, _pairs(*level, chosen.to_pylist()))
+    return Drops(level[1].stage, exact, prefixes, counts, unnamed, others, _pairs(*level, chosen.to_pylist()))
 
 
 def _level(path: Path, levels: list[tuple[Path, Manifest]], stage: str) -> tuple[Path, Manifest]:
@@ -297,7 +301,8 @@ def _headline(drops: Drops) -> str:
     """How many rows were dropped, and why."""
     named = sum(drops.near.values())
     if drops.stage == "dedup":
-        return f"{named:,} near and {drops.exact:,} exact duplicates were dropped"
+        begin = f", and {drops.prefixes:,} conversations that others begin with" if drops.prefixes else ""
+        return f"{named:,} near and {drops.exact:,} exact duplicates were dropped{begin}"
     if drops.stage == "dedup_urls":
         return f"{named:,} rows were dropped for the URL of another row"
     if drops.stage == "dedup_semantic":

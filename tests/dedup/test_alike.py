@@ -42,7 +42,8 @@ def words_that_count(text: str, compare: str = "auto") -> str:
     """The words of a turn that count, for people."""
     made = streams(segments(rows_of(talk(text)), DedupConfig()), compare)
     stream = made.values.tobytes().rstrip(b"\0").decode()
-    return " ".join(word.lstrip("\x04\x05\x06\x07\x08\x09") for word in stream.split(" ")[1:])
+    words = (word.lstrip("\x04\x05\x06\x07\x08\x09") for word in stream.split(" ")[1:])
+    return " ".join(word[5:] if word[0] in "\x0a\x0b" else word for word in words)
 
 
 SAME = [
@@ -82,7 +83,7 @@ def test_what_does_not_count_makes_duplicates_and_what_counts_does_not(run_dedup
         ("Please don't translate 'please' and \"thank you\"!", "not translate please and thank you"),
         ("I'd like to know: can't it be 1,000.50 km/h?", "can not it 1000.50 km h"),
         ("From 10-20 to -5, 3 * 4 well-known C# and C++", "from 10 - 20 - 5 3 * 4 well - known c # and c + +"),
-        ("Solve f(x) = x² + ２; x[0] != ½.", "solve f ( x ) = x ^ 2 + 2 x [ 0 ] ! = 1 ⁄ 2"),
+        ("Solve f(x) = x² + ２; x[0] != ½.", "solve f ( x ) = x ^ 2 + 2 ; x [ 0 ] ! = 1 ⁄ 2"),
         ("麻烦您帮我算一下，小明有３个苹果吗？谢谢！", "算 小 明 有 3 个 苹 果"),
         ("Thank you so much!", "thank you so much"),
         ("Sing I hope you are doing well.", "sing"),
@@ -351,3 +352,32 @@ def test_a_flood_takes_comparisons_in_proportion_to_its_rows() -> None:
     survivors, compared = decisions(rows, 64, block_rows=1 << 14)
     assert survivors.count(-1) > 0.9 * len(rows)
     assert compared < 10 * len(rows), "of 8,000,000 pairs"
+
+
+LOOP = "Fix it:\nfor n in data:\n    total += n\n    print(total)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (LOOP, LOOP.replace("    print", "print"), False),
+        (LOOP, LOOP.replace("    ", "  "), True),
+        (LOOP, LOOP.replace("    ", "\t"), True),
+        (LOOP, LOOP.replace("Fix", "Please fix") + "\nThanks!", True),
+        ("What does this print? type(List)", "What does this print? type(list)", False),
+        ("Run `tar -c /srv` for me", "Run `tar -C /srv` for me", False),
+        ("Does grep -v foo log help?", "Does grep -V foo log help?", False),
+        ("Solve x + X = 4 for x", "Solve x + X = 4 for X", False),
+        ("Explain `ls` now", "explain ls NOW", True),
+        ("What is Co used for?", "What is CO used for?", False),
+        ("What is nacl?", "What is NaCl?", True),
+        ("WHO IS THE HEAD OF THE EU", "Who is the head of the EU?", True),
+        ("if (a & b) return 1;", "if (a && b) return 1;", False),
+        ("  A note:\n  rain and wind tomorrow", "A note:\nrain and wind tomorrow", True),
+    ],
+)
+def test_capitals_and_indentation_count_in_code_and_not_in_prose(
+    run_dedup: RunDedup, one: str, other: str, same: bool
+) -> None:
+    dropped = run_dedup(rows_of(talk(one, "Here it is."), talk(other, "Here it is."))).rows
+    assert len(dropped) == same
