@@ -7,6 +7,7 @@ is composed when rows are read. So a shard stays as it is when files are added o
 """
 
 import hashlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -160,24 +161,31 @@ def read_shard(folder: Path, shard: Shard, columns: list[str] | None = None) -> 
     """The columns of a shard as its file stores them, one batch a row group. `read_rows` has `row_key`, too.
 
     The file is read into memory once, and its SHA-256 is compared before any of it is used: values, page headers and
-    the footer, which the page checksums of Parquet leave out.
+    the footer, which the page checksums of Parquet leave out. The memory is Arrow's own: its threads may let go of it
+    when Python has ended, and to free Python's `bytes` then would abort the process.
 
     Raises:
         IntegrityError: it is missing, or its bytes are not those that were written.
     """
     path = storage.bring(folder / shard.path, shard.bytes, shard.sha256)
     try:
-        data = path.read_bytes()
+        with pa.OSFile(str(path)) as file:
+            data = file.read_buffer()
+    except FileNotFoundError:
+        raise IntegrityError(
+            f"{path}: is not there. `datakit history` tells whether the version was purged; if it is the current one, "
+            "`datakit run` makes the file anew"
+        ) from None
     except OSError as e:
-        raise IntegrityError(damaged(path, f"cannot be read: {e.strerror or e}")) from None
-    if len(data) != shard.bytes:
-        raise IntegrityError(damaged(path, f"expected {shard.bytes} bytes, found {len(data)}"))
+        raise IntegrityError(damaged(path, f"cannot be read: {os.strerror(e.errno) if e.errno else e}")) from None
+    if data.size != shard.bytes:
+        raise IntegrityError(damaged(path, f"expected {shard.bytes} bytes, found {data.size}"))
     if (found := hashlib.sha256(data).hexdigest()) != shard.sha256:
         raise IntegrityError(damaged(path, f"expected sha256 {shard.sha256}, found {found}"))
     return _batches(data, columns)
 
 
-def _batches(data: bytes, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+def _batches(data: pa.Buffer, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
     with pq.ParquetFile(pa.BufferReader(data)) as file:
         if file.num_row_groups == 0:
             yield _empty(file.schema_arrow, columns)

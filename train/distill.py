@@ -95,7 +95,9 @@ class DistillLoss:
         alpha, head = self.config.alpha, self.teacher.lm_head
 
         def both(logits_CV: Tensor, part: slice) -> tuple[Tensor, Tensor, Tensor]:
-            teacher_CV = head(teacher_LD[part]).float()
+            half = teacher_LD.dtype != head.weight.dtype  # the sum over labels runs without autocast
+            with torch.autocast(teacher_LD.device.type, teacher_LD.dtype, enabled=half):
+                teacher_CV = head(teacher_LD[part]).float()
             with torch.enable_grad():
                 ce, kl = label_losses(logits_CV.requires_grad_(), teacher_CV, targets_L[part], self.config)
                 loss = alpha * ce + (1 - alpha) * kl

@@ -3,7 +3,7 @@
 import logging
 import time
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 import click
 
@@ -13,13 +13,19 @@ from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
 
 
-def ids_in(file: IO[str]) -> list[str]:
-    """The ids in a file, one on each line.
+def ids_in(file: BinaryIO) -> list[str]:
+    """The ids in a UTF-8 file, one on each line; a byte order mark is not part of the first one.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or the file is not UTF-8.
     """
-    found = [name for line in file if (name := line.rstrip("\r\n"))]
+    try:
+        text = file.read().decode("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise UsageError(
+            f"{file.name}: byte {e.start} is not UTF-8; convert the list, as with iconv -f LATIN1 -t UTF-8"
+        ) from None
+    found = [name for line in text.split("\n") if (name := line.rstrip("\r"))]
     if not found:
         raise UsageError(f"{file.name}: holds no ids; expected one on each line")
     return found
@@ -32,13 +38,13 @@ def index() -> None:
 
 @index.command(context_settings=CONTEXT)
 @click.argument("manifest", type=ANY_PATH)
-@click.argument("ids", type=click.File(encoding="utf-8"), required=False)
+@click.argument("ids", type=click.File("rb"), required=False)
 @click.option(
     "--dropped-by",
     type=ANY_PATH,
     help="Remove the rows that the stage of this later manifest dropped.",
 )
-def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None:
+def remove(manifest: Path, ids: BinaryIO | None, dropped_by: Path | None) -> None:
     """Remove rows from the indexes of a dataset that has lost them, so that new rows like them may stay.
 
     These are the indexes of the dedup stage MANIFEST and of the dedup stages before it.
@@ -70,10 +76,10 @@ def remove(manifest: Path, ids: IO[str] | None, dropped_by: Path | None) -> None
 
 @in_project
 @click.command("remove", context_settings=CONTEXT)
-@click.argument("ids", type=click.File(encoding="utf-8"))
+@click.argument("ids", type=click.File("rb"))
 @click.option("--dataset", required=True, help="The dataset's name.")
 @click.option("--why", required=True, help="The reason; it is kept beside the list and shapes no result.")
-def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
+def remove_rows(ids: BinaryIO, dataset: str, why: str) -> None:
     """Remove rows from a dataset for good: from the next run on, ingest drops them as `removed`, without their text.
 
     IDS is a file with an id on each line, - for standard input. The list in manifests/DATASET/removed.jsonl holds
@@ -90,7 +96,8 @@ def remove_rows(ids: IO[str], dataset: str, why: str) -> None:
         click.echo(f"{len(found.unknown):,} ids are in no row: {', '.join(map(repr, found.unknown[:3]))}")
     click.echo(
         f"next: `datakit run --dataset {dataset}` drops the rows in every stage, `datakit gc --purge` removes the "
-        "versions that still hold them, and `datakit verify --absent IDS` proves that none is left"
+        "versions that still hold them, and `datakit verify --absent IDS` proves that data/ holds none; exports and "
+        "--output folders that were made before are yours to remove"
     )
 
 

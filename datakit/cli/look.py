@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import click
 
@@ -75,12 +75,12 @@ def _columns(given: int | None) -> int:
 @click.argument("manifest", type=ANY_PATH, callback=_manifest_file, required=False)
 @click.option("--roundtrip", is_flag=True, help="For a packed set: also compare every token and label with its source.")
 @click.option(
-    "--absent", type=click.File(encoding="utf-8"), metavar="IDS",
+    "--absent", type=click.File("rb"), metavar="IDS",
     help="Instead: prove that no file below data/ holds the rows with these ids, one on each line of IDS.",
 )  # fmt: skip
 @click.option("--dataset", help="With --absent: look at this dataset only.")
 @json_flag("a summary")
-def verify(manifest: Path | None, roundtrip: bool, absent: IO[str] | None, dataset: str | None, as_json: bool) -> None:
+def verify(manifest: Path | None, roundtrip: bool, absent: BinaryIO | None, dataset: str | None, as_json: bool) -> None:
     """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs.
 
     With --absent, look into every shard, index and sketch of every version instead, by id, and for rows on the list of
@@ -195,8 +195,8 @@ def stale_line(manifest: Path) -> Iterator[str]:
         yield f"STALE: {manifest}: {why}; `datakit run --dataset {dataset}` brings it up to date\n"
 
 
-def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
-    from datakit.read.removal import absent
+def _verify_absent(ids: BinaryIO, dataset: str | None, as_json: bool) -> None:
+    from datakit.read.removal import absent, not_listed
 
     wanted = ids_in(ids)
     checked = list(absent(project(), wanted, dataset))
@@ -212,7 +212,15 @@ def _verify_absent(ids: IO[str], dataset: str | None, as_json: bool) -> None:
     if not checked:
         raise UsageError("data/ holds no files to look at")
     if not as_json:
-        click.echo(f"none of {len(wanted):,} ids is in any of {len(checked):,} files; raw files were not looked at")
+        click.echo(
+            f"none of {len(wanted):,} ids is in any of {len(checked):,} files below data/; raw files, exports and "
+            "--output folders were not looked at"
+        )
+        if strange := not_listed(project(), wanted, dataset):
+            click.echo(
+                f"{len(strange):,} ids are on no list of removed rows, so that only their spelling was looked for: "
+                f"{', '.join(map(repr, strange[:3]))}{', ...' * (len(strange) > 3)}"
+            )
 
 
 @click.command(context_settings=CONTEXT)

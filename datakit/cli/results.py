@@ -26,7 +26,7 @@ _FSSPEC = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 @click.option("--output", required=True, type=ANY_PATH, help="The folder: new, or empty; also s3://, gs:// or az://.")
 @click.option(
     "--format", default="parquet", type=click.Choice(["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]), show_default=True,
-    help="Format of the files; `datasets.load_dataset` reads the folder with any of them.",
+    help="Format of the files; `datasets.load_dataset` reads the folder (jsonl.zst: with the package zstandard).",
 )  # fmt: skip
 @click.option("--add", multiple=True, metavar="COLUMN", help="A column that datakit made, as lang (also a,b), or all.")
 @click.option("--license", default="", help="The license, as the Hub names it: apache-2.0, cc-by-4.0, ...")
@@ -62,7 +62,7 @@ def export(manifest: Path, output: Path, add: tuple[str, ...], as_json: bool, **
 def _loading(url: str | None, output: Path, made: "Exported") -> str:
     """The call that reads an export; `datasets` does not look for a card in the folders of an object store."""
     if url is None:
-        return f'datasets.load_dataset("{output}")'
+        return f'datasets.load_dataset("{output}")' + ", with the package zstandard," * made.format.endswith(".zst")
     files = {split.name: f"{url}/data/{split.name}-*" for split in made.splits}
     reader, library = made.format.split(".")[0].replace("jsonl", "json"), _FSSPEC[url.split("://")[0]]
     return f'datasets.load_dataset("{reader}", data_files={json.dumps(files)}), after pip install {library},'

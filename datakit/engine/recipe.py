@@ -117,20 +117,26 @@ class Recipe:
         check_name(self.dataset)
         unknown = [s for s in (*self.stages, *self.tables) if s not in FLOW]
         if unknown:
-            raise ConfigError(f"{self.path}: unknown stage {unknown[0]!r}; stages are {', '.join(FLOW)}")
-        check(self.kind, Literal[KINDS], f"{self.path}: dataset.kind")
+            raise ConfigError(
+                f"{self.path or self.dataset}: unknown stage {unknown[0]!r}; stages are {', '.join(FLOW)}"
+            )
+        check(self.kind, Literal[KINDS], f"{self.path or self.dataset}: dataset.kind")
         last = [s for s in ("tokenize", "pack") if s in self.stages]
+        if last == ["pack"]:
+            raise ConfigError(
+                f"{self.path or self.dataset}: stages {list(self.stages)}: pack needs tokenize before it (in Python, "
+                'datakit.Tokenize("folder of a tokenizer"))'
+            )
         trained = "tokenizer" in self.stages and "tokenize" in self.stages
         if (
             len(set(self.stages)) != len(self.stages)
             or self.stages[:1] != ("ingest",)
             or list(self.stages[len(self.stages) - len(last) :]) != last
-            or last == ["pack"]
             or (trained and self.stages.index("tokenizer") > self.stages.index("tokenize"))
         ):
             raise ConfigError(
-                f"{self.path}: stages {list(self.stages)}: each once, ingest first, tokenize and then pack last, a "
-                "tokenizer before tokenize, and no pack without tokenize"
+                f"{self.path or self.dataset}: stages {list(self.stages)}: each once, ingest first, tokenize and then "
+                "pack last, and a tokenizer before tokenize"
             )
 
     def config(self, stage: str, sets: dict[str, str] | None = None, flags: dict[str, Any] | None = None) -> Any:

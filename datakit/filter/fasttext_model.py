@@ -82,7 +82,7 @@ def find(model: str) -> Path:
             return path
         raise ModelError(
             f"model {model!r}: there is no such file, and the models known by name are {', '.join(KNOWN)}; "
-            "set `model` of the language stage to the path of a fastText model"
+            "expected the path of a fastText model, or of the folder that `datakit classifier train` made"
         )
     for place in (cache() / known.file, _installed(known)):
         if place and place.is_file():

@@ -1,5 +1,6 @@
 """What is read and how: the plan (format and layout of each file), its work units, and the rows of a unit."""
 
+import codecs
 import gc
 import hashlib
 import os
@@ -119,7 +120,8 @@ def plan_table(table: pa.Table, config: IngestConfig, name: str = "table") -> Pl
         LayoutError: the columns fit no layout.
     """
     file = SourceFile(name, name, "table", "", table.nbytes)
-    made = _plan([(file, columnar.table_head(table, json.HEAD_RECORDS))], [], config, types_of(table.schema))
+    types = types_of(table.schema)
+    made = _plan([(file, columnar.table_head(table, json.HEAD_RECORDS) or _stand_in(types))], [], config, types)
     return _limited(made, table) if config.limit else made
 
 
@@ -196,7 +198,13 @@ def _inspect(path: str, name: str, size: int, limits: FileLimits) -> tuple[Sourc
     if file.compression:
         raise InputError(f"{path}: a compressed {columns} file cannot be read in parts; decompress it first")
     file = replace(file, format=columns)
-    return file, columnar.head(file, json.HEAD_RECORDS)
+    return file, columnar.head(file, json.HEAD_RECORDS) or _stand_in(columnar.types(file))
+
+
+def _stand_in(types: Mapping[str, pa.DataType | None]) -> list[Fields]:
+    """A record that stands for those of a file without rows: its columns of strings tell its layout."""
+    fields: Fields = {name: "x" for name, kind in types.items() if kind == pa.string()}
+    return [fields] if fields else []
 
 
 def _columnar_format(magic: bytes) -> str:
@@ -356,11 +364,11 @@ def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConf
     if config.kind == "auto":
         if not kinds:
             empty = all(file.bytes == 0 for file in files)
-            why = "it is empty" if empty else "no record there can be read"
+            why = "it is empty" if empty else _unreadable(files[0])
             more = f" (and so {len(files) - 1:,} more files)" if len(files) > 1 else ""
             raise InputError(
                 f"{files[0].path}: {why}{more}, so the kind of its rows is unknown. --kind text, sft or preference "
-                "reads it all the same"
+                "(in Python kind=) reads it all the same, and quarantines what is no row"
             )
         if len(kinds) > 1:
             raise LayoutError(
@@ -380,6 +388,20 @@ def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConf
             + (". Pairs need a chosen and a rejected answer to one prompt" if wanted == "preference" else "")
         )
     return wanted
+
+
+def _unreadable(file: SourceFile) -> str:
+    """Why no record at the start of a file can be read, as far as its bytes tell."""
+    if file.is_local and file.format in ("jsonl", "json", "json_objects", "csv"):
+        head = _head(file)
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(head)
+        except UnicodeDecodeError as e:
+            return (
+                f"no record there can be read (byte {e.start} is 0x{head[e.start]:02x}, not UTF-8 there; Latin-1 "
+                "is converted by iconv -f LATIN1 -t UTF-8 FILE > NEW)"
+            )
+    return "no record there can be read"
 
 
 def _by_kind(files: list[SourceFile], layouts: list[FileLayout], kinds: list[str]) -> str:

@@ -198,6 +198,15 @@ def absent(root: Path, ids: Iterable[str], dataset: str | None = None) -> Iterat
             yield str(path), _unseen_parent(path)
 
 
+def not_listed(root: Path, ids: Iterable[str], dataset: str | None = None) -> list[str]:
+    """Those ids that no list of removed rows of a dataset (None: of all) has."""
+    left = list(dict.fromkeys(ids))
+    for folder in storage.subfolders(root / "data", dataset or "*"):
+        removals = RemovalList.load(list_of(root, folder.name))
+        left = [name for name in left if removals.hash_of(name) not in removals.rows]
+    return left
+
+
 def _unseen_parent(path: Path) -> str | None:
     for parent in load(path).parents:
         if parent.get("manifest") == "tokenize":

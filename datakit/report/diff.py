@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from datakit.data import read_rows
 from datakit.engine.lineage import config_differences, raw_differences
 from datakit.errors import InputError
-from datakit.manifest import Manifest, ancestors, data_dir, load, tables
+from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on, tables
 from datakit.report.page import table, text, whole_page
 from datakit.report.texts import body, differences, shorten, visible
 from datakit.text.words import hash_values
@@ -78,7 +78,8 @@ def diff(first: Path, second: Path, samples: int = 3) -> Difference:
     """Compare the kept rows of two results; `samples` rows are shown for each reason.
 
     Raises:
-        InputError: one of them has no rows with ids (a pack: the rows that it was made from are compared).
+        InputError: one of them has no rows with ids (a pack: the rows that it was made from are compared), or they
+            were purged.
         IntegrityError: a shard is missing or damaged.
     """
     found = Difference((first, load(first)), (second, load(second)))
@@ -140,6 +141,11 @@ def _with_rows(path: Path, manifest: Manifest) -> tuple[Path, Manifest]:
     """The result itself, or for a pack the rows that it was made from."""
     for place, known in [(path, manifest), *ancestors(path)]:
         if tables(known, "kept") and known.stage != "pack":
+            if day := purged_on(place, known):
+                raise InputError(
+                    f"{place}: the shards of {known.stage} {known.version} were purged on {day}, with all its rows; "
+                    "`datakit history` lists the versions that have rows"
+                )
             return place, known
     raise InputError(f"{path}: the result of {manifest.stage} has no rows to compare")
 
@@ -161,7 +167,10 @@ def _explain(
 
 def _reasons(side: tuple[Path, Manifest], ids: Hashes) -> tuple[npt.NDArray[np.int32], list[str]]:
     """(for each id the number of what a stage behind a result said of its row, what they said)."""
-    number, numbers = np.zeros(len(ids), np.int32), {NO_ROW: 0}
+    links = ancestors(side[0]) if len(ids) else []
+    purged = [manifest.stage for path, manifest in links if purged_on(path, manifest)]
+    unknown = f"unknown, since the shards of {', '.join(reversed(purged))} were purged" if purged else NO_ROW
+    number, numbers = np.zeros(len(ids), np.int32), {unknown: 0}
 
     def note(names: pa.Array, said: pa.Array, stage: str) -> None:
         place = _places(ids, hash_values(names))
@@ -170,7 +179,9 @@ def _reasons(side: tuple[Path, Manifest], ids: Hashes) -> tuple[npt.NDArray[np.i
         told = said.take(pa.array(here)).to_pylist()
         number[place[here]] = [numbers.setdefault(f"{stage}: {reason}", len(numbers)) for reason in told]
 
-    for path, manifest in ancestors(side[0]) if len(ids) else ():
+    for path, manifest in links:
+        if manifest.stage in purged:
+            continue
         folder = data_dir(path, manifest)
         for shard in tables(manifest, "dropped"):
             for batch in read_rows(folder, shard, ["id", "reason"]):
@@ -204,7 +215,8 @@ def _texts(side: tuple[Path, Manifest], ids: Sequence[int]) -> dict[int, tuple[s
 def _with_texts(side: tuple[Path, Manifest]) -> tuple[Path, Manifest]:
     """The last stage behind a result whose rows have text; the result itself where none has."""
     for place, known in ancestors(side[0]):
-        if known.kind in ("document", "conversation", "preference") and tables(known, "kept"):
+        told = known.kind in ("document", "conversation", "preference") and tables(known, "kept")
+        if told and not purged_on(place, known):
             return place, known
     return side
 

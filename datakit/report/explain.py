@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from datakit.data import RECORD_BITS, compared_fields, read_rows
 from datakit.engine.recipe import stage_class
-from datakit.manifest import Manifest, ancestors, check_shards, data_dir, tables
+from datakit.manifest import Manifest, ancestors, check_shards, data_dir, purged_on, tables
 from datakit.report.pairs import compare_fields
 from datakit.report.texts import body, differences, shorten, side_by_side, visible
 
@@ -51,13 +51,16 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
     is compared with the text of the kept row, in two columns if `columns` characters are enough.
     """
     order = _lineage(paths)
-    lines, text, row_key = list[str](), "", -1
+    lines, text, row_key, known = list[str](), "", -1, False
     for path, manifest in order:
+        if day := purged_on(path, manifest):
+            lines.append(f"{manifest.stage:<9} its shards were purged on {day}")
+            continue
         found = _find(path, manifest, row_id)
         if found is None:
             lines += _packed(path, manifest, row_id, row_key)
             continue
-        row = found.row
+        row, known = found.row, True
         text, row_key = text or body(row), row.get("row_key", -1)
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
         if found.role == "kept":
@@ -67,9 +70,9 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
             lines += _survivor(found, text, order, columns)
         elif found.role == "dropped" and manifest.stage == "dedup_ngrams":
             lines.append("          no earlier row is named: a Bloom filter stores n-grams without their rows")
-    if lines and text:
+    if text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
-    return lines
+    return lines if known else []
 
 
 def _lineage(paths: list[Path]) -> list[tuple[Path, Manifest]]:
@@ -170,7 +173,7 @@ def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], col
     name, version = gone.row["duplicate_of"], gone.row.get("duplicate_in")
     results = order if not version else [r for r in ancestors(gone.path, against=True) if r[1].version == version]
     where = f" in {results[0][1].dataset} ({results[0][1].stage} {version})" if version and results else ""
-    found = [row for row in (_find(*result, name) for result in results) if row is not None]
+    found = [row for row in (_find(*result, name) for result in results if not purged_on(*result)) if row is not None]
     if not found:
         stage = gone.manifest.stage
         yield f"          {name} stayed in the {stage} {version}, whose manifest or shards are not where they were"

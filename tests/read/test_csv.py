@@ -26,7 +26,8 @@ def test_cells_become_fields_and_the_rest_goes_to_extra(read_bytes):
 
 
 @pytest.mark.parametrize(
-    ("name", "delimiter"), [("x.csv", ","), ("x.csv", ";"), ("x.csv", "\t"), ("x.tsv", "\t"), ("x.tsv.gz", "\t")]
+    ("name", "delimiter"),
+    [("x.csv", ","), ("x.csv", ";"), ("x.csv", "\t"), ("x.csv", "|"), ("x.tsv", "\t"), ("x.tsv.gz", "\t")],
 )
 def test_the_delimiter_is_found(read_bytes, name, delimiter):
     found = read_bytes(table([["text", "b"], ["a;b,c\td", "x"]], delimiter=delimiter), name)

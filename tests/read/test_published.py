@@ -269,6 +269,8 @@ def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
 UNKNOWN = [
     ({"log": [{"who": "Kunde", "what": "Guten Tag, alles geht nicht"}, {"who": "Agent", "what": "Das tut mir leid"}]},
      "--map messages=log --map role=who --map content=what --roles Agent=assistant,Kunde=user"),
+    ({"log": [{"who": "CUSTOMER", "what": "a room, please"}, {"who": "SYSTEM", "what": "for how many nights?"}]},
+     "--map messages=log --map role=who --map content=what --roles CUSTOMER=user,SYSTEM=assistant"),
     ({"frage": "hi", "user_question": "was?", "the_response": "das"},
      "--map prompt=user_question --map answer=the_response"),
     ({"meta": {"inhalt": "ein langer Text über vieles"}, "n": 3}, "--map text=meta.inhalt"),

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from datakit.errors import IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load
+from datakit.manifest import Manifest, data_dir, load, load_run
 from datakit.read.removal import RemovalList, absent, remove
 from tests.cli.conftest import Said, datakit, project
 
@@ -105,8 +105,19 @@ def test_a_removed_row_is_gone_from_every_file_and_the_proof_says_so(
     assert datakit("verify", "--absent", "ids").code == 1, "older versions still hold it"
     assert datakit("gc", "--purge").code == 0
     said = datakit("verify", "--absent", "ids")
-    assert said.code == 0 and "none of 1 ids" in said.out
+    assert said.code == 0 and "none of 1 ids" in said.out and "spelling" not in said.out
     assert holders(project) == []
+    said = datakit("explain", "u1", "--dataset", "d")
+    assert said.code == 0, said.err
+    old = next(p for p in (project / "manifests/d/history").glob("filter-*.json") if "purged" in load_run(p))
+    said = datakit("diff", old, "manifests/d/filter.json")
+    assert said.code == 1 and "were purged on 2" in said.err and "damaged" not in said.err
+    (project / "bom").write_bytes(b"\xef\xbb\xbfu1\r\n")
+    assert datakit("verify", "--absent", "bom").code == 1
+    (project / "strange").write_text("U1\n")
+    assert "only their spelling was looked for: 'U1'" in datakit("verify", "--absent", "strange").out
+    (project / "latin").write_bytes(b"caf\xe9\n")
+    assert "byte 3 is not UTF-8" in datakit("remove", "latin", "--dataset", "d", "--why", "x").err
 
 
 def test_the_list_stays_in_force_and_the_reason_shapes_nothing(datakit: Callable[..., Said], project: Path) -> None:

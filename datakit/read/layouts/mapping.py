@@ -260,6 +260,8 @@ def _turns_flags(head: Sequence[Fields]) -> str:
             continue
         role = min(speakers, key=lambda k: (k not in ROLE_KEYS, abs(len(speakers[k]) - 2)))
         strange = sorted(s for s in speakers[role] if s.lower() not in ROLES)
+        if len(strange) == 1 and {ROLES.get(s.lower()) for s in speakers[role]} == {None, "system"}:
+            strange = sorted(speakers[role])  # a system that people talk to: it answers
         flags = [
             f"--map {shlex.quote(f'{n}={v}')}" for n, v in (("messages", name), ("role", role), ("content", content))
         ]
