@@ -150,9 +150,11 @@ def answer_file(generator: Generator, config: GenerateConfig) -> None:
     """Answer every line of the file `input`, in order.
 
     Raises:
-        InputError: a line is not a prompt; the message names it.
+        InputError: a line is not a prompt; the message names it. Or there is none.
     """
     rows = list(prompt_rows(Path(config.input)))
+    if not rows:
+        raise InputError(f"{config.input}: has no prompts")
     prompts = [generator.prompt_of(said, where) for where, _, said in rows]
     with contextlib.ExitStack() as stack:
         out: TextIO = sys.stdout
@@ -176,9 +178,13 @@ def prompt_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
             continue
         try:
             row = json.loads(line)
-            said = row["messages"] if "messages" in row else row["prompt"]
-        except (ValueError, KeyError, TypeError) as e:
-            raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {e!r}") from None
+        except ValueError as e:
+            raise InputError(f"{path}:{number}: it is not JSON: {e}") from None
+        fields = row if isinstance(row, dict) else {}
+        said = fields.get("messages", fields.get("prompt"))
+        if said is None:
+            found = f"the fields {', '.join(fields)}" if fields else line[:60]
+            raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {found}")
         yield f"{path}:{number}", row, said
 
 

@@ -83,6 +83,15 @@ def test_a_teacher_that_is_the_student_has_nothing_to_teach(batch: Batch) -> Non
     assert float(loss_sum.detach()) == pytest.approx(0, abs=1e-3)
 
 
+def test_in_bf16_the_loss_is_near_that_in_fp32(batch: Batch) -> None:
+    student, teacher = made(0), made(1).requires_grad_(False)
+    objective = DistillLoss(TeacherConfig(teacher="-"), teacher)
+    whole = objective(student, batch).loss_sum
+    with torch.autocast("cpu", torch.bfloat16):
+        half = objective(student, batch).loss_sum
+    torch.testing.assert_close(half, whole, rtol=0.02, atol=0)
+
+
 def test_the_soft_cap_of_a_students_head_is_learnt_through(batch: Batch) -> None:
     config = TeacherConfig(teacher="-", loss_chunk=16)
     student, teacher = made(0, logit_softcap=2.0), made(1).requires_grad_(False)

@@ -109,7 +109,10 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
         assert main([*options, "--prompt", said]) == 0
         assert capsys.readouterr().out == answer["completion"] + "\n"
     source.write_text('{"prompt": "x"}\n\n{"text": "y"}\n')
-    with pytest.raises(InputError, match=r"in\.jsonl:3: expected an object with `prompt` or `messages`"):
+    with pytest.raises(InputError, match=r"in\.jsonl:3: expected an object .*, found the fields text$"):
+        main([*options, "--input", str(source)])
+    source.write_text("\n")
+    with pytest.raises(InputError, match="has no prompts"):
         main([*options, "--input", str(source)])
 
 

@@ -190,6 +190,8 @@ class RunConfig:
         if self.lora.lora_rank and not self.init:
             raise UsageError("--lora-rank needs --init: adapters on random weights are useless")
         if self.needs_data and bool(self.manifest) == bool(self.quick.data):
+            if self.loop.resume and not self.manifest:
+                raise UsageError(f"{self.loop.out}: holds no run to resume; name the --out of the run that was begun")
             raise UsageError(
                 "name a pack manifest with --manifest, such as manifests/mydata/pack.json, or files with --data"
             )

@@ -69,6 +69,11 @@ def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys
         assert capsys.readouterr().out.splitlines()[-1] == f"[train] next: {said}"
 
 
+def test_a_folder_without_a_run_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="typo: holds no run to resume"):
+        sft.main(["--out", str(tmp_path / "typo"), "--resume"])
+
+
 def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Path) -> None:
     options = ["--manifest", str(manifest), "--preset", "tiny", "--out", str(tmp_path / "run")]
     assert sft.main([*options, "--steps", "3"]) == 0
