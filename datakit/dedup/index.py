@@ -52,6 +52,8 @@ _SHORT = (
     "我们正在寻找一种更好的方法 ภาษาไทยเขียนติดกัน 日本語の文章も一文字ずつ カタカナ ကမ္ဘာ ភាសាខ្មែរ ພາສາລາວ",
     "كلمةٌ عربية طويلة جدا في جملة واحدة e\u0301te\u0301 हिन्दी में लिखा हुआ एक वाक्य है",
     "too short",
+    "for Row in rows:\n    if Row.ok and x != -1:\n        Sum += f(*args) ** 2\n        log('-C', $HOME, a?.b ?? X)\n",
+    "The `List` and the `list`; CO and Co, MW and mW: 3 x^2 + 4y = 12, and not 3 x + 4y^2 = 12.",
 )
 _PROBES = (*_SHORT, "\n\n".join(f"{text} And so it goes on, as before. Then 1, 2, 3 more!" for text in _SHORT * 2))
 """Texts that show whether two versions of our code find the same words and shingles."""
@@ -62,6 +64,8 @@ _URLS = (
     " ",
     "ftp://example.org",
     "https://www.example.org/index.html?PHPSESSID=1",
+    "https://example.org/Case/?Q=A",
+    "//example.org",
 )
 
 _MAY_DIFFER = {
