@@ -86,7 +86,7 @@ class Parts:
         if text.startswith(THINK):
             self._held, self._find, self._spoken = text[len(THINK) :], self._thought, False
         elif text.startswith(call) or (self.form == "llama3" and text.startswith("{")):  # Llama may omit the marker
-            self._held, self._find = text, self._calls
+            self._held, self._find = text if self._spoken else self._held, self._calls
         elif last or not (THINK.startswith(text) or call.startswith(text)):
             self._held, self._find = text if self._spoken else self._held, self._content
         yield from ()
@@ -120,12 +120,12 @@ class Parts:
         begin, end = MARKERS[self.form]
         text = self._held
         if end and end in text:
-            body, _, self._held = text.removeprefix(begin).partition(end)
+            body, _, self._held = text.partition(end)
         elif last:
-            body, self._held = text.removeprefix(begin), ""
+            body, self._held = text, ""
         else:
             return
-        calls = read_calls(body, self.form)
+        calls = read_calls(body.lstrip().removeprefix(begin), self.form)
         self._find, self._spoken = self._content if calls is None else self._begin, True
         if calls is None:
             yield Part("content", text[: len(text) - len(self._held)])

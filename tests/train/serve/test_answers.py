@@ -48,6 +48,8 @@ TAGGED = "<function=weather>\n<parameter=city>\nParis\n</parameter>\n</function>
         ('<tool_call>{"name": "w', "hermes", [("content", '<tool_call>{"name": "w', "")]),
         ('{"name": 1}', "llama3", [("content", '{"name": 1}', "")]),
         ("1 < 2 <tool", "hermes", [("content", "1 < 2 <tool", "")]),
+        (" {", "llama3", [("content", " {", "")]),
+        (" <tool_call>no</tool_call>", "hermes", [("content", " <tool_call>no</tool_call>", "")]),
     ],
 )
 def test_an_answer_is_taken_apart(text: str, form: Form | None, expected: list, size: int) -> None:
