@@ -23,6 +23,7 @@ Every run is a child of this process, which has imported datakit and never used 
 """
 
 import bz2
+import contextlib
 import ctypes
 import gzip
 import hashlib
@@ -34,6 +35,7 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -610,14 +612,13 @@ def as_before(root: Path) -> None:
     """Let the cache of hashes believe that every file is as it was: a bit that decays on a disk changes no times."""
     from datakit.config import file_mark
 
-    cache = root / "cache/datakit/file-hashes.json"
+    cache = root / "cache/datakit/file-hashes.sqlite"
     try:
-        known = json.loads(cache.read_bytes())
-        for path, entry in known.items():
-            if Path(path).is_file() and len(entry) == 2:
-                entry[0] = file_mark(Path(path))
-        cache.write_text(json.dumps(known))
-    except (OSError, ValueError, AttributeError, TypeError):
+        with contextlib.closing(sqlite3.connect(cache)) as table, table:
+            for (name,) in table.execute("SELECT name FROM hashes").fetchall():
+                if Path(name).is_file():
+                    table.execute("UPDATE hashes SET mark = ? WHERE name = ?", (str(file_mark(Path(name))), name))
+    except sqlite3.Error:
         return
 
 

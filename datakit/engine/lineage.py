@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -306,62 +307,81 @@ class FileHashes:
     """SHA-256 of files, remembered in the user's cache by path, size, times of change and inode.
 
     A remembered hash only decides what is up to date. `verify` never uses it, neither does what reads a file's rows.
+    The cache is a table of SQLite: it is read row by row, and commands that run at once add to each other's rows. A
+    cache that cannot be read or written is no error.
     """
 
     def __init__(self) -> None:
         import platformdirs
 
-        self._path = platformdirs.user_cache_path("datakit") / "file-hashes.json"
-        try:
-            known = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            known = {}
-        self._known: dict[str, Any] = known if isinstance(known, dict) else {}
-        self._changed = False
+        self._path = platformdirs.user_cache_path("datakit") / "file-hashes.sqlite"
+        self._table: sqlite3.Connection | None = None
+        self._new: dict[str, tuple[str, str]] = {}
+        self._forgotten: list[str] = []
 
     def of(self, path: Path) -> str:
         """The hash of a local file's bytes."""
-        mark = file_mark(path)
-        entry = self._known.get(str(path.resolve()))
-        if entry is None or entry[0] != mark:
-            entry = self._known[str(path.resolve())] = [mark, sha256_file(path)]
-            self._changed = True
-        found: str = entry[1]
-        return found
+        name, mark = str(path.resolve()), str(file_mark(path))
+        return self._known(name, mark) or self._note(name, mark, sha256_file(path))
 
     def of_url(self, url: str, read: Callable[[str], str]) -> str:
         """The hash of an object's bytes: of a store that says when an object changes, it is read once."""
-        mark = storage.tag_of(url)
-        entry = self._known.get(url)
-        if mark is None or entry is None or entry[0] != mark:
-            entry = [mark, read(url)]
-            if mark is not None:
-                self._known[url], self._changed = entry, True
-        found: str = entry[1]
-        return found
+        if (tag := storage.tag_of(url)) is None:
+            return read(url)
+        return self._known(url, str(tag)) or self._note(url, str(tag), read(url))
 
     def remember(self, folder: Path, shards: Iterable[Shard]) -> None:
         """Note the hashes of files that were just written to a data folder of this machine."""
         for shard in shards if storage.url_of(folder) is None else ():
             file = folder / shard.path
-            self._known[str(file.resolve())] = [file_mark(file), shard.sha256]
-            self._changed = True
+            self._note(str(file.resolve()), str(file_mark(file)), shard.sha256)
 
     def forget(self, folder: Path) -> None:
         """Read the files of a folder again at the next look: one of them was found damaged."""
-        below = f"{folder.resolve()}{os.sep}"
-        self._known = {path: entry for path, entry in self._known.items() if not path.startswith(below)}
-        self._changed = True
+        self._forgotten.append(f"{folder.resolve()}{os.sep}")
 
     def save(self) -> None:
-        """Remember for the next run; a cache that cannot be written is no error."""
-        if self._changed:
-            if len(self._known) > MOST_HASHES:
-                self._known = {p: e for p, e in self._known.items() if os.path.exists(p) or storage.is_url(p)}
+        """Remember for the next run."""
+        if not self._new and not self._forgotten:
+            return
+        with contextlib.suppress(OSError):
             try:
-                write_whole(self._path, json.dumps(self._known).encode())
-            except OSError:
+                self._write()
+            except sqlite3.OperationalError:  # a full disk, or another command that holds it for long
                 return
+            except sqlite3.DatabaseError:  # a damaged file: the next run begins a new one
+                self._path.unlink(missing_ok=True)
+
+    def _known(self, name: str, mark: str) -> str | None:
+        if (entry := self._new.get(name)) is None:
+            with contextlib.suppress(OSError, sqlite3.Error):
+                asked = self._open().execute("SELECT mark, sha256 FROM hashes WHERE name = ?", (name,))
+                entry = asked.fetchone()
+        return entry[1] if entry is not None and entry[0] == mark else None
+
+    def _note(self, name: str, mark: str, sha256: str) -> str:
+        self._new[name] = mark, sha256
+        return sha256
+
+    def _open(self) -> sqlite3.Connection:
+        if self._table is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            table = sqlite3.connect(self._path, timeout=5)
+            table.execute("PRAGMA synchronous = OFF")  # what a power cut takes is made again
+            table.execute("CREATE TABLE IF NOT EXISTS hashes (name TEXT PRIMARY KEY, mark TEXT, sha256 TEXT)")
+            self._table = table
+        return self._table
+
+    def _write(self) -> None:
+        with self._open() as table:
+            for folder in self._forgotten:
+                table.execute("DELETE FROM hashes WHERE substr(name, 1, ?) = ?", (len(folder), folder))
+            rows = ((name, *entry) for name, entry in self._new.items())
+            table.executemany("INSERT OR REPLACE INTO hashes VALUES (?, ?, ?)", rows)
+            if table.execute("SELECT count(*) FROM hashes").fetchone()[0] > MOST_HASHES:
+                names = table.execute("SELECT name FROM hashes").fetchall()
+                gone = (row for row in names if not storage.is_url(row[0]) and not os.path.exists(row[0]))
+                table.executemany("DELETE FROM hashes WHERE name = ?", gone)
 
 
 def earlier_tables(manifest: Path, data: Path, parent: str, wants: dict[str, Any]) -> tuple[Manifest, Path] | None:

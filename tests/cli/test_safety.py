@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from datakit.config import sha256_file
 from datakit.engine.lineage import FileHashes
 from datakit.engine.local import Local
 from datakit.engine.progress import Progress
@@ -126,6 +127,59 @@ def test_a_file_whose_times_were_set_back_is_hashed_again(project: Path, monkeyp
     path.write_text(path.read_text().replace("number 0", "number 9"))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert FileHashes().of(path) != first
+
+
+@pytest.mark.parametrize("damage", ["one bit", "cut", "not a database", "a folder"])
+def test_a_damaged_cache_of_hashes_is_no_error_and_begins_again(
+    project: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    path, cache = texts(project / "a.jsonl"), project / "cache/datakit/file-hashes.sqlite"
+    right = sha256_file(path)
+    for _ in range(3):
+        hashes = FileHashes()
+        assert hashes.of(path) == right
+        hashes.save()
+    data = bytearray(cache.read_bytes())
+    data[50] ^= 255
+    cache.unlink()
+    cache.mkdir() if damage == "a folder" else cache.write_bytes(
+        {"one bit": bytes(data), "cut": bytes(data[:5000])}.get(damage, b"{}" * 4000)
+    )
+    for _ in range(3):
+        hashes = FileHashes()
+        assert hashes.of(path) == right
+        hashes.save()
+    if damage != "a folder":
+        monkeypatch.setattr("datakit.engine.lineage.sha256_file", None)
+        assert FileHashes().of(path) == right  # remembered
+
+
+def test_commands_that_run_at_once_add_to_each_others_hashes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    paths, caches = [texts(project / f"{name}.jsonl") for name in "ab"], [FileHashes(), FileHashes()]
+    right = [cache.of(path) for cache, path in zip(caches, paths, strict=True)]
+    for cache in caches:
+        cache.save()
+    monkeypatch.setattr("datakit.engine.lineage.sha256_file", None)
+    assert [FileHashes().of(path) for path in paths] == right
+
+
+def test_files_that_are_gone_are_forgotten_where_there_are_too_many(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(project / "cache"))
+    monkeypatch.setattr("datakit.engine.lineage.MOST_HASHES", 2)
+    kept, gone = texts(project / "a.jsonl"), [texts(project / f"{i}.jsonl") for i in range(3)]
+    hashes = FileHashes()
+    right, *_ = [hashes.of(path) for path in (kept, *gone)]
+    for path in gone[:2]:
+        path.unlink()
+    hashes.save()
+    monkeypatch.setattr("datakit.engine.lineage.sha256_file", lambda path: "read again")
+    assert FileHashes().of(kept) == right
+    texts(gone[0])
+    assert FileHashes().of(gone[0]) == "read again"
 
 
 def damage(file: Path, keep_mtime: bool = False) -> None:
