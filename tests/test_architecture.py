@@ -37,6 +37,7 @@ CONTRACT = (
     "datakit.terminal",
     "datakit.storage",
     "datakit.pack.format",
+    "datakit.pack.answer_parts",
     "datakit.pack.chat",
 )
 """What the trainer may import from datakit."""

@@ -94,7 +94,7 @@ class LoraLinear(nn.Linear):
         super().__init__(base.in_features, base.out_features, bias=base.bias is not None, device="meta")
         self.weight, self.bias, self.scale, self.enabled = base.weight, base.bias, scale, True
         self.dropout, self.nf4, self.packing = dropout, nf4, None
-        self.lora_A = nn.Parameter(torch.empty(rank, base.in_features, device=base.weight.device))
+        self.lora_A = nn.Parameter(torch.zeros(rank, base.in_features, device=base.weight.device))  # until `attach`
         self.lora_B = nn.Parameter(torch.zeros(base.out_features, rank, device=base.weight.device))
         if nf4:
             packed, self.packing = nf4.functional.quantize_4bit(

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError
+from datakit.pack.answer_parts import start_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,9 +99,3 @@ class TextStream:
         sure = len(text) - max((start_of(s, text) for s in self.stop), default=0)
         self._held = text[sure:]
         return text[:sure]
-
-
-def start_of(marker: str, text: str) -> int:
-    """Number of characters at the end of `text` that may be the start of `marker`."""
-    lengths = range(min(len(marker) - 1, len(text)), 0, -1)
-    return next((n for n in lengths if text.endswith(marker[:n])), 0)

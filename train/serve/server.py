@@ -26,8 +26,8 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from datakit.errors import UsageError
+from datakit.pack.answer_parts import AnswerPart, forced
 from train.engine import flags
-from train.serve.answers import Part, forced
 from train.serve.guard import LOOPBACK, Guard, PatientProtocol
 from train.serve.requests import ChatRequest, CompletionRequest, ErrorBody, Generation, TokenizeRequest, Tool
 from train.serve.service import ApiError, Choice, Delta, ServeConfig, Service
@@ -324,7 +324,7 @@ def _usage(choices: Sequence[Choice]) -> dict[str, Any]:
     return found | {"prompt_tokens_details": {"cached_tokens": sum(job.reused for job in jobs)}}
 
 
-def _tool_call(part: Part) -> dict[str, Any]:
+def _tool_call(part: AnswerPart) -> dict[str, Any]:
     function = {"name": part.name, "arguments": part.text}
     return {"id": f"call_{secrets.token_hex(12)}", "type": "function", "function": function}
 

@@ -16,13 +16,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from datakit.config import option
 from datakit.errors import ConfigError
+from datakit.pack.answer_parts import KEPT, AnswerPart, AnswerParts, Form, form_of, thinks_first
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine.device import usable_device
 from train.generate import load
 from train.model.batching import Job, Token
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, TextStream
-from train.serve.answers import KEPT, Form, Part, Parts, form_of, thinks_first
 from train.serve.batcher import Batcher, QueueFullError, RequestSampling
 from train.serve.requests import ChatMessage, Generation, Tool
 
@@ -107,7 +107,7 @@ class Choice:
     index: int
     job: Job
     text: TextStream
-    parts: Parts
+    parts: AnswerParts
     logprobs: int = -1
     """As in `RequestSampling`."""
     tokens: int = 0
@@ -120,7 +120,7 @@ class Delta:
     """What one answer gained."""
 
     choice: Choice
-    parts: list[Part]
+    parts: list[AnswerPart]
     tokens: list[Token]
 
 
@@ -222,7 +222,7 @@ class Service:
             thinking = not self.plain and thinks_first(self.tokenizer.decode(prompt[-16:]))
             for _ in range(body.n or 1):
                 own = replace(sampling, config=replace(sampling.config, seed=seed + len(found)))
-                parts = Parts(self.form if tools else None, thinking)
+                parts = AnswerParts(self.form if tools else None, thinking)
                 parts.add(beginning)
                 job = Job(prompt, own, deadline)
                 found.append(Choice(len(found), job, TextStream(self._decode, stop), parts, logprobs))

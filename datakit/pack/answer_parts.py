@@ -1,4 +1,4 @@
-"""The text of an answer, taken apart while it streams: thoughts, content and tool calls.
+"""The inverse of a chat template: the text of an answer, taken apart while it streams into thoughts, content and calls.
 
 Models write tool calls as text, each family in its own form. The form is known from the chat template.
 """
@@ -8,8 +8,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
-
-from train.model.sample import start_of
 
 Form = Literal["hermes", "mistral", "llama3"]
 THINK, END_THINK = "<think>", "</think>"
@@ -42,7 +40,7 @@ def forced(form: Form, name: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """A piece of an answer."""
 
     kind: Literal["content", "reasoning", "call"]
@@ -52,7 +50,7 @@ class Part:
     """The tool that is called."""
 
 
-class Parts:
+class AnswerParts:
     """Split a stream of text into parts. Nothing is lost: what cannot be read as a tool call is content.
 
     `thinking` says that the prompt ended inside of a thought. Tool calls are only looked for where `form` is given.
@@ -64,23 +62,23 @@ class Parts:
         self._spoken = False
         """Whether a thought has begun, or something stands before white space: it is dropped then."""
 
-    def add(self, text: str) -> list[Part]:
+    def add(self, text: str) -> list[AnswerPart]:
         """The parts that the new text completes or continues."""
         self._held += text
         return list(self._read(last=False))
 
-    def end(self) -> list[Part]:
+    def end(self) -> list[AnswerPart]:
         """The rest."""
         return list(self._read(last=True))
 
-    def _read(self, last: bool) -> Iterator[Part]:
+    def _read(self, last: bool) -> Iterator[AnswerPart]:
         while True:
-            here: Callable[[bool], Iterator[Part]] = self._find
+            here: Callable[[bool], Iterator[AnswerPart]] = self._find
             yield from here(last)
             if self._find == here:
                 return
 
-    def _begin(self, last: bool) -> Iterator[Part]:
+    def _begin(self, last: bool) -> Iterator[AnswerPart]:
         """Before the first word, after a thought or a call: white space, then a thought, a call or content."""
         text, call = self._held.lstrip(), MARKERS[self.form][0] if self.form else THINK
         if text.startswith(THINK):
@@ -91,7 +89,7 @@ class Parts:
             self._held, self._find = text if self._spoken else self._held, self._content
         yield from ()
 
-    def _thought(self, last: bool) -> Iterator[Part]:
+    def _thought(self, last: bool) -> Iterator[AnswerPart]:
         """A thought, without the new lines around it."""
         text, marker, after = (self._held if self._spoken else self._held.lstrip("\n")).partition(END_THINK)
         said = text.rstrip("\n") if marker else self._sure(text, END_THINK, last).rstrip("\n")
@@ -101,9 +99,9 @@ class Parts:
             self._held = "" if last else text[len(said) :]
         self._spoken = self._spoken or bool(said or marker)
         if said:
-            yield Part("reasoning", said)
+            yield AnswerPart("reasoning", said)
 
-    def _content(self, last: bool) -> Iterator[Part]:
+    def _content(self, last: bool) -> Iterator[AnswerPart]:
         text, marker, after = self._held, "", ""
         if self.form is not None:
             text, marker, after = text.partition(MARKERS[self.form][0])
@@ -112,9 +110,9 @@ class Parts:
         if marker:
             self._find = self._calls
         if said:
-            yield Part("content", said)
+            yield AnswerPart("content", said)
 
-    def _calls(self, last: bool) -> Iterator[Part]:
+    def _calls(self, last: bool) -> Iterator[AnswerPart]:
         """A tool call, which is given when it is complete."""
         assert self.form is not None
         begin, end = MARKERS[self.form]
@@ -128,10 +126,10 @@ class Parts:
         calls = read_calls(body.lstrip().removeprefix(begin), self.form)
         self._find, self._spoken = self._content if calls is None else self._begin, True
         if calls is None:
-            yield Part("content", text[: len(text) - len(self._held)])
+            yield AnswerPart("content", text[: len(text) - len(self._held)])
         else:
             for name, arguments in calls:
-                yield Part("call", arguments, name)
+                yield AnswerPart("call", arguments, name)
 
     @staticmethod
     def _sure(text: str, marker: str, last: bool) -> str:
@@ -190,3 +188,9 @@ def _tagged(body: str) -> list[tuple[str, str]] | None:
 def thinks_first(prompt_end: str) -> bool:
     """Whether a prompt that ends like this leaves a thought open."""
     return prompt_end.rfind(THINK) > prompt_end.rfind(END_THINK)
+
+
+def start_of(marker: str, text: str) -> int:
+    """Number of characters at the end of `text` that may be the start of `marker`."""
+    lengths = range(min(len(marker) - 1, len(text)), 0, -1)
+    return next((n for n in lengths if text.endswith(marker[:n])), 0)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from train.serve.answers import Form, Parts, forced, form_of, read_calls
+from datakit.pack.answer_parts import AnswerParts, Form, forced, form_of, read_calls
 
 
 def parts_of(text: str, form: Form | None, size: int, thinking: bool = False) -> list[tuple[str, str, str]]:
-    parts = Parts(form, thinking)
+    parts = AnswerParts(form, thinking)
     found = [p for at in range(0, len(text), size) for p in parts.add(text[at : at + size])] + parts.end()
     joined: list[tuple[str, str, str]] = []
     for p in found:
