@@ -279,7 +279,7 @@ def scan_lines(data, low, high, classes, keys, sizes, paragraph_keys, paragraph_
         if end > line:
             count, key = signals[LINES], hashed(data, line, end)
             keys[count], sizes[count] = key, size - trimmed
-            _count_line(data, line, end, stop, classes, size - trimmed, extra, signals)
+            _count_line(data, line, end, classes, size - trimmed, extra, signals)
             if paragraph_start < 0:
                 paragraph_key, paragraph_start = _SEED, place
             paragraph_key, paragraph_end = (paragraph_key ^ key) * _PRIME, place + size - trimmed
@@ -332,8 +332,8 @@ def _solid_end(data, line, end, classes):
 
 
 @kernel
-def _count_line(data, line, end, stop, classes, size, extra, signals):
-    """Add a line to the row's signals: data[line:end] without the white space at its end; it breaks at `stop`."""
+def _count_line(data, line, end, classes, size, extra, signals):
+    """Add a line to the row's signals: data[line:end] without the white space at its end."""
     signals[LINES] += 1
     signals[LINE_CHARS] += size
     signals[SHORT_LINES] += size + extra <= SHORT_LINE_CHARS
@@ -346,7 +346,7 @@ def _count_line(data, line, end, stop, classes, size, extra, signals):
         line += width
         code, width = decode(data, line)
     behind = line + width
-    second = 32 if behind == stop or (data[behind] == 13 and behind + 1 == stop) else np.int64(data[behind])
+    second = 32 if behind == end else np.int64(data[behind])
     dash = (code == 45 or code == 42) and (second == 32 or second == 9)
     # • ‣ ◦ ● ▪
     signals[BULLET_LINES] += (

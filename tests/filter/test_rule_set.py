@@ -212,7 +212,7 @@ PIECES = st.sampled_from(
 
 
 @settings(max_examples=400, deadline=None)
-@example(["-\r\n"])
+@example(["-\r\n", "-\u3000", " *\u00a0\n"])
 @given(st.lists(st.lists(PIECES, max_size=60).map("".join) | st.text(max_size=80), max_size=4))
 def test_any_text_measures_as_the_plain_definition_says(texts):
     signals = count_signals(pa.array(texts, pa.string()))
