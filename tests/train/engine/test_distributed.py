@@ -122,7 +122,13 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int
 
 @pytest.mark.parametrize(
     ("ranks", "accum", "more"),
-    [(2, 1, []), (2, 3, []), (4, 2, ["--num-workers", "2"]), (2, 1, ["--fsdp"]), (2, 3, ["--fsdp", "--no-label-only"])],
+    [
+        (2, 1, []),
+        (4, 2, ["--num-workers", "2"]),
+        (2, 3, ["--fsdp", "--no-label-only"]),
+        pytest.param(2, 3, [], marks=pytest.mark.campaign),
+        pytest.param(2, 1, ["--fsdp"], marks=pytest.mark.campaign),
+    ],
 )
 def test_ranks_have_the_losses_of_one(
     argv: list[str], whole: Callable, tmp_path: Path, ranks: int, accum: int, more: list[str]
