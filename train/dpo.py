@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from datakit.config import option, section
-from datakit.errors import ConfigError, UsageError
+from datakit.errors import ConfigError, InputError, UsageError
 from train.data.batches import Batch
 from train.data.packed import Mixture, PackedSet
 from train.engine import checkpoint, flags
@@ -169,10 +170,27 @@ class DpoLoss:
         return LossSum(losses_P.sum(), len(losses_P), {name: value.sum() for name, value in logged.items()})
 
 
+def check_pairs(data: Mixture) -> None:
+    """Refuse sets in which a pair has one answer alone.
+
+    Raises:
+        InputError: naming the manifest, with the number of such pairs.
+    """
+    for one in data.sets:
+        if one.packed.label_index is not None:
+            alone = int((np.asarray(one.packed.label_index)[:, 1].reshape(-1, 2) == 0).any(1).sum())
+            if alone:
+                raise InputError(
+                    f"{one.manifest}: {alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone, good or "
+                    "bad: train.kto trains on judged answers, train.dpo on pairs of both"
+                )
+
+
 def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, prog, __doc__, argv)
     data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
+    check_pairs(data)
     reference: Reference = none
     if config.lora.lora_rank and not config.pairs.reference:
         reference = without_adapters(labels)

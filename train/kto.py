@@ -2,8 +2,9 @@
 
     python -m train.kto --manifest manifests/judged/pack.json --init out/sft --out out/kto
 
-The data are packed preferences: each chosen side is a good answer, each rejected side a bad one. A side without label
-tokens is left out, so that an answer may stand alone.
+The data are packed preferences: each chosen side is a good answer, each rejected side a bad one. One side may be
+missing: `datakit pack judged.jsonl --kind preference` makes such pairs of records with a prompt, a completion and a
+label, true or false.
 
 Shapes: A answers of a batch, L labels.
 """
@@ -150,10 +151,29 @@ class KtoLoss:
         return LossSum(losses_A.sum(), len(losses_A), logged | {"divergence": divergence * len(losses_A)})
 
 
+def balance(data: Mixture) -> str:
+    """How many answers are good and bad, and the weight that would let both sides weigh alike if they do not.
+
+    Ethayarajh et al. want weight x number of the good answers at 1 to 4/3 times that of the bad ones.
+
+    Raises:
+        InputError: no answer has labels.
+    """
+    found = [
+        np.asarray(s.packed.label_index)[:, 1].reshape(-1, 2) > 0 for s in data.sets if s.packed.labels is not None
+    ]
+    good, bad = np.concatenate(found).sum(0).tolist()
+    said = f"{good:,} good and {bad:,} bad answers"
+    if not good or not bad:
+        return f"{said}; without answers of both kinds the model learns little"
+    return said if 0.8 <= good / bad <= 1.5 else f"{said}; --good-weight {bad / good:.2g} would let both weigh alike"
+
+
 def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
     """Train; returns the exit code."""
     config = configured(KtoConfig, prog, __doc__, argv)
     data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
+    print(f"[train] kto: {balance(data)}", flush=True)
     if config.lora.lora_rank and not config.judged.reference:
         reference = without_adapters(labels)
     else:

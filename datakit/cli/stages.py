@@ -367,6 +367,9 @@ def _packing_lines(packing: dict[str, Any], name: str) -> Iterator[str]:
     others = [(k.removeprefix("density_"), v) for k, v in packing.items() if k.startswith("density_")]
     beside = "".join(f"; {other} would be {density:.1%}" for other, density in others)
     yield f"  density   {packing['density']:>14.1%}  {name}{beside}"
+    if "good_answers" in packing:
+        good, bad = packing["good_answers"], packing["bad_answers"]
+        yield f"  answers   {good:>14,}  good, {bad:,} bad; pairs with one side are for train.kto"
     if "repeated_tokens" in packing:
         yield f"  repeated  {packing['repeated_tokens']:>14,}  tokens of prompts, in more than one piece of their row"
 

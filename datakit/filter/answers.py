@@ -2,9 +2,10 @@
 
 `empty_answer` looks at conversations and preference pairs. A conversation is measured by the shortest turn of its
 assistant (a turn that calls a tool needs no text); without such a turn it counts as 0 characters. A preference pair is
-measured by its shorter answer. Documents have no answers and are not judged. Reasoning at the beginning of a content is
-no answer (`<think>...</think>`, once or several times; also without `<think>`, which the prompt may have), an empty
-list of calls is no call, and characters without width count as white space.
+measured by its shorter answer; the empty side of a judged answer is none. Documents have no answers and are not judged.
+Reasoning at the beginning of a content is no answer (`<think>...</think>`, once or several times; also without
+`<think>`, which the prompt may have), an empty list of calls is no call, and characters without width count as white
+space.
 
 Gopher's repetition rules are for web pages. Short and technical answers naturally repeat a little of themselves (a
 worked sum, a tool call in the question's words, the chorus of a song), and those rules drop one in eight answers of
@@ -62,7 +63,15 @@ class EmptyAnswer(RuleSet):
     def count_rows(self, rows: MeasuredRows) -> Signals:
         """`answer_chars`: characters of the shortest answer, of conversations and preference pairs."""
         fields = [rows.batch.column(n) for n in ("messages", "chosen", "rejected") if n in rows.batch.schema.names]
-        return Signals({"answer_chars": np.minimum.reduce([_shortest(m) for m in fields])} if fields else {})
+        if not fields:
+            return Signals({})
+        chars, empty = np.array([_shortest(m) for m in fields]), np.array([_is_empty(m) for m in fields])
+        return Signals({"answer_chars": np.where(empty & ~empty.all(axis=0), _UNLIMITED, chars).min(axis=0)})
+
+
+def _is_empty(messages: pa.ListArray) -> NDArray[np.bool_]:
+    empty: NDArray[np.bool_] = pc.equal(pc.list_value_length(messages), 0).to_numpy(zero_copy_only=False)
+    return empty
 
 
 def _shortest(messages: pa.ListArray) -> NDArray[np.int64]:

@@ -247,8 +247,9 @@ class CutBatch:
 def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
     """Cut the rows of a batch into sequences. The two of a preference pair are next to each other: chosen, rejected.
 
-    A row is dropped if one of its sides is empty, is too long (`overflow = "drop"`, `drop_long`), or has no label token
-    left after cutting. If a row is split, its pieces without label tokens are dropped.
+    A row is dropped if it is empty, or if one of its sides is too long (`overflow = "drop"`, `drop_long`) or has no
+    label token left after cutting. One side of a pair may be empty. If a row is split, its pieces without label tokens
+    are dropped.
     """
     from datakit.pack import _kernels_fit as kernels
 
@@ -256,7 +257,8 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
     size = flat.length.copy()
     work = CutBatch(flat, [None] * batch.num_rows, [None] * batch.num_rows, into=int(size.sum()))
     work.sizes.update(size.tolist())
-    kept = _drop(work, size == 0, size, limits, EMPTY, "nothing to pack")
+    nothing = (size.reshape(-1, limits.sides) == 0).all(axis=1).repeat(limits.sides)
+    kept = _drop(work, nothing, size, limits, EMPTY, "nothing to pack")
     cap, drops = (limits.max_doc_tokens or size.max(initial=0)), limits.drop_long
     kept &= _drop(work, size > cap, size, limits, TOO_LONG, f"max_doc_tokens is {cap}") if drops else True
     length = np.minimum(size, cap)
@@ -273,10 +275,10 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
     alive = kept[which]
     if labelled and limits.overflow != "stream":
         labels = kernels.count_labels(flat.mask, pieces.start, pieces.length)
-        silent = np.bincount(which, labels, len(size)) == 0
+        silent = (np.bincount(which, labels, len(size)) == 0) & (size > 0)
         cut_off = np.where(kept, length, size)
         kept &= _drop(work, silent & kept, cut_off, limits, NO_LABELS, "no label token is left within the limits")
-        mute = kept[which] & (labels == 0)
+        mute = kept[which] & (labels == 0) & (run > 0)
         work.lost[NO_LABELS] += int(run[mute].sum())
         alive = kept[which] & ~mute
     work.sequences = pieces.take(alive)

@@ -140,6 +140,8 @@ class Output:
     sequences: int = 0
     tokens: int = 0
     labels: int = 0
+    chosen: int = 0
+    """Of preference pairs: sequences that are chosen sides."""
 
     @property
     def stride(self) -> int:
@@ -245,13 +247,26 @@ def _write(output: Output, window: Sequences, fitted: Fit) -> None:
     sources["row_key"], sources["start"], sources["tokens"] = pieces.row_key, pieces.offset, pieces.length
     sources["row"], sources["segment"] = fitted.row + output.packed_rows, places
     sources["head"] = pieces.head
+    if header.rows_per_unit == 2:
+        sources, segments = _without_empty(sources, segments, segment_counts)
+        output.chosen += int((sources["row"] % 2 == 0).sum())
     labels = labels[: int(label_counts.sum())]
     ids = _ids(output.writer, pieces, fitted)
     output.writer.append(ids, labels, label_counts, segments, segment_counts, sources)
     output.packed_rows += rows
-    output.sequences += len(pieces)
+    output.sequences += len(sources)
     output.tokens += tokens
     output.labels += len(labels) if header.labelled else tokens - len(pieces)
+
+
+def _without_empty(
+    sources: npt.NDArray[Any], segments: npt.NDArray[np.int32], segment_counts: Int64
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int32]]:
+    """Sources and boundaries of rows of one sequence each, without the sequences of no tokens. `segment_counts` then
+    says 1 for such a row, which stands for the missing side of a pair."""
+    empty = sources["tokens"] == 0
+    segment_counts[empty] = 1
+    return sources[~empty], np.delete(segments, 2 * np.flatnonzero(empty) + 1)
 
 
 def _ids(writer: RowWriter, pieces: Sequences, fitted: Fit) -> npt.NDArray[np.int32]:

@@ -9,7 +9,7 @@ and N rows of `stride = seq_len + 1` tokens:
     P.lbl.bin, .lbl.idx  int32 label positions of all rows; uint64 pairs (offset, count), one per row. A position p
                          indexes the targets ids[1:]: the model reads ids[p] and must predict ids[p + 1]
     P.seg.bin, .seg.idx  the same layout for the boundaries of the packed sequences: the first is 0, the last is
-                         the number of real tokens (padding follows)
+                         the number of real tokens (padding follows). The row of a pair's missing side has 0 alone
     P.src.npy            one SOURCE_DTYPE record per sequence
     P.meta.json          the header. It is written last: if it exists, the set is complete
 
@@ -92,7 +92,7 @@ class Header:
     """False for plain text: every real target is a label, and there are no label files."""
     ids_dtype: Literal["int32", "uint16"] = "int32"
     rows_per_unit: int = 1
-    """2 for preference sets: rows 2i and 2i + 1 are the chosen and the rejected side of pair i."""
+    """2 for preference sets: rows 2i and 2i + 1 are the chosen and the rejected side of pair i. One may be missing."""
     format: Format = "bin2d"
 
     def __post_init__(self) -> None:

@@ -470,6 +470,8 @@ def _counts(outputs: list[Output]) -> dict[str, Any]:
     rows, sequences, tokens, labels = (
         sum(getattr(o, n) for o in outputs) for n in ("packed_rows", "sequences", "tokens", "labels")
     )
+    chosen = sum(o.chosen for o in outputs)
+    alone = outputs[0].writer.header.rows_per_unit == 2 and sequences < rows
     slots = sum(o.tokens if o.writer.header.format == "megatron" else o.packed_rows * o.stride for o in outputs)
     return {
         "packed_rows": rows,
@@ -477,4 +479,5 @@ def _counts(outputs: list[Output]) -> dict[str, Any]:
         "density": round(tokens / slots, 4) if slots else 0.0,
         "label_tokens": labels,
         "label_share": round(labels / tokens, 4) if tokens else 0.0,
+        **({"good_answers": chosen, "bad_answers": sequences - chosen} if alone else {}),
     }

@@ -820,8 +820,12 @@ class _Conversations:
         return _decision(self.reasons, self.details, columns, "conversation", self.notes)
 
     def pairs(self) -> Decision:
-        """Tokenize preference pairs: only the answers have labels; both sides are kept or dropped."""
+        """Tokenize preference pairs: only the answers have labels; both sides are kept or dropped. A side without an
+        answer has no tokens (an answer that is judged by itself has one side)."""
         sides = [self._side(messages) for messages in self.sides()]
+        for i in range(self.batch.num_rows):
+            if self.reasons[i] is None and all(side.ids[i] is None for side in sides):
+                self.reasons[i], self.details[i] = "empty", "neither side has an answer"
         columns: dict[str, pa.Array] = {}
         for side, names in zip(
             sides, (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")), strict=True
@@ -829,6 +833,8 @@ class _Conversations:
             for i, reason in enumerate(self.reasons):
                 if reason is not None:
                     side.ids[i] = side.spans[i] = None
+                elif side.ids[i] is None:
+                    side.spans[i] = []
             columns |= side.columns(*names)
         del columns[STARTS]
         return _decision(self.reasons, self.details, columns, "preference", self.notes)
@@ -877,12 +883,13 @@ class _Conversations:
         return side
 
     def rendered(self, i: int, messages: list[dict[str, Any]], first: int, watch: Watch) -> list[Labelled]:
-        """A row with its labels: one rendering, or one for each answer; empty if the row is dropped.
+        """A row with its labels: one rendering, or one for each answer; empty if the row is dropped, or is a side of a
+        pair without an answer.
 
         Raises:
             ModelError: the template takes too long.
         """
-        if self.reasons[i] is not None:
+        if self.reasons[i] is not None or (first and len(messages) == first):
             return []
         try:
             if not messages:

@@ -49,7 +49,7 @@ from datakit.read.layouts.mapping import (
 )
 from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
-from datakit.read.layouts.turns import Reading
+from datakit.read.layouts.turns import Reading, judged_field_of
 from datakit.read.row_builder import Position, RowBuilder
 from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.text import FIELD
@@ -275,6 +275,12 @@ def _looks_binary(head: bytes) -> bool:
 def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileLayout:
     reading = reading_of(config.map, config.roles)
     if kind := kind_of(config.map):
+        if (
+            kind == "conversation"
+            and config.kind == "preference"
+            and ("label" in config.map or any(map(judged_field_of, head)))
+        ):
+            kind = config.kind  # each answer is one side of a pair
         _check_speakers(file, head, reading, config.map.get("messages", ""))
         return FileLayout(MAPPED.name, kind, records=len(head))
     if file.format in ("text", *web.FORMATS):
@@ -385,7 +391,11 @@ def _kind(files: list[SourceFile], layouts: list[FileLayout], config: IngestConf
             f"--kind {config.kind} was asked for, and some inputs hold something else: "
             f"{_by_kind(files, layouts, others)}. Leave these files out, "
             "or set other_kinds to quarantine, which quarantines their rows"
-            + (". Pairs need a chosen and a rejected answer to one prompt" if wanted == "preference" else "")
+            + (
+                ". Pairs need a chosen and a rejected answer to one prompt, or one answer with a label true or false"
+                if wanted == "preference"
+                else ""
+            )
         )
     return wanted
 

@@ -14,7 +14,7 @@ from datakit.data import conversation_view, preference_view
 from datakit.read.columns import array_of, fitting
 from datakit.read.files import FileLimits
 from datakit.read.layouts.mapping import Document, value_at
-from datakit.read.layouts.preferences import Preference
+from datakit.read.layouts.preferences import Preference, one_sided
 from datakit.read.layouts.recognise import BY_NAME, FileLayout, folded
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json, with_exact_numbers
 from datakit.read.layouts.tokenised import Spans, Tokens
@@ -272,10 +272,24 @@ class RowBuilder:
         used, left = first.used, first.left
         if names is not None:
             used, left = tuple(names[n] for n in used), {names[n]: rest for n, rest in left.items()}
-        if self.kind == "conversation" and first.judged_bad:
-            self.notes["answers_judged_bad"] = self.notes.get("answers_judged_bad", 0) + 1
+        if type(first) is Conversation and (self.kind == "preference" or first.judgement is not None):
+            content = [self._judged(c) for c in content] if type(content) is list else self._judged(content)
         members = _members_of(left) if left else ""
         return content.text if type(content) is Document else content, used, members
+
+    def _judged(self, found: Conversation) -> Conversation | Preference:
+        """A pair with one side; among conversations, a bad answer with weight 0."""
+        made: Conversation | Preference = found
+        name = "answers_judged_bad"
+        if self.kind == "preference":
+            made = one_sided(found)
+            name = "answers_judged_good" if made.chosen else name
+        elif str(found.judgement).lower() == "false":
+            messages = [m._replace(weight=0.0) if m.role == "assistant" else m for m in found.messages]
+            made = found._replace(messages=messages)
+        if made is not found:
+            self.notes[name] = self.notes.get(name, 0) + 1
+        return made
 
     def _no_text(self, fields: Fields) -> MisfitError:
         """Why a record in a file of documents has no text."""

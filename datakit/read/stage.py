@@ -146,7 +146,9 @@ class Ingest(Stage):
     note_lines: ClassVar[Mapping[str, str]] = MappingProxyType(
         {
             "id_clashes": "rows had an id that an earlier row has; they got a suffix (#2, #3, ...)",
-            "answers_judged_bad": "answers are judged as bad by their record (label false); they have weight 0",
+            "answers_judged_good": "answers are judged as good (label true): pairs without a rejected side",
+            "answers_judged_bad": "answers are judged as bad (label false): conversations with weight 0; with --kind "
+            "preference, pairs without a chosen side",
             "fields_of_other_type": "values do not fit the column of their field; they are in `extra`",
             "archive_records": "records of web archives are requests, metadata and the like; they are no pages",
             "other_mimes": "records of web archives are images and other types; only HTML and plain text are pages",

@@ -28,7 +28,8 @@ _TASKS = {"document": "text-generation", "conversation": "text-generation", "pre
 _ROWS = {
     "document": "Documents: plain text, for pretraining.",
     "conversation": "Conversations: messages in order, for supervised fine-tuning.",
-    "preference": "Preference pairs: a prompt, the answer that was chosen and the one that was rejected.",
+    "preference": "Preference pairs: a prompt, the answer that was chosen and the one that was rejected; a judged "
+    "answer has an empty other side.",
     "tokens": "Token ids with the spans that a model learns (`label_spans`; null: all of them).",
     "tokens_preference": "Token ids of both sides of preference pairs, with the spans that a model learns.",
     "packed": "Packed rows of token ids: `labels` are aligned with `input_ids` and -100 where nothing is learnt, "

@@ -494,9 +494,10 @@ def _export_packed(path: Path, manifest: Manifest, folder: Path, config: ExportC
         for table in training_tables(rows):
             if paired:
                 sides = [("chosen", "rejected")[n % 2] for n in range(done, done + table.num_rows)]
+                done += table.num_rows
                 table = table.append_column(_SIDE, pa.array(sides, pa.string()))
+                table = table.filter(pc.greater(pc.list_value_length(table["input_ids"]), 0))  # a missing side
             for batch in table.to_batches():
                 writer.write(batch)
-            done += table.num_rows
         made.splits.append(writer.close())
     return made

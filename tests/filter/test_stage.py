@@ -228,6 +228,16 @@ def test_short_good_answers_stay():
     assert verdicts(batch) == [(None, None)] * 2
 
 
+def test_the_missing_side_of_a_judged_answer_is_no_empty_answer():
+    whole, blank = [[turn("assistant", text)] for text in ("a", "")]
+    sides = [(whole, []), ([], whole), (whole, blank), ([], blank), ([], [])]
+    batch = preferences(*[("q", "", "")] * len(sides))
+    for name, values in zip(("chosen", "rejected"), zip(*sides, strict=True), strict=True):
+        batch = batch.set_column(batch.schema.get_field_index(name), name, pa.array(values, MESSAGES))
+    stays = [reason is None for reason, _ in verdicts(batch, rules=["empty_answer"])]
+    assert stays == [True, True, False, False, False]
+
+
 def test_conversations_without_an_answer_go():
     call = '[{"name": "clock", "arguments": {}}]'
     rows = [

@@ -9,7 +9,18 @@ from hypothesis import strategies as st
 
 from datakit.manifest import Count
 from datakit.pack.format import SOURCE_DTYPE, Bin2dWriter, Header
-from datakit.pack.inspect import WRONG, LintCounts, TokenIndex, lint_rows, open_rows, peek, pieces, prove, texts
+from datakit.pack.inspect import (
+    WRONG,
+    LintCounts,
+    TokenIndex,
+    lint_rows,
+    open_rows,
+    peek,
+    pieces,
+    prove,
+    texts,
+    training_tables,
+)
 from datakit.pack.stage import Pack, PackConfig
 from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.stage import split
@@ -49,7 +60,10 @@ def test_nothing_differs_however_rows_are_packed(tmp_path_factory, rows, labelle
 
 
 @fast
-@given(pairs=st.lists(st.tuples(ROW, ROW), min_size=1, max_size=10), seq_len=st.sampled_from([(9, 29), 24]))
+@given(
+    pairs=st.lists(st.tuples(ROW, ROW) | st.tuples(st.just((0, [])), ROW), min_size=1, max_size=10),
+    seq_len=st.sampled_from([(9, 29), 24]),
+)
 def test_nothing_differs_in_pairs(tmp_path_factory, pairs, seq_len):
     chosen, rejected = [list(side) for side in zip(*pairs, strict=True)]
     batch = batch_of(chosen, rejected=rejected)
@@ -248,8 +262,18 @@ def test_a_row_in_pieces_is_judged_whole(linted):
     assert problems(linted([([BEGIN, 50], [], 0, 0)], [([60, END], [1], 0, 2)])) == {}
 
 
+def test_a_missing_side_is_no_row(tmp_path):
+    _, sets = pack_rows(tmp_path, [batch_of([(8, [2, 8])] * 2, rejected=[(0, []), (6, [3, 6])])], seq_len=24)
+    (rows,) = sets.values()
+    assert [(key, side) for key, side, _ in TokenIndex([rows]).rows()] == [(0, 0), (1, 0), (1, 1)]
+    (table,) = training_tables(rows)
+    assert [len(ids) for ids in table["input_ids"].to_pylist()] == [8, 0, 8, 6]
+    assert table["seq_lens"].to_pylist() == [[8], [], [8], [6]]
+
+
 def test_each_side_of_a_pair_is_judged_by_itself(linted):
     assert problems(linted([GOOD], [(*GOOD[:2], 0, 0)], pairs=True)) == {}
+    assert problems(linted([], [GOOD], pairs=True)) == {}
     assert problems(linted([GOOD], [([BEGIN, 50, 60], [], 0, 0)], pairs=True)) == {"rows_without_labels": 1}
 
 

@@ -106,10 +106,12 @@ def test_bytes_do_not_depend_on_batches(tmp_path_factory, rows, cuts, packing):
     assert all((folders[0] / n).read_bytes() == (folders[1] / n).read_bytes() for n in files[0])
 
 
+MISSING = st.just((0, []))
+PAIR = st.tuples(ROW, ROW) | st.tuples(ROW, MISSING) | st.tuples(MISSING, ROW)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
-@given(
-    pairs=st.lists(st.tuples(ROW, ROW), min_size=1, max_size=12), overflow=st.sampled_from(["auto", "split", "drop"])
-)
+@given(pairs=st.lists(PAIR, min_size=1, max_size=12), overflow=st.sampled_from(["auto", "split", "drop"]))
 def test_a_pair_is_never_torn_apart(tmp_path_factory, pairs, overflow):
     chosen, rejected = [list(side) for side in zip(*pairs, strict=True)]
     batch = batch_of(chosen, rejected=rejected)
@@ -124,14 +126,20 @@ def test_a_pair_is_never_torn_apart(tmp_path_factory, pairs, overflow):
             row, cut = 2 * unit + side, min(length, 25)
             expected = ids_of(i, length, (1, 500)[side])[:cut]
             assert packed.ids[row, :cut].tolist() == expected
-            assert packed.segments_of(row).tolist() == [0, cut]
+            assert packed.segments_of(row).tolist() == ([0, cut] if length else [0])
             labels = {t - 1 for s in spans_of(length, edges) for t in range(s["start"], s["end"]) if 0 < t < cut}
             assert set(packed.labels_of(row).tolist()) == labels
-            assert labels
+            assert labels or not length
+    good, bad = ([pairs[i][side][0] > 0 for i in stays].count(True) for side in (0, 1))
+    assert len(packed.sources) == result.facts["sequences"] == good + bad
+    counts = {n: result.facts.get(n) for n in ("good_answers", "bad_answers")}
+    alone = good + bad < 2 * len(stays)
+    assert counts == {"good_answers": good if alone else None, "bad_answers": bad if alone else None}
     for i in dropped:
-        whole = [
-            len({t for s in spans_of(n, e) for t in range(s["start"], s["end"]) if 0 < t < 25}) for n, e in pairs[i]
-        ]
+        sides = [side for side in pairs[i] if side[0]]
+        whole = [len({t for s in spans_of(n, e) for t in range(s["start"], s["end"]) if 0 < t < 25}) for n, e in sides]
+        if not sides:
+            continue
         assert min(whole) == 0 or (overflow == "drop" and max(n for n, _ in pairs[i]) > 25)
 
 

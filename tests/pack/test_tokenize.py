@@ -131,6 +131,19 @@ def test_pairs_are_labelled_on_the_answers_only_and_go_together(stage, small, pa
         assert small.decode(learnt) == answer + "<|im_end|>"
 
 
+def test_a_side_without_an_answer_has_no_tokens_and_one_side_must_have_some(stage, small, pairs):
+    alone = [([ASK], [SAY], []), ([ASK], [], [SAY]), ([ASK], [], []), ([ASK], [ASK], [])]
+    kept, dropped = kept_and_dropped(stage, pairs(alone))
+    assert dropped.column("reason").to_pylist() == ["empty", "no_labels"]
+    assert [[len(ids) > 0 for ids in kept.column(name).to_pylist()] for name in ("input_ids", "rejected_ids")] == [
+        [True, False],
+        [False, True],
+    ]
+    assert [kept.column(n).null_count for n in ("label_spans", "rejected_label_spans")] == [0, 0]
+    ids, (span,) = kept.column("rejected_ids")[1].as_py(), kept.column("rejected_label_spans")[1].as_py()
+    assert small.decode(ids[span["start"] : span["end"]]) == "fine<|im_end|>"
+
+
 def token_rows(rows, spans) -> pa.RecordBatch:
     columns = {"row_key": pa.array(range(len(rows)), pa.uint64()), "input_ids": pa.array(rows, pa.list_(pa.int32()))}
     made = [None if s is None else [{"start": a, "end": b} for a, b in s] for s in spans]

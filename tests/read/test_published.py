@@ -161,6 +161,80 @@ def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_re
     assert found.notes["answers_judged_bad"] == 1
 
 
+def test_a_judgement_written_as_text_counts_and_a_class_of_an_example_does_not(read_bytes, read_records):
+    found = read_bytes(b"prompt,completion,label\nhi,yo,True\nhi,no,False\n", "judged.csv")
+    assert [r["messages"][1]["weight"] for r in found.rows] == [None, 0.0]
+    classes = read_records({"question": "hi", "answer": "yo", "label": 0})
+    assert classes.rows[0]["messages"][1]["weight"] is None
+
+
+CALLED = [
+    {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f"}}]},
+    {"role": "tool", "content": "3"},
+    {"role": "assistant", "content": "yo"},
+]
+
+
+@pytest.mark.parametrize(
+    ("record", "more", "prompt", "answer"),
+    [
+        ({"prompt": "hi", "completion": "yo", "label": True}, {}, [("user", "hi")], [("assistant", "yo")]),
+        ({"Prompt": "hi", "Response": "yo", "Label": True}, {}, [("user", "hi")], [("assistant", "yo")]),
+        (
+            {"prompt": [{"role": "user", "content": "hi"}, *CALLED[:2]], "completion": CALLED[2:], "label": 1},
+            {},
+            [("user", "hi"), ("assistant", ""), ("tool", "3")],
+            [("assistant", "yo")],
+        ),
+        (
+            {"messages": [{"role": "user", "content": "hi"}, *CALLED], "label": True},
+            {},
+            [("user", "hi")],
+            [("assistant", ""), ("tool", "3"), ("assistant", "yo")],
+        ),
+        (
+            {
+                "conversations": [{"from": s, "value": v} for s, v in (("human", "a"), ("gpt", "b")) * 2],
+                "kto_tag": True,
+            },
+            {},
+            [("user", "a"), ("assistant", "b"), ("user", "a")],
+            [("assistant", "b")],
+        ),
+        (
+            {"instruction": "hi", "input": "you", "output": "yo", "system": "be", "kto_tag": "true"},
+            {},
+            [("system", "be"), ("user", "hi\nyou")],
+            [("assistant", "yo")],
+        ),
+        (
+            {"q": "hi", "a": "yo", "ok": True},
+            {"map": {"prompt": "q", "answer": "a", "label": "ok"}},
+            [("user", "hi")],
+            [("assistant", "yo")],
+        ),
+    ],
+)
+def test_a_judged_answer_is_a_pair_with_one_side_where_pairs_are_asked_for(read_records, record, more, prompt, answer):
+    bad = {k: type(v)(not v) if type(v) in (bool, int) else "False" if v == "true" else v for k, v in record.items()}
+    found = read_records(record, bad, kind="preference", **more)
+    assert found.plan.kind == "preference"
+    assert [said(r, "prompt") for r in found.rows] == [prompt] * 2
+    assert [said(r, "chosen") for r in found.rows] == [answer, []]
+    assert [said(r, "rejected") for r in found.rows] == [[], answer]
+    assert found.notes == {"answers_judged_good": 1, "answers_judged_bad": 1}
+
+
+def test_pairs_and_judged_answers_are_one_set_and_records_without_a_judgement_are_quarantined(read_records):
+    judged = {"prompt": "hi", "completion": "yo", "label": True}
+    found = read_records(
+        judged, judged | {"label": None}, judged | {"label": 3}, judged | {"completion": []}, kind="preference"
+    )
+    assert (len(found.rows), found.reasons) == (1, ["no_judgement", "no_judgement", "bad_messages"])
+    with pytest.raises(LayoutError, match="or one answer with a label true or false"):
+        read_records({"prompt": "hi", "completion": "yo"}, kind="preference")
+
+
 PAIRS = [
     ("safe rlhf", "verdict", {"prompt": "hi", "response_0": "no", "response_1": "yo", "better_response_id": 1}),
     ("helpsteer3", "verdict", {"context": [{"role": "user", "content": "hi"}], "response1": "yo", "response2": "no",

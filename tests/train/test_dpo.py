@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from datakit.errors import InputError
 from train import dpo, sft
 from train.data.batches import DataConfig, StepStream
 from train.data.packed import PackedSet
@@ -52,6 +53,12 @@ def start(manifest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     options = ["--preset", "tiny", "--steps", "2", "--dtype", "fp32", "--threads", "1"]
     assert sft.main(["--manifest", str(manifest), "--out", str(out), *options]) == 0
     return out / "checkpoints" / "step_00000002"
+
+
+def test_judged_answers_without_their_other_side_are_refused(pack: Callable, pair_rows: list, start: Path) -> None:
+    alone = pack([*pair_rows[:4], pair_rows[4], []], seq_len=64, rows_per_unit=2)
+    with pytest.raises(InputError, match=r"1 of 3 pairs have one answer alone.*train\.kto"):
+        dpo.main(["--manifest", str(alone), "--init", str(start), "--out", str(start.parent / "never")])
 
 
 def run(manifest: Path, start: Path, out: Path, *more: str) -> list[dict]:

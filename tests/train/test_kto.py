@@ -20,15 +20,20 @@ Row = list[tuple[list[int], list[int]]]
 
 
 def answers(count: int, seq_len: int) -> list[Row]:
-    """Prompts with a good answer, a bad one or both; a side without an answer has the prompt alone."""
+    """Prompts with a good answer, a bad one or both; a side without an answer has the prompt alone, or nothing."""
     rng, rows = np.random.default_rng(1), []
     for i in range(count):
         prompt = rng.integers(3, 300, int(rng.integers(3, seq_len // 3))).tolist()
         for side, direction in enumerate((1, -1)):
             length = int(rng.integers(3, seq_len // 2)) if i % 3 in (side, 2) else 0
             answer = ((prompt[-1] + direction * np.arange(1, length + 1)) % 297 + 3).tolist()
-            rows.append([(prompt + answer, list(range(len(prompt) - 1, len(prompt) + length - 1)))])
+            side_rows = [(prompt + answer, list(range(len(prompt) - 1, len(prompt) + length - 1)))]
+            rows.append(side_rows if length or i % 4 == 0 else [])
     return rows
+
+
+def has_answer(row: Row) -> bool:
+    return bool(row and row[0][1])
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +71,10 @@ def test_a_prompt_gets_the_answer_of_the_next_row_that_has_one(judged: Path, row
     objective = KtoLoss(JudgedConfig(), lambda model, batch: torch.zeros(len(batch.rows)), data)
     (batch, *_) = StepStream(data, DataConfig(batch_rows=8), seed=0, flat=True).batches(0)
     made = objective.mismatched(batch)
-    expected, numbers = [], [r for r in batch.rows.tolist() if rows[r][0][1]]
+    expected, numbers = [], [r for r in batch.rows.tolist() if has_answer(rows[r])]
     for row in numbers:
         (ids, places), after = rows[row][0], [*range(row + 1, len(rows)), *range(row + 1)]
-        other_ids, other_places = next(rows[r][0] for r in after if rows[r][0][1])
+        other_ids, other_places = next(rows[r][0] for r in after if has_answer(rows[r]))
         expected += [ids[: places[0] + 1] + other_ids[other_places[0] + 1 :]]
     assert made.rows.tolist() == numbers
     assert made.ids_BT[0, : made.real_tokens].tolist() == [i for ids in expected for i in ids[:49]]

@@ -25,7 +25,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Split, StepPlan
 from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
-from train.model.attention import Groups, Segments, arrange, arrange_batches
+from train.model.attention import Groups, Segments, arrange_batches
 from train.model.loss import IGNORED
 
 
@@ -164,17 +164,16 @@ class _Block:
         ]  # fmt: skip
 
     def flat_packets(self) -> list[Packet]:
-        """One packet per micro-batch, each a single row; every packed row has one sequence, from its start on."""
+        """One packet per micro-batch, each a single row; a packed row has one sequence, from its start on, or none."""
         ids, part = self._gathered()
-        micro_S, row_S = part.starts // self.places, part.starts // self.width % self.batch_rows
+        tokens = np.zeros((len(self.micros), self.batch_rows), np.int64)
+        tokens.reshape(-1)[part.starts // self.width] = part.targets + 1
         labels, found = _labels_of(part), []
-        row_L = labels // self.width
+        cuts = np.searchsorted(labels // self.width, np.arange(tokens.size + 1)).tolist()
         for i, micro in enumerate(self.micros):
-            here = np.flatnonzero(micro_S == i)
-            rows = ids[i].numpy()
-            sequences = [rows[row_S[s], : part.targets[s] + 1] for s in here]
-            cuts = np.searchsorted(row_L, [i * self.batch_rows + row_S[s] + end for s in here for end in (0, 1)])
-            within = [labels[a:b] % self.width for a, b in cuts.reshape(-1, 2)]
+            rows, first = ids[i].numpy(), i * self.batch_rows
+            sequences = [rows[row, : tokens[i, row]] for row in range(len(micro.rows))]
+            within = [labels[cuts[row] : cuts[row + 1]] % self.width for row in range(first, first + len(micro.rows))]
             unit = max(FLAT_UNIT, -(-self.places // 16))
             found.append(flat_packet(sequences, within, micro.rows, self.data.header.pad_id, unit, self.pin))
         return found
@@ -222,7 +221,8 @@ def flat_packet(
     """A micro-batch of one row: sequences one after another, and padding up to a multiple of `unit` positions.
 
     `labels` are the label positions in each sequence, `rows` their numbers. Every sequence keeps its last token as an
-    input, so that the targets of the one before are its own. Sequence i has the number i + 1 in `Segments`.
+    input, so that the targets of the one before are its own. Sequence i has the number i + 1 in `Segments`; it may be
+    empty.
     """
     lengths = np.array([len(s) for s in sequences], np.int64)
     starts = np.cumsum(lengths) - lengths
@@ -234,8 +234,9 @@ def flat_packet(
     places = np.concatenate([_EMPTY, *(own + start for own, start in zip(labels, starts, strict=True))])
     count = len(places)
     places = _filled(places, -(-width // LABEL_FILL), width)
-    table, groups, tokens = arrange(starts, lengths, width)
-    label_pos = torch.from_numpy(places)
+    real = np.flatnonzero(lengths)
+    table_S4, _, (groups,), (tokens,) = arrange_batches(starts[real], lengths[real], real + 1, np.zeros_like(real), 1)
+    table, label_pos = torch.from_numpy(table_S4), torch.from_numpy(places)
     return Packet(
         ids_BS=ids, sequences_S4=table.pin_memory() if pin else table, groups=groups, tokens=tokens,
         label_pos_L=label_pos.pin_memory() if pin else label_pos, labels=count, rows=rows,

@@ -220,10 +220,10 @@ class PackedSet:
 
 def _real_lengths(manifest: Path, packed: Packed) -> Int64:
     index = np.asarray(packed.segment_index).astype(np.int64)
-    if not (index[:, 1] >= 2).all():
-        raise InputError(
-            f"{manifest}: packed row {int((index[:, 1] < 2).argmax())} has no sequence; pack the set again"
-        )
+    filled = (index[:, 1] >= 2).reshape(-1, packed.header.rows_per_unit).any(1)  # of a pair, one side may be missing
+    if not filled.all():
+        row = int(filled.argmin()) * packed.header.rows_per_unit
+        raise InputError(f"{manifest}: packed row {row} has no sequence; pack the set again")
     return np.asarray(packed.segments[index.sum(1) - 1], dtype=np.int64)
 
 

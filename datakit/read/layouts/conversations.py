@@ -206,7 +206,7 @@ def from_prompt(fields: Fields, reading: Reading = PLAIN) -> Conversation:
     before, (after, thought) = turns(fields[asked], asked, reading), _answered(fields, key, reading)
     left = {k: t.left for k, t in ((asked, before), (key, after)) if t.left}
     whole = around(Turns(before.messages + after.messages, before.tools, None), asked, fields, (*thought, key))
-    return whole._replace(left=left)
+    return whole._replace(left=left, answer_turns=len(after.messages))
 
 
 def context_of(fields: Fields) -> tuple[str, tuple[str, ...]]:
@@ -240,7 +240,8 @@ def exchange(fields: Fields, asked: str, key: str, used: tuple[str, ...], readin
     messages = [*history(fields.get("history")), Message("user", asked), *answered.messages]
     seen = ("history",) if "history" in fields else ()
     whole = around(Turns(messages, answered.tools, None), key, fields, (*used, *thought, *seen))
-    return whole._replace(left={key: answered.left} if answered.left else {})
+    left = {key: answered.left} if answered.left else {}
+    return whole._replace(left=left, answer_turns=len(answered.messages))
 
 
 def _answered(fields: Fields, key: str, reading: Reading) -> tuple[Turns, tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """Layouts of preference pairs: a prompt with a chosen and a rejected answer, as published datasets write them.
 
 The two are fields of their own; or two answers and a verdict; or several answers with scores or ranks, of which the
-best and the worst make the pair.
+best and the worst make the pair. One answer that is judged by itself makes a pair without its other side.
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from datakit.read.layouts.conversations import TURN_FIELDS, answer, history
 from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
-from datakit.read.layouts.turns import PLAIN, Message, Reading, Turns, around, first_of, turns
+from datakit.read.layouts.turns import JUDGED, PLAIN, Conversation, Message, Reading, Turns, around, first_of, turns
 
 PAIRS: Final = (
     ("chosen", "rejected"),
@@ -251,3 +251,28 @@ def from_ranked(fields: Fields, reading: Reading = PLAIN) -> Preference:
     answers = [Turns([Message("assistant", side[_text_key(side)])], None, None) for side in sides]
     made = _pair({k: v for k, v in fields.items() if k != key}, (key, key), answers, reading)
     return made._replace(used=tuple(n for n in made.used if n != key))  # the other answers stay beside the pair
+
+
+# One answer, judged by itself.
+
+
+def one_sided(found: Conversation) -> Preference:
+    """A conversation whose answer is judged (KTO) as a pair with one side: good answers are chosen, bad ones rejected.
+
+    Raises:
+        MisfitError: the record does not judge its answer, or there is none.
+    """
+    good = JUDGED.get(str(found.judgement).lower())
+    if good is None:
+        said = "nothing" if found.judgement is None else repr(found.judgement)
+        raise MisfitError(
+            "no_judgement", f"label (or kto_tag) should be true for a good answer, else false; found {said}"
+        )
+    begin = len(found.messages) - found.answer_turns
+    if not found.answer_turns:
+        begin = next((i + 1 for i in reversed(range(begin)) if found.messages[i].role == "user"), 0)
+    prompt, answered = found.messages[:begin], found.messages[begin:]
+    if not prompt or all(m.role != "assistant" for m in answered):
+        raise MisfitError("no_answer", "an answer of the assistant should follow a question")
+    sides = (answered, []) if good else ([], answered)
+    return Preference(prompt, *sides, found.tools, found.used, found.left)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from datakit.read.layouts import conversations, preferences, tokenised
 from datakit.read.layouts.mapping import from_mapping
 from datakit.read.layouts.record import Fields
-from datakit.read.layouts.turns import Reading, first_of
+from datakit.read.layouts.turns import Reading, first_of, judged_field_of
 
 TEXT_FIELDS: Final = (
     "text", "content", "markdown", "raw_content", "body", "document", "contents", "page_content", "raw_text",
@@ -181,7 +181,8 @@ def choose(head: Sequence[Fields], kind: str = "auto", forced: str = "auto", tex
     """The layout of most of a file's first records (on a tie the earlier in `LAYOUTS`); None if no record fits any.
 
     `forced` names a layout; then the records only decide which field holds a document's text. Names are compared as
-    they are and in the letters of `folded`.
+    they are and in the letters of `folded`. With `kind` preference, conversations whose answer is judged make pairs of
+    one side.
     """
     spelled = {name: folded(name) for f in head for name in f}
     if any(name != ours for name, ours in spelled.items()) and len(set(spelled.values())) == len(spelled):
@@ -206,4 +207,5 @@ def _choose(head: Sequence[Fields], kind: str, forced: str, text_field: str) -> 
     if found.name == "document" and not field:
         fields = Counter(name for f in head if (name := text_field_of(f)))
         field = max(fields, key=lambda n: (fields[n], -TEXT_FIELDS.index(n))) if fields else TEXT_FIELDS[0]
-    return FileLayout(found.name, found.kind, field, len(head))
+    judged = kind == "preference" and found.kind == "conversation" and any(judged_field_of(f) for f in head)
+    return FileLayout(found.name, kind if judged else found.kind, field, len(head))

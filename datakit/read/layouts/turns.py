@@ -47,7 +47,10 @@ ROLE_KEYS: Final = ("role", "from", "speaker")
 CONTENT_KEYS: Final = ("content", "value", "utterance", "text", "message")
 SYSTEMS: Final = ("system", "system_prompt", "system_message", "meta_instruction")
 JUDGEMENTS: Final = ("label", "kto_tag")
-"""Fields that say with true or false whether the answer is a good one."""
+"""Fields that say whether the answer is a good one."""
+JUDGED: Final = MappingProxyType({"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False})
+"""The values of these fields as text in lower case. Numbers count only where pairs are asked for: among conversations
+a number may be the class of an example."""
 WEIGHTS: Final = ("loss_weight", "weight", "loss", "train", "training")
 """Fields of a turn with its loss weight: a number, or false for turns that are not learned."""
 _PLAIN = ({"role", "content"}, {"from", "value"})
@@ -81,8 +84,10 @@ class Conversation(NamedTuple):
     tools: str | None
     used: tuple[str, ...]
     left: Fields
-    judged_bad: bool = False
-    """The record says that its answer is a bad one. Then all answers have weight 0."""
+    judgement: Any = None
+    """What the record says of its answer (see `JUDGED`); None: nothing."""
+    answer_turns: int = 0
+    """How many messages at the end are the answer; 0: those after the last one of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +129,14 @@ def around(body: Turns, key: str, fields: Fields, used: tuple[str, ...] = ()) ->
     if tools is None and "tools" in fields:
         tools = tools_of(fields["tools"], "tools")
         used = (*used, "tools")
-    bad = any(fields.get(name) is False for name in JUDGEMENTS)
-    if bad:
-        messages = [m._replace(weight=0.0) if m.role == "assistant" else m for m in messages]
-    return Conversation(messages, tools, used, {key: body.left} if body.left else {}, bad)
+    return Conversation(
+        messages, tools, used, {key: body.left} if body.left else {}, fields.get(judged_field_of(fields))
+    )
+
+
+def judged_field_of(fields: Fields) -> str:
+    """The field of `JUDGEMENTS` that says whether the answer is a good one; "" without one."""
+    return first_of(JUDGEMENTS, fields)
 
 
 def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
