@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import datakit.storage as storage
 from datakit.config import digest, sha256_file
-from datakit.errors import IntegrityError, ManifestError, UsageError
+from datakit.errors import IntegrityError, ManifestError, ModelError, UsageError
 
 FORMAT = "datakit.manifest"
 FORMAT_VERSION = 1
@@ -370,6 +370,34 @@ def check_shards(folder: Path, shards: Iterable[Shard]) -> None:
         storage.bring(folder / shard.path, shard.bytes, shard.sha256)
         if problem := "; ".join(_shard_problems(folder, shard)):
             raise IntegrityError(damaged(folder / shard.path, problem))
+
+
+def tokenizer_file(given: str | os.PathLike[str]) -> Path:
+    """The tokenizer.json that is meant by a file, a folder with one, or a result that has one (its manifest or folder).
+
+    Raises:
+        ModelError: none of these.
+        IntegrityError: the files of the result's tokenizer were changed.
+    """
+    path = storage.here(given)
+    file = path / "tokenizer.json" if path.is_dir() else path
+    result = path / "manifest.json" if path.is_dir() and not file.is_file() else file
+    if is_manifest(result):  # the manifest of a stage may be called tokenizer.json, too
+        found = load(result)
+        shards = [s for s in found.of_role("kept") if PurePosixPath(s.path).parent.name == "tokenizer"]
+        files = [s.path for s in shards if s.path.endswith("/tokenizer.json")]
+        if not files:
+            raise ModelError(
+                f"{result}: the result of {found.stage} has no tokenizer; those of tokenizer, tokenize and pack have"
+            )
+        check_shards(data_dir(result, found), shards)
+        return data_dir(result, found) / files[0]
+    if not file.is_file():
+        raise ModelError(
+            f"{given}: expected a tokenizer.json, a folder with one, or the folder or manifest of a result that has a "
+            "tokenizer; found none. Give --tokenizer"
+        )
+    return file
 
 
 def damaged(file: Path, problem: str) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from datakit.errors import IntegrityError, ManifestError
-from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save, verify
+from datakit.errors import IntegrityError, ManifestError, ModelError
+from datakit.manifest import Count, Ledger, Manifest, Shard, data_dir, load, save, tokenizer_file, verify
 
 RAW = b'{"text": "a"}\n'
 
@@ -131,3 +131,31 @@ def test_an_edited_manifest_is_refused(tmp_path: Path) -> None:
     ingest.write_bytes(ingest.read_bytes().replace(b'"kept": 2', b'"kept": 3'))
     with pytest.raises(IntegrityError, match="changed after it was written"):
         load(ingest)
+
+
+def _with_tokenizer(path: Path, data: Path, stage: str) -> Path:
+    (data / "kept/tokenizer").mkdir(parents=True)
+    file = data / "kept/tokenizer/tokenizer.json"
+    file.write_bytes(b"{}")
+    shard = Shard("kept/tokenizer/tokenizer.json", 0, 2, _sha(b"{}"))
+    save(path, Manifest(dataset="d", kind="tokens", stage=stage, key="k" * 64, parents=(), config={}, code="c",
+                        ledger=Ledger(Count(into=0, kept=0)), shards=(shard,), facts={}), {})  # fmt: skip
+    return file
+
+
+def test_a_tokenizer_is_named_by_its_file_its_folder_or_a_result_that_has_one(tmp_path: Path) -> None:
+    alone = _with_tokenizer(tmp_path / "out/manifest.json", tmp_path / "out", "pack")
+    for given in (alone, alone.parent, tmp_path / "out", tmp_path / "out/manifest.json", str(tmp_path / "out")):
+        assert tokenizer_file(given) == alone
+    place = tmp_path / "manifests/d/tokenizer.json"  # a manifest, not a tokenizer
+    of_project = _with_tokenizer(place, tmp_path / "data/d/tokenizer" / ("k" * 16), "tokenizer")
+    assert tokenizer_file(place) == tokenizer_file(place.parent) == of_project
+    ingest, _ = make(tmp_path)
+    with pytest.raises(ModelError, match="the result of ingest has no tokenizer"):
+        tokenizer_file(ingest)
+    for missing in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(ModelError, match="or the folder or manifest of a result"):
+            tokenizer_file(missing)
+    alone.write_bytes(b"[]")
+    with pytest.raises(IntegrityError, match="changed"):
+        tokenizer_file(tmp_path / "out")

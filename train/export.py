@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from datakit.config import option
 from datakit.errors import InputError, ModelError, UsageError
+from datakit.manifest import tokenizer_file
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine import checkpoint, flags
 from train.generate import load
@@ -50,7 +51,7 @@ def export(config: ExportConfig) -> Path:
     folder, out = checkpoint.newest_of_run(Path(config.checkpoint)), Path(config.output)
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
-    beside = Path(config.tokenizer) if config.tokenizer else folder
+    beside = tokenizer_file(config.tokenizer).parent if config.tokenizer else folder
     model, tokenizer, state = load(folder, beside)
     plain, stops = state.get("task") == "pretrain", list(state.get("stop_ids", tokenizer.stop_ids()))
     text = modelfile(tokenizer, model.config.max_positions, plain) if config.to == "ollama" else ""

@@ -13,12 +13,11 @@ from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-import datakit.storage as storage
 from datakit.config import option, sha256_file
 from datakit.data import view
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError
 from datakit.filter.perplexity import MODEL, STAGE, TOKENIZER, load_tokenizer, sentence_reader
-from datakit.manifest import Count
+from datakit.manifest import Count, tokenizer_file
 from datakit.stage import Made, Parent, Stage
 
 
@@ -74,7 +73,7 @@ class TrainNgramModel(Stage):
         """
         if not self.config.tokenizer:
             return {}
-        path = self._tokenizer_file()
+        path = tokenizer_file(self.config.tokenizer)
         return {"tokenizer": {"name": path.name, "sha256": sha256_file(path)}}
 
     def open(self) -> None:
@@ -84,7 +83,7 @@ class TrainNgramModel(Stage):
             ModelError: the file is no tokenizer.
         """
         if self.config.tokenizer:
-            load_tokenizer(self._tokenizer_file())
+            load_tokenizer(tokenizer_file(self.config.tokenizer))
 
     def output_kind(self, kind: str) -> str:
         """A model."""
@@ -110,23 +109,16 @@ class TrainNgramModel(Stage):
         )
         files = [MODEL]
         if self.config.tokenizer:
-            shutil.copyfile(self._tokenizer_file(), folder / TOKENIZER)
+            shutil.copyfile(tokenizer_file(self.config.tokenizer), folder / TOKENIZER)
             files.append(TOKENIZER)
         count = parents[0].manifest.ledger.rows.kept
         return Made(files=tuple(files), rows=Count(into=count, kept=count), facts={"ngram_model": asdict(found)})
 
     def _texts(self, rows: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        read = sentence_reader(self.config.text, self._tokenizer_file() if self.config.tokenizer else None)
+        read = sentence_reader(
+            self.config.text, tokenizer_file(self.config.tokenizer) if self.config.tokenizer else None
+        )
         for batch in rows:
             for text in view(batch, self.config.on, self.config.include_system).to_pylist():
                 if text:
                     yield read(text).encode()
-
-    def _tokenizer_file(self) -> Path:
-        path = storage.here(self.config.tokenizer)
-        path = path / "tokenizer.json" if path.is_dir() else path
-        if not path.is_file():
-            raise ModelError(
-                f"tokenizer {self.config.tokenizer!r}: there is no such file or folder with tokenizer.json"
-            )
-        return path

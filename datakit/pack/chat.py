@@ -34,6 +34,7 @@ from tokenizers import Encoding, Tokenizer
 
 import datakit.storage as storage
 from datakit.errors import ModelError
+from datakit.manifest import tokenizer_file
 from datakit.pack.template import BUILT_IN, MARK, OPEN, Sandbox, TooSlowError, Watch
 from datakit.pack.tracked import (
     CONTENT,
@@ -319,7 +320,7 @@ class ChatTokenizer:
     def load(
         cls, path: Path | str, chat_template: str = "", variables: Mapping[str, Any] = MappingProxyType({})
     ) -> Self:
-        """Load a tokenizer folder or a `tokenizer.json`.
+        """Load a tokenizer: a `tokenizer.json`, a folder with one, or a result that has one.
 
         `chat_template` is the name of a built-in template, a file, or "" for the tokenizer's own (if it has none,
         `chatml`). `variables` are the template's, for example `enable_thinking`.
@@ -327,10 +328,7 @@ class ChatTokenizer:
         Raises:
             ModelError: a file is missing or cannot be used, or the template does not compile.
         """
-        path = storage.here(path)
-        file = path / "tokenizer.json" if path.is_dir() else path
-        if not file.is_file():
-            raise ModelError(f"{path}: expected a tokenizer.json or a folder with one; found none. Give --tokenizer.")
+        file = tokenizer_file(path)
         settings: dict[str, Any] = {}
         for name in ("special_tokens_map.json", "tokenizer_config.json"):
             beside = file.with_name(name)

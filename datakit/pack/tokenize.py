@@ -43,8 +43,8 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
-from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import Ledger, check_shards, data_dir, write_whole
+from datakit.errors import ConfigError, ModelError
+from datakit.manifest import Ledger, tokenizer_file, write_whole
 from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
 from datakit.pack.shapes import Joined, Shapes
@@ -96,7 +96,9 @@ STARTS = "sequence_starts"
 class TokenizeConfig:
     """How rows become tokens."""
 
-    tokenizer: str = option("", "a tokenizer.json, or a folder with one and its tokenizer_config.json", path=True)
+    tokenizer: str = option(
+        "", "a tokenizer.json, its folder, or the folder or manifest of a result with one", path=True
+    )
     chat_template: str = option(
         "", "chatml, llama3, plain or a template file; empty: the tokenizer's own, else chatml", path=True
     )
@@ -389,26 +391,9 @@ def _encoder_of(tokenizer: str, chat_template: str, variables: str, _: tuple[tup
 
 def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], ...]:
     """Name, modification time and size of every file that the tokenizer is loaded from."""
-    place = storage.here(tokenizer)
-    folder = place if place.is_dir() else place.parent
-    files = [*(folder.iterdir() if folder.is_dir() else ()), place, storage.here(chat_template)]
+    files = [*tokenizer_file(tokenizer).parent.iterdir(), storage.here(chat_template)]
     found = ((file, file.stat()) for file in files if file.is_file())
     return tuple(sorted((str(file), s.st_mtime_ns, s.st_size) for file, s in found))
-
-
-def tokenizer_folder(parent: Parent) -> Path:
-    """The folder of the tokenizer in a stage's result.
-
-    Raises:
-        UsageError: the result has no tokenizer.
-        IntegrityError: its files were changed.
-    """
-    files = [s.path for s in parent.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
-    if not files:
-        raise UsageError(f"{parent.path}: the result of {parent.manifest.stage} has no tokenizer; tokenize it first")
-    folder = data_dir(parent.path, parent.manifest)
-    check_shards(folder, [s for s in parent.manifest.of_role("kept") if "/tokenizer/" in s.path])
-    return (folder / files[0]).parent
 
 
 @dataclass(frozen=True)
@@ -477,7 +462,7 @@ class Tokenize(Stage):
         if self.config.tokenizer or "tokenizer" not in made:
             return self, ()
         trained = made["tokenizer"]
-        config = replace(self.config, tokenizer=str(tokenizer_folder(trained)))
+        config = replace(self.config, tokenizer=str(tokenizer_file(trained.path).parent))
         return replace(self, config=config, _loaded=_Loaded()), (trained,)
 
     def resources(self) -> dict[str, Any]:

@@ -1,18 +1,11 @@
 """A tokenizer for stages that count or compare its ids, outside of the tokenize stage and its templates."""
 
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import datakit.storage as storage
 from datakit.config import sha256_file
 from datakit.errors import ModelError
-
-
-def tokenizer_file(path: str) -> Path:
-    """The tokenizer.json of a file or folder."""
-    found = storage.here(path)
-    return found / "tokenizer.json" if found.is_dir() else found
+from datakit.manifest import tokenizer_file
 
 
 def tokenizer_digest(path: str) -> dict[str, str]:
