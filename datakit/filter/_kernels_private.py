@@ -17,12 +17,15 @@ _LEAST_DIGITS, _LEAST_TOKEN, _MOST_GAP = 6, 16, 3
 def candidates(data, offsets, words):
     """The lines with a sign.
 
-    data uint8 and offsets int64[N+1] of the texts; words uint8[K, 12]: the words, lower case, then zeros.
+    data uint8 and offsets int64[N+1] of the texts; words uint8[K, 12]: the words, lower case, then
+    zeros, in ascending order.
     Returns int64[H, 4]: text, first byte, last byte + 1, signs.
     """
-    begins = np.zeros(1 << 16, np.bool_)  # by the first two bytes
+    begins = np.zeros((1 << 16) + 1, np.int64)  # by its first two bytes, the number of the first such word
     for k in range(words.shape[0]):
-        begins[np.int64(words[k, 0]) << 8 | np.int64(words[k, 1])] = True
+        begins[(np.int64(words[k, 0]) << 8 | np.int64(words[k, 1])) + 1] += 1
+    for two in range(1 << 16):
+        begins[two + 1] += begins[two]
     out, made = np.empty((1024, 4), np.int64), 0
     for text in range(offsets.size - 1):
         at, end = offsets[text], offsets[text + 1]
@@ -78,17 +81,16 @@ def candidates(data, offsets, words):
                 lower_two = np.int64(lower if is_letter else byte) << 8 | np.int64(
                     follows | 32 if follows < 91 else follows
                 )
-                if begins[lower_two]:
-                    for k in range(words.shape[0]):
-                        size = 0
-                        while size < words.shape[1] and words[k, size] and at + size < end:
-                            other = data[at + size]
-                            other = other | 32 if 65 <= other <= 90 else other
-                            if other != words[k, size]:
-                                break
-                            size += 1
-                        if size == words.shape[1] or words[k, size] == 0:
-                            signs |= WORD
+                for k in range(begins[lower_two], begins[lower_two + 1]):
+                    size = 0
+                    while size < words.shape[1] and words[k, size] and at + size < end:
+                        other = data[at + size]
+                        other = other | 32 if 65 <= other <= 90 else other
+                        if other != words[k, size]:
+                            break
+                        size += 1
+                    if size == words.shape[1] or words[k, size] == 0:
+                        signs |= WORD
                 last = byte
                 at += 1
             if signs:

@@ -21,7 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any, ClassVar, Final, Literal
 
@@ -59,10 +59,19 @@ _PREFIXED = re.compile(
     r")(?![A-Za-z0-9_-])",
     re.ASCII,
 )
+_KEY_BEGINNINGS = (
+    "akia", "asia", "abia", "acca", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-",
+    "glptt-", "glsoat-", "glagent-", "xox", "xapp-", "hf_", "gsk_", "r8_", "xai-", "pplx-", "nvapi-", "aiza", "ya29.",
+    "gocspx-", "sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_", "sq0atp-", "sq0csp-", "npm_", "pypi-", "sg.",
+    "dckr_pat_", "eaa", "ntn_", "secret_", "lin_api_", "hvs.", "hvb.", "glsa_", "pmak-", "figd_", "atatt3", "tfp_",
+    "dp.pt.", "age-secret-k", "sbp_", "eyj",
+)  # fmt: skip
+"""What those of these keys begin with that may have letters only, in small letters."""
 _WEBHOOK = re.compile(
     r"https://(?:hooks\.slack\.com/(?:services|workflows|triggers)/[\w/-]{20,}"
     r"|(?:\w+\.)?discord(?:app)?\.com/api/webhooks/\d+/[\w-]{20,}"
-    r"|[\w-]+\.webhook\.office\.com/[\w@/-]{30,}|api\.telegram\.org/bot\d{8,10}:[\w-]{35})"
+    r"|[\w-]+\.webhook\.office\.com/[\w@/-]{30,}|api\.telegram\.org/bot\d{8,10}:[\w-]{35})",
+    re.ASCII,
 )
 _ASSIGNED = re.compile(
     r"(?i)(?:api[ _.-]?key|apikey|secret|token|access[ _.-]?key|account[ _.-]?key|private[ _.-]?key"
@@ -392,11 +401,7 @@ _NUMBERS: Final = ("iban", "national_id", "card", "phone")
 _SIGNS: Final = {"password": 32 | 4, "key": 2 | 32, "email": 4, "ip": 8 | 16} | dict.fromkeys(_NUMBERS, 1)
 """By type: the signs of `_kernels_private` that a line with such a value has."""
 _WORDS: Final = (
-    "pass", "pwd", "pw=", "pw:", "senha", "kennwort", "wachtwoord", "contrase", "hasło", "şifre", "Пароль",
-    "密码", "密碼", "口令", "パスワ", "비밀번호", "암호", "mot de pass", "clave", "mdp", "lösenord", "adgangskod",
-    "salasana", "heslo", "jelszó", "סיסמה", "كلمة", "mật khẩu", "mysql", "mariadb", "curl", "redis-cli",
-    "hooks.slack", "webhook", "akia", "asia", "abia", "acca",
-    "bearer",
+    *_PASSWORD_WORDS, *_FLAG_WORDS, *_KEY_BEGINNINGS, "hooks.slack", "webhook", "bearer",
 )  # fmt: skip
 _ALL_SIGNS: Final = 63
 
@@ -617,15 +622,22 @@ def fake(kind: str, value: str, seed: int) -> str:
     return f"EXAMPLE-{kind}-{digest.hex()[:20]}"
 
 
+@cache
+def _spellings() -> tuple[bytes, ...]:
+    """The first 12 bytes of the words in small letters, in capitals, and with a capital first, in ascending order.
+
+    The kernel knows capitals of ASCII by itself.
+    """
+    forms = (form for word in _WORDS for form in (word, word.upper(), word.capitalize()))
+    return tuple(sorted({"".join(c.lower() if c.isascii() else c for c in form).encode()[:12] for form in forms}))
+
+
 def _candidates(texts: pa.Array) -> NDArray[np.int64]:
     """int64[H, 4]: text, first byte, last byte + 1 (both within the text), signs of the lines that may hold values."""
     from datakit.filter import _kernels_private
 
     data, offsets = string_buffers(texts)
-    words = np.zeros((len(_WORDS), 12), np.uint8)
-    for i, word in enumerate(_WORDS):
-        raw = word.encode()[:12]
-        words[i, : len(raw)] = np.frombuffer(raw, np.uint8)
+    words = np.array([word.ljust(12, b"\0") for word in _spellings()]).view(np.uint8).reshape(-1, 12)
     lines = _kernels_private.candidates(data, offsets, words)
     lines[:, 1:3] -= offsets[lines[:, 0], None]
     return np.asarray(lines)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from datakit.config import build
@@ -99,15 +99,6 @@ def test_the_kernel_passes_every_line_that_holds_a_value(around):
     assert made == [around.format(f"<{kind.upper()}>") for kind, _ in VALUES]
 
 
-@given(st.lists(st.text(max_size=60) | st.sampled_from([v for _, v in VALUES]) | st.text("019.@:-+ aA\n", max_size=40)))
-def test_the_kernel_misses_nothing_that_the_slow_way_finds(pieces):
-    text = " ".join(pieces)
-    rules = private.Private()
-    slow, counts = rules.replace(text)
-    (fast,) = rules._editor({})(pa.array([text]), np.zeros(1, np.int64), "text").to_pylist()
-    assert fast == slow, counts
-
-
 def stage(**values) -> Filter:
     return Filter(config=build(FilterConfig, {"rules": ["private"], "private": values}, "filter"))
 
@@ -143,6 +134,34 @@ _VALUES = [
 
 _NAMES = ["api_key", "Token: ", "BEARER ", "secret", "toKen=", "access key ", "auth-key: ", "sk-", "ghp_", "eyJ", "SG."]
 _RUNS = ["A1b2C3d4E5f6G7h8I9j0", "aaaaaaaaaaaaa", "+1 (415) ", "555-2671", "12345678:", "(", ".", "-", "/", "é", "0"]
+
+
+_ANY_CASE = [form for word in private._PASSWORD_WORDS for form in (word, word.upper(), word.capitalize(), word.title())]
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.text(max_size=60)
+        | st.sampled_from([v for _, v in VALUES])
+        | st.text("019.@:-+ aA\n", max_size=40)
+        | st.sampled_from(_ANY_CASE + _SAYINGS + _VALUES + _NAMES + _RUNS)
+        | st.from_regex(private._PREFIXED, fullmatch=True)
+        | st.from_regex(private._WEBHOOK, fullmatch=True),
+        max_size=5,
+    )
+)
+@example(["hf_QwErTyUiOpAsDfGhJkLzXcVbNmQwErTyUiOp"])  # letters only
+@example(["glpat-abcdefghijklmnopqrst"])
+@example(["пароль:", "Zx9!kd82"])
+@example(["ПАРОЛЬ:", "Zx9!kd82", "ŞİFRE:", "Zx9!kd82"])
+@example(["PW is", "Zx9!kd82"])
+def test_the_kernel_misses_nothing_that_the_slow_way_finds(pieces):
+    text = " ".join(pieces)
+    rules = private.Private()
+    slow, counts = rules.replace(text)
+    (fast,) = rules._editor({})(pa.array([text]), np.zeros(1, np.int64), "text").to_pylist()
+    assert fast == slow, counts
 
 
 @given(st.lists(st.sampled_from(_SAYINGS + _VALUES + _NAMES + _RUNS), max_size=12))
