@@ -8,7 +8,7 @@ import contextlib
 import importlib.util
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -129,58 +129,37 @@ class TrackConfig:
                 raise ConfigError(f"--report-to {name}: it is not installed; pip install {name}")
 
 
-class TensorBoard:
-    """TensorBoard event files under `out/tensorboard`."""
-
-    def __init__(self, folder: Path, first_step: int) -> None:
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.writer = SummaryWriter(str(folder), purge_step=first_step + 1 if first_step else None)
-
-    def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Log every number under its name."""
-        for name, value in _numbers(values).items():
-            self.writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
-
-    def close(self) -> None:
-        """Flush and close."""
-        self.writer.close()
+Tracker = Callable[[int, Mapping[str, float]], None]
+"""Logs numbers of a step under their names."""
 
 
-class WeightsAndBiases:
-    """A Weights & Biases run, stored in `out/wandb` until `wandb sync`, unless WANDB_MODE is set."""
+def trackers(
+    config: TrackConfig, out: Path, values: Mapping[str, Any], first_step: int, closing: contextlib.ExitStack
+) -> list[Tracker]:
+    """The metric loggers that the configuration names; `values` is the run's configuration, `closing` ends them.
 
-    def __init__(self, out: Path, values: Mapping[str, Any]) -> None:
-        import wandb
-
-        self.run = wandb.init(
-            dir=str(out), name=out.name, id=digest(str(out.resolve()))[:16], resume="allow", config=dict(values),
-            mode=os.environ.get("WANDB_MODE", "offline"),
-        )  # fmt: skip
-
-    def write(self, step: int, values: Mapping[str, Any]) -> None:
-        """Log every number under its name."""
-        self.run.log(_numbers(values), step=step)
-
-    def close(self) -> None:
-        """Flush and close."""
-        self.run.finish()
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    return {k: v for k, v in values.items() if isinstance(v, int | float) and k != "step"}
-
-
-Tracker = TensorBoard | WeightsAndBiases
-
-
-def trackers(config: TrackConfig, out: Path, values: Mapping[str, Any], first_step: int) -> list[Tracker]:
-    """The metric loggers that the configuration names; `values` is the run's configuration."""
+    TensorBoard writes to `out/tensorboard`; Weights & Biases to `out/wandb`, until `wandb sync`.
+    """
     found: list[Tracker] = []
     if "tensorboard" in config.report_to or ("auto" in config.report_to and _installed("tensorboard")):
-        found.append(TensorBoard(out / "tensorboard", first_step))
+        from torch.utils.tensorboard import SummaryWriter
+
+        purged = first_step + 1 if first_step else None
+        writer = closing.enter_context(SummaryWriter(str(out / "tensorboard"), purge_step=purged))
+
+        def scalars(step: int, numbers: Mapping[str, float]) -> None:
+            for name, value in numbers.items():
+                writer.add_scalar(name if "/" in name else f"train/{name}", value, step)
+
+        found.append(scalars)
     if "wandb" in config.report_to:
-        found.append(WeightsAndBiases(out, values))
+        import wandb
+
+        mode, name = os.environ.get("WANDB_MODE", "offline"), digest(str(out.resolve()))[:16]
+        run = closing.enter_context(
+            wandb.init(dir=str(out), name=out.name, id=name, resume="allow", config=dict(values), mode=mode)
+        )
+        found.append(lambda step, numbers: run.log(dict(numbers), step=step))
     return found
 
 
@@ -189,37 +168,35 @@ def _installed(name: str) -> bool:
 
 
 class Log:
-    """All logs of a run: metrics.jsonl, eval.jsonl, metric loggers, and a profiler trace."""
+    """All logs of a run: metrics.jsonl, eval.jsonl, metric loggers, and a trace of `profile` steps in profile.json."""
 
     def __init__(
         self, out: Path, config: TrackConfig, values: Mapping[str, Any], first_step: int, profile: int
     ) -> None:
         self.metrics, self.evaluations = (RecordFile(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
-        self.trackers = trackers(config, out, values, first_step)
-        self.profile = Profile(profile, out) if profile else None
+        self.closing = contextlib.ExitStack()
+        self.trackers = trackers(config, out, values, first_step, self.closing)
+        self.profiler = self.closing.enter_context(profiler(profile, out / "profile.json")) if profile else None
 
     def write(self, step: int, record: Mapping[str, Any]) -> None:
         """Log a training step."""
         self.metrics.write(record)
-        self._to_trackers(step, record)
-        if self.profile:
-            self.profile.step()
+        self._track(step, {k: v for k, v in record.items() if isinstance(v, int | float) and k != "step"})
+        if self.profiler:
+            self.profiler.step()
 
     def evaluated(self, step: int, record: Mapping[str, Any]) -> None:
         """Log an evaluation; eval.jsonl also gets its sources and samples."""
         self.evaluations.write(record)
-        self._to_trackers(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
+        self._track(step, {f"eval/{name}": record[name] for name in ("loss", "perplexity")})
 
-    def _to_trackers(self, step: int, values: Mapping[str, Any]) -> None:
+    def _track(self, step: int, numbers: Mapping[str, float]) -> None:
         for tracker in self.trackers:
-            tracker.write(step, values)
+            tracker(step, numbers)
 
     def close(self) -> None:
         """Close all logs; called after errors too."""
-        if self.profile:
-            self.profile.close()
-        for tracker in self.trackers:
-            tracker.close()
+        self.closing.close()
 
 
 WAIT, WARMUP = 1, 1
@@ -234,29 +211,15 @@ def mark(name: str, device: torch.device) -> Iterator[None]:
         yield
 
 
-class Profile:
-    """A profiler trace of `steps` steps, in `out/profile.json`."""
+def profiler(steps: int, path: Path) -> profile:
+    """A profiler that writes a trace of `steps` steps, also an incomplete one, and prints a table."""
 
-    def __init__(self, steps: int, out: Path) -> None:
-        self.path = out / "profile.json"
-        cuda = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
-        self._profile = profile(
-            activities=[ProfilerActivity.CPU, *cuda],
-            schedule=schedule(wait=WAIT, warmup=WARMUP, active=steps, repeat=1),
-            on_trace_ready=self._write,
-        )
-        self._profile.start()
-
-    def step(self) -> None:
-        """Tell the profiler that a step ended."""
-        self._profile.step()
-
-    def close(self) -> None:
-        """Stop the profiler; an incomplete trace is written too."""
-        self._profile.stop()
-
-    def _write(self, found: "profile") -> None:
-        found.export_chrome_trace(str(self.path))
+    def write(found: profile) -> None:
+        found.export_chrome_trace(str(path))
         by = "self_device_time_total" if torch.cuda.is_available() else "self_cpu_time_total"
         print(found.key_averages().table(sort_by=by, row_limit=12, max_name_column_width=48), flush=True)
-        print(f"[train] profile: {self.path}", flush=True)
+        print(f"[train] profile: {path}", flush=True)
+
+    cuda = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
+    when = schedule(wait=WAIT, warmup=WARMUP, active=steps, repeat=1)
+    return profile(activities=[ProfilerActivity.CPU, *cuda], schedule=when, on_trace_ready=write)

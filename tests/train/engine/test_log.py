@@ -1,5 +1,6 @@
 """Where the numbers go: TensorBoard, Weights & Biases, a terminal, a trace."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.
         TrackConfig(report_to=("wandb",))
     with pytest.raises(ConfigError, match="found"):
         TrackConfig(report_to=("mlflow",))
-    assert trackers.trackers(TrackConfig(), Path("nowhere"), {}, 0) == []
+    assert trackers.trackers(TrackConfig(), Path("nowhere"), {}, 0, contextlib.ExitStack()) == []
 
 
 def test_tensorboard_has_the_steps_and_a_resumed_run_replaces_those_after_its_checkpoint(
