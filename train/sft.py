@@ -19,9 +19,8 @@ from train.engine import flags
 from train.engine.device import usable_device
 from train.engine.loop import Loss
 from train.engine.start import RunConfig, configured, finish, prepare
-from train.model.attention import grouped_attention
 from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_loss, head_loss, label_states, sparse_loss
+from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_loss, head_loss, label_states
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,14 +48,8 @@ class SftConfig(RunConfig):
     labels: LabelConfig = section(LabelConfig)
 
 
-def loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
-    """(loss_sum, count) over the labels of the batch, without the savings of `label_loss`."""
-    hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, grouped_attention(batch.segments))
-    return sparse_loss(hidden_BTD, model.lm_head, *batch.counted)
-
-
 def label_loss(config: LabelConfig) -> Loss:
-    """`loss`, computed as `config` says."""
+    """The objective, computed as `config` says: (loss_sum, count) over the labels of a batch."""
 
     def batch_loss(model: CausalLM, batch: Batch) -> tuple[Tensor, int]:
         hidden_LD = label_states(model, batch, config, config.attend(batch), filled=True)

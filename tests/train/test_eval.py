@@ -38,8 +38,8 @@ def of_two_files(data: PackedSet) -> PackedSet:
 def test_the_total_is_the_training_loss(run: Path, manifest: Path) -> None:
     model, data = lora.read(run / "checkpoints" / "step_00000002"), PackedSet.open_all(manifest)[0]
     found = total(evaluate(model, [data], DataConfig(), "fp32"))
-    steps = iter(stream := StepStream(data, DataConfig(), seed=0))
-    sums = [sft.loss(model, b) for _ in range(stream.plan.steps_per_epoch) for b in next(steps)]
+    steps, loss = iter(stream := StepStream(data, DataConfig(), seed=0)), sft.label_loss(sft.LabelConfig())
+    sums = [loss(model, b) for _ in range(stream.plan.steps_per_epoch) for b in next(steps)]
     assert found.labels == sum(count for _, count in sums) == len(data.packed.labels)
     assert found.loss_sum == pytest.approx(sum(s.item() for s, _ in sums), rel=1e-5)
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
+from tests.train.generation import generate
 from train.generate import GenerateConfig, Generator, load, main
 from train.model.attention import Segments, masked_attention
-from train.model.batching import generate
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig
 from train.sft import main as sft

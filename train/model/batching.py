@@ -396,16 +396,6 @@ def stream(model: CausalLM, jobs: Sequence[Job], slots: int = 0) -> Iterator[tup
         yield from engine.turn()
 
 
-def generate(
-    model: CausalLM, prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: SampleConfig
-) -> list[list[int]]:
-    """The answer to each prompt, without the stop token that ended it."""
-    jobs = jobs_of(prompts, stop_ids, config)
-    for _ in stream(model, jobs):
-        pass
-    return [job.answer[: len(job.answer) - (job.answer[-1] in stop_ids)] for job in jobs]
-
-
 def stream_text(
     model: CausalLM, tokenizer: ChatTokenizer, prompts: Sequence[Sequence[int]], config: SampleConfig,
     stop: Sequence[str] = (), slots: int = 0,

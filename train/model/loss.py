@@ -1,13 +1,14 @@
 """Losses over the labels of a batch: hidden states at label positions, cross-entropy, log-probabilities.
 
-Every loss is a sum with its count, so that the loop can divide by the count of a whole optimizer step. `dense_loss` is
-the reference; the others give the same value with less work or memory.
+Every loss is a sum with its count, so that the loop can divide by the count of a whole optimizer step. Only labels go
+through the head: if a tenth of the tokens are labels, the head and the softmax cost a tenth.
 
 Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chunk, D hidden, V vocabulary.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
@@ -17,27 +18,13 @@ from torch.utils.checkpoint import checkpoint
 
 from datakit.config import option
 from datakit.errors import ConfigError
-from train.model.attention import (
-    ATTENTIONS,
-    CUDA_ONLY,
-    Attend,
-    move_rows,
-)
+from train.model.attention import ATTENTIONS, CUDA_ONLY, Attend, move_rows
 
 if TYPE_CHECKING:
     from train.data.batches import Batch
     from train.model.decoder import CausalLM
 
 IGNORED = -100
-
-
-def sparse_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
-    """(loss_sum, count) with logits of the labelled positions only; the value of `dense_loss`.
-
-    `label_pos_L` are flat positions into (B, T), each at most once; `targets_L` are the tokens to predict. If a tenth
-    of the tokens are labels, the head and the softmax cost a tenth.
-    """
-    return head_loss(gathered(hidden_BTD, label_pos_L), head, targets_L)
 
 
 def head_loss(hidden_LD: Tensor, head: nn.Module, targets_L: Tensor, z_weight: float = 0.0) -> tuple[Tensor, int]:
@@ -155,14 +142,6 @@ def token_log_probs(
     return -losses(hidden_LD, targets_L)
 
 
-def dense_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
-    """The reference: (loss_sum, count) from the logits of every position; unlabelled positions are ignored."""
-    targets_N = torch.full((hidden_BTD.shape[:2].numel(),), IGNORED, device=hidden_BTD.device)
-    targets_N[label_pos_L] = targets_L
-    logits_NV = head(hidden_BTD.flatten(0, 1)).float()
-    return F.cross_entropy(logits_NV, targets_N, ignore_index=IGNORED, reduction="sum"), len(targets_L)
-
-
 FusedLoss = Callable[[Tensor, nn.Linear, Tensor], tuple[Tensor, int]]
 PACKAGES = {"liger": "liger-kernel", "cce": "cut-cross-entropy"}
 
@@ -177,11 +156,12 @@ def fused_loss(name: Literal["liger", "cce"], device: torch.device) -> FusedLoss
     """
     if device.type != "cuda":
         raise ConfigError(f"--head-loss {name} is a CUDA kernel, and this run is on {device.type}; use plain")
+    module = "liger_kernel.transformers.fused_linear_cross_entropy" if name == "liger" else "cut_cross_entropy"
     try:
-        kernel = _liger() if name == "liger" else _cce()
+        import_module(module)
     except ImportError as e:
         raise ConfigError(f"--head-loss {name} needs the package {PACKAGES[name]}: pip install it ({e})") from None
-    return over_labels(kernel)
+    return over_labels(_liger if name == "liger" else _cce)
 
 
 def over_labels(kernel: Callable[[Tensor, Tensor, Tensor, float | None], Tensor]) -> FusedLoss:
@@ -198,33 +178,22 @@ def over_labels(kernel: Callable[[Tensor, Tensor, Tensor, float | None], Tensor]
     return loss
 
 
-def _liger() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
+def _liger(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
     from liger_kernel.transformers.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyLoss
 
-    def kernel(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
-        found: Any = LigerFusedLinearCrossEntropyLoss(
-            reduction="sum",
-            softcap=softcap,
-            accum_dtype=torch.float32,  # else sums of many chunks are rounded to bf16
-        )(weight_VD, hidden_LD, targets_L)
-        total: Tensor = found
-        return total
-
-    return kernel
+    # without accum_dtype, sums of many chunks are rounded to bf16
+    fused: Any = LigerFusedLinearCrossEntropyLoss(reduction="sum", softcap=softcap, accum_dtype=torch.float32)
+    total: Tensor = fused(weight_VD, hidden_LD, targets_L)
+    return total
 
 
-def _cce() -> Callable[[Tensor, Tensor, Tensor, float | None], Tensor]:
+def _cce(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
     from cut_cross_entropy import linear_cross_entropy
 
-    def kernel(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
-        # "auto" drops only gradients below the precision of the dtype; the default drops more
-        found: Any = linear_cross_entropy(
-            hidden_LD, weight_VD, targets_L, softcap=softcap, reduction="sum", filter_eps="auto"
-        )
-        total: Tensor = found
-        return total
-
-    return kernel
+    # "auto" drops only gradients below the precision of the dtype; the default drops more
+    how: Any = {"softcap": softcap, "reduction": "sum", "filter_eps": "auto"}
+    total: Tensor = linear_cross_entropy(hidden_LD, weight_VD, targets_L, **how)
+    return total
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

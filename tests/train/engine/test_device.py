@@ -11,7 +11,9 @@ from train.engine.device import allow_tf32
 from train.engine.loop import LoopConfig, LossScale, Trainer
 from train.engine.optim import OptimConfig, Optimizers
 from train.engine.start import RunConfig, prepare
-from train.sft import loss
+from train.sft import LabelConfig, label_loss
+
+loss = label_loss(LabelConfig())
 
 
 def trainer(manifest: Path, out: Path, objective: Callable = loss, **loop: object) -> Trainer:

@@ -10,7 +10,9 @@ from train.data.batches import DataConfig
 from train.engine.loop import LoopConfig, Trainer
 from train.engine.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
 from train.engine.start import RunConfig, prepare
-from train.sft import loss
+from train.sft import LabelConfig, label_loss
+
+loss = label_loss(LabelConfig())
 
 
 def trainer(manifest: Path, out: Path, batch_rows: int, grad_accum: int, objective: Callable = loss, **loop) -> Trainer:

@@ -12,7 +12,9 @@ from train.engine.loop import LoopConfig, Trainer
 from train.engine.optim import OptimConfig, learning_rate, make_optimizer, peak_rate
 from train.engine.start import RunConfig, prepare
 from train.model.decoder import PRESETS, CausalLM
-from train.sft import loss
+from train.sft import LabelConfig, label_loss
+
+loss = label_loss(LabelConfig())
 
 WITH_PACKAGE = pytest.mark.skipif(find_spec("bitsandbytes") is None, reason="bitsandbytes is not installed")
 OPTIMIZERS = ["adamw", "muon", pytest.param("adamw8bit", marks=WITH_PACKAGE)]

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from train.model.batching import CHUNK, Engine, Job, Token, generate
+from tests.train.generation import generate
+from train.model.batching import CHUNK, Engine, Job, Token
 from train.model.decoder import CausalLM, ModelConfig
 from train.model.sample import SampleConfig
 from train.serve.batcher import RequestSampling

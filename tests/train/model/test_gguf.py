@@ -14,10 +14,10 @@ from tokenizers import Tokenizer, models, normalizers
 
 from datakit.errors import ModelError
 from datakit.pack.chat import ChatTokenizer
+from tests.train.generation import generate
 from train.export import main as export
 from train.model import gguf, hf
 from train.model.attention import Segments, masked_attention
-from train.model.batching import generate
 from train.model.decoder import PRESETS, CausalLM
 from train.model.experts import MoeConfig
 from train.model.rope import Rope

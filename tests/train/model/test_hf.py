@@ -10,9 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from datakit.errors import ModelError
+from tests.train.generation import generate
 from train.model import attention, hf, lora
 from train.model.attention import Segments, grouped_attention, masked_attention
-from train.model.batching import generate
 from train.model.decoder import PRESETS, CausalLM
 from train.model.hf import config_from_hf, config_to_hf, read_model, write_model
 from train.model.sample import SampleConfig

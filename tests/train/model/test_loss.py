@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
 from torch._dynamo.utils import counters
 
 from train.data.batches import Batch, DataConfig, StepStream, collate
@@ -13,7 +14,7 @@ from train.data.order import MicroBatch
 from train.data.packed import PackedSet
 from train.model.attention import grouped_attention, masked_attention
 from train.model.decoder import PRESETS, CausalLM
-from train.model.loss import chunked_loss, dense_loss, head_loss, sparse_loss
+from train.model.loss import IGNORED, chunked_loss, gathered, head_loss
 from train.sft import LabelConfig, label_loss
 
 
@@ -22,6 +23,18 @@ def model() -> CausalLM:
     made = CausalLM(replace(PRESETS["tiny"], vocab_size=300, num_layers=2))
     made.init_weights(torch.Generator().manual_seed(0))
     return made
+
+
+def dense_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
+    """The reference: (loss_sum, count) from the logits of every position; unlabelled positions are ignored."""
+    targets_N = torch.full((hidden_BTD.shape[:2].numel(),), IGNORED, device=hidden_BTD.device)
+    targets_N[label_pos_L] = targets_L
+    logits_NV = head(hidden_BTD.flatten(0, 1)).float()
+    return F.cross_entropy(logits_NV, targets_N, ignore_index=IGNORED, reduction="sum"), len(targets_L)
+
+
+def sparse_loss(hidden_BTD: Tensor, head: nn.Module, label_pos_L: Tensor, targets_L: Tensor) -> tuple[Tensor, int]:
+    return head_loss(gathered(hidden_BTD, label_pos_L), head, targets_L)
 
 
 def losses(
