@@ -151,8 +151,8 @@ class _Block:
         """One packet per micro-batch; labels are padded to a multiple of `label_unit`, 0: not at all."""
         ids, part = self._gathered()
         micro_S, row_S = part.starts // self.places, part.starts // self.width
-        local_S, number_S = part.starts - micro_S * self.places, _numbers(row_S)
-        table, cuts, groups, tokens = arrange_batches(local_S, part.lengths, number_S, micro_S, len(self.micros))
+        local_S = part.starts - micro_S * self.places
+        table, cuts, groups, tokens = arrange_batches(local_S, part.lengths, row_S, micro_S, len(self.micros))
         label_pos, labels = self._labels(_labels_of(part), label_unit)
         tables = torch.split(self._pinned(table), np.diff(cuts).tolist())
         return [
@@ -304,12 +304,6 @@ def _sequences(segments: npt.NDArray[np.int32], index: Int64) -> tuple[Int64, In
     return bounds[begins], bounds[ends], np.repeat(np.arange(len(counts)), counts - 1)
 
 
-def _numbers(rows_S: Int64) -> Int64:
-    """Number of each sequence in its row, from 1; `rows_S` is ascending."""
-    found: Int64 = np.arange(1, len(rows_S) + 1) - np.searchsorted(rows_S, rows_S)
-    return found
-
-
 def _labels_of(part: _Part) -> Array:
     return _ranges(part.starts, part.targets) if part.labels is None else part.labels
 
@@ -451,7 +445,11 @@ class StepStream(IterableDataset[list[Batch]]):
         steps, workers = self.packets(), self.config.num_workers
         if device.type != "cpu" or not workers:
             return ([packet.to(device) for packet in step] for step in steps)
-        return _Ahead(workers, _expanded, steps, workers * self.config.prefetch_steps)
+
+        def expanded(step: Sequence[Packet]) -> list[Batch]:
+            return [packet.to("cpu") for packet in step]
+
+        return _Ahead(workers, expanded, steps, workers * self.config.prefetch_steps)
 
     def packets(self) -> Iterator[list[Packet]]:
         """Steps as packets, before the transfer to a device."""
@@ -485,10 +483,6 @@ class StepStream(IterableDataset[list[Batch]]):
         micros = [micro for share in shares for micro in share]
         made = iter(packets(self.data, micros, self.split.piece_rows, self.label_fill, self.pin, self.flat))
         return [list(islice(made, len(share))) for share in shares]
-
-
-def _expanded(step: Sequence[Packet]) -> list[Batch]:
-    return [packet.to("cpu") for packet in step]
 
 
 class _Ahead(Iterator[R]):

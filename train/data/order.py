@@ -85,6 +85,18 @@ def micro_batches(order: Int64, widths: Int64, batch_rows: int) -> Listing:
     return Listing(order[places], begins[emitted], sizes[emitted], found[emitted])
 
 
+def by_size(sizes: Sequence[int], most: int) -> list[list[int]]:
+    """Numbers of neighbouring items whose sizes add up to `most` at the most; an item that is larger is alone."""
+    found, room = list[list[int]](), 0
+    for i, size in enumerate(sizes):
+        if not found or size > room:
+            found.append([])
+            room = most
+        found[-1].append(i)
+        room -= size
+    return found
+
+
 class Epochs:
     """Every unit once per epoch; stores the micro-batches of one epoch at a time."""
 

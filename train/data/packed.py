@@ -212,11 +212,6 @@ class PackedSet:
         """The header of the rows."""
         return self.packed.header
 
-    def keys_of(self, rows: Int64) -> list[int]:
-        """The `row_key` of every source row in these packed rows."""
-        sources = self.packed.sources
-        return [int(k) for k in sources["row_key"][np.isin(sources["row"], rows)]]
-
 
 def _real_lengths(manifest: Path, packed: Packed) -> Int64:
     index = np.asarray(packed.segment_index).astype(np.int64)
@@ -355,13 +350,13 @@ class Mixture:
 
     def describe(self, rows: Int64) -> list[dict[str, Any]]:
         """Packed rows and their source rows, by manifest and row length, for messages."""
-        return [
-            {
-                "manifest": str(data.manifest), "seq_len": data.header.seq_len, "packed_rows": own.tolist(),
-                "row_keys": sorted(data.keys_of(own)),
-            }
-            for data, own, _ in self.places(rows)
-        ]  # fmt: skip
+        found = []
+        for data, own, _ in self.places(rows):
+            sources = data.packed.sources
+            keys = np.sort(sources["row_key"][np.isin(sources["row"], own)]).tolist()
+            where = {"manifest": str(data.manifest), "seq_len": data.header.seq_len}
+            found.append(where | {"packed_rows": own.tolist(), "row_keys": keys})
+        return found
 
 
 def _check_alike(a: PackedSet, b: PackedSet) -> None:

@@ -27,6 +27,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
+from train.data.order import by_size
 from train.model.decoder import CausalLM
 from train.model.lora import trained
 
@@ -91,10 +92,13 @@ class Ranks:
         try:
             yield
         except (dist.DistError, RuntimeError) as e:
-            if self.size == 1 or not _of_network(e):
+            words = ("connection", "timed out", "timeout", "gloo", "nccl", "socket", "store")
+            if self.size == 1 or not (isinstance(e, dist.DistError) or any(w in str(e).lower() for w in words)):
                 raise
+            # the first line, without source location and advice
+            short = str(e).splitlines()[0].split(". This is")[0].split(".cc:")[-1].lstrip("0123456789] ")
             raise DatakitError(
-                f"rank {self.rank} of {self.size} cannot continue without the other ranks: {_short(e)}. Another rank "
+                f"rank {self.rank} of {self.size} cannot continue without the other ranks: {short}. Another rank "
                 f"ended, hangs, or is slower than --rank-timeout-s; see its own message. Continue from the newest "
                 f"checkpoint with --resume"
             ) from None
@@ -164,16 +168,6 @@ class Ranks:
                     dist.broadcast(parameter, 0)
 
 
-def _of_network(error: Exception) -> bool:
-    words = ("connection", "timed out", "timeout", "gloo", "nccl", "socket", "store")
-    return isinstance(error, dist.DistError) or any(w in str(error).lower() for w in words)
-
-
-def _short(error: Exception) -> str:
-    """The first line of the message, without source location and advice."""
-    return str(error).splitlines()[0].split(". This is")[0].split(".cc:")[-1].lstrip("0123456789] ")
-
-
 def _leave() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
@@ -187,7 +181,9 @@ class GradientSum:
     """
 
     def __init__(self, ranks: Ranks, model: nn.Module) -> None:
-        self.ranks, self.buckets = ranks, _buckets(list(trained(model).values())[::-1])
+        last_first = list(trained(model).values())[::-1]
+        places = by_size([p.nbytes for p in last_first], BUCKET_BYTES)
+        self.ranks, self.buckets = ranks, [[last_first[i] for i in own] for own in places]
         self._of: dict[Tensor, int] = {p: i for i, bucket in enumerate(self.buckets) for p in bucket}
         self._missing: list[int] = []
         self._sent: list[tuple[Tensor, Any]] = []
@@ -220,18 +216,6 @@ class GradientSum:
             for p, summed in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
                 p.grad = summed.view_as(p)
         self._missing, self._sent = [], []
-
-
-def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
-    found: list[list[nn.Parameter]] = [[]]
-    room = BUCKET_BYTES
-    for p in parameters:
-        if found[-1] and room < p.nbytes:
-            found.append([])
-            room = BUCKET_BYTES
-        found[-1].append(p)
-        room -= p.nbytes
-    return found
 
 
 def shard(ranks: Ranks, model: CausalLM, precision: str = "fp32") -> None:
@@ -269,11 +253,6 @@ def reshard(model: nn.Module) -> None:
     """Drop gathered layers; needed after slices were changed by anything but an optimizer step."""
     for part in _parts(model):
         part.reshard()
-
-
-def local(tensors: Iterable[Tensor]) -> list[Tensor]:
-    """The local part of each tensor, without a copy: for element-wise arithmetic."""
-    return [t.to_local() if isinstance(t, DTensor) else t for t in tensors]
 
 
 def whole_of(value: Tensor) -> Tensor:

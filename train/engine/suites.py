@@ -27,6 +27,7 @@ import torch
 from datakit.errors import InputError
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import flat_packet
+from train.data.order import by_size
 from train.engine.device import autocast
 from train.engine.rewards import answer_in, same_answer
 from train.model.attention import ATTENTIONS
@@ -222,14 +223,9 @@ def log_probs_of(
 ) -> list[float]:
     """The summed log-probability of each continuation: (ids, where it begins); each sequence is read by itself."""
     device, found = next(model.parameters()).device, [0.0] * len(pairs)
-    part, room = list[int](), tokens
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]))
-    for position, i in enumerate(order):
-        part.append(i)
-        room -= len(pairs[i][0])
-        after = len(pairs[order[position + 1]][0]) if position + 1 < len(order) else tokens + 1
-        if after <= room:
-            continue
+    for places in by_size([len(pairs[i][0]) for i in order], tokens):
+        part = [order[place] for place in places]
         labels = [np.arange(pairs[k][1] - 1, len(pairs[k][0]) - 1) for k in part]
         batch = flat_packet([np.array(pairs[k][0]) for k in part], labels, np.array(part), 0).to(device)
         with autocast(device, precision):
@@ -240,7 +236,6 @@ def log_probs_of(
             sums_A, _ = row_log_probs(gathered(hidden_BTD, label_pos_L), model.lm_head, targets_L, row_L, len(part))
         for k, value in zip(part, sums_A.tolist(), strict=True):
             found[k] = value
-        part, room = [], tokens
     return found
 
 

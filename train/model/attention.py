@@ -73,7 +73,11 @@ class Segments:
     @classmethod
     def of(cls, bounds: Sequence[Sequence[int] | np.ndarray[Any, Any]], width: int) -> "Segments":
         """Segments of rows cut to `width` positions; a row's `bounds` go from 0 to the end of its tokens."""
-        return cls.expanded(*arrange(*_sequences(bounds, width), width), len(bounds), width)
+        cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
+        starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
+        lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
+        some = lengths > 0  # sequences with at least one input position
+        return cls.expanded(*arrange(starts[some], lengths[some], width), len(bounds), width)
 
     @classmethod
     def expanded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
@@ -99,18 +103,18 @@ def arrange(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Grou
 
     `starts_S` are ascending flat positions in rows of `width`.
     """
-    row = starts_S // width
-    numbers = np.arange(1, len(row) + 1) - np.searchsorted(row, row)
-    table, _, (groups,), (tokens,) = arrange_batches(starts_S, lengths_S, numbers, np.zeros_like(row), 1)
+    row_S = starts_S // width
+    table, _, (groups,), (tokens,) = arrange_batches(starts_S, lengths_S, row_S, np.zeros_like(row_S), 1)
     return torch.from_numpy(table), groups, tokens
 
 
 def arrange_batches(
-    starts_S: Int64, lengths_S: Int64, numbers_S: Int64, batch_S: Int64, batches: int
+    starts_S: Int64, lengths_S: Int64, row_S: Int64, batch_S: Int64, batches: int
 ) -> tuple[Int64, Int64, list[Groups], list[int]]:
     """`arrange` for several batches: one table, the offsets of each batch in it, and groups and tokens of each batch.
 
-    `batch_S` is the batch of each sequence, ascending; `starts_S` are flat positions in that batch.
+    `batch_S` is the batch of each sequence and `row_S` its row among the rows of all batches, both ascending;
+    `starts_S` are flat positions in that batch.
     """
     widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
     order = np.lexsort((widths_S, batch_S))
@@ -118,6 +122,7 @@ def arrange_batches(
     before = offsets_of(widths)
     cuts = np.searchsorted(batch_S, np.arange(batches + 1))
     slots = before[:-1] - before[cuts[:-1]][batch_S]
+    numbers_S = np.arange(1, len(row_S) + 1) - np.searchsorted(row_S, row_S)
     table = np.stack([starts_S[order], lengths_S[order], slots, numbers_S[order]], 1)
     new = np.ones(len(order), np.bool_)
     new[1:] = (widths[1:] != widths[:-1]) | (batch_S[1:] != batch_S[:-1])
@@ -139,14 +144,6 @@ def repeat(values_S: Tensor, counts_S: Tensor, total: int) -> Tensor:
     if values_S.device.type == "cpu":
         return torch.from_numpy(np.repeat(values_S.numpy(), counts_S.numpy()))
     return torch.repeat_interleave(values_S, counts_S, output_size=total)
-
-
-def _sequences(bounds: Sequence[Any], width: int) -> tuple[Int64, Int64]:
-    """Flat start and length of every sequence with at least one input position."""
-    cut = [np.minimum(np.asarray(b, np.int64), width) for b in bounds]
-    starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
-    lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
-    return starts[lengths > 0], lengths[lengths > 0]
 
 
 def sees(query_Q: Tensor, key_S: Tensor, window: int) -> Tensor:
