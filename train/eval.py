@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train.data.batches import DataConfig
@@ -60,9 +58,7 @@ def scores(config: EvalConfig) -> dict[str, Score]:
     Raises:
         DatakitError: model and data do not fit each other.
     """
-    device = usable_device(config.device)
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    device = usable_device(config.device, config.threads)
     sets = PackedSet.open_all(
         place_of(config.manifest), "packed" if config.split == "train" else "validation", config.verify
     )
@@ -84,7 +80,7 @@ def suite_scores(config: EvalConfig) -> dict[str, SuiteScore]:
     """
     if not config.suites:
         return {}
-    device = usable_device(config.device)
+    device = usable_device(config.device, config.threads)
     shots_from = Path(config.shots_from) if config.shots_from else None
     found = [Suite.read(Path(file), config.shots, shots_from) for file in config.suites]
     model, tokenizer, _ = load(Path(config.model))

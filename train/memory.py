@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 
@@ -99,19 +99,13 @@ class Counts:
         return self.matrices + self.others
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """Bytes of a rank."""
 
     weights: float
     gradients: float
     state: float
     activations: float
-
-    @property
-    def all(self) -> float:
-        """All bytes."""
-        return self.weights + self.gradients + self.state + self.activations
 
 
 def memory(config: ModelConfig, counts: Counts, method: Method, run: MemoryConfig) -> Memory:
@@ -161,7 +155,7 @@ def activations(c: ModelConfig, counts: Counts, method: Method, run: MemoryConfi
 
 def rows_that_fit(config: ModelConfig, counts: Counts, method: Method, run: MemoryConfig, gib: int) -> int:
     """The most rows of a micro-batch on a GPU of `gib`; 0 if not even one fits."""
-    one, two = (memory(config, counts, method, replace(run, batch_rows=n)).all for n in (1, 2))
+    one, two = (sum(memory(config, counts, method, replace(run, batch_rows=n))) for n in (1, 2))
     free = gib * GIB * 0.9 - GIB
     return 0 if one > free else 1 + int((free - one) / (two - one))
 
@@ -173,10 +167,9 @@ def table(name: str, config: ModelConfig, run: MemoryConfig) -> str:
     rows = [head]
     for method in METHODS:
         found = memory(config, counts, method, run)
-        parts = (found.weights, found.gradients, found.state, found.activations, found.all)
         fit = (rows_that_fit(config, counts, method, run, gib) for gib in GPUS)
         label = method.flags.replace("--lora-rank", f"--lora-rank {run.lora_rank}")
-        rows.append([label, *(f"{x / GIB:.2f}" for x in parts), *(str(n) if n else "-" for n in fit)])
+        rows.append([label, *(f"{x / GIB:.2f}" for x in (*found, sum(found))), *(str(n) if n else "-" for n in fit)])
     wide = [max(len(row[i]) for row in rows) for i in range(len(head))]
     lines = ["  ".join([row[0].ljust(wide[0]), *map(str.rjust, row[1:], wide[1:])]) for row in rows]
     title = (

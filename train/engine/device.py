@@ -8,26 +8,22 @@ import torch
 from datakit.errors import ConfigError
 
 
-def usable_device(name: str) -> torch.device:
-    """The device with this name; `auto` is cuda if there is one, else cpu.
+def usable_device(name: str, threads: int = 0) -> torch.device:
+    """The device with this name; `auto` is cuda if there is one, else cpu. Sets the number of CPU threads, if given.
 
     Raises:
         ConfigError: the device cannot be used here.
     """
+    if threads:
+        torch.set_num_threads(threads)
     try:
         device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name)
-        device = local_device(device)
+        if device.type == "cuda" and device.index is None and "LOCAL_RANK" in os.environ:
+            device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))  # each process on a machine has its own GPU
+            torch.cuda.set_device(device)
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError) as e:
         raise ConfigError(f"--device {name}: cannot be used here ({str(e).splitlines()[0]})") from None
-    return device
-
-
-def local_device(device: torch.device) -> torch.device:
-    """The GPU of this process: each process on a machine has its own."""
-    if device.type == "cuda" and device.index is None and "LOCAL_RANK" in os.environ:
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        torch.cuda.set_device(device)
     return device
 
 

@@ -19,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, ManifestError, UsageError
-from datakit.manifest import Manifest, find_parent, load
+from datakit.manifest import find_parent, load
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import Batch, DataConfig, StepStream
 from train.data.order import Int64
@@ -92,7 +92,11 @@ def _of_set(
         i = turn * ranks.size + ranks.rank
         (batch,) = stream.batches(min(i, some - 1) * steps // some)
         with autocast(device, precision):
-            losses_L = _losses(model, batch.to(device))
+            here = batch.to(device)
+            attend = grouped_attention(here.segments)
+            hidden_LD = model.hidden_at(here.ids_BT, here.segments.positions_BT, attend, here.label_pos_L)
+            logits_LV = model.lm_head(hidden_LD).float()
+            losses_L = F.cross_entropy(logits_LV, here.targets_L, reduction="none").cpu().double().numpy()
         if i >= some:  # with a sharded model all ranks must run as often
             continue
         file_L = files[_sequence_of_labels(data, batch)].astype(int)
@@ -106,14 +110,6 @@ def _of_set(
 def total(scores: dict[str, Score]) -> Score:
     """The score over all sources."""
     return Score(sum(s.labels for s in scores.values()), sum(s.loss_sum for s in scores.values()))
-
-
-def _losses(model: CausalLM, batch: Batch) -> np.ndarray[Any, np.dtype[np.float64]]:
-    attend = grouped_attention(batch.segments)
-    hidden_LD = model.hidden_at(batch.ids_BT, batch.segments.positions_BT, attend, batch.label_pos_L)
-    losses_L = F.cross_entropy(model.lm_head(hidden_LD).float(), batch.targets_L, reduction="none")
-    found: np.ndarray[Any, np.dtype[np.float64]] = losses_L.cpu().numpy().astype(np.float64)
-    return found
 
 
 def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
@@ -130,19 +126,14 @@ def _sequence_of_labels(data: PackedSet, batch: Batch) -> Int64:
 
 def _file_names(manifest: Path) -> list[str]:
     """The raw files of a packed set, by number; empty if its parent manifests are missing."""
-    for _, found in _ancestors(manifest):
+    path: Path | None = manifest
+    while path is not None and path.is_file():
+        found = load(path)
         if raw := [parent["raw"] for parent in found.parents if "raw" in parent]:
             return raw
-    return []
-
-
-def _ancestors(path: Path) -> Iterator[tuple[Path, Manifest]]:
-    manifest: Path | None = path
-    while manifest is not None and manifest.is_file():
-        found = load(manifest)
-        yield manifest, found
         parents = [p for p in found.parents if p.get("manifest") not in (None, "tokenizer")]
-        manifest = find_parent(manifest, parents[0]) if parents else None
+        path = find_parent(path, parents[0]) if parents else None
+    return []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -206,38 +197,6 @@ def validation_sets(
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
-    """Prompts for sample answers, with the tokenizer and the sampling settings."""
-
-    texts: tuple[str, ...]
-    ids: tuple[list[int], ...]
-    tokenizer: ChatTokenizer
-    config: SampleConfig
-
-    @classmethod
-    def read(cls, config: EvaluatorConfig, data: Mixture, context: int) -> "Prompts":
-        """Read a file of prompts; they go through the chat template if the training data are conversations.
-
-        Raises:
-            InputError: the file has no prompt.
-            UsageError: a prompt leaves no room for an answer.
-        """
-        path = Path(config.sample_prompts)
-        texts = tuple(line for line in path.read_text(encoding="utf-8").splitlines() if line.strip())
-        if not texts:
-            raise InputError(f"{path}: has no prompts; expected one per line")
-        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent)
-        plain = data.header.task == "pretrain"
-        ids = tuple(prompt_ids(tokenizer, t, plain, context, f"{path}: the prompt {t[:40]!r}") for t in texts)
-        sample = SampleConfig(max_new_tokens=config.sample_tokens, temperature=config.sample_temperature)
-        return cls(texts, ids, tokenizer, sample)
-
-    def answered(self, model: CausalLM) -> list[str]:
-        """The model's answer to each prompt."""
-        return answers(model, self.tokenizer, self.ids, self.config)
-
-
-@dataclass(frozen=True, slots=True)
 class Evaluator:
     """Evaluates a model during a run."""
 
@@ -245,10 +204,11 @@ class Evaluator:
     sets: list[PackedSet]
     batches: DataConfig
     precision: str
-    prompts: Prompts | None
+    prompts: list[tuple[str, list[int]]]
+    """Prompts for sample answers, with their tokens."""
     suites: list[Suite]
     tokenizer: ChatTokenizer | None
-    """Of the suites."""
+    """Of prompts and suites."""
     ranks: Ranks
 
     @classmethod
@@ -256,14 +216,22 @@ class Evaluator:
         cls, config: EvaluatorConfig, data: Mixture, batches: DataConfig, precision: str, model: ModelConfig,
         ranks: Ranks, packed: bool = True,
     ) -> "Evaluator":  # fmt: skip
-        """The evaluator of a run on `data`.
+        """The evaluator of a run on `data`; prompts go through the chat template if these are conversations.
 
         Raises:
             DatakitError: rows or prompts do not fit the model.
         """
-        prompts = Prompts.read(config, data, model.context) if config.sample_prompts else None
-        suites = [Suite.read(Path(file)) for file in config.eval_suites]
-        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent) if suites else None
+        suites, prompts = [Suite.read(Path(file)) for file in config.eval_suites], list[tuple[str, list[int]]]()
+        asks = suites or config.sample_prompts
+        tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent) if asks else None
+        if tokenizer and (path := config.sample_prompts):
+            texts = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+            if not texts:
+                raise InputError(f"{path}: has no prompts; expected one per line")
+            plain = data.header.task == "pretrain"
+            for text in texts:
+                where = f"{path}: the prompt {text[:40]!r}"
+                prompts.append((text, prompt_ids(tokenizer, text, plain, model.context, where)))
         sets = list[PackedSet]()
         if packed or config.eval_manifest:
             sets = validation_sets(config, data, model.max_positions, batches.verify, needed=not suites)
@@ -275,35 +243,29 @@ class Evaluator:
 
     def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
         """Evaluate and print; returns the record for eval.jsonl."""
+        suites, said, c = dict[str, dict[str, Any]](), list[str](), self.config
         with untouched(model):
-            found = evaluate(model, self.sets, self.batches, self.precision, self.config.eval_rows, self.ranks)
-            asked = [(s, self.tokenizer) for s in self.suites if self.tokenizer]
-            suites = {s.name: suite_score(model, s, t, self.precision).record() for s, t in asked}
-            said = self.prompts.answered(model) if self.prompts else []
-        samples = list(zip(self.prompts.texts, said, strict=True)) if self.prompts else []
+            found = evaluate(model, self.sets, self.batches, self.precision, c.eval_rows, self.ranks)
+            if self.tokenizer:
+                scores = {s.name: suite_score(model, s, self.tokenizer, self.precision) for s in self.suites}
+                suites = {name: score.record() for name, score in scores.items()}
+                sample = SampleConfig(max_new_tokens=c.sample_tokens, temperature=c.sample_temperature)
+                said = answers(model, self.tokenizer, [ids for _, ids in self.prompts], sample)
+        samples = [(text, answer) for (text, _), answer in zip(self.prompts, said, strict=True)]
         everything = total(found)
         shown = [("all", everything), *(found.items() if len(found) > 1 else ())]
         for name, score in shown if self.sets else ():
-            print(_line(step, name, score), flush=True)
+            numbers = f"loss={score.loss:.4f} perplexity={score.perplexity:.2f} label_tokens={score.labels}"
+            print(f"[eval] step={step} source={name} {numbers}", flush=True)
         for name, record in suites.items():
             print(f"[eval] step={step} suite={name} {' '.join(f'{k}={v}' for k, v in record.items())}", flush=True)
-        for prompt, answer in samples:
-            texts = (json.dumps(t, ensure_ascii=False) for t in (prompt, answer))
+        for pair in samples:
+            texts = (json.dumps(text, ensure_ascii=False) for text in pair)
             print(f"[sample] step={step} {' -> '.join(texts)}", flush=True)
-        return _record(step, everything, found, samples) | ({"suites": suites} if suites else {})
-
-
-def _line(step: int, name: str, score: Score) -> str:
-    return (
-        f"[eval] step={step} source={name} loss={score.loss:.4f} perplexity={score.perplexity:.2f} "
-        f"label_tokens={score.labels}"
-    )
-
-
-def _record(step: int, everything: Score, found: dict[str, Score], samples: list[tuple[str, str]]) -> dict[str, Any]:
-    sources = {name: score.record() for name, score in found.items()}
-    shown = [{"prompt": prompt, "completion": answer} for prompt, answer in samples]
-    return {"step": step} | everything.record() | {"sources": sources, "samples": shown}
+        return {
+            "step": step, **everything.record(), "sources": {name: score.record() for name, score in found.items()},
+            "samples": [{"prompt": prompt, "completion": answer} for prompt, answer in samples],
+        } | ({"suites": suites} if suites else {})  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -208,30 +208,26 @@ def _here(name: str, value: Any) -> Any:
 def guarded(run: Callable[[Sequence[str]], int]) -> int:
     """Run a command with this process's arguments; a known error becomes a message and an exit code."""
     with guarded_output():
-        return _guarded(run)
-
-
-def _guarded(run: Callable[[Sequence[str]], int]) -> int:
-    try:
-        return run(sys.argv[1:])
-    except DatakitError as e:
-        print(f"error: {e}", file=sys.stderr)
-        return e.exit_code
-    except OSError as e:
-        print(f"error: {e.filename or ''}: {e.strerror or e}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    except (MemoryError, RuntimeError) as e:
-        if (wanted := _memory_wanted(e)) is None:
-            raise
-        print(
-            f"error: out of memory: {wanted} do not fit into the free memory of the machine. "
-            f"Training needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and "
-            f"more --grad-accum. Saved checkpoints are intact: continue with --resume",
-            file=sys.stderr,
-        )
-        return 1
+        try:
+            return run(sys.argv[1:])
+        except DatakitError as e:
+            print(f"error: {e}", file=sys.stderr)
+            return e.exit_code
+        except OSError as e:
+            print(f"error: {e.filename or ''}: {e.strerror or e}", file=sys.stderr)
+            return 1
+        except KeyboardInterrupt:
+            return 130
+        except (MemoryError, RuntimeError) as e:
+            if (wanted := _memory_wanted(e)) is None:
+                raise
+            print(
+                f"error: out of memory: {wanted} do not fit into the free memory of the machine. "
+                f"Training needs less with --loss-chunk 512, with --checkpoint-every 1, or with fewer --batch-rows and "
+                f"more --grad-accum. Saved checkpoints are intact: continue with --resume",
+                file=sys.stderr,
+            )
+            return 1
 
 
 def _memory_wanted(error: Exception) -> str | None:

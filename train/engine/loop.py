@@ -138,13 +138,6 @@ class LoopConfig:
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
 
 
-def _shown(rows: Mapping[str, Any]) -> str:
-    return (
-        f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, from the source rows "
-        f"with row_key {rows['row_keys']}"
-    )
-
-
 class Interrupt:
     """Turns the first SIGINT or SIGTERM into a flag, so that the current step is finished and saved."""
 
@@ -221,7 +214,8 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        steps, log = self.stream.on(self.device), self._log()
+        logged = self.out, self.track, self.state.config, self.state.step, self.loop.profile
+        steps, log = self.stream.on(self.device), Log(*logged) if self.ranks.first else None
         closing = contextlib.closing(log) if log else contextlib.nullcontext()
         with self.interrupt.watching(), self.ranks.network_errors(), closing:
             while self.state.step < self.total_steps:
@@ -245,10 +239,6 @@ class Trainer:
             self._saved()
         return 128 + self.interrupt.signal if self.interrupt.signal else 0
 
-    def _log(self) -> Log | None:
-        log = (self.out, self.track, self.state.config, self.state.step, self.loop.profile)
-        return Log(*log) if self.ranks.first else None
-
     def _done(self, step: int) -> bool:
         if self.stopping and self.interrupt.signal is None:
             self.interrupt.signal = signal.SIGTERM  # another rank got the signal
@@ -269,9 +259,12 @@ class Trainer:
         loss = means.pop("loss")
         skip = self.loss_scale is not None and self.loss_scale.skip
         if not (math.isfinite(loss) and (math.isfinite(grad_norm) or skip)):
-            self._refuse(step, loss, grad_norm, batches)
+            self._refuse(step, loss, grad_norm)
         with mark("optimizer", self.device):
-            self._move(step, grad_norm)
+            if math.isfinite(grad_norm):  # else they overflowed, and the step changes nothing but its number
+                self.optimizer.step()
+            self.optimizer.zero_grad(set_to_none=True)
+        self.state = replace(self.state, step=step)
         if self.loss_scale:
             means |= self.loss_scale.logged()
         if self.balance:
@@ -281,7 +274,7 @@ class Trainer:
         return replace(report, logged=means)
 
     def _backward(self, batches: list[Batch]) -> tuple[int, dict[str, float]]:
-        """Run forward and backward on all micro-batches; returns their count, and all sums including the loss."""
+        """Run forward and backward on all micro-batches; returns count and sums of all ranks, with that of the loss."""
         total, sums = 0, {"loss": torch.zeros((), dtype=torch.float64, device=self.device)}
         if isinstance(self.loss, StepLoss):
             with autocast(self.device, self.precision):
@@ -303,14 +296,10 @@ class Trainer:
                 sums[name] = sums.get(name, 0.0) + value.detach().double()  # no wait for the device
         if self.gradient_sum:
             self.gradient_sum.finish()
-        return self._of_all_ranks(total, sums)
-
-    def _of_all_ranks(self, count: int, sums: Mapping[str, Tensor]) -> tuple[int, dict[str, float]]:
-        """Sum count and sums over the ranks; a signal to one rank stops all ranks after this step."""
-        stopped = self.interrupt.signal is not None
-        total, stopping, *found = self.ranks.sums([count, stopped, *sums.values()])
+        stopped = self.interrupt.signal is not None  # a signal to one rank stops all ranks after this step
+        count_all, stopping, *found = self.ranks.sums([total, stopped, *sums.values()])
         self.stopping = stopping > 0
-        return int(total), dict(zip(sums, found, strict=True))
+        return int(count_all), dict(zip(sums, found, strict=True))
 
     def _scale_gradients(self, count: int) -> float:
         """Divide gradients by the step's count and clip them; returns the norm before clipping."""
@@ -326,23 +315,21 @@ class Trainer:
             torch.nn.utils.clip_grads_with_norm_(self.model.parameters(), self.optim.max_grad_norm, norm)
         return norm.item()
 
-    def _move(self, step: int, grad_norm: float) -> None:
-        """Update the weights, unless the gradients overflowed; the step counts either way."""
-        if math.isfinite(grad_norm):
-            self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        self.state = replace(self.state, step=step)
-
-    def _refuse(self, step: int, loss: float, grad_norm: float, batches: list[Batch]) -> None:
+    def _refuse(self, step: int, loss: float, grad_norm: float) -> None:
         described = self.stream.data.describe(self.stream.rows_of(step - 1))
         path = self.out / f"not_finite_step_{step:08d}.json"
         values = {"step": step, "loss": str(loss), "grad_norm": str(grad_norm), "rows": described}
+        shown = (
+            f"packed rows of {rows['manifest']} (seq_len {rows['seq_len']}) {rows['packed_rows']}, from the source "
+            f"rows with row_key {rows['row_keys']}"
+            for rows in described
+        )
         if self.ranks.first:
             write_whole(path, json.dumps(values, indent=1).encode() + b"\n")
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before the "
             f"weights are damaged (last good step: {step - 1}). Its rows, also in {path}: "
-            f"{'; '.join(map(_shown, described))}. "
+            f"{'; '.join(shown)}. "
             f"Try a lower --lr or --dtype fp32, or look at these rows"
         )
 
