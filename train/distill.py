@@ -11,7 +11,6 @@ Shapes: L labels, C labels of a chunk, D hidden, V vocabulary.
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -20,12 +19,10 @@ from torch import Tensor
 from datakit.config import option, section
 from datakit.errors import ConfigError, UsageError
 from train.data.batches import Batch
-from train.data.packed import Mixture
-from train.engine import checkpoint, flags
+from train.engine import flags
 from train.engine.device import usable_device
 from train.engine.loop import LossSum
-from train.engine.start import RunConfig, check_fits, configured, finish, make_model, open_data, prepare
-from train.model import lora
+from train.engine.start import RunConfig, configured, finish, make_model, open_data, prepare, read_frozen
 from train.model.decoder import CausalLM
 from train.model.loss import StatesConfig, check_device, chunked_sum, label_states
 
@@ -107,24 +104,12 @@ class DistillLoss:
         return chunked_sum(hidden_LD, model.lm_head, self.config.loss_chunk, both)
 
 
-def read_teacher(folder: Path, data: Mixture) -> CausalLM:
-    """Read the teacher, frozen.
-
-    Raises:
-        ModelError: it cannot be read, or it has another tokenizer than the data.
-    """
-    teacher = lora.read(folder).requires_grad_(False).eval()
-    check_fits(folder, teacher, data)
-    return teacher
-
-
 def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     """Train; returns the exit code."""
     config = configured(DistillConfig, prog, __doc__, argv)
     states, data = check_device(config.labels, usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
-    teacher = read_teacher(checkpoint.newest_of_run(Path(config.distill.teacher)), data)
-    teacher = teacher.to(usable_device(config.loop.device))
+    teacher = read_frozen(config.distill.teacher, data).to(usable_device(config.loop.device))
     return finish(prepare(config, DistillLoss(config.distill, teacher, states), data, student), prog)
 
 

@@ -12,7 +12,6 @@ Shapes: B rows, P = B/2 pairs, L labels.
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -23,11 +22,11 @@ from torch import Tensor
 from datakit.config import option, section
 from datakit.errors import ConfigError, InputError, UsageError
 from train.data.batches import Batch
-from train.data.packed import Mixture, PackedSet
-from train.engine import checkpoint, flags
+from train.data.packed import Mixture
+from train.engine import flags
 from train.engine.device import usable_device
 from train.engine.loop import LossSum
-from train.engine.start import RunConfig, check_fits, configured, finish, open_data, prepare
+from train.engine.start import RunConfig, configured, finish, open_data, prepare, read_frozen
 from train.model import lora
 from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, check_device, label_states, row_log_probs
@@ -68,13 +67,9 @@ class DpoConfig(RunConfig):
     flat_rows: ClassVar[bool] = True
     trained_share: ClassVar[float] = 0.02
     """A tenth of fine-tuning: pairs are separated after few steps, and a higher rate damages the model."""
+    needs_init: ClassVar[str] = "DPO on random weights is useless"
     pairs: PairConfig = section(PairConfig)
     labels: ChunkedConfig = section(ChunkedConfig)
-
-    def __post_init__(self) -> None:
-        RunConfig.__post_init__(self)
-        if not self.init:
-            raise UsageError("name a trained model with --init: DPO on random weights is useless")
 
 
 Reference = Callable[[CausalLM, Batch], Tensor]
@@ -97,35 +92,20 @@ def packed_rows(batch: Batch) -> Tensor:
     return label_pos_L // width + batch.segments.sequence_BT.flatten()[label_pos_L] - 1
 
 
-def without_adapters(labels: ChunkedConfig) -> Reference:
-    """The trained model itself, with its adapters off: the base that they started from."""
-
-    def reference(model: CausalLM, batch: Batch) -> Tensor:
-        with torch.no_grad(), lora.disabled(model):
-            return log_probs(model, batch, labels)[0]
-
-    return reference
-
-
-def frozen(folder: Path, data: PackedSet | Mixture, labels: ChunkedConfig | None = None) -> Reference:
-    """A reference that computes log-probabilities with the model in `folder`.
+def reference_of(config: RunConfig, folder: str, data: Mixture, labels: ChunkedConfig) -> Reference:
+    """The model in `folder`, by default that of --init; for adapters it is the trained model with its adapters off.
 
     Raises:
         ModelError: the model cannot be read, or does not fit the data.
     """
-    model, how = lora.read(folder).requires_grad_(False), labels or ChunkedConfig()
-    check_fits(folder, model, data)
+    own = None if config.lora.lora_rank and not folder else read_frozen(folder or config.init, data)
 
     def reference(policy: CausalLM, batch: Batch) -> Tensor:
-        with torch.no_grad():
-            return log_probs(model.to(batch.ids_BT.device), batch, how)[0]
+        model = policy if own is None else own.to(batch.ids_BT.device)
+        with torch.no_grad(), lora.disabled(model):
+            return log_probs(model, batch, labels)[0]
 
     return reference
-
-
-def none(policy: CausalLM, batch: Batch) -> Tensor:
-    """In place of a reference, for a loss without one."""
-    return torch.zeros(len(batch.rows), device=batch.ids_BT.device)
 
 
 def pair_losses(
@@ -153,13 +133,14 @@ class DpoLoss:
     """The objective: (loss_sum, pairs); logs rewards, their margin, and the share of pairs in the right order."""
 
     config: PairConfig
-    reference: Reference
+    reference: Reference | None
     labels: ChunkedConfig = field(default_factory=ChunkedConfig)
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the pairs of the batch."""
         policy_2P, labels_2P = log_probs(model, batch, self.labels)
-        losses_P, rewards_P2 = pair_losses(policy_2P, self.reference(model, batch), labels_2P, self.config)
+        reference_2P = self.reference(model, batch) if self.reference else torch.zeros_like(policy_2P)
+        losses_P, rewards_P2 = pair_losses(policy_2P, reference_2P, labels_2P, self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
         logged = {
             "reward_margin": chosen_P - rejected_P,
@@ -191,11 +172,8 @@ def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     config = configured(DpoConfig, prog, __doc__, argv)
     data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
     check_pairs(data)
-    reference: Reference = none
-    if config.lora.lora_rank and not config.pairs.reference:
-        reference = without_adapters(labels)
-    elif config.pairs.dpo_loss != "simpo":
-        reference = frozen(checkpoint.newest_of_run(Path(config.pairs.reference or config.init)), data, labels)
+    needed = config.pairs.dpo_loss != "simpo"
+    reference = reference_of(config, config.pairs.reference, data, labels) if needed else None
     return finish(prepare(config, DpoLoss(config.pairs, reference, labels), data), prog)
 
 

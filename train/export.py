@@ -16,7 +16,6 @@ from datakit.manifest import tokenizer_file
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine import checkpoint, flags
 from train.generate import load
-from train.merge import TOKENIZER_FILES
 from train.model import gguf, hf
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -61,8 +60,7 @@ def export(config: ExportConfig) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     if config.to == "hf":
         ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
-        files = [beside / name for name in TOKENIZER_FILES if (beside / name).is_file()]
-        hf.write_model(out, model, files, ids, stops, dtype=dtype)
+        hf.write_model(out, model, hf.tokenizer_files(beside), ids, stops, dtype=dtype)
     else:
         notes = gguf.write(out / "model.gguf", model, tokenizer, stops, dtype, chat=not plain)
     if text:

@@ -20,7 +20,7 @@ from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from train.engine import checkpoint, flags
 from train.engine.device import usable_device
-from train.model import lora
+from train.model import hf, lora
 from train.model.batching import answers, prompt_ids, stream_text
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig
@@ -76,9 +76,7 @@ class Generator:
         Raises:
             DatakitError: no model there, or --chat with a plain-text model.
         """
-        device = usable_device(config.device)
-        if config.threads:
-            torch.set_num_threads(config.threads)
+        device = usable_device(config.device, config.threads)
         model, tokenizer, state = load(Path(config.checkpoint), Path(config.tokenizer or config.checkpoint))
         plain = config.plain or state.get("task") == "pretrain"
         if plain and config.chat:
@@ -127,10 +125,7 @@ def load(
         raise ModelError(f"{folder}: no such folder; expected a checkpoint, a run or a Hugging Face folder")
     folder, tokenizer_folder = (checkpoint.newest_of_run(place) for place in (folder, tokenizer_folder or folder))
     tokenizer = ChatTokenizer.load(tokenizer_folder)
-    try:
-        state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        state = {}
+    state = hf.saved_state(folder)
     trained = state.get("tokenizer", {})
     for name, found in (("sha256", tokenizer.sha256), ("chat_template_sha256", tokenizer.template_sha256)):
         if trained.get(name, found) != found:

@@ -14,7 +14,7 @@ Shapes: P prompts, G answers of a prompt, A = P*G answers, L label tokens of a m
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,18 +29,17 @@ from datakit.errors import ConfigError, InputError, UsageError
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.format import Header
 from train.data.batches import Batch, StepStream, flat_packet
-from train.data.order import Int64
+from train.data.order import Int64, by_size
 from train.data.packed import Mixture, PackedSet
 from train.dpo import packed_rows
 from train.engine import flags
 from train.engine.device import autocast, usable_device
 from train.engine.evaluator import untouched
-from train.engine.loop import LossSum
+from train.engine.loop import LossSum, Trainer
 from train.engine.rewards import Reward, reward_of
 from train.engine.start import RunConfig, configured, finish, prepare
 from train.generate import load, prompt_rows
-from train.merge import TOKENIZER_FILES
-from train.model import lora
+from train.model import hf, lora
 from train.model.batching import Job, Sampling, prompt_ids, stream
 from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, check_device, label_states, token_log_probs
@@ -84,6 +83,7 @@ class GrpoConfig(RunConfig):
 
     trained_share: ClassVar[float] = 0.02
     needs_data: ClassVar[bool] = False
+    needs_init: ClassVar[str] = "GRPO needs answers that are sometimes right"
     rollout: RolloutConfig = section(RolloutConfig)
     labels: ChunkedConfig = section(ChunkedConfig)
 
@@ -91,8 +91,6 @@ class GrpoConfig(RunConfig):
         RunConfig.__post_init__(self)
         if not (self.rollout.prompts and self.rollout.reward):
             raise UsageError("name a file of prompts with --prompts and a reward with --reward, such as --reward exact")
-        if not self.init:
-            raise UsageError("name a trained model with --init: GRPO needs answers that are sometimes right")
         if self.ranks.fsdp:
             raise UsageError("--fsdp: the ranks generate different answers, so each needs the whole model: remove it")
         each, loop = self.rollout.updates, self.loop
@@ -132,8 +130,8 @@ class PromptSet:
             task="pretrain" if plain else "sft", seq_len=1, pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
             vocab_size=facts["vocab_size"],
         )  # fmt: skip
-        files = tuple(folder / name for name in TOKENIZER_FILES if (folder / name).is_file())
-        data = PackedSet.of_sequences(path, sha256_file(path)[:12], ids, header, facts, files)
+        version, files = sha256_file(path)[:12], tuple(hf.tokenizer_files(folder))
+        data = PackedSet.of_sequences(path, version, ids, header, facts, files)
         return cls(data, rows, tokenizer)
 
     def ids_of(self, row: int) -> list[int]:
@@ -206,14 +204,15 @@ class GrpoLoss:
 class Rollouts(StepStream):
     """Steps of answers that the model gives to the prompts of each step."""
 
-    def __init__(self, stream: StepStream, prompts: PromptSet, config: RolloutConfig, loss: GrpoLoss) -> None:
+    def __init__(
+        self, trainer: Trainer, prompts: PromptSet, config: RolloutConfig, loss: GrpoLoss, reference: CausalLM | None
+    ) -> None:
+        """`reference` is the model of --init, if it is needed and `trainer` does not train adapters over it."""
+        stream = trainer.stream
         super().__init__(stream.data, stream.config, 0, rank=stream.split.rank, ranks=stream.split.ranks)
         self.plan, self.prompts, self.settings, self.loss = stream.plan, prompts, config, loss
+        self.trainer, self.model, self.reference = trainer, trainer.model, reference
         self.rewards: list[Reward] = [reward_of(spec, config.answer_pattern) for spec in config.reward]
-        self.model: CausalLM | None = None
-        self.reference: CausalLM | None = None
-        self.precision, self.seed = "fp32", 0
-        self.sums: Callable[[Iterable[float]], Sequence[float]] = list
 
     def on(self, device: torch.device) -> Iterator[list[Batch]]:
         """Steps with batches on a device. Answers are generated when the first step on them is asked for."""
@@ -236,10 +235,9 @@ class Rollouts(StepStream):
 
     def _answered(self, rows: list[int], number: int, device: torch.device) -> list[Batch]:
         """Micro-batches of the answers to the prompts in some rows; `number` counts the times of answering."""
-        model, config = self.model, self.settings
-        assert model is not None
+        config = self.settings
         prompts = [self.prompts.ids_of(row) for row in rows]
-        seeds = [[self.seed, number, row, i] for row in rows for i in range(config.group_size)]
+        seeds = [[self.trainer.loop.seed, number, row, i] for row in rows for i in range(config.group_size)]
         answers, unended = self._generated([p for p in prompts for _ in range(config.group_size)], seeds)
         stops = self.prompts.tokenizer.stop_ids()
         texts = [
@@ -253,11 +251,12 @@ class Rollouts(StepStream):
         spread_PG = rewards_PG.std(1, keepdim=True).expand_as(rewards_PG)
         advantage_A = advantages(rewards_PG, config.scale_rewards).flatten()
         counts = [len(a) for a in answers]
-        answers_all, tokens_all = self.sums([len(answers), sum(counts)])
+        answers_all, tokens_all = self.trainer.ranks.sums([len(answers), sum(counts)])
         values = torch.tensor([found, spread_PG.flatten().tolist(), counts, unended], dtype=torch.float32)
         batches = []
         self.loss.rollouts = {}
-        for part in self._parts([len(p) for p in prompts], counts):
+        sizes = [len(prompts[i // config.group_size]) + count for i, count in enumerate(counts)]
+        for part in by_size(sizes, config.micro_tokens):
             whole = [[*prompts[i // config.group_size], *answers[i]] for i in part]
             labels = [np.arange(len(ids) - counts[i] - 1, len(ids) - 1) for i, ids in zip(part, whole, strict=True)]
             sequences = [np.array(ids) for ids in whole]
@@ -268,49 +267,34 @@ class Rollouts(StepStream):
             sums = values[:, part].sum(1).to(device).unbind()
             names = ("reward", "reward_std", "answer_tokens", "unended")
             self.loss.rollouts[part[0]] = Rollout(
-                advantage_A[part].to(device), weight_L, *self._earlier(model, batch),
+                advantage_A[part].to(device), weight_L, *self._earlier(batch),
                 logged=dict(zip(names, sums, strict=True)),
             )  # fmt: skip
             batches.append(batch)
         return batches
 
-    def _parts(self, prompt_counts: list[int], counts: list[int]) -> Iterator[list[int]]:
-        """Answers of each micro-batch, so many that their tokens fit."""
-        part, room = list[int](), self.settings.micro_tokens
-        for i, count in enumerate(counts):
-            needed = prompt_counts[i // self.settings.group_size] + count
-            if part and needed > room:
-                yield part
-                part, room = [], self.settings.micro_tokens
-            part.append(i)
-            room -= needed
-        if part:
-            yield part
-
     @torch.no_grad()
-    def _earlier(self, model: CausalLM, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
+    def _earlier(self, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
         """Log-probabilities before the first update, and the reference's, where these are needed."""
         device = batch.ids_BT.device
-        with autocast(device, self.precision):
-            old_L = self.loss.log_probs(model, batch) if self.settings.updates > 1 else None
+        with autocast(device, self.trainer.precision):
+            old_L = self.loss.log_probs(self.model, batch) if self.settings.updates > 1 else None
             if not self.settings.kl_beta:
                 return old_L, None
-            if self.reference is not None:
-                return old_L, self.loss.log_probs(self.reference.to(device), batch)
-            with lora.disabled(model):
-                return old_L, self.loss.log_probs(model, batch)
+            reference = self.model if self.reference is None else self.reference.to(device)
+            with lora.disabled(reference):
+                return old_L, self.loss.log_probs(reference, batch)
 
     def _generated(self, prompts: list[list[int]], seeds: list[list[int]]) -> tuple[list[list[int]], list[bool]]:
         """An answer to each prompt, with its stop token; and whether it was cut at its maximum length."""
-        model, config, jobs = self.model, self.settings, list[Job]()
-        assert model is not None
+        config, jobs = self.settings, list[Job]()
         stops = frozenset(self.prompts.tokenizer.stop_ids())
         for prompt, seed in zip(prompts, seeds, strict=True):
             one = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
             sample = SampleConfig(max_new_tokens=config.max_new_tokens, temperature=config.temperature, seed=one)
             jobs.append(Job(prompt, Sampling(config=sample, stop_ids=stops)))
-        with untouched(model):
-            cut = {job for job, token in stream(model, jobs, config.slots) if token.finish == "length"}
+        with untouched(self.model):
+            cut = {job for job, token in stream(self.model, jobs, config.slots) if token.finish == "length"}
         return [job.answer for job in jobs], [job in cut for job in jobs]
 
 
@@ -325,12 +309,9 @@ def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
     config = replace(config, data=replace(config.data, bucket_sizes=(prompts.data.header.seq_len,)))
     trainer = prepare(config, loss, Mixture((prompts.data,)), model)
     trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(tokenizer.stop_ids()))
-    rollouts = Rollouts(trainer.stream, prompts, config.rollout, loss)
-    rollouts.model, rollouts.precision, rollouts.seed = trainer.model, trainer.precision, config.loop.seed
-    rollouts.sums = trainer.ranks.sums
-    if config.rollout.kl_beta and not config.lora.lora_rank:
-        rollouts.reference = lora.read(folder).requires_grad_(False)
-    trainer.stream = rollouts
+    own = config.rollout.kl_beta and not config.lora.lora_rank
+    reference = lora.read(folder).requires_grad_(False) if own else None
+    trainer.stream = Rollouts(trainer, prompts, config.rollout, loss, reference)
     return finish(trainer, prog)
 
 

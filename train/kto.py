@@ -12,7 +12,6 @@ Shapes: A answers of a batch, L labels.
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -20,12 +19,12 @@ import torch
 from torch import Tensor
 
 from datakit.config import option, section
-from datakit.errors import ConfigError, UsageError
+from datakit.errors import ConfigError
 from train.data.batches import Batch, flat_packet
 from train.data.order import Int64
 from train.data.packed import Mixture
-from train.dpo import Reference, frozen, log_probs, without_adapters
-from train.engine import checkpoint, flags
+from train.dpo import Reference, log_probs, reference_of
+from train.engine import flags
 from train.engine.device import usable_device
 from train.engine.loop import LossSum
 from train.engine.start import RunConfig, configured, finish, open_data, prepare
@@ -54,13 +53,9 @@ class KtoConfig(RunConfig):
     rows_per_unit: ClassVar[int] = 2
     flat_rows: ClassVar[bool] = True
     trained_share: ClassVar[float] = 0.02
+    needs_init: ClassVar[str] = "KTO on random weights is useless"
     judged: JudgedConfig = section(JudgedConfig)
     labels: ChunkedConfig = section(ChunkedConfig)
-
-    def __post_init__(self) -> None:
-        RunConfig.__post_init__(self)
-        if not self.init:
-            raise UsageError("name a trained model with --init: KTO on random weights is useless")
 
 
 def answer_losses(
@@ -112,7 +107,7 @@ class KtoLoss:
 
     def mismatched(self, batch: Batch) -> Batch:
         """The prompts of a batch's answers, each with the answer of the next row that has one."""
-        prompts = [row for row in batch.rows.tolist() if self._begin_of(row)]
+        prompts = [row for row in batch.rows.tolist() if self._row(row)[1]]
         made = [self._joined(row) for row in prompts]
         labels = [np.arange(begin - 1, len(ids) - 1) for ids, begin in made]
         packet = flat_packet([ids for ids, _ in made], labels, np.array(prompts, np.int64), self.data.header.pad_id)
@@ -120,23 +115,18 @@ class KtoLoss:
 
     def _joined(self, row: int) -> tuple[Int64, int]:
         """The prompt of a row with another answer, and where the answer begins."""
-        total, other = len(self.data.lengths), row + 1
-        while not self._begin_of(other % total):
+        (ids, begin), other, total = self._row(row), row + 1, len(self.data.lengths)
+        while not (found := self._row(other % total))[1]:
             other += 1
-        ids, begin, answer = self._ids_of(row), self._begin_of(row), self._ids_of(other % total)
-        joined = np.concatenate([ids[:begin], answer[self._begin_of(other % total) :]])
+        joined = np.concatenate([ids[:begin], found[0][found[1] :]])
         return joined[: self.data.header.seq_len + 1], begin
 
-    def _ids_of(self, row: int) -> Int64:
-        ((owner, (own,), _),) = self.data.places(np.array([row]))
-        found: Int64 = np.asarray(owner.packed.ids[own, : owner.lengths[own]]).astype(np.int64)
-        return found
-
-    def _begin_of(self, row: int) -> int:
-        """The first token of a row's answer; 0 without one."""
+    def _row(self, row: int) -> tuple[Int64, int]:
+        """The tokens of a row, and the first one of its answer; 0 without an answer."""
         ((owner, (own,), _),) = self.data.places(np.array([row]))
         labels = owner.packed.labels_of(int(own))
-        return int(labels[0]) + 1 if labels is not None and len(labels) else 0
+        ids = np.asarray(owner.packed.ids[own, : owner.lengths[own]]).astype(np.int64)
+        return ids, int(labels[0]) + 1 if labels is not None and len(labels) else 0
 
     def __call__(self, model: CausalLM, batch: Batch) -> LossSum:
         """Sums over the answers of the batch."""
@@ -174,10 +164,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
     config = configured(KtoConfig, prog, __doc__, argv)
     data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
     print(f"[train] kto: {balance(data)}", flush=True)
-    if config.lora.lora_rank and not config.judged.reference:
-        reference = without_adapters(labels)
-    else:
-        reference = frozen(checkpoint.newest_of_run(Path(config.judged.reference or config.init)), data, labels)
+    reference = reference_of(config, config.judged.reference, data, labels)
     return finish(prepare(config, KtoLoss(config.judged, reference, data, labels), data), prog)
 
 

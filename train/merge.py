@@ -18,10 +18,6 @@ from train.engine import checkpoint, flags
 from train.model import hf, lora
 from train.model.decoder import CausalLM
 
-TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "tokenizer.model",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MergeConfig:
@@ -58,10 +54,9 @@ def merge(config: MergeConfig) -> Path:
     model = _mean(config, base) if config.average else lora.read(folder, base)
     out.mkdir(parents=True, exist_ok=True)
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))
-    places = [next((f / name for f in (folder, base) if (f / name).is_file()), None) for name in TOKENIZER_FILES]
     ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
-    files = [place for place in places if place]
-    hf.write_model(out, model, files, ids, _stop_ids(folder))
+    stops = hf.saved_state(folder).get("stop_ids", ())
+    hf.write_model(out, model, hf.tokenizer_files(folder, base), ids, stops)
     return out
 
 
@@ -84,13 +79,6 @@ def _mean(config: MergeConfig, base: Path) -> CausalLM:
         for name, parameter in model.named_parameters():
             parameter.lerp_(other[name], 1 / number)
     return model
-
-
-def _stop_ids(folder: Path) -> list[int]:
-    """The stop tokens of a checkpoint; empty for adapters of other programs."""
-    state = folder / "state.json"
-    found: list[int] = json.loads(state.read_text(encoding="utf-8")).get("stop_ids", []) if state.is_file() else []
-    return found
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.merge") -> int:

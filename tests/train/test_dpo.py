@@ -12,13 +12,13 @@ import torch.nn.functional as F  # noqa: N812
 from datakit.errors import InputError
 from train import dpo, sft
 from train.data.batches import DataConfig, StepStream
-from train.data.packed import PackedSet
+from train.data.packed import Mixture, PackedSet
 from train.dpo import DpoLoss, PairConfig, pair_losses
 from train.engine import flags
 from train.model import hf
 from train.model.attention import masked_attention
 from train.model.decoder import CausalLM
-from train.model.loss import row_log_probs
+from train.model.loss import ChunkedConfig, row_log_probs
 
 BETA = 0.3
 
@@ -87,7 +87,8 @@ def test_the_loss_is_the_formula_worked_out_by_hand(
     for p in new.parameters():
         p.add_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.01)
     data = PackedSet.open_all(pair_manifest)[0]
-    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.frozen(start, data))
+    labels, run = ChunkedConfig(), dpo.DpoConfig(manifest="-", init=str(start))
+    objective = DpoLoss(PairConfig(beta=BETA, dpo_loss=kind), dpo.reference_of(run, "", Mixture((data,)), labels))
     config = DataConfig(batch_rows=8, grad_accum=9, bucket_sizes=(64,))
     batches = next(iter(StepStream(data, config, seed=0, flat=flat)))
     seen = []
@@ -171,7 +172,7 @@ def test_adapters_off_are_the_reference_in_place_of_a_second_model(
 ) -> None:
     adapters = ["--lora-rank", "4", "--lr", "1e-3", "--steps", "6"]
     two = run(pair_manifest, start, tmp_path / "two", "--reference", str(start), *adapters)
-    monkeypatch.setattr(dpo, "frozen", lambda *a: pytest.fail("a second model was read"))
+    monkeypatch.setattr(dpo, "read_frozen", lambda *a: pytest.fail("a second model was read"))
     one = run(pair_manifest, start, tmp_path / "one", *adapters)
     for name in ("loss", "reward_margin", "reward_chosen", "grad_norm"):
         assert [r[name] for r in one] == pytest.approx([r[name] for r in two], abs=1e-5)

@@ -13,7 +13,7 @@ tensors; with FSDP the slices are gathered on rank 0.
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,8 +31,8 @@ from datakit.errors import InputError, IntegrityError, ModelError
 from train.engine.distributed import fill, like, whole_of
 from train.engine.optim import Optimizers
 from train.model import lora
-from train.model.decoder import CausalLM, ModelConfig
-from train.model.hf import Weights, copy_files, read_weights, write_model
+from train.model.decoder import CausalLM
+from train.model.hf import Weights, WholeModel, copy_files, read_weights, write_model
 from train.model.lora import Adapters, trained
 
 FORMAT = "train.checkpoint"
@@ -62,18 +62,6 @@ class State:
     """More state of the loop: loss scale, balance loss."""
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 by file name."""
-
-
-@dataclass(frozen=True, slots=True)
-class WholeModel:
-    """The configuration and gathered parameters of a sharded model."""
-
-    config: ModelConfig
-    parameters: dict[str, nn.Parameter]
-
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
-        """Like `nn.Module.named_parameters`."""
-        return iter(self.parameters.items())
 
 
 def unshard(model: CausalLM, optimizer: Optimizers, copied: bool = False) -> tuple[Weights, Any]:
@@ -112,7 +100,17 @@ def save(
     path = folder / f"step_{state.step:08d}"
     temporary = folder / f".{path.name}.{os.getpid()}.tmp"
     try:
-        _write(temporary, state, model, optimizer, tokenizer_files, adapters, rng or rng_tensors())
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        if adapters:
+            adapters.write(temporary, model)
+            copy_files(tokenizer_files, temporary)
+        else:
+            special = {f"{name}_token_id": state.tokenizer.get(f"{name}_id") for name in ("pad", "eos", "bos")}
+            write_model(temporary, model, tokenizer_files, special, state.stop_ids)
+        save_file(_optimizer_tensors(model, optimizer), temporary / "optimizer.safetensors")
+        save_file(rng or rng_tensors(), temporary / "rng.safetensors")
+        _seal(temporary, state)
     except (OSError, SafetensorError) as e:
         shutil.rmtree(temporary, ignore_errors=True)
         raise InputError(
@@ -126,32 +124,16 @@ def save(
     return path
 
 
-def _write(
-    temporary: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
-    adapters: Adapters | None,
-    rng: dict[str, Tensor],
-) -> None:  # fmt: skip
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    if adapters:
-        adapters.write(temporary, model)
-        copy_files(tokenizer_files, temporary)
-    else:
-        special = {k: state.tokenizer.get(k[:-9] + "_id") for k in _SPECIAL}
-        write_model(temporary, model, tokenizer_files, special, state.stop_ids)
-    save_file(_optimizer_tensors(model, optimizer), temporary / "optimizer.safetensors")
-    save_file(rng, temporary / "rng.safetensors")
-    files = {f.name: sha256_file(f) for f in sorted(temporary.iterdir())}
+def _seal(folder: Path, state: State) -> None:
+    """Write state.json with the checksums of all files, and flush everything to disk."""
+    files = {f.name: sha256_file(f) for f in sorted(folder.iterdir())}
     body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
     text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
-    (temporary / "state.json").write_text(text, encoding="utf-8")
-    for file in temporary.iterdir():
+    (folder / "state.json").write_text(text, encoding="utf-8")
+    for file in folder.iterdir():
         file.chmod(0o644)  # safetensors writes files that only the owner can read
         _flush(file)
-    _flush(temporary)
-
-
-_SPECIAL = ("pad_token_id", "eos_token_id", "bos_token_id")
+    _flush(folder)
 
 
 def _flush(path: Path) -> None:
@@ -163,16 +145,13 @@ def _flush(path: Path) -> None:
 
 
 def _optimizer_tensors(model: Weights, optimizer: Optimizers) -> dict[str, torch.Tensor]:
-    return {
-        f"{name}/{key}": _own(torch.as_tensor(value).detach().cpu().contiguous(), key)
-        for name, parameter in trained(model).items()
-        for key, value in optimizer.state[parameter].items()
-    }
-
-
-def _own(value: Tensor, key: str) -> Tensor:
-    """The value; a copy of the code tables of 8-bit state, which all parameters share and safetensors would refuse."""
-    return value.clone() if key.startswith("qmap") else value
+    found: dict[str, Tensor] = {}
+    for name, parameter in trained(model).items():
+        for key, value in optimizer.state[parameter].items():
+            own = torch.as_tensor(value).detach().cpu().contiguous()
+            # all parameters share the code tables of 8-bit state, and safetensors refuses shared memory
+            found[f"{name}/{key}"] = own.clone() if key.startswith("qmap") else own
+    return found
 
 
 def rng_tensors() -> dict[str, Tensor]:

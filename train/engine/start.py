@@ -98,10 +98,6 @@ class SizesConfig:
     num_heads: int = option(0, "query heads; each has hidden_size / num_heads values, if one of the two is given")
     num_kv_heads: int = option(0, "key/value heads; default with --num-heads: as many")
     intermediate_size: int = option(0, "inner width of the MLP")
-    qk_norm: bool = option(False, "RMSNorm on the queries and keys of each head (Qwen3); always with experts")
-    zero_init: bool = option(
-        False, "output projections of attention and MLP start at zero, so each layer starts as identity (Fixup, 2019)"
-    )
 
     def __post_init__(self) -> None:
         if min(self.depth, self.tokens_per_parameter, *self.sizes().values()) < 0:
@@ -126,8 +122,6 @@ class SizesConfig:
             path = Path(self.model_config)
             plain = hf.read_config(*((path,) if path.is_dir() else (path.parent, path.name)))
         given = {k: v for k, v in self.sizes().items() if v}
-        if self.qk_norm:
-            given["qk_norm"] = True
         if "num_heads" in given:
             given.setdefault("num_kv_heads", given["num_heads"])
         if given.keys() & {"hidden_size", "num_heads"}:
@@ -157,6 +151,8 @@ class RunConfig:
     """Default peak learning rate for trained weights, as a share of that for random ones."""
     needs_data: ClassVar[bool] = True
     """Whether the objective trains on packed rows."""
+    needs_init: ClassVar[str] = ""
+    """Why the objective needs a trained model; empty if it does not."""
 
     manifest: str | tuple[str, ...] = option(
         "", "pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
@@ -195,6 +191,8 @@ class RunConfig:
             raise UsageError(
                 "name a pack manifest with --manifest, such as manifests/mydata/pack.json, or files with --data"
             )
+        if self.needs_init and not self.init:
+            raise UsageError(f"name a trained model with --init: {self.needs_init}")
 
     @property
     def manifests(self) -> tuple[Path, ...]:
@@ -221,27 +219,24 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
 
     Raises:
         ConfigError: an invalid value.
+        InputError: run.json of the resumed run is unreadable.
     """
     values = flags.given(config, prog, about, argv)
     loop = values.get("loop", {})
     if loop.get("resume"):
-        values = flags.merged(earlier_values(Path(loop.get("out", "out/run"))), values)
+        values = flags.merged(_earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
     built = flags.built(config, values)
     return replace(built, init=str(checkpoint.newest_of_run(Path(built.init)))) if built.init else built
 
 
-def earlier_values(out: Path) -> dict[str, Any]:
-    """The configuration with which the run in `out` was started; empty if there is none.
-
-    Raises:
-        InputError: run.json is unreadable.
-    """
+def _earlier_values(path: Path) -> dict[str, Any]:
+    """The configuration with which a run was started; empty if there was none."""
     try:
-        values: dict[str, Any] = json.loads((out / "run.json").read_text(encoding="utf-8"))["config"]
+        values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
     except FileNotFoundError:
         return {}
     except (ValueError, KeyError, TypeError) as e:
-        raise InputError(f"{out / 'run.json'}: unreadable ({e!r}); delete it and give all options again") from None
+        raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
     values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
     return values
 
@@ -275,10 +270,8 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     Raises:
         DatakitError: manifest, model and checkpoint do not fit each other, or `out` contains another run.
     """
-    device, out = usable_device(config.loop.device), Path(config.loop.out)
+    device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
     ranks = Ranks.join(device, config.ranks)
-    if config.loop.threads:
-        torch.set_num_threads(config.loop.threads)
     if config.loop.tf32:
         allow_tf32(device)
     data = data or open_data(config)
@@ -310,10 +303,13 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     )
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
         raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
+    stop_ids: tuple[int, ...] = ()
+    if any(s.packed.labels is not None for s in data.sets) and data.tokenizer_files:
+        stop_ids = tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
-        stop_ids=_stop_ids(data), base_sha256=adapters.base_sha256 if adapters else "",
+        stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
     if config.loop.resume:
@@ -332,13 +328,6 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     )  # fmt: skip
     print(_summary(config, trainer), flush=True)
     return trainer
-
-
-def _stop_ids(data: Mixture) -> tuple[int, ...]:
-    """The tokens that end an answer; the checkpoint stores them for generation."""
-    if all(s.packed.labels is None for s in data.sets) or not data.tokenizer_files:
-        return ()
-    return tuple(ChatTokenizer.load(data.tokenizer_files[0].parent).stop_ids())
 
 
 def _initial_model(config: RunConfig, data: Mixture, ranks: Ranks) -> CausalLM:
@@ -398,7 +387,19 @@ def make_model(config: RunConfig, data: PackedSet | Mixture) -> CausalLM:
         check_fits(folder, model, data, grown=config.resize_vocab)
         return model
     model = CausalLM(_model_config(config, data))
-    model.init_weights(torch.Generator().manual_seed(config.loop.seed), config.sizes.zero_init)
+    model.init_weights(torch.Generator().manual_seed(config.loop.seed))
+    return model
+
+
+def read_frozen(folder: str, data: Mixture) -> CausalLM:
+    """The model in a folder, or of the newest checkpoint of a run, to compare with: it is not trained.
+
+    Raises:
+        ModelError: it cannot be read, or does not fit the data.
+    """
+    place = checkpoint.newest_of_run(Path(folder))
+    model = lora.read(place).requires_grad_(False).eval()
+    check_fits(place, model, data)
     return model
 
 

@@ -228,10 +228,8 @@ class MLP(nn.Module):
         self, hidden_size: int, inner_size: int, activation: str = "silu", gated: bool = True, bias: bool = False
     ) -> None:
         super().__init__()
-        self.activation, self.matrices = (
-            activation,
-            ("gate_proj", "up_proj", "down_proj") if gated else ("up_proj", "down_proj"),
-        )
+        self.activation = activation
+        self.matrices = ("gate_proj", "up_proj", "down_proj") if gated else ("up_proj", "down_proj")
         for name in self.matrices:
             sizes = (inner_size, hidden_size) if name == "down_proj" else (hidden_size, inner_size)
             self.add_module(name, nn.Linear(*sizes, bias=bias))
@@ -248,16 +246,6 @@ class MLP(nn.Module):
     def forward(self, x_BTD: Tensor) -> Tensor:
         """The layer's addition to the residual stream, (B, T, D)."""
         return self.through(x_BTD, *(self._modules[name] for name in self.matrices))  # type: ignore[arg-type]
-
-
-def mlp_of(c: ModelConfig, layer: int) -> nn.Module:
-    """The MLP or the experts of a layer."""
-    kind = c.activation, c.gated
-    if not c.moe.sparse(layer):
-        return MLP(c.hidden_size, c.intermediate_size, *kind, c.mlp_bias)
-    return MoE(
-        c.hidden_size, c.moe.inner_size(c.intermediate_size), c.moe, lambda width: MLP(c.hidden_size, width, *kind)
-    )
 
 
 def norm_of(c: ModelConfig, width: int) -> nn.Module:
@@ -332,7 +320,12 @@ class Block(nn.Module):
         self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
         self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
         self.self_attn = Attention(c)
-        self.mlp = mlp_of(c, layer)
+        mlp = partial(MLP, c.hidden_size, activation=c.activation, gated=c.gated)
+        self.mlp: nn.Module = (
+            MoE(c.hidden_size, c.moe.inner_size(c.intermediate_size), c.moe, mlp)
+            if c.moe.sparse(layer)
+            else mlp(c.intermediate_size, bias=c.mlp_bias)
+        )
         for name in filter(None, self.norms):
             self.add_module(name, norm_of(c, c.hidden_size))
         self._before, self._after = self.before, self.after
@@ -477,7 +470,9 @@ class CausalLM(nn.Module):
             x_BTD = x_BTD * torch.tensor(self.config.embedding_scale).to(x_BTD.dtype)  # rounded like the weights
         if self.model.embed_positions is not None:
             x_BTD = x_BTD + self.model.embed_positions(positions_BT)
-        x_BTD = x_BTD.to(_compute_dtype(x_BTD))  # autocast leaves embeddings, and so the whole stream, in fp32
+        kind: Any = x_BTD.device.type
+        if torch.is_autocast_enabled(kind):  # it leaves embeddings, and so the whole stream, in fp32
+            x_BTD = x_BTD.to(torch.get_autocast_dtype(kind))
         return x_BTD, self.ropes(positions_BT, x_BTD.dtype)
 
     def ropes(self, positions_BT: Tensor, dtype: torch.dtype) -> Ropes:
@@ -496,15 +491,12 @@ class CausalLM(nn.Module):
             block.compile_parts()
 
     @torch.no_grad()
-    def init_weights(self, generator: torch.Generator, zero_init: bool = False) -> None:
-        """Normal(0, 0.02), divided by sqrt(2 x layers) where a layer writes to the stream (Radford et al., 2019).
-
-        With `zero_init` these matrices start at zero, so that each layer starts as identity (Zhang et al., 2019).
-        """
+    def init_weights(self, generator: torch.Generator) -> None:
+        """Normal(0, 0.02), divided by sqrt(2 x layers) where a layer writes to the stream (Radford et al., 2019)."""
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 out = name.endswith(("o_proj", "down_proj"))
-                std = 0.02 * (float(not zero_init) / (2 * self.config.num_layers) ** 0.5 if out else 1)
+                std = 0.02 * (1 / (2 * self.config.num_layers) ** 0.5 if out else 1)
                 nn.init.normal_(module.weight, std=std, generator=generator)
                 if isinstance(module, nn.Linear) and module.bias is not None:
                     nn.init.zeros_(module.bias)
@@ -522,8 +514,3 @@ class CausalLM(nn.Module):
         share = 1 - c.moe.experts_per_token / max(1, c.moe.num_experts)
         matmul = self.num_parameters() - sum(t.weight.numel() for t in lookups) - share * sum(idle)
         return 6.0 * matmul + 12.0 * c.num_layers * c.num_heads * c.head_dim * context
-
-
-def _compute_dtype(x: Tensor) -> torch.dtype:
-    kind: Any = x.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -35,7 +35,7 @@ class Key:
 
     field: str
     default: Any
-    """The value where the key is missing: that of transformers."""
+    """The value where the key is missing: that of transformers; `...`: there is none."""
     read: Callable[[Any], Any] = lambda value: value
     write: Callable[[Any], Any] = lambda value: value
 
@@ -70,6 +70,17 @@ class Family:
     """Pattern of names of matrices that are stored as (in, out)."""
 
 
+_ACTIVATION_NAMES = {ours: name for name, ours in reversed(ACTIVATIONS.items())}
+COMMON = {
+    "vocab_size": Key("vocab_size", ...), "hidden_size": Key("hidden_size", ...),
+    "num_hidden_layers": Key("num_layers", ...), "num_attention_heads": Key("num_heads", ...),
+    "num_key_value_heads": Key("num_kv_heads", ...), "head_dim": Key("head_dim", ...),
+    "intermediate_size": Key("intermediate_size", ...), "max_position_embeddings": Key("max_positions", 2048),
+    "rms_norm_eps": Key("norm_eps", 1e-6),
+    "hidden_act": Key("activation", "silu", ACTIVATIONS.__getitem__, _ACTIVATION_NAMES.__getitem__),
+    "tie_word_embeddings": Key("tied_embeddings", False), "torch_dtype": Key("dtype", "float32", str),
+}  # fmt: skip
+"""Keys of every family."""
 _BIASES = {
     "attention_bias": Key("qkv_bias", False, bool),
     "mlp_bias": Key("mlp_bias", False, bool),
@@ -151,23 +162,22 @@ FAMILIES = {
 }  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
-READ = frozenset({
-    "model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
-    "head_dim", "intermediate_size", "max_position_embeddings", "rope_theta", "rope_parameters", "rope_scaling",
-    "rms_norm_eps", "tie_word_embeddings", "hidden_act", "torch_dtype", "dtype", "partial_rotary_factor",
-    "original_max_position_embeddings",
-})  # fmt: skip
-"""Keys of every family that set fields of ModelConfig."""
+READ = frozenset({"model_type", "dtype", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor",
+                  "original_max_position_embeddings", *COMMON})  # fmt: skip
+"""Keys of every family that are read."""
 WINDOWS = frozenset({"sliding_window", "layer_types", "use_sliding_window", "max_window_layers",
                      "sliding_window_pattern", "_sliding_window_pattern", "rope_local_base_freq"})  # fmt: skip
 """Keys of families with windows."""
 NULLABLE = ("sliding_window", "final_logit_softcapping", "attn_logit_softcapping")
 """Keys for which null is a value; for others it is as if they were missing."""
-EXPERTS: dict[str, Any] = {
-    "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768, "norm_topk_prob": False,
-    "decoder_sparse_step": 1, "mlp_only_layers": None, "router_aux_loss_coef": 0.001,
+EXPERTS = {
+    "num_experts": Key("num_experts", 128), "num_experts_per_tok": Key("experts_per_token", 8),
+    "moe_intermediate_size": Key("expert_size", 768), "norm_topk_prob": Key("norm_topk", False),
+    "router_aux_loss_coef": Key("balance_weight", 0.001),
 }  # fmt: skip
-"""Keys of a model with experts, with the defaults of transformers."""
+"""Keys of a model with experts, and the fields of MoeConfig that they set."""
+EXPERT_LAYERS = ("decoder_sparse_step", "mlp_only_layers")
+"""Keys that say which layers have experts."""
 NEUTRAL = re.compile(
     r"_.*|unsloth.*|summary_.*|.*_token_id|(bos|eos|pad|unk|sep|cls)_token|.*dropout.*|.*_pdrop|architectures|"
     r"transformers(_version|\.js_config)|initializer_range|use_cache|max_window_layers|output_(attentions|"
@@ -211,30 +221,26 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
 
 
 def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
-    layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
-    values = dict(family.same) | {k.field: k.read(config.get(name, k.default)) for name, k in family.keys.items()}
+    layers, heads, width = (config[k] for k in ("num_hidden_layers", "num_attention_heads", "hidden_size"))
+    follow = {"num_key_value_heads": heads, "head_dim": width // max(1, heads), "intermediate_size": 4 * width}
+    config = follow | {k: v for k, v in config.items() if v or k not in follow}
+    config |= {"torch_dtype": config["dtype"]} if config.get("dtype") else {}
+    values = dict(family.same)
+    for name, key in (COMMON | dict(family.keys)).items():
+        values[key.field] = key.read(config[name] if key.default is ... else config.get(name, key.default))
     if "attention_bias" in family.keys:
         values["output_bias"] = values["qkv_bias"]
     if kind in ("gemma2", "gemma3_text"):
-        values["embedding_scale"] = config["hidden_size"] ** 0.5
+        values["embedding_scale"] = width**0.5
     if kind == "smollm3":
         every, found = config.get("no_rope_layer_interval", 4), config.get("no_rope_layers")
         values["plain_layers"] = tuple(i for i in range(layers) if not (found[i] if found else (i + 1) % every))
     window = config.get("sliding_window") or 0
     windowed = _windowed(config, kind, family, layers) if window and family.windows else ()
     rope, window_rope = _ropes(config, family)
-    if "hidden_act" in config:
-        values["activation"] = ACTIVATIONS[config["hidden_act"]]
     return ModelConfig(
-        vocab_size=config["vocab_size"], hidden_size=config["hidden_size"], num_layers=layers, num_heads=heads,
-        num_kv_heads=config.get("num_key_value_heads") or heads,
-        head_dim=config.get("head_dim") or config["hidden_size"] // heads,
-        intermediate_size=config.get("intermediate_size") or 4 * config["hidden_size"],
-        max_positions=config.get("max_position_embeddings", 2048), family=kind,
-        dtype=str(config.get("dtype") or config.get("torch_dtype") or "float32"),
-        rope=rope, window_rope=window_rope if windowed and window_rope != rope else None,
-        window=window if windowed else 0, windowed_layers=windowed, norm_eps=config.get("rms_norm_eps", 1e-6),
-        tied_embeddings=config.get("tie_word_embeddings", False),
+        family=kind, rope=rope, window_rope=window_rope if windowed and window_rope != rope else None,
+        window=window if windowed else 0, windowed_layers=windowed,
         moe=_experts(config) if family.experts else MoeConfig(), **values,
     )  # fmt: skip
 
@@ -270,18 +276,18 @@ def _ropes(config: dict[str, Any], family: Family) -> tuple[Rope, Rope | None]:
 
 
 def _experts(config: dict[str, Any]) -> MoeConfig:
-    found = {key: config.get(key, default) for key, default in EXPERTS.items()}
-    layers, every = range(config["num_hidden_layers"]), found["decoder_sparse_step"]
-    dense = {i for i in layers if (i + 1) % every} | set(found["mlp_only_layers"] or ())
-    return MoeConfig(
-        num_experts=found["num_experts"], experts_per_token=found["num_experts_per_tok"],
-        expert_size=found["moe_intermediate_size"], norm_topk=found["norm_topk_prob"],
-        balance_weight=found["router_aux_loss_coef"], dense_layers=tuple(sorted(dense)),
-    )  # fmt: skip
+    layers, every = range(config["num_hidden_layers"]), config.get("decoder_sparse_step", 1)
+    dense = {i for i in layers if (i + 1) % every} | set(config.get("mlp_only_layers") or ())
+    found = {key.field: config.get(name, key.default) for name, key in EXPERTS.items()}
+    return MoeConfig(**found, dense_layers=tuple(sorted(dense)))
 
 
 def _check_key(key: str, value: Any, family: Family, where: str) -> None:
-    if key in family.keys or (family.experts and key in EXPERTS) or (family.windows and key in WINDOWS):
+    if (
+        key in family.keys
+        or (family.experts and key in (*EXPERTS, *EXPERT_LAYERS))
+        or (family.windows and key in WINDOWS)
+    ):
         return
     if key == "hidden_act":
         fits = value in ACTIVATIONS
@@ -324,20 +330,16 @@ def config_to_hf(c: ModelConfig, special_ids: dict[str, int | None]) -> dict[str
 def _written(c: ModelConfig, kind: str) -> dict[str, Any]:
     """The config.json of a model as one of this family."""
     family = FAMILIES[kind]
-    plain: dict[str, Any] = {
-        "architectures": [family.architecture], "model_type": kind, "vocab_size": c.vocab_size,
-        "hidden_size": c.hidden_size, "num_hidden_layers": c.num_layers, "num_attention_heads": c.num_heads,
-        "num_key_value_heads": c.num_kv_heads, "head_dim": c.head_dim, "intermediate_size": c.intermediate_size,
-        "max_position_embeddings": c.max_positions, "rms_norm_eps": c.norm_eps,
-        "hidden_act": next(k for k, v in ACTIVATIONS.items() if v == c.activation),
-        "tie_word_embeddings": c.tied_embeddings, "torch_dtype": c.dtype, "use_cache": True,
-    }  # fmt: skip
+    plain: dict[str, Any] = {"architectures": [family.architecture], "model_type": kind}
+    plain |= {name: key.write(getattr(c, key.field)) for name, key in COMMON.items()} | {"use_cache": True}
     plain |= {name: key.write(getattr(c, key.field)) for name, key in family.keys.items()}
     plain |= _windows_written(c, kind, family) | ({} if c.learned_positions else _ropes_written(c, family))
     if kind == "smollm3":
         plain["no_rope_layers"] = [int(i not in c.plain_layers) for i in range(c.num_layers)]
     if family.experts:
-        plain |= _experts_to_hf(c)
+        moe = replace(c.moe, expert_size=c.moe.inner_size(c.intermediate_size))
+        plain |= {name: getattr(moe, key.field) for name, key in EXPERTS.items()}
+        plain |= {"decoder_sparse_step": 1, "mlp_only_layers": list(moe.dense_layers)}
     names = {common: theirs for theirs, common in family.renamed.items() if theirs != "num_local_experts"}
     return {names.get(name, name): value for name, value in plain.items()}
 
@@ -371,15 +373,6 @@ def _ropes_written(c: ModelConfig, family: Family) -> dict[str, Any]:
             for name, rope in (("full_attention", c.rope), ("sliding_attention", local))
         }
     return plain
-
-
-def _experts_to_hf(c: ModelConfig) -> dict[str, Any]:
-    m = c.moe
-    values = (
-        m.num_experts, m.experts_per_token, m.inner_size(c.intermediate_size), m.norm_topk, 1, list(m.dense_layers),
-        m.balance_weight,
-    )  # fmt: skip
-    return dict(zip(EXPERTS, values, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -519,10 +512,7 @@ def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor
     Raises:
         ModelError: naming the file, or the tensor.
     """
-    try:
-        saved = json.loads((folder / "state.json").read_text(encoding="utf-8"))["files"]
-    except (OSError, ValueError, KeyError, TypeError):  # not one of our checkpoints
-        saved = {}
+    saved = saved_state(folder).get("files", {})
     for name in names:
         if name in saved and sha256_file(folder / name) != saved[name]:
             raise ModelError(f"{folder / name}: changed or damaged since it was saved; expected sha256 {saved[name]}")
@@ -573,17 +563,20 @@ def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
         yield files
 
 
-class Weights(Protocol):
-    """Interface of a model to save."""
+@dataclass(frozen=True, slots=True)
+class WholeModel:
+    """Configuration and parameters of a model to save, which are whole where the model itself is sliced."""
 
-    @property
-    def config(self) -> ModelConfig:
-        """Its configuration."""
-        ...
+    config: ModelConfig
+    parameters: dict[str, nn.Parameter]
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Like `nn.Module.named_parameters`."""
-        ...
+        return iter(self.parameters.items())
+
+
+Weights = CausalLM | WholeModel
+"""A model to save."""
 
 
 def write_model(
@@ -607,6 +600,31 @@ def write_model(
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
     write_weights(folder, file_tensors(dict(model.named_parameters()), config["model_type"], dtype))
     copy_files(tokenizer_files, folder)
+
+
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json", "tokenizer.model",
+)  # fmt: skip
+
+
+def tokenizer_files(*folders: Path) -> list[Path]:
+    """The files of a tokenizer, each in the first folder that has it."""
+    places = (next((f / name for f in folders if (f / name).is_file()), None) for name in TOKENIZER_FILES)
+    return [place for place in places if place]
+
+
+def saved_state(folder: Path) -> dict[str, Any]:
+    """The state.json of a checkpoint; empty for a folder of another program.
+
+    Raises:
+        ModelError: it is damaged.
+    """
+    path = folder / "state.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except ValueError as e:
+        raise ModelError(f"{path}: changed or damaged since it was saved ({e})") from None
+    return found if isinstance(found, dict) else {}
 
 
 def copy_files(files: Iterable[Path], folder: Path) -> None:

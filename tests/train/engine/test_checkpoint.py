@@ -14,7 +14,9 @@ from train.engine.loop import LoopConfig
 from train.engine.optim import OptimConfig, Optimizers, make_optimizer
 from train.engine.start import RunConfig, prepare
 from train.model.decoder import PRESETS, CausalLM
-from train.sft import loss
+from train.sft import LabelConfig, label_loss
+
+loss = label_loss(LabelConfig())
 
 SIZE = replace(PRESETS["tiny"], vocab_size=20, num_layers=1, hidden_size=16, head_dim=4, intermediate_size=24)
 
@@ -126,18 +128,18 @@ def test_a_checkpoint_that_is_written_while_training_goes_on_has_the_values_of_i
     manifest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer waits until two more steps are done; each file is that of a run that waits for its checkpoints."""
-    written, steps = checkpoint._write, threading.Semaphore(0)
+    written, steps = checkpoint.save, threading.Semaphore(0)
 
-    def late(temporary: Path, saved: State, *rest: object) -> None:
+    def late(folder: Path, saved: State, *rest: object) -> Path:
         if threading.current_thread() is not threading.main_thread() and saved.step == 2:
             assert steps.acquire(timeout=60) and steps.acquire(timeout=60)
-        written(temporary, saved, *rest)
+        return written(folder, saved, *rest)
 
     def objective(*args: object) -> object:
         steps.release()
         return loss(*args)
 
-    monkeypatch.setattr(checkpoint, "_write", late)
+    monkeypatch.setattr(checkpoint, "save", late)
     for name in ("waits", "goes on"):
         trainer = prepare(
             RunConfig(
@@ -164,7 +166,7 @@ def test_a_checkpoint_that_could_not_be_written_in_the_background_ends_the_run(
     def full(*args: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "_write", full)
+    monkeypatch.setattr(checkpoint, "write_model", full)
     config = RunConfig(
         manifest=str(manifest), preset="tiny", data=DataConfig(batch_rows=4, bucket_sizes=(64,)),
         loop=LoopConfig(out=str(tmp_path / "run"), steps=4, save_every=1, async_save=True),
