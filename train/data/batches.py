@@ -409,7 +409,11 @@ class StepStream(IterableDataset[list[Batch]]):
         label_fill: int = 0,
         flat: bool = False,
     ) -> None:
-        """`label_fill`, `pin` and `flat`: see `packets`."""
+        """`label_fill`, `pin` and `flat`: see `packets`.
+
+        Raises:
+            ConfigError: `batch_rows` splits units, or the number of weights is not the number of manifests.
+        """
         super().__init__()
         self.data, self.config, self.first_step = mixture(data), config, first_step
         self.pin, self.label_fill, self.flat = pin, label_fill, flat
@@ -419,7 +423,20 @@ class StepStream(IterableDataset[list[Batch]]):
                 f"batch_rows {config.batch_rows} would split units of {unit} rows: {self.data.name} needs a "
                 f"multiple of {unit}"
             )
-        self.plan = step_plan(self.data, config, seed)
+        if config.weights and len(config.weights) != len(self.data.manifests):
+            raise ConfigError(
+                f"weights: expected one per manifest, {len(self.data.manifests)} in all, found {len(config.weights)}: "
+                f"{','.join(map(str, config.weights))}"
+            )
+        # the sets of a manifest are neighbours
+        rows = np.bincount(self.data.of_manifest, np.diff(self.data.first_rows)).astype(int).tolist()
+        tokens = [part.mean() for part in np.split(self.data.lengths, np.cumsum(rows)[:-1])]
+        self.plan = StepPlan(
+            self.data.widths(config.bucket_sizes),
+            batch_rows=config.batch_rows, grad_accum=config.grad_accum, shuffle_buffer=config.shuffle_buffer,
+            seed=(*(int(v, 16) for v in self.data.version.split("+")), seed), rows_per_unit=unit, source_rows=rows,
+            shares=[w / t for w, t in zip(config.weights, tokens, strict=False)],
+        )  # fmt: skip
         self.split = Split(
             rank=rank, ranks=ranks, grad_accum=config.grad_accum, batch_rows=config.batch_rows, rows_per_unit=unit
         )
@@ -511,25 +528,3 @@ class _Ahead(Iterator[R]):
         found = self._made.popleft().result()
         self._begin()
         return found
-
-
-def step_plan(data: Mixture, config: DataConfig, seed: int) -> StepPlan:
-    """The plan of all steps of a run.
-
-    Raises:
-        ConfigError: the number of weights is not the number of manifests.
-    """
-    if config.weights and len(config.weights) != len(data.manifests):
-        raise ConfigError(
-            f"weights: expected one per manifest, {len(data.manifests)} in all, found {len(config.weights)}: "
-            f"{','.join(map(str, config.weights))}"
-        )
-    rows = data.rows_of_manifests
-    tokens = [part.mean() for part in np.split(data.lengths, np.cumsum(rows)[:-1])]
-    return StepPlan(
-        data.widths(config.bucket_sizes),
-        batch_rows=config.batch_rows, grad_accum=config.grad_accum,
-        shuffle_buffer=config.shuffle_buffer, seed=(*(int(v, 16) for v in data.version.split("+")), seed),
-        rows_per_unit=data.header.rows_per_unit, source_rows=rows,
-        shares=[w / t for w, t in zip(config.weights, tokens, strict=False)],
-    )  # fmt: skip

@@ -298,18 +298,6 @@ class Mixture:
         """Number of the first row of each set, followed by the number of all rows."""
         return np.cumsum([0, *(len(s.lengths) for s in self.sets)])
 
-    @cached_property
-    def rows_of_manifests(self) -> list[int]:
-        """Number of rows of each manifest; the sets of a manifest are neighbours."""
-        counts = np.bincount(self.of_manifest, weights=np.diff(self.first_rows))
-        return [int(c) for c in counts]
-
-    @property
-    def labels(self) -> int | None:
-        """Number of labels; None if some set is plain text, where every target is a label."""
-        counts = [None if s.packed.labels is None else len(s.packed.labels) for s in self.sets]
-        return None if None in counts else sum(c for c in counts if c is not None)
-
     def unlabelled(self) -> "Mixture":
         """The same rows, with every target as label."""
         plain = (replace(s, packed=replace(s.packed, labels=None, label_index=None)) for s in self.sets)

@@ -237,10 +237,6 @@ class Evaluator:
             sets = validation_sets(config, data, model.max_positions, batches.verify, needed=not suites)
         return cls(config, sets, batches, precision, prompts, suites, tokenizer, ranks)
 
-    def due(self, step: int, done: bool) -> bool:
-        """Whether to evaluate after this step."""
-        return done or step % self.config.eval_every == 0
-
     def evaluate(self, model: CausalLM, step: int) -> dict[str, Any]:
         """Evaluate and print; returns the record for eval.jsonl."""
         suites, said, c = dict[str, dict[str, Any]](), list[str](), self.config

@@ -81,24 +81,17 @@ class RecordFile:
     """A file with one JSON line per step; a resumed run first removes lines from after its checkpoint."""
 
     def __init__(self, path: Path, after_step: int) -> None:
-        self.path = path
-        if not path.is_file():
-            return
-        lines = path.read_text(encoding="utf-8").splitlines()
-        kept = [line for line in lines if _step_of(line) <= after_step]
-        write_whole(path, "".join(f"{line}\n" for line in kept).encode())
+        self.path, kept = path, list[str]()
+        for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+            with contextlib.suppress(ValueError, KeyError, TypeError):  # incomplete after a crash
+                kept += [line] if json.loads(line)["step"] <= after_step else []
+        if path.is_file():
+            write_whole(path, "".join(f"{line}\n" for line in kept).encode())
 
     def write(self, record: Mapping[str, Any]) -> None:
         """Append a record."""
         with self.path.open("a", encoding="utf-8") as f:
             f.write(json.dumps(record) + "\n")
-
-
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):  # incomplete after a crash
-        return float("inf")
 
 
 def peak_flops(device: torch.device) -> float | None:

@@ -67,10 +67,6 @@ class LossScale:
         self.skip = before > self.smallest and self.scale < before
         self.overflows += self.skip
 
-    def logged(self) -> dict[str, float]:
-        """Values for the log line."""
-        return {"loss_scale": self.scale, "overflows": float(self.overflows)}
-
     def state(self) -> dict[str, Any]:
         """The state for a checkpoint: arguments of `LossScale`."""
         tracker = self.scaler.state_dict()["_growth_tracker"]
@@ -225,7 +221,7 @@ class Trainer:
                 done = self._done(report.step)
                 if report.step % self.loop.log_every == 0 or done:
                     print(report.line(), flush=True)
-                if self.evaluator and self.evaluator.due(report.step, done):
+                if self.evaluator and (done or report.step % self.evaluator.config.eval_every == 0):
                     reshard(self.model)
                     record = self.evaluator.evaluate(self.model, report.step)  # on every rank, so that no rank waits
                     reshard(self.model)
@@ -266,7 +262,7 @@ class Trainer:
             self.optimizer.zero_grad(set_to_none=True)
         self.state = replace(self.state, step=step)
         if self.loss_scale:
-            means |= self.loss_scale.logged()
+            means |= {"loss_scale": self.loss_scale.scale, "overflows": float(self.loss_scale.overflows)}
         if self.balance:
             self.balance.finish(count, self.ranks.sums)
             means["busiest_expert"] = self.balance.busiest()

@@ -526,7 +526,8 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
 def _summary(config: RunConfig, trainer: Trainer) -> str:
     data, model, split, sizes = trainer.stream.data, trainer.model, trainer.stream.split, config.sizes
     named = config.init or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
-    labels = "every target" if data.labels is None else f"{data.labels:,}"
+    counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
+    labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
     adapters = ranks = ""
     if trainer.adapters:
         count = sum(p.numel() for p in lora.trained(model).values())

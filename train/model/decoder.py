@@ -96,11 +96,6 @@ class ModelConfig:
             raise ConfigError(f"model: layers {self.windowed_layers} need a window, found {self.window}")
 
     @property
-    def query_scale(self) -> float:
-        """Factor of the queries that makes up for another `attention_scale` than 1 / sqrt(head_dim)."""
-        return self.attention_scale * self.head_dim**0.5 if self.attention_scale else 1.0
-
-    @property
     def context(self) -> int:
         """Longest prompt and answer together; longrope's frequencies change at a length that a cache does not know."""
         return self.rope.original_max_position_embeddings if self.rope.rope_type == "longrope" else self.max_positions
@@ -262,7 +257,9 @@ class Attention(nn.Module):
 
     def __init__(self, c: ModelConfig) -> None:
         super().__init__()
-        self.head_dim, self.qk_norm, self.whole, self.scale = c.head_dim, c.qk_norm, c.qk_norm_whole, c.query_scale
+        self.head_dim, self.qk_norm, self.whole = c.head_dim, c.qk_norm, c.qk_norm_whole
+        # attention itself divides by sqrt(head_dim); queries make up for another scale
+        self.scale = c.attention_scale * c.head_dim**0.5 if c.attention_scale else 1.0
         self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=c.qkv_bias)
         self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
         self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=c.qkv_bias)
@@ -323,7 +320,7 @@ class Block(nn.Module):
         mlp = partial(MLP, c.hidden_size, activation=c.activation, gated=c.gated)
         self.mlp: nn.Module = (
             MoE(c.hidden_size, c.moe.inner_size(c.intermediate_size), c.moe, mlp)
-            if c.moe.sparse(layer)
+            if c.moe.num_experts and layer not in c.moe.dense_layers
             else mlp(c.intermediate_size, bias=c.mlp_bias)
         )
         for name in filter(None, self.norms):

@@ -56,10 +56,6 @@ class MoeConfig:
         """Inner width of an expert, for a model with MLPs of width `mlp_size`."""
         return self.expert_size or mlp_size // self.experts_per_token
 
-    def sparse(self, layer: int) -> bool:
-        """Whether a layer has experts."""
-        return self.num_experts > 0 and layer not in self.dense_layers
-
 
 class MoE(nn.Module):
     """A router and its experts."""

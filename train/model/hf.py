@@ -479,15 +479,15 @@ def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
         (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
 
 
-def read_model(folder: Path, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> CausalLM:
-    """Read the model of a folder, with weights of `dtype`; one tensor at a time is in memory besides the model.
+def read_model(folder: Path) -> CausalLM:
+    """Read the model of a folder, with fp32 weights on the CPU; one tensor at a time is in memory besides the model.
 
     Raises:
         ModelError: a file is missing or damaged, or the weights do not fit the configuration.
     """
     with torch.device("meta"):
         model = CausalLM(read_config(folder))
-    found = {name: t.to(device, dtype).contiguous() for name, t in read_weights(folder)}
+    found = {name: t.to("cpu", torch.float32).contiguous() for name, t in read_weights(folder)}
     check_sound(folder, ("config.json", "model.safetensors"), found)
     model.load_state_dict(found, strict=False, assign=True)
     model.tie()
