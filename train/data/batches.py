@@ -25,7 +25,7 @@ from datakit.config import option
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Split, StepPlan
 from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
-from train.model.attention import Groups, Segments, arrange_batches
+from train.model.attention import Groups, Segments, arrange_batches, numbers_in
 from train.model.loss import IGNORED
 
 
@@ -64,7 +64,7 @@ class Packet:
     ids_BS: Tensor
     """(B, T + 1), of the stored dtype."""
     sequences_S4: Tensor
-    """The table of `attention.arrange`."""
+    """The table of `attention.arrange_batches`."""
     groups: Groups
     tokens: int
     label_pos_L: Tensor
@@ -151,8 +151,8 @@ class _Block:
         """One packet per micro-batch; labels are padded to a multiple of `label_unit`, 0: not at all."""
         ids, part = self._gathered()
         micro_S, row_S = part.starts // self.places, part.starts // self.width
-        local_S = part.starts - micro_S * self.places
-        table, cuts, groups, tokens = arrange_batches(local_S, part.lengths, row_S, micro_S, len(self.micros))
+        local_S, number_S = part.starts - micro_S * self.places, numbers_in(row_S)
+        table, cuts, groups, tokens = arrange_batches(local_S, part.lengths, number_S, micro_S, len(self.micros))
         label_pos, labels = self._labels(_labels_of(part), label_unit)
         tables = torch.split(self._pinned(table), np.diff(cuts).tolist())
         return [

@@ -77,11 +77,14 @@ class Segments:
         starts = np.concatenate([b[:-1] + r * width for r, b in enumerate(cut)] or [np.empty(0, np.int64)])
         lengths = np.concatenate([np.diff(b) for b in cut] or [np.empty(0, np.int64)])
         some = lengths > 0  # sequences with at least one input position
-        return cls.expanded(*arrange(starts[some], lengths[some], width), len(bounds), width)
+        starts, lengths = starts[some], lengths[some]
+        numbers, batch = numbers_in(starts // width), np.zeros_like(starts)
+        table, _, (groups,), (tokens,) = arrange_batches(starts, lengths, numbers, batch, 1)
+        return cls.expanded(torch.from_numpy(table), groups, tokens, len(bounds), width)
 
     @classmethod
     def expanded(cls, sequences_S4: Tensor, groups: Groups, tokens: int, rows: int, width: int) -> "Segments":
-        """Expand the result of `arrange` to one entry per token, on the device of `sequences_S4`."""
+        """Expand the result of `arrange_batches` to one entry per token, on the device of `sequences_S4`."""
         starts, lengths, slots, number = sequences_S4.unbind(1)
         before = lengths.cumsum(0) - lengths
         offset = torch.arange(tokens, device=starts.device) - repeat(before, lengths, tokens)
@@ -98,23 +101,20 @@ class Segments:
         return replace(self, **moved)
 
 
-def arrange(starts_S: Int64, lengths_S: Int64, width: int) -> tuple[Tensor, Groups, int]:
-    """Sort sequences into groups: a table of (start, length, first slot, number in its row), the groups, all tokens.
-
-    `starts_S` are ascending flat positions in rows of `width`.
-    """
-    row_S = starts_S // width
-    table, _, (groups,), (tokens,) = arrange_batches(starts_S, lengths_S, row_S, np.zeros_like(row_S), 1)
-    return torch.from_numpy(table), groups, tokens
+def numbers_in(row_S: Int64) -> Int64:
+    """Number of each sequence in its row, from 1; `row_S` is ascending."""
+    found: Int64 = np.arange(1, len(row_S) + 1) - np.searchsorted(row_S, row_S)
+    return found
 
 
 def arrange_batches(
-    starts_S: Int64, lengths_S: Int64, row_S: Int64, batch_S: Int64, batches: int
+    starts_S: Int64, lengths_S: Int64, numbers_S: Int64, batch_S: Int64, batches: int
 ) -> tuple[Int64, Int64, list[Groups], list[int]]:
-    """`arrange` for several batches: one table, the offsets of each batch in it, and groups and tokens of each batch.
+    """Sort the sequences of each batch into groups; returns a table, the offsets of each batch in it, and the groups
+    and the number of tokens of each batch.
 
-    `batch_S` is the batch of each sequence and `row_S` its row among the rows of all batches, both ascending;
-    `starts_S` are flat positions in that batch.
+    A line of the table is (start, length, first slot, number in its row). `batch_S` is the batch of each sequence,
+    ascending; `starts_S` are ascending flat positions in that batch.
     """
     widths_S = -(-lengths_S // GROUP_WIDTH) * GROUP_WIDTH
     order = np.lexsort((widths_S, batch_S))
@@ -122,7 +122,6 @@ def arrange_batches(
     before = offsets_of(widths)
     cuts = np.searchsorted(batch_S, np.arange(batches + 1))
     slots = before[:-1] - before[cuts[:-1]][batch_S]
-    numbers_S = np.arange(1, len(row_S) + 1) - np.searchsorted(row_S, row_S)
     table = np.stack([starts_S[order], lengths_S[order], slots, numbers_S[order]], 1)
     new = np.ones(len(order), np.bool_)
     new[1:] = (widths[1:] != widths[:-1]) | (batch_S[1:] != batch_S[:-1])
