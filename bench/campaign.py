@@ -495,7 +495,7 @@ def train_opens(root: Path) -> Callable[[], int]:
         except DatakitError as e:
             print(e)
             return e.exit_code
-        (packed,) = data.sets
+        packed = data.sets[0].packed
         print(hashlib.sha256(packed.ids.tobytes() + packed.segments.tobytes()).hexdigest())
         return 0
 
