@@ -2,7 +2,7 @@
 
     DatakitError                exit code 1
     ├── UsageError              exit code 2: flags or arguments that make no sense together
-    ├── ConfigError             a recipe, flag or --set value that is unknown, of the wrong type or senseless
+    ├── ConfigError             exit code 2: a recipe, flag or --set value that is unknown, wrong or senseless
     ├── InputError              a file that is missing, unreadable or not what it was said to be
     │   └── LayoutError         rows whose fields fit no known layout
     ├── ManifestError           a manifest that is missing, malformed or of another format version
@@ -32,6 +32,8 @@ class UsageError(DatakitError):
 
 class ConfigError(DatakitError):
     """A configuration value that is unknown, of the wrong type or senseless."""
+
+    exit_code = 2
 
 
 class InputError(DatakitError):

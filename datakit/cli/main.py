@@ -95,7 +95,7 @@ def datakit() -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line and exit: with code 2 for wrong usage, 1 for all other errors.
+    """Run the command line and exit: with code 2 where the command or the recipe is wrong, 1 for all other errors.
 
     An error is one paragraph on standard error. Messages that the package logs (that it compiles kernels) are printed
     there too, but not with `--json`.

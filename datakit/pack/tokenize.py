@@ -43,7 +43,7 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit.config import option
 from datakit.data import SPANS, string_buffers, tokens
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file, write_whole
 from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
@@ -437,7 +437,7 @@ class Tokenize(Stage):
     def _encoder(self) -> Encoder:
         if self._loaded.encoder is None:
             if not self.config.tokenizer:
-                raise ModelError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
+                raise UsageError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
             given = self.config.tokenizer, self.config.chat_template
             variables = json.dumps(template_variables(self.config.template_var), sort_keys=True)
             self._loaded.encoder = _encoder_of(*given, variables, _stamps(*given))

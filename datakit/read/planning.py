@@ -18,7 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from datakit.data import KINDS
-from datakit.errors import InputError, LayoutError
+from datakit.errors import InputError, LayoutError, UsageError
 from datakit.read import columnar, csv, json, text, web
 from datakit.read.columns import inferred, types_of, unified
 from datakit.read.files import (
@@ -509,7 +509,7 @@ def _of_split(
     """(the files of the wanted splits, those of other splits, a line for people).
 
     Raises:
-        InputError: a folder or a glob has several splits, or there is no such split.
+        UsageError: a folder or a glob has several splits, or there is no such split.
     """
     given_paths = [path if "://" in path else os.path.abspath(os.path.expanduser(path)) for path in map(str, inputs)]
     files = {path for path, _, _ in found}.intersection(given_paths)
@@ -524,7 +524,7 @@ def _of_split(
         # folders of texts may have pages with names like these
         sure = any(s.startswith("train") or _NUMBERED.match(PurePath(p).name) for s, p in several.items())
         if len(several) > 1 and (sure or not any(suffixes_of(p)[0] == "text" for p in several.values())):
-            raise InputError(
+            raise UsageError(
                 f"{given}: several splits are there: {listed}. Name what is read, as --split train "
                 '(several with commas), or --split all; in a recipe, split = "train" under [ingest]'
             )
@@ -533,7 +533,7 @@ def _of_split(
     if "all" in asked:
         return found, [], ""
     if missing := asked - named:
-        raise InputError(
+        raise UsageError(
             f"{given}: there is no split {', '.join(sorted(missing))}; there is "
             f"{listed or 'no file whose name or folder says a split'}"
         )

@@ -323,32 +323,47 @@ def test_raw_private_values_of_earlier_stages_can_be_taken_from_the_disk(datakit
         (["nope"], 2, "No such command"),
         (["dedup", "--nope"], 2, "No such option"),
         (["dedup", "missing.jsonl"], 1, "missing.jsonl"),
-        (["dedup", "in.jsonl", "--threshold", "high"], 1, "expected float, found 'high'"),
-        (["dedup", "in.jsonl", "--set", "treshold=0.8"], 1, "unknown key 'treshold'"),
+        (["dedup", "in.jsonl", "--threshold", "high"], 2, "expected float, found 'high'"),
+        (["dedup", "in.jsonl", "--set", "treshold=0.8"], 2, "unknown key 'treshold'"),
         (["dedup", "in.jsonl", "--set", "threshold"], 2, "expected key=value"),
-        (["filter", "in.jsonl", "--set", "gopher_quality.nope=1"], 1, "unknown key 'nope'"),
+        (["filter", "in.jsonl", "--set", "gopher_quality.nope=1"], 2, "unknown key 'nope'"),
         (["ingest", "in.jsonl", "--output", "full"], 2, "holds 'other'"),
         (["ingest", "in.jsonl", "--output", "in.jsonl"], 2, "is a file"),
         (["ingest", "in.jsonl", "--kind", "sft"], 1, "in.jsonl"),
         (["ingest", "bad.jsonl", "--strict"], 3, "bad.jsonl, line 2"),
         (["ingest", "empty"], 1, "empty"),
-        (["pack", "in.jsonl"], 1, "tokenizer"),
+        (["pack", "in.jsonl"], 2, "tokenizer"),
         (["pack", "in.jsonl", "--tokenizer", "in.jsonl"], 1, "in.jsonl"),
-        (["run", "--dataset", "broken"], 1, "is not TOML"),
-        (["run", "--dataset", "typo"], 1, "unknown key"),
+        (["run", "--dataset", "broken"], 2, "is not TOML"),
+        (["run", "--dataset", "typo"], 2, "unknown key"),
         (["verify", "in.jsonl"], 1, "in.jsonl"),
         (["show", "nowhere.json"], 1, "nowhere.json"),
         (["explain", "x", "--dataset", "none"], 2, "none"),
+        (["ingest", "in.jsonl", "--layout", "none"], 2, "known layouts are"),
+        (["ingest", "in.jsonl", "--map", "none=x"], 2, "'none' is no name that can be mapped"),
+        (["ingest", "in.jsonl", "--kind", "none"], 2, "is not one of"),
+        (["ingest", "in.jsonl", "--limit", "-3"], 2, "limit is -3"),
+        (["ingest", "splits"], 2, "several splits are there"),
+        (["ingest", "splits", "--split", "dev"], 2, "there is no split dev"),
+        (["pack", "in.jsonl", "--seq-len", "0"], 2, "at least 1"),
+        (["tokenize", "in.jsonl", "--tokenizer", "none"], 1, "expected a tokenizer.json"),
+        (["status", "--dataset", "none"], 2, "no dataset 'none'"),
+        (["export", "in.jsonl"], 2, "--output"),
+        (["init", "../x", "in.jsonl"], 2, "no name for a dataset"),
     ],
 )
 def test_what_is_wrong_is_one_clear_paragraph(
     datakit: Callable, project: Path, args: list[str], code: int, words: str
 ) -> None:
+    """Code 2: the command or the recipe is wrong. Code 1: what it names is missing, damaged or something else."""
     (project / "in.jsonl").write_text('{"text": "a"}\n')
     (project / "bad.jsonl").write_text('{"text": "a"}\n{"text": \n')
     (project / "empty").mkdir()
     (project / "full").mkdir()
     (project / "full/other").write_text("")
+    (project / "splits").mkdir()
+    for name in ("train", "test"):
+        (project / f"splits/{name}-00000.jsonl").write_text('{"text": "a"}\n')
     for name, text in (("broken", "x = "), ("typo", "[dedup]\ntreshold = 1\n")):
         (project / "manifests" / name).mkdir(parents=True)
         (project / "manifests" / name / "recipe.toml").write_text(text)

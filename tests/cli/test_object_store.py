@@ -655,8 +655,8 @@ def test_a_split_of_a_dataset_of_the_hub_is_read_alone(project: Path) -> None:
             return subprocess.run(command, env=environment, cwd=project, capture_output=True, text=True, check=False)
 
         several, dev, train = ingest(), ingest("--split", "dev"), ingest("--split", "train")
-    assert several.returncode == 1 and "test (1 file), train (2 files)" in several.stderr
-    assert dev.returncode == 1 and "no split dev" in dev.stderr
+    assert several.returncode == 2 and "test (1 file), train (2 files)" in several.stderr
+    assert dev.returncode == 2 and "no split dev" in dev.stderr
     assert train.returncode == 0, train.stderr
     assert load(project / "out" / "manifest.json").ledger.rows.kept == 9
 

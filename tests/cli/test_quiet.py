@@ -60,7 +60,7 @@ def test_an_unknown_key_names_the_section_it_belongs_to(
     (project / "manifests/d").mkdir(parents=True)
     (project / "manifests/d/recipe.toml").write_text(f'[dataset]\ninputs = ["a.txt"]\n{line}\n')
     said = datakit("run", "--dataset", "d")
-    assert said.code == 1 and words in said.err
+    assert said.code == 2 and words in said.err
 
 
 def test_a_wrong_command_or_flag_is_answered_with_the_nearest(

@@ -342,7 +342,7 @@ def test_a_recipe_that_makes_no_sense_is_refused(datakit: Callable, project: Pat
     (project / "manifests/x").mkdir(parents=True)
     (project / "manifests/x/recipe.toml").write_text(recipe)
     said = datakit("run", "--dataset", "x")
-    assert said.code == 1 and "recipe.toml" in said.err and "error in datakit" not in said.err
+    assert said.code == 2 and "recipe.toml" in said.err and "error in datakit" not in said.err
 
 
 def test_a_tokenizer_trained_on_a_dataset_is_used_by_it(datakit: Callable, project: Path) -> None:

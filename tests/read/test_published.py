@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.errors import ConfigError, InputError, LayoutError
+from datakit.errors import ConfigError, LayoutError, UsageError
 
 
 def said(row, name="messages"):
@@ -399,20 +399,20 @@ def folder(tmp_path):
 )
 def test_a_folder_with_several_splits_needs_the_split_that_is_meant(folder, read, names):
     root = folder(*names)
-    with pytest.raises(InputError, match=r"several splits are there.*train \(2 files\)"):
+    with pytest.raises(UsageError, match=r"several splits are there.*train \(2 files\)"):
         read(root)
-    with pytest.raises(InputError, match="several splits"):
+    with pytest.raises(UsageError, match="several splits"):
         read(str(root) + "/**/*")
     assert sorted(read(root, split="train").texts) == sorted(n for n in names if "train" in n)
     assert len(read(root, split="all").rows) == 3
-    with pytest.raises(InputError, match=r"no split dev2; there is.*train \(2 files\)"):
+    with pytest.raises(UsageError, match=r"no split dev2; there is.*train \(2 files\)"):
         read(root, split="dev2")
     assert len(read(*(root / n for n in names)).rows) == 3  # each file was named
 
 
 def test_splits_of_other_names_are_splits_too(folder, read):
     root = folder("data/train_sft-00000-of-00001.jsonl", "data/train_gen-00000-of-00001.jsonl")
-    with pytest.raises(InputError, match=r"train_gen .*train_sft"):
+    with pytest.raises(UsageError, match=r"train_gen .*train_sft"):
         read(root)
     assert read(root, split="train_sft").texts == ["data/train_sft-00000-of-00001.jsonl"]
     assert len(read(root, split="train_sft,train_gen").rows) == 2

@@ -202,8 +202,8 @@ def test_preference_pairs_are_refused(pack: Callable, random_rows: Callable, run
     [
         (["--manifest", "nowhere.json"], 1, "nowhere.json: cannot read the manifest"),
         ([], 2, "--manifest"),
-        (["--manifest", "x", "--lr", "-1"], 1, "lr must not be negative"),
-        (["--manifest", "x", "--device", "abacus"], 1, "--device abacus"),
+        (["--manifest", "x", "--lr", "-1"], 2, "lr must not be negative"),
+        (["--manifest", "x", "--device", "abacus"], 2, "--device abacus"),
         (["--manifest", "x", "--init", "nowhere"], 1, "x: cannot read the manifest"),
     ],
 )
