@@ -929,7 +929,7 @@ def _mirror_id() -> str:
         mirror().mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError), file.open("x") as out:
             out.write(uuid.uuid4().hex)
-    return file.read_text()
+    return file.read_text(encoding="ascii", errors="replace")
 
 
 def blocks(url: str, size: int = 1 << 20) -> Iterator[bytes]:

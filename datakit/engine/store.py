@@ -331,7 +331,7 @@ class Work:
 
     def _discard_other_key(self) -> None:
         mark = self.folder / "key"
-        if not mark.is_file() or mark.read_text() != self._key:
+        if not mark.is_file() or mark.read_bytes() != self._key.encode():
             # the manifest of a self-contained folder goes first: it must never name shards of another run
             there = {name.split("/")[0] for name in storage.sizes(self.data)}
             for name in ("manifest.json", *(n for n in (*ROLES, ".work") if n in there)):

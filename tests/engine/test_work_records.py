@@ -54,7 +54,8 @@ def test_a_unit_whose_record_was_changed_is_done_again(tmp_path: Path) -> None:
     assert calls == [0, 1, 0]
 
 
-def test_another_key_discards_what_lies_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", [b"two", b"\xff\x00", b""])
+def test_another_key_discards_what_lies_there(tmp_path: Path, key: bytes) -> None:
     def work(index: int, _: None) -> Result:
         return {"rows": index}
 
@@ -63,7 +64,9 @@ def test_another_key_discards_what_lies_there(tmp_path: Path) -> None:
         (tmp_path / "kept").mkdir()
         (tmp_path / "kept/old").write_text("old")
         (tmp_path / "manifest.json").write_text("{}")
-    with open_work(tmp_path, "two"):
+    if key != b"two":  # the file was damaged
+        (tmp_path / ".work/key").write_bytes(key)
+    with open_work(tmp_path, "two" if key == b"two" else "one"):
         assert not (tmp_path / "kept").exists()
         assert not (tmp_path / "manifest.json").exists()
         assert not (tmp_path / ".work/x").exists()
