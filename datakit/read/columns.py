@@ -1,4 +1,4 @@
-"""A document set's own fields as columns of their type: which fields are columns, and the values of rows as arrays.
+"""A dataset's own fields as columns of their type: which fields are columns, and the values of rows as arrays.
 
 A field is a column if it has one type in all files: that of the schema in Parquet and Arrow files, in other files that
 of its values in the first records. Whole numbers and fractions are one type, a missing field is null, and objects with

@@ -136,7 +136,7 @@ def _plan(
     kind = _kind(files, layouts, config)
     layouts = [c if c.kind in (kind, "") else FileLayout("", "", other_kind=c.kind) for c in layouts]
     columns = pa.schema([])
-    if kind == "document" and config.columns == "typed":
+    if not kind.startswith("tokens") and config.columns == "typed":
         found = zip(inspected, layouts, strict=True)
         columns = unified(_types(file, head, layout, types) for (file, head), layout in found if layout.layout)
     made = Plan(

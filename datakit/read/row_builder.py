@@ -184,7 +184,7 @@ class RowBuilder:
                 self.notes["repeated_keys"] = self.notes.get("repeated_keys", 0) + 1
         key, name = self.first_key + record, given or f"{self.name}:{record}"
         if type(content) is list:
-            self._add_paths(content, record, name, extra)
+            self._add_paths(content, record, name, extra, values)
         else:
             self.rows.append((key, name, self.name, extra, content))
             if self._tests:
@@ -217,13 +217,15 @@ class RowBuilder:
             values.append(value)
         return tuple(values), tuple(taken)
 
-    def _add_paths(self, paths: list[Any], record: int, name: str, extra: str | None) -> None:
+    def _add_paths(self, paths: list[Any], record: int, name: str, extra: str | None, values: tuple[Any, ...]) -> None:
         """Add the rows of a record that makes several: numbers and ids of their own, in the order of records."""
         if len(paths) > PATHS:
             raise MisfitError("too_many_paths", f"the record makes {len(paths)} rows, more than {PATHS}")
         for i, content in enumerate(paths):
             key = self.first_key + record * PATHS + i
             self.rows.append((key, f"{name}/{i}" if i else name, self.name, extra, content))
+            if self._tests:
+                self.values.append(values)
 
     def quarantine(self, position: Position, why: MisfitError, raw: bytes) -> None:
         """Add a record that cannot become a row, with its bytes."""

@@ -61,7 +61,7 @@ class IngestConfig:
         "best", "of a tree of messages: the path of the best replies, or every path that ends in an answer"
     )
     columns: Literal["typed", "json"] = option(
-        "typed", "fields of documents besides text and id: columns of their type, or all of them as JSON in extra"
+        "typed", "fields that make no row and no id: columns of their type, or all of them as JSON in extra"
     )
     other_kinds: Literal["refuse", "quarantine"] = option(
         "refuse", "what happens with files of another kind than the one asked for"

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, normalizers
 
 from datakit.data import SPANS, tokens
-from datakit.errors import ConfigError, ModelError
+from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Count, Ledger
 from datakit.pack import tokenize
 from datakit.pack.chat import FIRST_PRIVATE, RESERVED, ChatTokenizer
@@ -188,7 +188,7 @@ def test_the_files_that_travel_give_the_same_tokenizer(stage, small, tmp_path):
 
 
 def test_missing_things_are_named_before_any_work(tmp_path, trained):
-    with pytest.raises(ModelError, match="give --tokenizer"):
+    with pytest.raises(UsageError, match="give --tokenizer"):
         Tokenize(TokenizeConfig()).open()
     with pytest.raises(ModelError, match=r"expected a tokenizer\.json"):
         Tokenize(TokenizeConfig(tokenizer=str(tmp_path))).open()

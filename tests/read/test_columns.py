@@ -38,11 +38,21 @@ def own_fields(row):
     return columns | json.loads(row["extra"] or "{}")
 
 
+ROWS = st.sampled_from(
+    [
+        {"text": "t"},
+        {"messages": [{"role": "user", "content": "t"}, {"role": "assistant", "content": "u"}]},
+        {"prompt": "t", "chosen": "u", "rejected": "v"},
+    ]
+)
+"""What makes a document, a conversation, a pair."""
+
+
 @settings(max_examples=150, deadline=None)
-@given(records=st.lists(RECORD, min_size=1, max_size=8))
-def test_every_field_is_in_its_column_or_in_extra_with_its_value(tmp_path_factory, records):
+@given(row=ROWS, records=st.lists(RECORD, min_size=1, max_size=8))
+def test_every_field_is_in_its_column_or_in_extra_with_its_value(tmp_path_factory, row, records):
     path = tmp_path_factory.mktemp("in") / "x.jsonl"
-    path.write_text("".join(json.dumps({"text": "t", **r}) + "\n" for r in records), encoding="utf-8")
+    path.write_text("".join(json.dumps({**row, **r}) + "\n" for r in records), encoding="utf-8")
     found = read_all(path, columns="typed")
     assert not found.bad
     for row, record in zip(found.rows, records, strict=True):
@@ -120,3 +130,10 @@ def test_columns_of_typed_files_keep_their_types_and_values_through_stages(tmp_p
         assert got.to_pylist() == wanted.column(name).to_pylist() or name == "share", name
         assert str(got.type).replace("element:", "item:") == str(wanted.schema.field(name).type), name
     assert pc.all(pc.is_null(rows.column("extra"))).as_py()
+
+
+def test_the_paths_of_a_tree_have_the_columns_of_their_record(read_bytes):
+    replies = [{"role": "assistant", "text": text, "replies": []} for text in "ab"]
+    tree = {"prompt": {"role": "prompter", "text": "hi", "replies": replies}, "topic": "x", "score": 0.5}
+    found = read_bytes(json.dumps(tree).encode() + b"\n", tree_paths="every", columns="typed")
+    assert [(r["topic"], r["score"], r["extra"]) for r in found.rows] == [("x", 0.5, None)] * 2
