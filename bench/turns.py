@@ -4,6 +4,7 @@
     python bench/turns.py CORPORA/sft --misses 20        # the pairs that datakit gets wrong, to read
     python bench/turns.py --half unseen                  # 415 pairs of turns_unseen.tsv
     python bench/turns.py --half fresh                   # 498 pairs of turns_fresh.tsv
+    python bench/turns.py --half third                   # 318 pairs of turns_third.tsv
 
 A pair is a conversation of a real set, or of the sets that this file writes, and an edit of it. Duplicates differ in
 politeness, punctuation, spelling, white space, full-width letters or the place of a greeting. Non-duplicates have other
@@ -17,6 +18,7 @@ medicine, support. A line is a label, a domain, what differs, and two conversati
 assistant in turn or S:, U:, A:, T: for roles; `=` is the turn of the first one, `{name}` a passage.
 turns_fresh.tsv has the same form and was written in the same way later: half duplicates, half not, in twelve languages;
 law, medicine, cooking, programming in nine languages, chemistry, units, tool calls, mathematics.
+turns_third.tsv has it too: half duplicates, half not, in twenty languages, mathematics, code and chat.
 
 All rows are one dataset. A pair counts as found where one row is dropped for the other one, or both for a third.
 """
@@ -35,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 Messages = list[dict[str, Any]]
-WRITTEN = ["unseen", "fresh"]
+WRITTEN = ["unseen", "fresh", "third"]
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,11 @@ _QUOTED, _SENTENCE, _CLAUSE, _CAPITAL, _AFTER_SPACE, _BEFORE_SPACE, _LINE, _ALON
 
 # Bits of a node of the phrase table, as in politeness.py.
 _FORMULA, _AT_START, _LIGHT, _SOFT, _MARKER, _STRICT, _JOINS, _AT_EDGE, _GREETING = 1, 2, 4, 8, 16, 32, 64, 128, 256
-_KNOWN = 512
+_KNOWN, _WHOLE = 512, 1024
 
 _CAPITAL_BITS = 24
 _TAB = 8  # columns
+_ANUSVARA = 0x902
 
 _KEEP, _GONE, _LIGHT_GONE = 0, 1, 2
 _CODE_SHARE = 4  # a turn is a formula or code where it has at least one sign for so many words and numbers
@@ -111,10 +112,13 @@ def _contraction(data, i, stop, buffer, at, tokens, count):
     if size == 1 and first == 0x74 and at - begin >= 2 and buffer[at - 1] == 0x6E:  # n't
         at -= 1
         tokens[count - 1, 1] = at
-        if at - begin == 2 and buffer[begin] == 0x63 and buffer[begin + 1] == 0x61:  # can't
-            buffer[at] = 0x6E
-            at += 1
-        elif at - begin == 2 and buffer[begin] == 0x77 and buffer[begin + 1] == 0x6F:  # won't
+        if at - begin == 2 and buffer[begin] == 0x63 and buffer[begin + 1] == 0x61:  # can't is cannot
+            for letter in (0x6E, 0x6E, 0x6F, 0x74):
+                buffer[at] = letter
+                at += 1
+            tokens[count - 1, 1] = at
+            return size, at, count
+        if at - begin == 2 and buffer[begin] == 0x77 and buffer[begin + 1] == 0x6F:  # won't
             buffer[begin + 1], buffer[begin + 2], buffer[begin + 3] = 0x69, 0x6C, 0x6C
             at += 2
         tokens[count - 1, 1] = at
@@ -168,6 +172,7 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
     i, at, count = begin, 0, 0
     pending = _SENTENCE | _CLAUSE | _LINE | _AFTER_SPACE
     quoted = 0  # the flag of words between quotation marks, on one line
+    single = False  # whether a single quotation mark is open
     open_kind = -1  # of the token that the next character may belong to
     indent, letter, started = 0, 0, 0
     while i < end:
@@ -188,8 +193,13 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
                 for k in range(3):
                     if folds[row, k] >= 0:
                         at = encode(np.int64(folds[row, k]), buffer, at)
+            elif open_kind == _WORDS and _is_nasal(code, data, i + width, end):
+                at = encode(_ANUSVARA, buffer, at)
+                width += 3
             else:
                 at = encode(code, buffer, at)
+            if at - start == 2 and (buffer[start] == 0xC3 or buffer[start] == 0xC5):
+                at = _written_out(buffer, start, at)
             letter = letter + 1 if joins else 0
             if joins:
                 tokens[count - 1, 1] = at
@@ -233,6 +243,17 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
                 i = after
                 continue
         kind = np.int64(classes[code]) if code < len(classes) else _POINT
+        mark = (code == 0x27 and not single) or (code == 0x22 and not quoted)
+        if mark and _is_primed(buffer, tokens, count, pending) and not _begins_word(data, after, end, entries, pages):
+            for _ in range(2 if code == 0x22 else 1):  # f' and f'', 5' and 5"
+                buffer[at] = 0x27
+                count = _add(tokens, count, at, at + 1, _SIGN, 0)
+                at += 1
+            open_kind = -1
+            i = after
+            continue
+        if code == 0x27:
+            single = pending & _AFTER_SPACE > 0
         if code == 0x26:
             kind = _SIGN
         open_kind = -1
@@ -266,6 +287,51 @@ def tokenize(data, begin, end, canon, classes, pages, entries, folds, buffer, to
     return count, at
 
 
+@kernel
+def _written_out(buffer, start, at):
+    """Write ä, ö, ü, æ, ø, œ at the end of `buffer` as ae, oe, ue: the new end."""
+    second, base = buffer[start + 1], 0
+    if buffer[start] == 0xC3:
+        base = 0x61 if second == 0xA4 or second == 0xA6 else 0x6F if second == 0xB6 or second == 0xB8 else 0
+        base = 0x75 if second == 0xBC else base
+    elif second == 0x93:
+        base = 0x6F
+    if base:
+        buffer[start], buffer[start + 1] = base, 0x65
+    return at
+
+
+@kernel
+def _is_nasal(code, data, i, end):
+    """Whether a nasal of Devanagari stands before a consonant of its own row, and may be written as a dot."""
+    if not (code == 0x919 or code == 0x91E or code == 0x923 or code == 0x928 or code == 0x92E) or i + 6 > end:
+        return False
+    virama, width = decode(data, i, end)
+    follows, _ = decode(data, i + width, end)
+    return virama == 0x94D and code - 4 <= follows < code
+
+
+@kernel
+def _begins_word(data, i, end, entries, pages):
+    """Whether a letter or digit stands at byte i."""
+    if i >= end:
+        return False
+    code, _ = decode(data, i, end)
+    return entries[np.int64(pages[code >> 8]) << 8 | code & 255] & _WORD > 0
+
+
+@kernel
+def _is_primed(buffer, tokens, count, pending):
+    """Whether a quotation mark behind the last token is a prime: of a number, a letter, a bracket, or a prime."""
+    if not count or pending & _AFTER_SPACE or tokens[count - 1, 3] & _BEFORE_SPACE:
+        return False
+    last = count - 1
+    begin, end, kind = tokens[last, 0], tokens[last, 1], tokens[last, 2]
+    if kind == _NUMBER or (kind == _SIGN and buffer[begin] == 0x27):
+        return True
+    return kind == _WORDS and end - begin <= 2 and _code_points(buffer, begin, end) == 1
+
+
 @kernel(inline="always")
 def _column(indent, code):
     """The columns of white space at the beginning of a line after one more character."""
@@ -280,9 +346,11 @@ def _is_word(kind):
 
 
 @kernel
-def _is_apostrophe(buffer, tokens, t):
-    """Whether a token joins two words, as in "s'il"."""
-    return buffer[tokens[t, 0]] == 0x27 and not tokens[t, 3] & (_AFTER_SPACE | _BEFORE_SPACE)
+def _joins(buffer, tokens, t):
+    """Whether a formula goes on behind a token that is no word: "s'il", "बहुत-बहुत", "Надеюсь, это поможет"."""
+    byte = buffer[tokens[t, 0]]
+    glued = not tokens[t, 3] & (_AFTER_SPACE | _BEFORE_SPACE)
+    return byte == 0x2C or (glued and (byte == 0x27 or byte == 0x2D))
 
 
 @kernel
@@ -300,15 +368,27 @@ def _is_end(tokens, t, count):
 
 
 @kernel
-def mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_bits, hashes):
+def mark_politeness(
+    asked, buffer, at, tokens, count, keys, values, bits, same, forms, act, word_bits, hashes
+):  # fmt: skip
     """Set `act` of the tokens that do not count: formulas, light words, and clauses of soft words.
 
-    asked: the turn is no answer.
+    asked: the turn is no answer. A form of another word is written as that one, to `buffer` from `at` on.
     """
     for t in range(count):
         act[t], word_bits[t], hashes[t] = _KEEP, 0, word_hash(buffer, tokens[t, 0], tokens[t, 1])
         if tokens[t, 2] == _WORDS:
             state = next_state(0, hashes[t], keys, values)
+            named = tokens[t, 3] & (_CAPITAL | _SENTENCE) == _CAPITAL and tokens[t, 5] == 1  # Mr Gray
+            plain = not (named or tokens[t, 3] & _QUOTED)
+            if state >= 0 and same[state] >= 0 and plain:
+                tokens[t, 0], k = at, same[state]
+                while forms[k] != 0 and at < len(buffer):
+                    buffer[at] = forms[k]
+                    at, k = at + 1, k + 1
+                tokens[t, 1] = at
+                hashes[t] = word_hash(buffer, tokens[t, 0], at)
+                state = next_state(0, hashes[t], keys, values)
             if state >= 0:
                 word_bits[t] = bits[state]
                 if bits[state] & _LIGHT:
@@ -321,7 +401,7 @@ def mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_
             t += 1
             continue
         state, last, k = 0, -1, t
-        while k < count and (tokens[k, 2] == _WORDS or _is_apostrophe(buffer, tokens, k)):
+        while k < count and (tokens[k, 2] == _WORDS or _joins(buffer, tokens, k)):
             if act[k] == _KEEP and tokens[k, 2] == _WORDS:
                 state = next_state(state, hashes[k], keys, values)
                 if state < 0:
@@ -331,6 +411,7 @@ def mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_
                     or (bits[state] & _AT_START and tokens[t, 3] & _SENTENCE)
                     or (bits[state] & _GREETING and _begins(tokens, act, word_bits, t))
                     or (bits[state] & _AT_EDGE and (_begins(tokens, act, word_bits, t) or _is_end(tokens, k, count)))
+                    or (bits[state] & _WHOLE and _begins(tokens, act, word_bits, t) and _is_end(tokens, k, count))
                 ):
                     last = k
             k += 1
@@ -630,7 +711,8 @@ def _ends(data, begin, end, out):
 @kernel
 def write_streams(
     data, offsets, labels, label_offsets, modes, row_starts, message_starts, how, canon, classes, pages, entries, folds,
-    keys, values, bits, buffer, tokens, act, word_bits, hashes, out, out_starts, row_keys, prefix_keys, prefix_starts
+    keys, values, bits, same, forms, buffer, tokens, act, word_bits, hashes, out, out_starts, row_keys, prefix_keys,
+    prefix_starts
 ):  # fmt: skip
     """The streams of rows in `out` (uint8), each padded with zeros to a multiple of 8 and ended by one at least.
 
@@ -656,7 +738,7 @@ def write_streams(
             if message_starts[s] and s > row_starts[row]:
                 prefix_keys[prefixes] = _row_key(code, 0, 0, total)
                 prefixes += 1
-            count, _ = tokenize(
+            count, used = tokenize(
                 data, offsets[s], offsets[s + 1], canon, classes, pages, entries, folds, buffer, tokens
             )  # fmt: skip
             call = modes[s] == _CODE
@@ -664,7 +746,9 @@ def write_streams(
                 act[:count], word_bits[:count] = _KEEP, 0
             else:
                 asked = modes[s] != _ANSWER
-                mark_politeness(asked, buffer, tokens, count, keys, values, bits, act, word_bits, hashes)
+                mark_politeness(
+                    asked, buffer, used, tokens, count, keys, values, bits, same, forms, act, word_bits, hashes
+                )  # fmt: skip
             strict = call or always or (signs and is_code(buffer, tokens, count, act))
             who = np.int64(modes[s] == _ANSWER)
             out[at], out[at + 1] = _TURN, _CODE if strict else modes[s]
@@ -722,8 +806,9 @@ def write_streams(
                     at -= 1
                 at += 1
                 few = capitals != 0 and _code_points(buffer, begin, end) < _FEW_LETTERS
+                symbol = few and end - begin == 2 and 0xCE <= buffer[begin] <= 0xCF  # a Greek letter by itself
                 if kind == _WORDS and signs and ((cased[t] and capitals) or few):
-                    out[at] = _CASED_BYTE if cased[t] else _CAPITALS_BYTE
+                    out[at] = _CASED_BYTE if cased[t] or symbol else _CAPITALS_BYTE
                     for k in range(1, _CASE_BYTES):
                         out[at + k] = 0x40 | capitals >> 6 * (k - 1) & 0x3F
                     at += _CASE_BYTES
@@ -903,7 +988,7 @@ def edits_of_spelling(a, a_begin, a_end, b, b_begin, b_end):
     swapped, or one is doubled (words of four letters at least), or in Latin, Greek or Cyrillic is missing, or another
     (of five; a vowel for a vowel only in words of eight: sing, sang). Not the first letter nor the last one: they say
     negation (typical, atypical), number, gender. Two words of `lookalikes` (house, horse) are two words. In names,
-    negations, numbers in words and quotes letters may only be swapped and doubled.
+    negations, numbers in words and quotes letters may only be swapped. ä is written ae: there no e is missing.
     """
     if not _same_case(a, a_begin, b, b_begin):
         return -1
@@ -966,10 +1051,15 @@ def _one_letter_more(word, begin, i, last, end, named, known, shorter):
     """`edits_of_spelling` for a word with one letter more, at [i, last)."""
     if last - i == 1 and last < end and word[i] == 0x75 and word[i - 1] == 0x6F and word[last] == 0x72:  # colour
         return 0
+    twice = word[i] == 0x6C and last < end and (word[last] == 0x65 or word[last] == 0x69) and i - begin >= 4
+    if twice and (i - begin >= 6 or word[i - 2] == 0x65) and _is_doubled(word, begin, i, last):
+        return 0  # travelling, but not filling
     if known:
         return -1
     if _is_doubled(word, begin, i, last):
-        return 1
+        return -1 if named else 1
+    if last - i == 1 and word[i] == 0x65 and word[i - 1] in (0x61, 0x6F, 0x75):  # ae is ä: schon, schön
+        return -1
     if last == end or (named and shorter < 12):  # German nouns look like names
         return -1
     return 1 if word[i] < _BEYOND_CYRILLIC else -1

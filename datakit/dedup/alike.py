@@ -27,10 +27,8 @@ Rows are found by keys, not by MinHash bands: hashes of the first or the last le
 shares one of them), questions and answers apart; of long answers two minima of the hashes of their words.
 """
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +40,9 @@ from datakit.data import Offsets, row_chunks, string_buffers
 from datakit.dedup import _kernels_alike as kernels
 from datakit.dedup.exact import Memory, SketchRows
 from datakit.dedup.politeness import phrase_table
+from datakit.dedup.spelling import signs, spelled_out
 from datakit.dedup.stage import DedupConfig
-from datakit.text.words import character_table, compose, normalize
+from datakit.text.words import character_table, normalize
 
 KEYS = 10
 """Hashes by which a row is found: 9 of which similar rows share one, and that of the whole row for prefixes."""
@@ -52,97 +51,6 @@ ANSWER, PROSE, CODE = 0x41, 0x50, 0x43
 """Modes of segments, as the kernels name them."""
 
 _CHUNK_BYTES = 1 << 20
-_CODE_POINTS = 0x30000
-_SIGN, _OPERATOR, _POINT = 2, 3, 4
-
-_SAME = {
-    "'": "‘’‚‛ʼ′＇",
-    '"': "“”„‟″«»「」『』〝〞",
-    "-": "‐‑‒–—―−﹣－",
-    ".": "。…․",
-    ",": "、，",
-    "*": "∗＊",
-    "你": "您妳",
-    "请": "請",
-    "谢": "謝",
-    "问": "問",
-    "吗": "嗎",
-    "烦": "煩",
-    "帮": "幫",
-    "诉": "訴",
-    "个": "個",
-    "这": "這",
-    "账": "帐",
-    "么": "麼",
-    "е": "ё",
-    "Е": "Ё",
-    "ا": "أإآٱ",
-}
-"""Characters that are compared as one."""
-
-_LEFT_OUT = (*range(0x5B0, 0x5C8), 0x640, *range(0x64B, 0x653), 0x670, 0x93C, 0x200B, 0x200C, 0x200D, 0xFEFF)
-"""Points of Hebrew, short vowels and stretched lines of Arabic, the nukta, and what is not seen: often left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Signs:
-    """How characters are compared. canon uint32 and classes uint8 (code points,): what a character stands for, and the
-    class of one that is no word. long bool (code points,): it stands for several characters; then see `spelled_out`."""
-
-    canon: npt.NDArray[np.uint32]
-    classes: npt.NDArray[np.uint8]
-    long: npt.NDArray[np.bool_]
-
-
-@lru_cache(maxsize=1)
-def signs() -> Signs:
-    """The tables of this process. Treat their arrays as read-only."""
-    canon = np.arange(_CODE_POINTS, dtype=np.uint32)
-    classes = np.full(_CODE_POINTS, _POINT, np.uint8)
-    long = np.zeros(_CODE_POINTS, np.bool_)
-    for code in (*range(0xA0, 0xD800), *range(0xF900, 0x10000), *range(0x1D400, 0x20000)):
-        char = chr(code)
-        tag = unicodedata.decomposition(char)
-        if tag[:1] == "<":
-            plain = unicodedata.normalize("NFKC", char)
-            long[code] = len(plain) > 1 or tag.startswith(("<super>", "<fraction>"))
-            if not long[code]:
-                canon[code] = ord(plain)
-        if unicodedata.category(char) in ("Sm", "Sc"):
-            classes[code] = _SIGN
-    for char, same in _SAME.items():
-        canon[[ord(other) for other in same]] = ord(char)
-        long[[ord(other) for other in same]] = False
-    long[list(_LEFT_OUT)] = True
-    classes[[ord(char) for char in "+=<>^%$°‰"]] = _SIGN
-    classes[[ord(char) for char in "-*/.,:!#"]] = _OPERATOR
-    return Signs(canon, classes, long)
-
-
-def spelled_out(texts: pa.Array) -> pa.Array:
-    """Texts in NFC, where characters that stand for several are written out; ² is ^2, and ½ is apart from digits."""
-    texts = compose(texts)
-    data, offsets = string_buffers(texts)
-    found = np.zeros(len(texts), np.bool_)
-    kernels.find_characters(data, offsets, signs().long, found)
-    if not found.any():
-        return texts
-    long = signs().long
-    changed = ["".join(map(_spelled_out, text)) if any(long[ord(c)] for c in text if ord(c) < _CODE_POINTS) else text
-               for text in texts.filter(pa.array(found)).to_pylist()]  # fmt: skip
-    return pc.replace_with_mask(texts, pa.array(found), pa.array(changed, texts.type))
-
-
-def _spelled_out(char: str) -> str:
-    if ord(char) >= _CODE_POINTS or not signs().long[ord(char)]:
-        return char
-    if ord(char) in _LEFT_OUT:
-        return ""
-    tag = unicodedata.decomposition(char)
-    before = {"<super>": "^", "<fraction>": " "}.get(tag.split(" ")[0], "")
-    return before + unicodedata.normalize("NFKC", char)
-
-
 # The segments of a conversation: what each message says, thinks and calls.
 
 
@@ -277,7 +185,8 @@ def streams(found: Segments, compare: str) -> Streams:
             data, offsets[first : last + 1], labels, label_offsets[first : last + 1], found.modes[first:last],
             found.row_starts[begin : end + 1] - first, found.message_starts[first:last], how,
             characters.canon, characters.classes, table.pages, table.entries, table.folds,
-            phrases.keys, phrases.values, phrases.bits, *room.arrays, out, starts, keys[begin:end], made, prefix_starts,
+            phrases.keys, phrases.values, phrases.bits, phrases.same, phrases.forms, *room.arrays, out, starts,
+            keys[begin:end], made, prefix_starts,
         )  # fmt: skip
         values.append(out[: starts[-1]].view(np.uint64).copy())
         sizes.append(np.diff(starts) >> 3)

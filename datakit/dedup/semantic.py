@@ -475,8 +475,9 @@ def _facts(
 ) -> pa.Array:
     """For each row the sorted set of hashes of its facts, with the number of the part in the highest bits."""
     from datakit.dedup import _kernels_semantic as kernels
-    from datakit.dedup.alike import TurnBuffers, signs, spelled_out
+    from datakit.dedup.alike import TurnBuffers
     from datakit.dedup.politeness import phrase_table
+    from datakit.dedup.spelling import signs, spelled_out
 
     data, offsets = string_buffers(spelled_out(texts))
     table, characters, phrases, room = character_table(), signs(), phrase_table(), TurnBuffers.of(offsets)
