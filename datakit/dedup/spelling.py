@@ -125,9 +125,13 @@ def _full_width(found: re.Match[str]) -> str:
 def as_compared(text: str) -> str:
     """A text of letters in lower case as the kernel reads it, for the words of lists."""
     canon = signs().canon
-    text = "".join(map(_spelled_out, unicodedata.normalize("NFC", text)))
-    text = "".join(chr(canon[ord(char)]) if ord(char) < _CODE_POINTS else char for char in text)
-    return _NASALS.sub("ं", "".join(_WRITTEN_OUT.get(char, char) for char in text))
+
+    def one(char: str) -> str:
+        same = (chr(canon[ord(c)]) if ord(c) < _CODE_POINTS else c for c in _spelled_out(char))
+        return "".join(_WRITTEN_OUT.get(c, c) for c in same)
+
+    text = unicodedata.normalize("NFC", text)
+    return _NASALS.sub("ं", text.translate({ord(char): one(char) for char in set(text)}))
 
 
 def _spelled_out(char: str) -> str:
