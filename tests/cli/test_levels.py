@@ -222,5 +222,5 @@ def test_conversations_are_refused_where_pieces_would_be_cut(datakit: Callable, 
 def test_a_field_without_urls_is_an_error(datakit: Callable, project: Path) -> None:
     (project / "in.jsonl").write_text('{"text": "a"}\n')
     said = datakit("dedup-urls", "in.jsonl", "--output", "out")
-    assert said.code == 1 and "none of 1 rows has a URL in the field 'url'" in said.err
+    assert said.code == 2 and "none of 1 rows has a URL in the field 'url'" in said.err
     assert not (project / "out/manifest.json").exists()
