@@ -4,6 +4,7 @@
 lists are our own. Formulas of many words stand in `formulas`, by language.
 """
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.dedup.formulas import LANGUAGES
-from datakit.dedup.lookalikes import WORDS
+from datakit.dedup.lookalikes import lookalikes
 from datakit.dedup.spelling import as_compared
 from datakit.text.words import split_words
 
@@ -164,7 +165,7 @@ def phrase_table() -> PhraseTable:
         (_SOFT, SOFT),
         (_MARKER, SOFT | MARKER),
         (_JOINS, JOINS),
-        (WORDS, KNOWN),
+        (lookalikes(), KNOWN),
     )
     for listed, bit in kinds:
         for word in as_compared(listed).split():
@@ -198,3 +199,13 @@ def phrase_table() -> PhraseTable:
     targets = np.full(len(bits), -1, np.int32)
     targets[list(same)] = list(same.values())
     return PhraseTable(keys, values, np.array(bits, np.uint16), targets, np.frombuffer(bytes(forms), np.uint8))
+
+
+@lru_cache(maxsize=1)
+def lists_digest() -> str:
+    """A hash that changes when any of the lists does."""
+    table = phrase_table()
+    total = hashlib.sha256()
+    for part in (table.keys, table.values, table.bits, table.same, table.forms):
+        total.update(part.tobytes())
+    return total.hexdigest()[:16]

@@ -495,6 +495,12 @@ class Dedup(IndexedStage):
 
         return sketch(batch, self.config)
 
+    def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Sketches, and a digest of the lists of words that decide between turns: no few texts can hold all of them."""
+        from datakit.dedup.politeness import lists_digest
+
+        return self.sketch(rows).append_column("lists", pa.array([lists_digest()] * rows.num_rows))
+
     def compare(self, sketches: Sequence[SketchFile], units: CompareUnits) -> Self:
         """Compare all rows, in work units."""
         from datakit.dedup.compare import compare

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datakit.config import sha256_file
+from datakit.dedup import politeness
 from datakit.dedup.index import EarlierRun, RemovedRows, fingerprint
 from datakit.dedup.minhash import Buckets
 from datakit.dedup.ngrams import DedupNgrams, NgramsConfig
@@ -262,6 +263,20 @@ def test_buckets_of_settled_rows_alone_are_left_out() -> None:
     buckets = Buckets(np.array([[0, 0, 1, 1], [2, -1, 2, -1]], np.int32), np.array([2, 2, 2]))
     buckets.leave_settled(3)
     assert buckets.of_row.tolist() == [[-1, -1, 1, 1], [-1, -1, -1, -1]]
+
+
+def test_the_fingerprint_follows_the_lists_of_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = fingerprint(Dedup(DedupConfig()))
+    assert fingerprint(Dedup(DedupConfig())) == plain
+    monkeypatch.setattr(politeness, "_SOFT", politeness._SOFT + " zyx")
+    politeness.phrase_table.cache_clear()
+    politeness.lists_digest.cache_clear()
+    try:
+        assert fingerprint(Dedup(DedupConfig())) != plain
+    finally:
+        monkeypatch.undo()
+        politeness.phrase_table.cache_clear()
+        politeness.lists_digest.cache_clear()
 
 
 def test_the_fingerprint_follows_what_rows_are_compared_by() -> None:
