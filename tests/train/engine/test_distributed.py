@@ -269,7 +269,7 @@ def test_ranks_with_other_data_or_options_are_refused_with_both_values(
     other = pack(random_rows(20, 32, seed=8), seq_len=32)
     for theirs in (["--manifest", str(other)], [*argv[:2], "--seed", "5"]):
         run = Run(tmp_path / "run", 2, argv[2:], lambda rank, theirs=theirs: theirs if rank else argv[:2])
-        assert run.wait() == [1, 1]
+        assert run.wait() == [2, 2]
         assert "rank 0 has" in run.said(0) and "but rank 1 has" in run.said(1), run.said()
         assert not (tmp_path / "run").exists()
 
