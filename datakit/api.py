@@ -361,6 +361,7 @@ def run_stage_on(
     dataset: str = "",
     workers: int = 0,
     progress: bool = False,
+    limit: int = 0,
     **values: Any,
 ) -> Result:
     """Run a stage on data: a table in memory, files, or a result on the disk.
@@ -373,6 +374,7 @@ def run_stage_on(
         dataset: the name of the dataset.
         workers: threads and processes; 0: as many as there are cores.
         progress: show progress on standard error.
+        limit: take in only so many rows, the first ones; of files the first records; 0: all.
         values: fields of the stage's config, as in a recipe; sections as dictionaries. Fields of the stages that must
             run first are given under the stage's name, as `tokenize={"tokenizer": "folder/"}`.
 
@@ -380,7 +382,10 @@ def run_stage_on(
         DatakitError: bad input, wrong values, a missing model.
     """
     table, inputs = _inputs(data)
-    flags, sections = _values(stage, values)
+    own, sections = _values(stage, values)
+    flags = {stage: own}
+    if limit:
+        flags.setdefault("ingest", {})["limit"] = limit
     scratch = None if output is not None else _Scratch()
     try:
         name = check_name(dataset or TABLE)
@@ -394,7 +399,7 @@ def run_stage_on(
         try:
             run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
             recipe = Recipe(dataset=name, tables=sections)
-            path = Flow(run=run, recipe=recipe, flags={stage: flags}).stage(stage, inputs)
+            path = Flow(run=run, recipe=recipe, flags=flags).stage(stage, inputs)
         finally:
             shown.close()
         return Result(path, table, scratch)
@@ -457,7 +462,11 @@ def stage_function(stage: str) -> Callable[..., Result]:
     def call(data: Any, **values: Any) -> Result:
         return run_stage_on(stage, data, **values)
 
-    shared = [p for p in inspect.signature(run_stage_on).parameters.values() if p.name not in ("stage", "values")]
+    shared = [
+        p
+        for p in inspect.signature(run_stage_on).parameters.values()
+        if p.name not in ("stage", "values", *("limit",) * (stage == "ingest"))
+    ]
     known = [o for o in options(config_class(stage)) if not (o.name == "kind" and stage == "ingest")]
     fields = [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in known]
     call.__name__ = call.__qualname__ = stage
@@ -468,8 +477,8 @@ def stage_function(stage: str) -> Callable[..., Result]:
 
 
 _SHARED = """`data` is a pa.Table, a RecordBatchReader, anything with __arrow_c_stream__ (polars, pandas), a path or
-glob, a manifest, a Dataset or a Result. `output` names a folder for the whole result; `dataset`, `workers` and
-`progress` are as for the command. Returns a `Result`."""
+glob, a manifest, a Dataset or a Result. `output` names a folder for the whole result; `dataset`, `workers`, `limit`
+and `progress` are as for the command. Returns a `Result`."""
 
 
 # Pipelines.

@@ -137,6 +137,16 @@ def read_rows(folder: Path, shard: Shard, columns: list[str] | None = None) -> I
     return (with_row_keys(batch, shard.first_file) for batch in read_shard(folder, shard, stored))
 
 
+def first_rows(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:
+    """The first `limit` rows of some batches."""
+    for batch in batches:
+        if batch.num_rows >= limit:
+            yield batch.slice(0, limit)
+            return
+        yield batch
+        limit -= batch.num_rows
+
+
 def with_row_keys(batch: pa.RecordBatch, first_file: int | None) -> pa.RecordBatch:
     """A batch of a shard with `row_key` in the place of `record`; as it is where the shard has no `record`."""
     if first_file is None:

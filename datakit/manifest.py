@@ -8,6 +8,7 @@ and where inputs lay are in `<stage>.run.json` beside it.
 import errno
 import json
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
@@ -555,6 +556,7 @@ def _verify_parent(
         yield str(place), f"is not the {name} that {path} was made from: changed, or run again since"
         return
     took_in = parent["manifest"] != "tokenizer" and parent.get("use") != AGAINST
-    if took_in and load(place).ledger.rows.kept != manifest.ledger.rows.into:
-        yield str(place), f"kept {load(place).ledger.rows.kept} rows, but {path} took in {manifest.ledger.rows.into}"
+    given = min(load(place).ledger.rows.kept, parent.get("limit", sys.maxsize))
+    if took_in and given != manifest.ledger.rows.into:
+        yield str(place), f"gives {given} rows, but {path} took in {manifest.ledger.rows.into}"
     yield from _verify(place, inspect, seen)

@@ -238,6 +238,7 @@ def show(manifest: Path, rows: int, verbose: bool, as_json: bool) -> None:
     click.echo("".join(stale_line(manifest)), nl=False)
     parents = [
         f"  {p.get('use', 'from'):<9} {p.get('raw') or p['manifest']}  {p.get('version', p['sha256'][:12])}"
+        + (f", its first {p['limit']:,} rows" if "limit" in p else "")
         for p in found.parents
     ]
     shards = [f"  {s.path:<32} {s.rows:>12,} rows {s.bytes:>16,} bytes" for s in found.shards]

@@ -41,7 +41,7 @@ from datakit.manifest import (
 )
 
 if TYPE_CHECKING:
-    from datakit.stage import Stage
+    from datakit.stage import Parent, Stage
 
 # The code of a stage.
 
@@ -206,10 +206,11 @@ def key_of(
     return digest([stage, kind, parents, config, resources, code])
 
 
-def parent_entry(path: Path, manifest: Manifest, use: str = "") -> dict[str, Any]:
-    """A manifest as its child's manifest names it."""
-    entry = {"manifest": manifest.stage, "version": manifest.version, "sha256": sha256_file(path)}
-    return entry | ({"use": use} if use else {})
+def parent_entry(parent: "Parent", use: str = "") -> dict[str, Any]:
+    """A manifest as its child's manifest names it; `limit` where only its first rows came in."""
+    manifest = parent.manifest
+    entry = {"manifest": manifest.stage, "version": manifest.version, "sha256": sha256_file(parent.path)}
+    return entry | ({"use": use} if use else {}) | ({"limit": parent.limit} if parent.limit else {})
 
 
 def relative_path(folder: Path, file: Path | str) -> str:
@@ -269,6 +270,7 @@ def differences(
     before, now = ({p["manifest"]: p["version"] for p in ps if "manifest" in p} for ps in (old.parents, parents))
     said += [f"was made from an older {name}" for name in now if name in before and before[name] != now[name]]
     said += [f"was made from other stages ({', '.join(before)})" for _ in [0] if before.keys() != now.keys()]
+    said += limit_differences(old.parents, parents)
     said += config_differences(old.config, config)
     used = old.facts.get("resources", {})
     said += [
@@ -301,6 +303,15 @@ def raw_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             yield f"input files are {what}: {', '.join(sorted(names)[:3])}{more}"
+
+
+def limit_differences(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Where other numbers of first rows come in (`--limit`), for people."""
+    before, now = ({p["manifest"]: p.get("limit") for p in parents if "manifest" in p} for parents in (old, new))
+    for name in now.keys() & before.keys():
+        if now[name] != before[name]:
+            said = [f"the first {limit:,}" if limit else "all" for limit in (now[name], before[name])]
+            yield f"takes {said[0]} rows of {name} now, and took {said[1]}"
 
 
 class FileHashes:
@@ -384,11 +395,13 @@ class FileHashes:
                 table.executemany("DELETE FROM hashes WHERE name = ?", gone)
 
 
-def earlier_tables(manifest: Path, data: Path, parent: str, wants: dict[str, Any]) -> tuple[Manifest, Path] | None:
+def earlier_tables(
+    manifest: Path, data: Path, parent: dict[str, Any], wants: dict[str, Any]
+) -> tuple[Manifest, Path] | None:
     """An earlier result of a stage whose saved table serves again: (its manifest, its data folder), or None.
 
-    `manifest` is where the stage's manifest goes and `data` where its shards go now, `parent` the version of the rows.
-    It must have saved all that `wants` names, made by the same code.
+    `manifest` is where the stage's manifest goes and `data` where its shards go now, `parent` names the rows. It must
+    have saved all that `wants` names, made by the same code.
     """
     history = sorted(manifest.parent.glob(f"history/{manifest.stem}-*.json"), key=lambda p: -p.stat().st_mtime_ns)
     for path in [manifest, *history]:
@@ -398,7 +411,7 @@ def earlier_tables(manifest: Path, data: Path, parent: str, wants: dict[str, Any
         except (ManifestError, OSError):
             continue
         saved, exists = found.facts.get("saved"), folder.is_dir() and not folder.samefile(data)
-        if exists and saved and found.parents[0].get("version") == parent:
+        if exists and saved and all(found.parents[0].get(key) == parent.get(key) for key in ("version", "limit")):
             files = [(folder / s.path, s.bytes) for s in found.shards if s.role == saved["role"]]
             if _covers(saved, wants) and all(f.is_file() and f.stat().st_size == size for f, size in files):
                 return found, folder

@@ -30,6 +30,8 @@ class Flow:
     """By stage: `--set` values."""
     only: bool = False
     """Run one stage alone, and refuse where what it needs is stale."""
+    limited: tuple[str, int] = ("", 0)
+    """(a stage, how many rows of the result before it come in); no stage: all rows come in everywhere."""
 
     def config(self, stage: str) -> Any:
         """A stage's config with this command's flags."""
@@ -90,10 +92,30 @@ class Flow:
             done[given.stage] = manifest_path(inputs[0])
         elif stage != "ingest":
             steps.insert(0, "ingest")
-        self._check(steps)
+        return self._steps(steps, done, list(inputs))
+
+    def _steps(self, steps: Sequence[str], done: dict[str, Path], inputs: list[Any]) -> Path:
+        """Run stages one after the other, after those that are done; returns the last one's manifest."""
+        flow = self._limited(steps[0])
+        flow._check(steps)
         for step in steps:
-            done[step] = self._one(step, done, list(inputs))
-        return done[stage]
+            done[step] = flow._one(step, done, inputs)
+        return done[steps[-1]]
+
+    def _limited(self, first: str) -> "Flow":
+        """The flow of a command whose first stage this is: it takes in `--limit` rows, if it reads no raw files.
+
+        Raises:
+            UsageError: the limit is below 0.
+        """
+        given = dict(self.flags.get("ingest", {}))
+        if first == "ingest" or "limit" not in given:
+            return self
+        limit = given.pop("limit")
+        if limit < 0:
+            raise UsageError(f"--limit is {limit}; it should be at least 1, or 0 for all rows")
+        flags = {stage: values for stage, values in self.flags.items() if stage != "ingest"}
+        return replace(self, flags=flags | ({"ingest": given} if given else {}), limited=(first, limit))
 
     def _continue(self, stage: str) -> Path:
         """Run a stage on what is there. By a recipe, what is stale runs first; without one, only what is missing."""
@@ -117,11 +139,8 @@ class Flow:
         last = max((before.index(s) for s in done if s in before), default=-1)
         # without a recipe, only what cannot be left out
         steps = [s for s in before[last + 1 :] if self.recipe.path or s in ("ingest", needs)]
-        self._check([*steps, stage])
         self._refuse_stale(stage, done)
-        for step in steps:
-            done[step] = self._one(step, done, list(self.recipe.inputs))
-        return self._one(stage, done, [])
+        return self._steps([*steps, stage], done, list(self.recipe.inputs))
 
     def _in_order(self, stage: str) -> Path:
         """Run a stage of a recipe, after what it needs: stages whose results are stale run first, in the project.
@@ -130,8 +149,9 @@ class Flow:
             UsageError: with `only`, an earlier stage is stale.
         """
         steps = self.recipe.before(stage)
-        project = replace(self, run=replace(self.run, layout=replace(self.run.layout, output=None)))
-        self._check([stage] if self.only else [*steps, stage])
+        flow = self._limited(stage) if self.only else self
+        project = replace(flow, run=replace(self.run, layout=replace(self.run.layout, output=None)))
+        flow._check([stage] if self.only else [*steps, stage])
         stale = project.stale(steps)
         said = "; ".join(f"{step} ({why})" for step, why in stale.items())
         if stale and self.only:
@@ -142,7 +162,7 @@ class Flow:
         for step in steps:
             path = project.run.layout.manifest(step)
             done[step] = project._one(step, done, list(self.recipe.inputs)) if step in stale else path
-        return self._one(stage, done, [])
+        return flow._one(stage, done, [])
 
     def stale(self, stages: Sequence[str]) -> dict[str, str]:
         """Which results of the recipe's first stages are not what a run would make now, and why. Nothing is run."""
@@ -209,6 +229,7 @@ class Flow:
         for folder, (file, size, sha256) in (f for parent in made.values() for f in travelling_files(parent)):
             storage.bring(folder / file, size, sha256)
         rows = [parent for s, parent in made.items() if stage_class(s).makes_rows][-1]
+        rows = replace(rows, limit=self.limited[1]) if name == self.limited[0] else rows
         if rows.manifest.kind.startswith("tokens") and not stage.takes_tokens:
             raise UsageError(
                 f"{rows.path}: its rows hold token ids and no text: {name} cannot look at them. Such rows "

@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit import __version__
 from datakit.config import resolved, sha256_file
-from datakit.data import read_rows, read_shard, with_row_keys
+from datakit.data import first_rows, read_rows, read_shard, with_row_keys
 from datakit.engine.alarms import loss_alarms, refuse_empty, result_alarms, stop_if_strict
 from datakit.engine.lineage import (
     FileHashes,
@@ -208,8 +208,7 @@ def _begin(run: Run, stage: Stage, kind: str, parents: Sequence[Parent], against
         if run.layout.output and data_dir(parent.path, parent.manifest).resolve() == folder.resolve():
             raise UsageError(f"--output {run.layout.output}: is the folder of the input; name another")
     raw, raw_locations = _raw_entries(stage.sources(), folder)
-    entries = [parent_entry(p.path, p.manifest) for p in parents]
-    entries += [parent_entry(p.path, p.manifest, AGAINST) for p in against]
+    entries = [*map(parent_entry, parents), *(parent_entry(p, AGAINST) for p in against)]
     locations = {"parents": {p.manifest.version: relative_path(folder, p.path) for p in (*parents, *against)}}
     resources, named, code = stage.resources(), (*entries, *raw), code_hash(stage)
     return Job(
@@ -371,7 +370,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
     saved = None
     if wants := stage.saves():
         facts["saved"] = wants = wants | {"code": module_hashes(stage)}
-        if found := earlier_tables(job.manifest, job.data, parents[0].manifest.version, wants):
+        if found := earlier_tables(job.manifest, job.data, job.parents[0], wants):
             run.progress.line(f"{stage.name}: uses the measurements of version {found[0].version}")
             saved = _Saved(found[1], {s.path: s for s in tables(found[0], wants["role"])}, wants["role"])
     if stage.work_unit == "raw":
@@ -380,8 +379,7 @@ def _map_rows(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
         inputs = [(unit["index"], _Input(*(Shard(**s) for s in unit["shards"]))) for unit in read if unit["shards"]]
         sketched = read
     else:
-        folder = data_dir(parents[0].path, parents[0].manifest)
-        shards = tables(parents[0].manifest, "kept")
+        folder, shards = _kept_rows(job, work, parents[0])
         inputs = [(index, _Input(shard)) for index, shard in enumerate(shards)]
         stage = stage.prepare(partial(_spread_rows, folder, shards, run.cache), work.folder)
         earlier = job.earlier(stage)
@@ -425,6 +423,36 @@ class _Input:
 
     kept: Shard
     quarantined: Shard | None = None
+
+
+def _kept_rows(job: Job, work: Work, parent: Parent) -> tuple[Path, Sequence[Shard]]:
+    """(a folder, the shards in it with the rows that come in): the parent's.
+
+    Where only its first rows come in, the shards that hold them lie in the work folder, the last one cut.
+    """
+    folder, shards = data_dir(parent.path, parent.manifest), tables(parent.manifest, "kept")
+    if not parent.limit:
+        return folder, shards
+    before = np.cumsum([0, *(shard.rows for shard in shards)]).tolist()
+    wanted = [(shard, parent.limit - at) for shard, at in zip(shards, before, strict=False) if at < parent.limit]
+    unit, title = partial(_first_rows_unit, folder, work.folder), f"{job.stage.name}: limit"
+    made = work.phase("first", unit, enumerate(wanted), title=title, units=len(wanted))
+    work.needs += [(work.data, file) for result in made for file in result["files"]]
+    return work.folder / "first", [Shard(**s) for result in made for s in result["shards"]]
+
+
+def _first_rows_unit(folder: Path, work: Path, index: int, wanted: tuple[Shard, int]) -> Result:
+    """Put a shard into the work folder, or so many of its first rows."""
+    shard, limit = wanted
+    if shard.rows <= limit:
+        link_or_copy(_here(folder, shard), work / "first" / shard.path)
+    else:
+        with UnitWriter(work / "first", index, None, shard.first_file or 0) as out:
+            for batch in first_rows(read_rows(folder, shard), limit):
+                out.write("kept", batch)
+            (shard,) = out.close()
+    files = [[f".work/first/{shard.path}", shard.bytes, shard.sha256]]
+    return {"files": files, "shards": [asdict(shard)], "rows": shard.rows, "bytes": shard.bytes}
 
 
 def _total(counts: Sequence[Count]) -> Count:
@@ -824,10 +852,11 @@ def make_files(job: Job, work: Work, parents: Sequence[Parent]) -> _Result:
     """Run a stage with `work_unit = "all"`: one unit, which writes files beside the data folder and then moves them."""
     run, stage = job.run, job.stage
 
+    sources = [_kept_rows(job, work, parent) for parent in parents[:1]]
+
     def rows() -> Iterator[pa.RecordBatch]:
-        for parent in parents[:1]:
-            shards = tables(parent.manifest, "kept")
-            yield from _all_rows(data_dir(parent.path, parent.manifest), shards, run.cache)
+        for folder, shards in sources:
+            yield from _all_rows(folder, shards, run.cache)
 
     def make(_: int, __: Any) -> Result:
         folder = work.folder / "made"

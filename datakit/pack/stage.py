@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.config import option
-from datakit.data import of_kind, read_rows
+from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
-from datakit.manifest import Count, check_shards, data_dir, tables
+from datakit.manifest import Count, check_shards, data_dir
 from datakit.pack.cut import (
     LONG_ANSWER,
     LONG_PROMPT,
@@ -225,11 +225,11 @@ class Pack(Stage):
         if not self.config.max_tokens and not self.config.weights:
             return Mixture({})
         columns = [c for c in COLUMNS if c in of_kind(source.manifest.kind).names]
-        return Mixture.of(_rows_of(source, columns), self.config.max_tokens, self.config.weights)
+        return Mixture.of(source.rows(columns), self.config.max_tokens, self.config.weights)
 
     def _left_out(self, source: Parent, mixture: Mixture) -> Iterator[pa.RecordBatch]:
         """The rows that the mixture leaves out, read once more: there may be too many of them for the memory."""
-        for batch in _rows_of(source) if mixture.shares else ():
+        for batch in source.rows() if mixture.shares else ():
             left_out = split(batch, mixture.decide(batch), self.name)[1]
             if left_out.num_rows:
                 yield left_out
@@ -306,11 +306,6 @@ class Pack(Stage):
         of_validation = np.isin(sequences.row_key, batch.column("row_key").to_numpy()[held_out])
         yield "train", sequences.take(~of_validation)
         yield "validation", sequences.take(of_validation)
-
-
-def _rows_of(source: Parent, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    folder = data_dir(source.path, source.manifest)
-    return chain.from_iterable(read_rows(folder, shard, columns) for shard in tables(source.manifest, "kept"))
 
 
 def _with_dropped(count: Count, more: dict[str, int]) -> Count:

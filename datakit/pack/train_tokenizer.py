@@ -103,7 +103,7 @@ class TrainTokenizer(Stage):
         (folder / TOKENIZER).mkdir(parents=True)
         for name, content in files.items():
             (folder / TOKENIZER / name).write_bytes(content)
-        kept = parents[0].manifest.ledger.rows.kept
+        kept = parents[0].num_rows
         return Made(files=tuple(f"{TOKENIZER}/{n}" for n in sorted(files)), rows=Count(into=kept, kept=kept))
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import read_rows
-from datakit.engine.lineage import config_differences, raw_differences
+from datakit.engine.lineage import config_differences, limit_differences, raw_differences
 from datakit.errors import InputError
 from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on, tables
 from datakit.report.page import table, text, whole_page
@@ -241,7 +241,8 @@ def _settings(first: Path, second: Path) -> dict[str, list[str]]:
             found[stage] = ["is in the second only" if stage not in one else "is in the first only"]
             continue
         a, b = one[stage], other[stage]
-        said = [*raw_differences(a.parents, b.parents), *config_differences(a.config, b.config)]
+        said = [*raw_differences(a.parents, b.parents), *limit_differences(a.parents, b.parents)]
+        said += config_differences(a.config, b.config)
         said += ["other models, or another list of removed rows"] * (
             a.facts.get("resources") != b.facts.get("resources")
         )

@@ -51,16 +51,17 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
     is compared with the text of the kept row, in two columns if `columns` characters are enough.
     """
     order = _lineage(paths)
-    lines, text, row_key, known = list[str](), "", -1, False
+    lines, text, row_key, known, role = list[str](), "", -1, False, ""
     for path, manifest in order:
         if day := purged_on(path, manifest):
             lines.append(f"{manifest.stage:<9} its shards were purged on {day}")
             continue
         found = _find(path, manifest, row_id)
         if found is None:
-            lines += _packed(path, manifest, row_id, row_key)
+            lines += list(_packed(path, manifest, row_id, row_key)) or (_not_taken(manifest) if role == "kept" else [])
+            role = ""
             continue
-        row, known = found.row, True
+        row, known, role = found.row, True, found.role
         text, row_key = text or body(row), row.get("row_key", -1)
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
         if found.role == "kept":
@@ -96,6 +97,12 @@ def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
                 if row_id == f"{row['file']}:{row['line'] - 1}":  # the id that it would have got
                     return FoundRow(path, manifest, "quarantined", batch.slice(at, 1))
     return None
+
+
+def _not_taken(manifest: Manifest) -> list[str]:
+    """A line for a stage that took in only the first rows, for a row that none of its tables has."""
+    limits = [p["limit"] for p in manifest.parents if "limit" in p]
+    return [f"{manifest.stage:<9} not among the first {limit:,} rows, which came in (--limit)" for limit in limits]
 
 
 def _packed(path: Path, manifest: Manifest, row_id: str, row_key: int) -> Iterator[str]:

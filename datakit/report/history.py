@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from datakit.engine.lineage import config_differences, old_versions, raw_differences, unused_folders
+from datakit.engine.lineage import config_differences, limit_differences, old_versions, raw_differences, unused_folders
 from datakit.engine.plan import stale_results
 from datakit.engine.recipe import FLOW, datasets
 from datakit.errors import DatakitError
@@ -98,6 +98,7 @@ def _changes(before: Manifest | None, after: Manifest) -> Iterator[str]:
     yield from (
         f"{name} {old.get(name, 'none')} -> {version}" for name, version in new.items() if old.get(name) != version
     )
+    yield from limit_differences(before.parents, after.parents)
     yield from config_differences(before.config, after.config)
     if before.facts.get("resources") != after.facts.get("resources"):
         yield "other models, or another list of removed rows"

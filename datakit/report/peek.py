@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import RECORD_BITS, read_rows
+from datakit.data import RECORD_BITS
 from datakit.errors import InputError
-from datakit.manifest import Manifest, data_dir, find_parent, load, tables
+from datakit.manifest import data_dir, find_parent, load
 from datakit.pack.inspect import (
     WRONG,
     LabelRun,
@@ -33,6 +33,7 @@ from datakit.pack.inspect import (
     texts,
 )
 from datakit.report.texts import visible
+from datakit.stage import Parent
 
 Names = dict[int, tuple[str, str]]
 """Id and source of rows by key."""
@@ -45,24 +46,20 @@ Names = dict[int, tuple[str, str]]
 class Origins:
     """The tokenized rows behind a packed set. Without the files of the tokenize manifest, only row keys are known."""
 
-    path: Path | None
-    manifest: Manifest | None
+    tokenized: Parent | None
 
     @classmethod
     def of(cls, path: Path) -> "Origins":
         """The rows that the pack manifest at `path` packed."""
-        for parent in load(path).parents:
-            found = find_parent(path, parent) if parent.get("manifest") == "tokenize" else None
+        for entry in load(path).parents:
+            found = find_parent(path, entry) if entry.get("manifest") == "tokenize" else None
             if found is not None and all((data_dir(found, load(found)) / s.path).is_file() for s in load(found).shards):
-                return cls(found, load(found))
-        return cls(None, None)
+                return cls(Parent(found, load(found), entry.get("limit", 0)))
+        return cls(None)
 
     def batches(self, columns: list[str] | None) -> Iterator[pa.RecordBatch]:
         """Columns (None: all) of the rows, in order; nothing if the rows are gone."""
-        if self.path is None or self.manifest is None:
-            return
-        for shard in tables(self.manifest, "kept"):
-            yield from read_rows(data_dir(self.path, self.manifest), shard, columns)
+        return iter(()) if self.tokenized is None else self.tokenized.rows(columns)
 
     def names(self, keys: set[int]) -> Names:
         """Id and source of the rows with these keys, as far as they are known."""
@@ -89,12 +86,12 @@ class Origins:
         Raises:
             InputError: there is no such row, it was not packed, or the tokenized rows are gone.
         """
-        if self.path is None:
+        if self.tokenized is None:
             raise InputError("the tokenize manifest behind this set is gone, and the ids of rows with it; use --row")
         key = self._key(row_id)
         if key is None:
             raise InputError(
-                f"{self.path}: no kept row has the id {row_id!r}; `datakit explain` tells what became of it"
+                f"{self.tokenized.path}: no kept row has the id {row_id!r}; `datakit explain` tells what became of it"
             )
         found = [
             (rows, number)
@@ -155,7 +152,7 @@ def roundtrip_problem(path: Path) -> str | None:
     """
     sets, _ = open_all(path)
     origins, ledger = Origins.of(path), load(path).ledger
-    if origins.path is None or ledger.tokens is None:
+    if origins.tokenized is None or ledger.tokens is None:
         raise InputError(f"{path}: the tokenize manifest behind it, or one of its shards, is gone: nothing to compare")
     problems = islice(prove(TokenIndex(sets), origins.batches(None), ledger.rows, ledger.tokens), 20)
     return "; ".join(problems) or None

@@ -242,6 +242,11 @@ def test_a_whole_project_on_a_store(
     assert not [k for k in keys(s3) if k in old]
     assert "are unchanged" in datakit("verify", manifest).out
 
+    rows = f"s3://{BUCKET}/project/manifests/mine/ingest.json"
+    assert datakit("dedup", rows, "--limit", "7", "--output", f"s3://{BUCKET}/first").code == 0
+    assert load(storage.local(f"s3://{BUCKET}/first/manifest.json")).ledger.rows.into == 7
+    assert not [k for k in keys(s3) if k.startswith("first/.work")]
+
     from train.data.packed import PackedSet, place_of
 
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "a trainer's machine"))

@@ -241,8 +241,8 @@ def test_values_for_a_stage_that_does_not_run_are_refused(datakit: Callable, pro
     for args in (["dedup", "--set", "filter.rules=nope"], ["filter", "--only", "--kind", "text"]):
         said = datakit(*args)
         assert said.code == 2 and "does not run in this command" in said.err
-    said = datakit("dedup", "manifests/d/filter.json", "--limit", "5")
-    assert said.code == 2 and "--limit: ingest, which reads raw files, does not run" in said.err
+    said = datakit("dedup", "manifests/d/filter.json", "--split", "train")
+    assert said.code == 2 and "--split: ingest, which reads raw files, does not run" in said.err
 
 
 def test_going_on_from_an_older_result_is_told(datakit: Callable, project: Path) -> None:
