@@ -56,7 +56,9 @@ class IngestConfig:
     )
     roles: dict[str, str] = option({}, "speaker = role: system, user, assistant or tool; for speakers of other names")
     split: str = option("", "the split that is read, as train; several with commas; all: every file")
-    limit: int = option(0, "take in only so many records, the first ones in the order of the files, or rows of a result; 0: all")
+    limit: int = option(
+        0, "take in only so many records, the first ones in the order of the files, or rows of a result; 0: all"
+    )
     tree_paths: Literal["best", "every"] = option(
         "best", "of a tree of messages: the path of the best replies, or every path that ends in an answer"
     )
