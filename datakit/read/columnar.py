@@ -19,6 +19,7 @@ from datakit.errors import InputError
 from datakit.read.columns import types_of
 from datakit.read.files import EXPANSION_FROM, BrokenStreamError, Remaining, Segment, SourceFile, filesystem
 from datakit.read.layouts.record import Fields, MisfitError
+from datakit.read.layouts.turns import TOOLS
 from datakit.read.row_builder import Cells, Position, RowBuilder
 
 ROWS: Final = 512
@@ -28,6 +29,8 @@ MOST_LOST: Final = 1 << 16
 MOST_ROWS: Final = 1 << RECORD_BITS
 _DAMAGE: Final = (OSError, pa.ArrowException, MemoryError, ValueError, TypeError, KeyError, BrokenStreamError)
 """What Arrow raises about files that are damaged."""
+CALLS: Final = ("tool_calls", "function_call", "tools")
+"""Fields of a turn that hold objects without fixed keys."""
 
 
 # Files.
@@ -323,7 +326,37 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Fields, MisfitError | None]]:
     except (ValueError, OverflowError):  # invalid UTF-8, a date after the year 9999: find the rows that have it
         yield from (_row(batch.slice(i, 1)) for i in range(batch.num_rows))
     else:
+        for name in _columns_of_calls(batch.schema):
+            for row in rows:
+                row[name] = _as_called(row[name], name)
         yield from ((row, None) for row in rows)
+
+
+def _columns_of_calls(schema: pa.Schema) -> list[str]:
+    """The columns with tools or calls as objects. A struct has the keys of all rows, so that a call would have the
+    arguments of every other function, as nulls."""
+    names = []
+    for field in schema:
+        item = field.type.value_type if hasattr(field.type, "value_type") else field.type
+        calls = pa.types.is_struct(item) and any(item.get_field_index(n) >= 0 for n in CALLS)
+        if calls or (field.name in TOOLS and pa.types.is_nested(field.type)):
+            names.append(field.name)
+    return names
+
+
+def _as_called(value: Any, name: str) -> Any:
+    """The value of a column of `_columns_of_calls` without the keys that are null, at any depth of tools and calls."""
+    if name in (*TOOLS, *CALLS):
+        return _without_nulls(value)
+    if type(value) is list:
+        return [_as_called(turn, name) for turn in value]
+    return {k: _without_nulls(v) if k in CALLS else v for k, v in value.items()} if type(value) is dict else value
+
+
+def _without_nulls(value: Any) -> Any:
+    if type(value) is dict:
+        return {k: _without_nulls(v) for k, v in value.items() if v is not None}
+    return [_without_nulls(v) for v in value] if type(value) is list else value
 
 
 def _row(batch: pa.RecordBatch) -> tuple[Fields, MisfitError | None]:

@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -15,6 +16,8 @@ from datakit.read.row_builder import Cells, Position, RowBuilder
 
 ROWS: Final = 256
 """Rows that are read between two looks at the size of the batch."""
+HEAD_BYTES: Final = 1 << 19
+"""The first records are looked for in so many bytes, or in one record that is longer."""
 
 
 def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
@@ -35,6 +38,17 @@ def header_of(head: bytes, name: str) -> tuple[tuple[str, ...], str]:
     if twice is not None:
         raise InputError(f"{name}: the header names column {twice!r} twice; rename one of them")
     return columns, delimiter
+
+
+def first_records(file: SourceFile, head: bytes, count: int) -> list[Fields]:
+    """The first records of a file that can be read, at most `count`, from its first bytes."""
+    csv.field_size_limit(sys.maxsize)
+    starts, stops, _ = _records(head, file.delimiter, min(len(head), HEAD_BYTES) + 1)
+    rows = list[Fields]()
+    for start, stop in list(zip(starts.tolist(), stops.tolist(), strict=True))[1 : count + 1]:
+        with suppress(MisfitError):
+            rows.append(_fields(head[start:stop], file))
+    return rows
 
 
 def cut(file: SourceFile, index: int, remaining: Remaining) -> Iterator[Segment]:

@@ -19,7 +19,7 @@ import orjson
 
 from datakit.read import _kernels_records as kernels
 from datakit.read.files import BOM, Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
-from datakit.read.layouts.record import Fields, MisfitError, decoded, parse_exactly, to_json
+from datakit.read.layouts.record import Fields, MisfitError, decoded, name_of, parse_exactly, to_json
 from datakit.read.row_builder import Position, RowBuilder
 
 HEAD_RECORDS: Final = 100
@@ -57,13 +57,21 @@ def format_of(head: bytes, suffix: str) -> str:
 
 def first_records(head: bytes, form: str) -> list[Fields]:
     """The first records that can be parsed."""
+    return [v for r in _first_values(head, form) if type(v := _value(r)) is dict]
+
+
+def first_of_others(head: bytes, form: str) -> str:
+    """What the first value is, if it is JSON and no object; "" otherwise."""
+    value = next((v for r in _first_values(head, form) if (v := _value(r)) is not None), {})
+    return "" if type(value) is dict else name_of(value)
+
+
+def _first_values(head: bytes, form: str) -> list[bytes]:
     if form == "jsonl":
-        rows = first_lines(head)
-    else:
-        end = ValueFinder(in_array=form == "json")(bytearray(head), 1 << 62, True)
-        spans = end.spans[:HEAD_RECORDS].tolist() if end is not None and end.spans is not None else []
-        rows = [head[start:stop] for start, stop, _ in spans]
-    return [v for r in rows if type(v := _value(r)) is dict]
+        return first_lines(head)
+    end = ValueFinder(in_array=form == "json")(bytearray(head), 1 << 62, True)
+    spans = end.spans[:HEAD_RECORDS].tolist() if end is not None and end.spans is not None else []
+    return [head[start:stop] for start, stop, _ in spans]
 
 
 def begins_with_records(head: bytes) -> bool:

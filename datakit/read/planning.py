@@ -5,6 +5,7 @@ import gc
 import hashlib
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -38,7 +39,7 @@ from datakit.read.files import (
     open_binary,
     suffixes_of,
 )
-from datakit.read.layouts.conversations import TURN_FIELDS, turn_field_of
+from datakit.read.layouts.conversations import TURN_FIELDS, turn_field_of, unread_context
 from datakit.read.layouts.mapping import (
     fields_with_samples,
     kind_of,
@@ -230,7 +231,9 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
         return replace(file, format="jsonl"), []
     if file.format == "csv":
         header, delimiter = csv.header_of(head, file.name)
-        return replace(file, header=header, delimiter=delimiter), [dict.fromkeys(header, "x")] if header else []
+        file = replace(file, header=header, delimiter=delimiter)
+        stand_in = [dict.fromkeys(header, "x")] if header else []
+        return file, csv.first_records(file, head, json.HEAD_RECORDS) or stand_in
     if file.format == "text":
         return file, []
     found = json.format_of(head, file.format) or ("jsonl" if file.format == "jsonl" and not _looks_binary(head) else "")
@@ -348,12 +351,17 @@ def _advice(file: SourceFile, head: list[Fields]) -> str:
     said, command = [f"Its fields, each with a value:\n{fields_with_samples(head)}"], nearest(head, file.path)
     lists = [n for n, v in head[0].items() if type(v) is list and len(v) > 1 and type(v[0]) is dict]
     if len(head) == 1 and len(lists) == 1:
-        made = PurePath(file.path).with_suffix(".jsonl").name
+        made = PurePath(file.path).with_suffix(".rows.jsonl").name
         said.append(
             f"It is one record. If the rows stand in its list {lists[0]!r}, write one row a line:\n"
             f"  jq -c '.{lists[0]}[]' {file.path} > {made}"
         )
     elif command:
+        if context := unread_context(head[0]):
+            said.append(
+                f"{context} is no text, so the question would be learned without it; a template may take its parts: "
+                f"--map 'prompt={{{context}.PART}}\\n\\n{{question}}'"
+            )
         said.append(f"Map its fields to ours; the nearest mapping is perhaps\n  {command}")
     known = ", ".join(x.name for x in LAYOUTS)
     return "\n".join([*said, f"Known layouts are {known}. See docs/inputs.md for their fields, and for mapping"])
@@ -410,6 +418,13 @@ def _unreadable(file: SourceFile) -> str:
             return (
                 f"no record there can be read (byte {e.start} is 0x{head[e.start]:02x}, not UTF-8 there; Latin-1 "
                 "is converted by iconv -f LATIN1 -t UTF-8 FILE > NEW)"
+            )
+        if found := json.first_of_others(head, file.format):
+            made, each = PurePath(file.path).with_suffix(".objects.jsonl"), "." if file.format == "jsonl" else ".[]"
+            name = "text" if found == "a string" else "messages"
+            return (
+                f"its records are no objects: the first is {found}. Give each a name, for example\n"
+                f"  jq -c '{each} | {{{name}: .}}' {shlex.quote(file.path)} > {shlex.quote(made.name)}\nAs it is"
             )
     return "no record there can be read"
 

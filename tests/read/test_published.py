@@ -2,12 +2,13 @@
 
 import gzip
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.errors import ConfigError, LayoutError, UsageError
+from datakit.errors import ConfigError, InputError, LayoutError, UsageError
 
 
 def said(row, name="messages"):
@@ -93,6 +94,37 @@ CONVERSATIONS = [
     ("choices of ARC", "question_answer",
      {"question": "2+2?", "choices": {"text": ["3", "4"], "label": ["1", "2"]}, "answer": "2"},
      [("user", "2+2?\n\n1. 3\n2. 4"), ("assistant", "2")]),
+    ("choices by number (MMLU)", "question_answer", {"question": "2+2?", "choices": ["3", "4"], "answer": 1},
+     [("user", "2+2?\n\nA. 3\nB. 4"), ("assistant", "B")]),
+    ("choices by key (CommonsenseQA)", "question_answer",
+     {"question_stem": "2+2?", "choices": {"text": ["3", "4"], "label": ["A", "B"]}, "answerKey": "B"},
+     [("user", "2+2?\n\nA. 3\nB. 4"), ("assistant", "B")]),
+    ("race", "question_answer", {"article": "It was Ann.", "question": "who?", "options": ["Bo", "Ann"], "answer": "B"},
+     [("user", "It was Ann.\n\nwho?\n\nA. Bo\nB. Ann"), ("assistant", "B")]),
+    ("natural instructions", "prompt_completion",
+     {"task_name": "t", "definition": "Greet.", "inputs": "hi", "targets": "yo"},
+     [("user", "Greet.\n\nhi"), ("assistant", "yo")]),
+    ("a context that the prompt holds", "prompt_completion",
+     {"prompt": "Read: It was Ann. hi", "context": "It was Ann.", "completion": "yo"},
+     [("user", "Read: It was Ann. hi"), ("assistant", "yo")]),
+    ("dolphin r1", "messages",
+     {"messages": [{"role": "user", "content": "hi"}], "reasoning": "because it is", "answer": "yo", "model": "x"},
+     THOUGHT),
+    ("s1k", "question_answer",
+     {"question": "hi", "solution": "y", "thinking_trajectories": ["because it is"], "attempt": "yo"}, THOUGHT),
+    ("attempts that are counted", "question_answer", {"question": "hi", "answer": "yo", "attempt": 3}, ASKED),
+    ("an empty solution", "question_answer", {"problem": "hi", "solution": "", "answer": "yo"}, ASKED),
+    ("saiga: an object of lists", "messages", {"messages": {"role": ["user", "bot"], "content": ["hi", "yo"]}}, ASKED),
+    ("turns as JSON text", "messages",
+     {"messages": '[\n {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]'}, ASKED),
+    ("bedrock", "messages",
+     {"schemaVersion": "x", "system": [{"text": "be"}], "messages": [
+         {"role": "user", "content": [{"text": "hi"}]}, {"role": "assistant", "content": [{"text": "yo"}]}]},
+     [("system", "be"), *ASKED]),
+    ("gemini", "turns",
+     {"systemInstruction": {"parts": [{"text": "be"}]}, "contents": [{"role": "user", "parts": [{"text": "hi"}]},
+                                                                     {"role": "model", "parts": [{"text": "yo"}]}]},
+     [("system", "be"), *ASKED]),
 ]  # fmt: skip
 
 
@@ -250,6 +282,14 @@ PAIRS = [
         {"response": "no", "overall_score": 9.0, "fine-grained_score": 1.0}]}),
     ("nectar", "ranked", {"prompt": "\n\nHuman: hi\n\nAssistant: ", "answers": [
         {"answer": "no", "rank": 7.0}, {"answer": "yo", "rank": 1.0}]}),
+    ("stack exchange", "ranked", {"qid": 1, "question": "hi", "answers": [
+        {"answer_id": 1, "text": "no", "pm_score": 1}, {"answer_id": 2, "text": "yo", "pm_score": 4}]}),
+    ("openai", "pairs", {"input": {"messages": [{"role": "user", "content": "hi"}], "parallel_tool_calls": True},
+                         "preferred_output": [{"role": "assistant", "content": "yo"}],
+                         "non_preferred_output": [{"role": "assistant", "content": "no"}]}),
+    ("ultrainteract", "pairs", {"trajectory": [{"from": "user", "value": "hi"}], "chosen": "yo", "rejected": "no"}),
+    ("code preferences", "pairs", {"input": "hi", "accepted": "yo", "rejected": "no"}),
+    ("stack exchange paired", "pairs", {"question": "hi", "response_j": "yo", "response_k": "no"}),
 ]  # fmt: skip
 
 
@@ -260,6 +300,72 @@ def test_each_way_to_prefer_an_answer_gives_the_pair(read_records, layout, recor
     (row,) = found.rows
     assert [said(row, n) for n in ("prompt", "chosen", "rejected")] == [
         [("user", "hi")], [("assistant", "yo")], [("assistant", "no")]]  # fmt: skip
+
+
+def test_both_answers_begin_with_the_steps_that_they_go_on_from(read_records):
+    record = {
+        "prompt": "2+2?",
+        "initial_reason_steps": "Step 1:",
+        "chosen": " 4",
+        "rejected": " 5",
+        "full_chosen": " 4!",
+    }
+    (row,) = read_records(record).rows
+    assert [said(row, n)[0][1] for n in ("chosen", "rejected")] == ["Step 1: 4", "Step 1: 5"]
+
+
+def test_tools_are_read_from_openais_former_field_and_from_a_list_of_json_texts(read_records):
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    found = read_records(
+        {"messages": turns, "functions": [{"name": "f"}]}, {"messages": turns, "tools": ['{"name": "f"}']}
+    )
+    assert [json.loads(r["tools"]) for r in found.rows] == [[{"name": "f"}]] * 2
+    assert read_records({"messages": turns, "tools": ["f"]}).reasons == ["bad_tools"]
+
+
+@pytest.mark.parametrize("name", ["tool_calls", "function_call"])
+def test_calls_and_tools_in_typed_columns_have_no_nulls_for_the_keys_of_other_functions(tmp_path, read, name):
+    rows = []
+    for key in ("a", "b"):
+        call = {"name": "f", "arguments": {key: 1}}
+        answer = {"role": "assistant", name: [call] if name == "tool_calls" else call}
+        tools = [{"name": "f", "parameters": {key: {"type": "x"}}}]
+        rows.append({"messages": [{"role": "user", "content": "hi"}, answer], "tools": tools})
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "calls.parquet")
+    for key, row in zip("ab", read(tmp_path / "calls.parquet").rows, strict=True):
+        (call,) = json.loads(row["messages"][1]["tool_calls"])
+        assert call.get("function", call) == {"name": "f", "arguments": {key: 1}}
+        assert json.loads(row["tools"]) == [{"name": "f", "parameters": {key: {"type": "x"}}}]
+
+
+@pytest.mark.parametrize(
+    ("record", "match"),
+    [
+        ({"question": "who?", "answer": "Ann", "context": {"title": ["t"], "sentences": [["s"]]}}, "context.PART"),
+        ({"question": "is it?", "answer": True, "passage": "long text"}, "--map text=passage"),
+        ({"question": "who?", "answer": {"aliases": ["Ann"], "value": "Ann"}}, "--map answer=answer.value"),
+        ({"conversation": [{"message": "a", "is_human": False}, {"message": "b", "is_human": True}]},
+         "--roles true=user,false=assistant"),
+        ({"turns": {"speaker": [0, 1], "utterance": ["hi", "yo"]}}, "--roles 0=user,1=assistant"),
+    ],
+)  # fmt: skip
+def test_what_would_be_read_without_a_part_is_refused_with_a_mapping(read_records, record, match):
+    with pytest.raises(LayoutError, match=match):
+        read_records(record, record)
+
+
+def test_records_that_are_no_objects_are_refused_with_a_way_to_name_them(read_bytes):
+    for raw, match in ((b'[{"role": "user"}]\n[]\n', "{messages: .}"), (b'"a"\n"b"\n', "{text: .}")):
+        with pytest.raises(InputError, match=re.escape(match)):
+            read_bytes(raw)
+
+
+def test_the_layout_of_csv_is_told_by_its_cells(read_bytes):
+    turns = json.dumps([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]).replace('"', '""')
+    found = read_bytes(f'messages,topic\n"{turns}",x\n'.encode(), "chat.csv")
+    assert (found.plan.layouts[0].layout, said(found.rows[0])) == ("messages", ASKED)
+    with pytest.raises(LayoutError, match="oddity: a thing"):
+        read_bytes(b"oddity,n\na thing,3\n", "odd.csv")
 
 
 def test_ties_are_quarantined_as_such(read_records):

@@ -22,25 +22,32 @@ from datakit.read.layouts.turns import (
     calls_of,
     first_of,
     turns,
+    unzipped,
 )
 
 TURN_FIELDS: Final = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat", "data")
 ANSWERS: Final = (
-    "completion", "response", "output", "solution", "generated_solution", "deepseek_solution", "answer",
-    "targets", "target", "reply", "assistant", "bot", "content",
+    "completion", "response", "output", "attempt", "deepseek_attempt", "solution", "generated_solution",
+    "deepseek_solution", "answer", "targets", "target", "reply", "assistant", "bot", "answer_key", "answerkey",
+    "content",
 )  # fmt: skip
 OUTPUTS: Final = ("output", *ANSWERS)
-ASKED: Final = ("question", "query", "problem")
+ASKED: Final = ("question", "query", "problem", "question_stem")
 QUESTIONS: Final = ("prompt", *ASKED, "inputs", "input", "instruction", "user", "human")
-CONTEXTS: Final = ("context", "passage")
+CONTEXTS: Final = (
+    "context", "passage", "article", "paragraph", "story", "document", "documents", "contexts", "definition",
+)  # fmt: skip
+"""Fields with what a question is about, or with the task that it is an example of."""
 OPTIONS: Final = ("options", "choices")
 REASONINGS: Final = (
     "reasoning_content", "reasoning", "thinking", "complex_cot", "deepseek_reasoning", "chain_of_thought", "cot",
-    "thinking_content", "thinking_trajectory", "thoughts", "think", "rationale",
+    "thinking_content", "thinking_trajectory", "thinking_trajectories", "deepseek_thinking_trajectory", "thoughts",
+    "think", "rationale",
 )  # fmt: skip
 """Fields that may have what the assistant thought before its answer."""
 MIN_REASONING_CHARS: Final = 6
 """Shorter values are switches (`on`, `off`, `high`), not thoughts."""
+_LIST_OF_OBJECTS = re.compile(r"\s*\[\s*\{")
 _MARK = re.compile(r"^\s*<\|[^|<>]*\|>:?\s*|\s*<eo[a-z]>\s*$")
 """MOSS's marks at both ends of a text: `<|Human|>: ` and `<eoh>`."""
 
@@ -49,9 +56,11 @@ _MARK = re.compile(r"^\s*<\|[^|<>]*\|>:?\s*|\s*<eo[a-z]>\s*$")
 
 
 def styled(value: Any, key: str) -> bool:
-    """Whether a value is a list of turns (or such a list as JSON text) whose first turn has this key."""
+    """Whether a value is a list of turns (as JSON text, too, or an object of lists) whose first turn has this key."""
     if type(value) is str:
-        return value.lstrip().startswith("[{") and f'"{key}"' in value
+        return _LIST_OF_OBJECTS.match(value) is not None and f'"{key}"' in value
+    if type(value) is dict:
+        value = unzipped(value) if type(value.get(key)) is list else None
     return type(value) is list and bool(value) and type(value[0]) is dict and key in value[0]
 
 
@@ -68,11 +77,23 @@ def _has_speakers(value: Any) -> bool:
 
 
 def from_turns(fields: Fields, reading: Reading = PLAIN) -> Conversation:
-    """A list of turns, with the fields `system` and `tools` if the record has them."""
+    """A list of turns, with the fields `system` and `tools` if the record has them.
+
+    Where it ends with the user, the answer is in a field of its own (Dolphin R1, AceMath).
+    """
     key = next((n for n in TURN_FIELDS[:3] if fields.get(n) is not None), "") or turn_field_of(fields)
     if not key:
         raise MisfitError("missing_field", f"no list of messages is there; the fields are {', '.join(fields)}")
-    return around(turns(fields[key], key, reading), key, fields)
+    found, name, used = turns(fields[key], key, reading), _text_answer_of(fields), tuple[str, ...]()
+    if name and found.messages[-1].role == "user":
+        answered, thought = _answered(fields, name, reading)
+        found, used = found._replace(messages=found.messages + answered.messages), (name, *thought)
+    return around(found, key, fields, used)
+
+
+def _text_answer_of(fields: Fields) -> str:
+    """The first of `ANSWERS` with a text, which answers a conversation that ends with the user; "" without one."""
+    return next((n for n in ANSWERS if type(fields.get(n)) is str and fields[n]), "")
 
 
 def from_schema_guided(fields: Fields, reading: Reading = PLAIN) -> Conversation:
@@ -119,7 +140,19 @@ def exchanges_field_of(fields: Fields) -> str:
 
 def _sides(exchange: Fields) -> tuple[str, str]:
     asked = first_of(QUESTIONS, exchange)
-    return asked, next((n for n in ANSWERS if n != asked and exchange.get(n) is not None), "")
+    return asked, answer_field_of(exchange, asked)
+
+
+def answer_field_of(fields: Fields, asked: str = "", names: tuple[str, ...] = ANSWERS) -> str:
+    """The first of some names that holds an answer; else the first that is there, but empty or a number."""
+    other = ""
+    for name in names:
+        value = fields.get(name)
+        if value is not None and name != asked:
+            if value and type(value) in (str, list, dict):
+                return name
+            other = other or name
+    return other
 
 
 def from_exchanges(fields: Fields, reading: Reading = PLAIN) -> Conversation:
@@ -178,7 +211,7 @@ def _unmarked(text: str) -> str | None:
 def from_alpaca(fields: Fields, reading: Reading = PLAIN) -> Conversation:
     """`instruction`, with `input` (may be empty) or Dolly's `context`, and `output` or `response`; earlier turns in
     `history`."""
-    key = next((n for n in OUTPUTS if fields.get(n) is not None), "")
+    key = answer_field_of(fields, names=OUTPUTS)
     if not key or "instruction" not in fields:
         need = f"instruction and one of {', '.join(OUTPUTS)}"
         raise MisfitError("missing_field", f"{need} should be there; the fields are {', '.join(fields)}")
@@ -186,7 +219,7 @@ def from_alpaca(fields: Fields, reading: Reading = PLAIN) -> Conversation:
     given = fields.get("input")
     if given:
         asked = f"{asked}\n{text_of(given, 'input')}" if asked else text_of(given, "input")
-    context, used = context_of(fields)
+    context, used = context_of(fields, asked)
     asked = "\n\n".join(part for part in (asked, context) if part)
     return exchange(fields, asked, key, ("instruction", *used, *(["input"] if "input" in fields else [])), reading)
 
@@ -199,9 +232,12 @@ def from_prompt(fields: Fields, reading: Reading = PLAIN) -> Conversation:
             "missing_field", f"a prompt and a completion should be there; the fields are {', '.join(fields)}"
         )
     if type(fields[asked]) is not list:
-        context, used = context_of(fields)
-        options, more = _options_of(fields)
-        parts = (context, text_of(fields[asked], asked), options)
+        question = text_of(fields[asked], asked)
+        context, used = context_of(fields, question)
+        options, more = options_of(fields)
+        if type(fields[key]) is int and fields[key] in range(len(options)):
+            fields = fields | {key: list(options)[fields[key]]}
+        parts = (context, question, "\n".join(f"{k}. {v}" for k, v in options.items()))
         return exchange(fields, "\n\n".join(part for part in parts if part), key, (asked, *used, *more), reading)
     before, (after, thought) = turns(fields[asked], asked, reading), _answered(fields, key, reading)
     left = {k: t.left for k, t in ((asked, before), (key, after)) if t.left}
@@ -209,20 +245,31 @@ def from_prompt(fields: Fields, reading: Reading = PLAIN) -> Conversation:
     return whole._replace(left=left, answer_turns=len(after.messages))
 
 
-def context_of(fields: Fields) -> tuple[str, tuple[str, ...]]:
-    """What a question is about (one of `CONTEXTS`, a string or a list of strings), and the field that it is in."""
+def context_of(fields: Fields, question: str) -> tuple[str, tuple[str, ...]]:
+    """What a question is about (the first of `CONTEXTS` with a text or a list of texts), and the fields used. A text
+    that the question holds is not repeated."""
+    empty = tuple[str, ...]()
     for name in CONTEXTS:
         value = fields.get(name)
-        if type(value) is list and value and all(type(v) is str for v in value):
+        if type(value) is list and all(type(v) is str for v in value):
             value = "\n\n".join(value)
+        if type(value) is str and value.strip():
+            return "" if value.strip() in question else value, (name,)
         if type(value) is str:
-            return value, (name,)
-    return "", ()
+            empty = (*empty, name)
+    return "", empty
 
 
-def _options_of(fields: Fields) -> tuple[str, tuple[str, ...]]:
-    """The options of a question as lines "A. ...", and the field that they are in: a list or an object of strings, or
-    an object of two lists, `label` and `text`."""
+def unread_context(fields: Fields) -> str:
+    """The first of `CONTEXTS` that holds more than texts, so that a question alone would be wrong; "" without one."""
+    if context_of(fields, "")[0]:
+        return ""
+    return next((n for n in CONTEXTS if type(fields.get(n)) in (list, dict) and fields[n]), "")
+
+
+def options_of(fields: Fields) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The options of a question by letter, and the field that they are in: a list or an object of strings, or an object
+    of two lists, `label` and `text`."""
     for name in OPTIONS:
         value = fields.get(name)
         if type(value) is dict and type(value.get("text")) is list and type(value.get("label")) is list:
@@ -230,8 +277,8 @@ def _options_of(fields: Fields) -> tuple[str, tuple[str, ...]]:
         if type(value) is list:
             value = {chr(ord("A") + i): v for i, v in enumerate(value[:26])}
         if type(value) is dict and value and all(type(v) is str for v in value.values()):
-            return "\n".join(f"{k}. {v}" for k, v in value.items()), (name,)
-    return "", ()
+            return value, (name,)
+    return {}, ()
 
 
 def exchange(fields: Fields, asked: str, key: str, used: tuple[str, ...], reading: Reading) -> Conversation:
@@ -250,7 +297,8 @@ def _answered(fields: Fields, key: str, reading: Reading) -> tuple[Turns, tuple[
     last = answered.messages[-1]
     if not name or name == key or last.role != "assistant" or last.reasoning_content or "<think>" in last.content:
         return answered, ()
-    answered.messages[-1] = last._replace(reasoning_content=fields[name])
+    given = fields[name]
+    answered.messages[-1] = last._replace(reasoning_content=given[0] if type(given) is list else given)
     return answered, (name,)
 
 
@@ -258,6 +306,7 @@ def reasoning_field_of(fields: Fields) -> str:
     """The field of `REASONINGS` with thoughts; "" without one."""
     for name in REASONINGS:
         value = fields.get(name)
+        value = value[0] if type(value) is list and len(value) == 1 else value  # s1K: a list of one trajectory
         if type(value) is str and len(value.strip()) >= MIN_REASONING_CHARS:
             return name
     return ""

@@ -16,7 +16,7 @@ from datakit.errors import ConfigError
 from datakit.read.layouts.conversations import ANSWERS, QUESTIONS, from_prompt, from_turns
 from datakit.read.layouts.preferences import PROMPTS, from_pair
 from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
-from datakit.read.layouts.turns import CONTENT_KEYS, ROLE_KEYS, ROLES, Reading
+from datakit.read.layouts.turns import CONTENT_KEYS, ROLE_KEYS, ROLES, Reading, speaker_of, unzipped
 
 TARGETS: Final = {
     "text": "a document's text",
@@ -41,7 +41,19 @@ _KINDS: Final = {"text": "document", "messages": "conversation", "answer": "conv
 _HOLE = re.compile(r"\{([^{}]+)\}")
 KNOWN_ROLES: Final = ("system", "user", "assistant", "tool")
 SAMPLE_CHARS: Final = 48
-_HELPERS: Final = ("assist", "bot", "agent", "system", "doctor", "tutor", "teacher", "expert", "operator", "answer")
+_HELPERS: Final = (
+    "assist",
+    "bot",
+    "agent",
+    "system",
+    "doctor",
+    "tutor",
+    "teacher",
+    "expert",
+    "operator",
+    "answer",
+    "model",
+)
 """Parts of the names of speakers who answer."""
 
 
@@ -212,31 +224,24 @@ def unknown_speakers(head: Sequence[Fields], field: str, reading: Reading) -> li
     known = dict(reading.turn_fields).get("role")
     found: Counter[str] = Counter()
     for fields in head:
-        value = fields.get(field)
+        value = unzipped(fields.get(field))
         for turn in value if type(value) is list else ():
             if type(turn) is dict:
                 key = known or next((k for k in ROLE_KEYS if k in turn), "")
-                found.update([str(turn[key])] if key in turn else [])
+                found.update([str(speaker_of(turn[key]))] if key in turn else [])
     strange = {s: n for s, n in found.items() if s.lower() not in reading.roles and s.lower() != "function_call"}
     return sorted(strange, key=lambda s: -strange[s]) if 2 * sum(strange.values()) > found.total() else []
 
 
-def roles_flag(speakers: Sequence[str]) -> str:
-    """`--roles` for speakers without a role: those that sound like the one who answers are the assistant."""
-    helpers = (
-        "assist",
-        "bot",
-        "agent",
-        "system",
-        "doctor",
-        "tutor",
-        "teacher",
-        "expert",
-        "operator",
-        "answer",
-        "model",
-    )
-    made = [(s, "assistant" if any(h in s.lower() for h in helpers) else "user") for s in speakers]
+def roles_flag(speakers: Sequence[str], field: str = "") -> str:
+    """`--roles` for speakers without a role: those that sound like the one who answers are the assistant. Of true and
+    false, the name of their field says who is meant (`is_human`)."""
+    speakers = sorted(speakers, key=lambda s: s == "false")
+    named = [field if s == "true" else s for s in speakers]
+    made = [
+        (s, "assistant" if any(h in n.lower() for h in _HELPERS) else "user")
+        for s, n in zip(speakers, named, strict=True)
+    ]
     if made and len({role for _, role in made}) == 1 and len(made) > 1:
         other = {"user": "assistant", "assistant": "user"}[made[0][1]]
         made = [(s, role if i == 0 else other) for i, (s, role) in enumerate(made)]
@@ -246,16 +251,17 @@ def roles_flag(speakers: Sequence[str]) -> str:
 def _turns_flags(head: Sequence[Fields]) -> str:
     """The mapping for a list of objects of which one field says little in few ways, and another says much."""
     for name in dict.fromkeys(n for fields in head for n in fields):
-        rows = [fields[name] for fields in head if type(fields.get(name)) is list and fields[name]]
+        lists = [unzipped(fields.get(name)) for fields in head]
+        rows = [value for value in lists if type(value) is list and value]
         turns = [turn for value in rows for turn in value if type(turn) is dict]
-        keys = Counter(k for turn in turns for k, v in turn.items() if type(v) in (str, int) and v is not True)
+        keys = Counter(k for turn in turns for k, v in turn.items() if type(v) in (str, int) or _says_who(k, v))
         common = [k for k, n in keys.items() if n >= len(turns) * 0.9]
         texts = [k for k in common if all(type(t.get(k, "")) is str for t in turns)]
         if len(turns) < 2 or len(common) < 2 or not texts:
             continue
         content = max(texts, key=lambda k: (k in CONTENT_KEYS, sum(len(t.get(k, "")) for t in turns)))
-        few = {k: {str(t.get(k)) for t in turns} for k in common if k != content}
-        speakers = {k: v for k, v in few.items() if len(v) <= max(6, len(turns) // 20)}
+        few = {k: {str(speaker_of(t.get(k))) for t in turns} for k in common if k != content}
+        speakers = {k: v for k, v in few.items() if 1 < len(v) <= max(6, len(turns) // 20) or v <= ROLES.keys()}
         if not speakers:
             continue
         role = min(speakers, key=lambda k: (k not in ROLE_KEYS, abs(len(speakers[k]) - 2)))
@@ -265,28 +271,37 @@ def _turns_flags(head: Sequence[Fields]) -> str:
         flags = [
             f"--map {shlex.quote(f'{n}={v}')}" for n, v in (("messages", name), ("role", role), ("content", content))
         ]
-        return " ".join([*flags, *([roles_flag(strange)] if strange else [])])
+        return " ".join([*flags, *([roles_flag(strange, role)] if strange else [])])
     return ""
+
+
+def _says_who(name: str, value: Any) -> bool:
+    """Whether true and false in a field name the speaker, as in `is_human`."""
+    return type(value) is bool and any(part in name.lower() for part in (*_HELPERS, "human", "user"))
 
 
 def _exchange_flags(head: Sequence[Fields]) -> str:
     """The mapping for fields whose names resemble those of questions and answers."""
-    texts = _text_columns(head)
+    texts = _text_columns(_flat(head))
     answers = {n: _likeness(n, ANSWERS[:10]) for n in texts}
     asked = {n: _likeness(n, (*QUESTIONS, *PROMPTS)) for n in texts}
     best = max(answers, key=lambda n: answers[n], default="")
     question = max((n for n in asked if n != best), key=lambda n: asked[n], default="")
-    if not best or not question or answers[best] < 0.6 or asked[question] < 0.6:
+    if not best or not question or answers[best] < 0.8 or asked[question] < 0.8:
         return ""
     return f"--map {shlex.quote(f'prompt={question}')} --map {shlex.quote(f'answer={best}')}"
 
 
 def _text_flags(head: Sequence[Fields]) -> str:
     """The mapping for the longest text of the records, which may be nested."""
-    nested = [{f"{k}.{inner}": v for k, o in f.items() if type(o) is dict for inner, v in o.items()} | f for f in head]
-    texts = _text_columns(nested)
+    texts = _text_columns(_flat(head))
     longest = max(texts, key=lambda n: texts[n], default="")
     return f"--map {shlex.quote(f'text={longest}')}" if longest else ""
+
+
+def _flat(head: Sequence[Fields]) -> list[Fields]:
+    """Records with the fields of their objects beside their own, under names with a dot."""
+    return [{f"{k}.{inner}": v for k, o in f.items() if type(o) is dict for inner, v in o.items()} | f for f in head]
 
 
 def _text_columns(head: Sequence[Fields]) -> dict[str, int]:

@@ -8,9 +8,20 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from datakit.read.layouts.conversations import TURN_FIELDS, answer, history
+from datakit.read.layouts.conversations import TURN_FIELDS, answer, history, turn_field_of
 from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
-from datakit.read.layouts.turns import JUDGED, PLAIN, Conversation, Message, Reading, Turns, around, first_of, turns
+from datakit.read.layouts.turns import (
+    JUDGED,
+    PLAIN,
+    Conversation,
+    Message,
+    Reading,
+    Turns,
+    around,
+    first_of,
+    tools_of,
+    turns,
+)
 
 PAIRS: Final = (
     ("chosen", "rejected"),
@@ -18,8 +29,13 @@ PAIRS: Final = (
     ("preferred", "other"),
     ("response_chosen", "response_rejected"),
     ("chosen_response", "rejected_response"),
+    ("preferred_output", "non_preferred_output"),
+    ("accepted", "rejected"),
+    ("response_j", "response_k"),
 )
 PROMPTS: Final = ("prompt", "question", "query", "instruction", "input", "context", "history")
+STEPS: Final = "initial_reason_steps"
+"""Math-Step-DPO: the steps that both answers go on from. They begin both: a common beginning changes no preference."""
 _SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
 _SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
@@ -48,7 +64,14 @@ def is_transcript(value: Any) -> bool:
 def from_pair(fields: Fields, reading: Reading = PLAIN) -> Preference:
     """Answers that are strings, turns or lists of turns. The prompt is a field of its own or the answers contain it."""
     names = _pair_names(fields)
-    return _pair(fields, names, [answer(fields[n], n, reading) for n in names], reading)
+    answers, steps = [answer(fields[n], n, reading) for n in names], fields.get(STEPS)
+    if type(steps) is not str:
+        return _pair(fields, names, answers, reading)
+    for turns_of in answers:
+        first = turns_of.messages[0]
+        turns_of.messages[0] = first._replace(content=steps + first.content)
+    made = _pair(fields, names, answers, reading)
+    return made._replace(used=(*made.used, STEPS))
 
 
 def _pair(fields: Fields, names: tuple[str, str], answers: list[Turns], reading: Reading) -> Preference:
@@ -112,19 +135,26 @@ def _from_dialogues(
 def _prompt(fields: Fields, answers: tuple[str, ...], reading: Reading) -> tuple[str, Turns, tuple[str, ...]]:
     """The prompt in a field of its own: (that field, its messages, more fields that were used)."""
     key = first_of(tuple(n for n in (*TURN_FIELDS[:3], *PROMPTS) if n not in answers), fields)
+    key = key or turn_field_of({n: v for n, v in fields.items() if n not in answers})
     if not key:
         raise MisfitError("missing_field", f"the pair has no prompt; the fields are {', '.join(fields)}")
+    if type(fields[key]) is dict and "messages" in fields[key]:  # OpenAI's format for preferences
+        inner = fields[key]
+        asked, left = turns(inner["messages"], f"{key}.messages", reading), dict(inner)
+        tools, left["messages"] = tools_of(left.pop("tools", None), f"{key}.tools"), asked.left
+        rest = {n: v for n, v in left.items() if v is not None}
+        return key, Turns(asked.messages, tools or asked.tools, rest or None), ()
     if key in TURN_FIELDS or (type(fields[key]) is list and key != "history"):
         return key, turns(fields[key], key, reading), ()
-    asked, used = text_of(fields[key], key), ["history"] if "history" in fields and key != "history" else []
-    if is_transcript(asked):
-        said = transcript(asked, key)
+    question, used = text_of(fields[key], key), ["history"] if "history" in fields and key != "history" else []
+    if is_transcript(question):
+        said = transcript(question, key)
         return key, Turns(said if said[-1].content else said[:-1], None, None), ()
     if key == "instruction" and "input" in fields:
         used.append("input")
-        asked = "\n".join(part for part in (asked, text_of(fields["input"] or "", "input")) if part)
+        question = "\n".join(part for part in (question, text_of(fields["input"] or "", "input")) if part)
     before = history(fields["history"]) if "history" in used else []
-    return key, Turns([*before, Message("user", asked)], None, None), tuple(used)
+    return key, Turns([*before, Message("user", question)], None, None), tuple(used)
 
 
 # Two answers and a verdict.
@@ -206,7 +236,7 @@ def _ordered(
 # Several answers with scores or ranks.
 
 RANKED: Final = ("completions", "answers", "responses", "candidates")
-_SCORES: Final = ("fine-grained_score", "overall_score", "score", "rating")
+_SCORES: Final = ("fine-grained_score", "overall_score", "score", "rating", "pm_score")
 _TEXTS: Final = ("response", "answer", "text", "content")
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from datakit.read.layouts import conversations, preferences, tokenised
 from datakit.read.layouts.mapping import from_mapping
 from datakit.read.layouts.record import Fields
-from datakit.read.layouts.turns import Reading, first_of, judged_field_of
+from datakit.read.layouts.turns import ROLE_KEYS, Reading, first_of, judged_field_of
 
 TEXT_FIELDS: Final = (
     "text", "content", "markdown", "raw_content", "body", "document", "contents", "page_content", "raw_text",
@@ -84,22 +84,34 @@ def _is_tokens(fields: Fields) -> bool:
 
 
 def _is_alpaca(fields: Fields) -> bool:
-    return type(fields.get("instruction")) is str and bool(first_of(conversations.OUTPUTS[:-1], fields))
+    answered = conversations.answer_field_of(fields, names=conversations.OUTPUTS[:-1])
+    return type(fields.get("instruction")) is str and answered != ""
 
 
 def _is_prompt(questions: tuple[str, ...]) -> Callable[[Fields], bool]:
     def fits(fields: Fields) -> bool:
         asked = first_of(questions, fields)
-        key = next((n for n in conversations.ANSWERS if n != asked and fields.get(n) is not None), "")
-        if key == "content" and "text" in fields:
+        key = conversations.answer_field_of(fields, asked)
+        if not (asked and key) or (key == "content" and "text" in fields):
             return False
-        return bool(asked and key) and all(type(fields[n]) in (str, list, dict) for n in (asked, key))
+        if asked in conversations.ASKED and conversations.unread_context(fields):
+            return False
+        if type(fields[key]) is int:  # the place of the right option
+            return fields[key] in range(len(conversations.options_of(fields)[0]))
+        return type(fields[asked]) in (str, list, dict) and _is_answer(fields[key])
 
     return fits
 
 
+def _is_answer(value: object) -> bool:
+    return type(value) in (str, list) or (type(value) is dict and any(k in value for k in ROLE_KEYS))
+
+
 def _is_document(fields: Fields) -> bool:
-    return text_field_of(fields) != ""
+    """Whether a record has a text, and no question about it."""
+    name = text_field_of(fields)
+    asks = first_of((*conversations.ASKED, "questions"), fields) and first_of(("answer", "answers"), fields)
+    return name == "text" or (name != "" and not asks)
 
 
 def text_field_of(fields: Fields) -> str:

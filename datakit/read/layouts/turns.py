@@ -44,8 +44,11 @@ REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
 CALL_PARTS: Final = ("tool_call", "tool_calls", "function_call")
 PART_VALUES: Final = ("text", "value", "content", "thinking", "reasoning")
 ROLE_KEYS: Final = ("role", "from", "speaker")
-CONTENT_KEYS: Final = ("content", "value", "utterance", "text", "message")
-SYSTEMS: Final = ("system", "system_prompt", "system_message", "meta_instruction")
+CONTENT_KEYS: Final = ("content", "value", "utterance", "text", "message", "parts")
+SYSTEMS: Final = (
+    "system", "system_prompt", "system_message", "meta_instruction", "system_instruction", "systeminstruction",
+)  # fmt: skip
+TOOLS: Final = ("tools", "functions")
 JUDGEMENTS: Final = ("label", "kto_tag")
 """Fields that say whether the answer is a good one."""
 JUDGED: Final = MappingProxyType({"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False})
@@ -74,7 +77,7 @@ class Turns(NamedTuple):
 
     messages: list[Message]
     tools: str | None
-    left: list[Fields] | None
+    left: list[Fields] | Fields | None
 
 
 class Conversation(NamedTuple):
@@ -123,15 +126,25 @@ def around(body: Turns, key: str, fields: Fields, used: tuple[str, ...] = ()) ->
     used = (*used, key)
     messages, tools = body.messages, body.tools
     system = first_of(SYSTEMS, fields)
-    if system and type(fields[system]) is str and (not messages or messages[0].role != "system"):
-        messages = [Message("system", fields[system]), *messages] if fields[system] else messages
+    if system and type(fields[system]) in (str, list, dict) and (not messages or messages[0].role != "system"):
+        prompt = _system_of(fields[system], system)
+        messages = [Message("system", prompt), *messages] if prompt else messages
         used = (*used, system)
-    if tools is None and "tools" in fields:
-        tools = tools_of(fields["tools"], "tools")
-        used = (*used, "tools")
+    declared = next((n for n in TOOLS if fields.get(n)), "tools")
+    if tools is None and declared in fields:
+        tools = tools_of(fields[declared], declared)
+        used = (*used, declared)
     return Conversation(
         messages, tools, used, {key: body.left} if body.left else {}, fields.get(judged_field_of(fields))
     )
+
+
+def _system_of(value: Any, where: str) -> str:
+    """A system prompt: a string, a list of text parts (Anthropic's and Bedrock's), or an object with such a list
+    (Gemini's)."""
+    if type(value) is dict:
+        value = next((value[k] for k in CONTENT_KEYS if k in value), value)
+    return _content(value, where)[0] or ""
 
 
 def judged_field_of(fields: Fields) -> str:
@@ -140,13 +153,14 @@ def judged_field_of(fields: Fields) -> str:
 
 
 def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
-    """A list of turns as messages. The list may be a JSON string, as in CSV and Parquet files.
+    """A list of turns as messages. It may be a JSON string, as in CSV and Parquet files, or an object of lists.
 
     Raises:
         MisfitError: it is not a list, it is empty, or one of its turns is not a message.
     """
     if type(value) is str:
         value = loads(value, where, "bad_messages")
+    value = unzipped(value)
     if type(value) is not list or not value:
         found = "an empty list" if value == [] else name_of(value)
         raise MisfitError("bad_messages", f"{where} should be a list of messages, found {found}")
@@ -158,6 +172,17 @@ def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
         messages.append(made)
         left.append(rest)
     return Turns(messages, tools, left if any(left) else None)
+
+
+def unzipped(value: Any) -> Any:
+    """An object of lists that have one length as a list of objects: `datasets` stores sequences of objects so. Any
+    other value as it is."""
+    if type(value) is not dict or not value:
+        return value
+    columns = list(value.values())
+    if any(type(column) is not list or len(column) != len(columns[0]) for column in columns):
+        return value
+    return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def message(turn: Any, where: str, reading: Reading = PLAIN) -> tuple[Message, Fields]:
@@ -217,8 +242,7 @@ def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, 
 def _role(turn: Fields, where: str, reading: Reading) -> str:
     key = next((k for k in ROLE_KEYS if k in turn), "role")
     speaker = turn.pop(key, None)
-    if type(speaker) is int:
-        speaker = str(speaker)
+    speaker = speaker_of(speaker)
     if type(speaker) is not str:
         raise MisfitError(
             "missing_field", f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
@@ -233,6 +257,11 @@ def _role(turn: Fields, where: str, reading: Reading) -> str:
             f"{where}.{key} is {speaker!r}; name its role with --roles {speaker}=user; known are {known}",
         )
     return role
+
+
+def speaker_of(value: Any) -> Any:
+    """The name of a speaker: a number or a boolean (`is_human`) as its text."""
+    return str(value).lower() if type(value) in (int, bool) else value
 
 
 def _content(value: Any, where: str) -> tuple[str | None, str, list[str], Fields]:
@@ -303,13 +332,17 @@ def _call(text: str, where: str) -> str:
 
 
 def tools_of(value: Any, where: str) -> str | None:
-    """A declaration of tools as JSON text; None for no tools.
+    """A declaration of tools as JSON text; None for no tools. Each tool may be JSON text by itself.
 
     Raises:
         MisfitError: a string that is not JSON.
     """
     if not value:
         return None
+    if type(value) is list and all(type(tool) is str for tool in value):
+        for i, tool in enumerate(value):
+            loads(tool, f"{where}[{i}]", "bad_tools")
+        return f"[{','.join(value)}]"
     if type(value) is not str:
         return to_json(value)
     if not value.strip():
