@@ -13,6 +13,7 @@ turns only if the template's text between the turn and the previous message has 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise, takewhile
@@ -97,7 +98,8 @@ def label(
         turns = _Turns(
             tokenizer, whole, structure, given, plain_messages(messages, reads), plain_tools(tools), variables
         )
-        spans = [span for i in reversed(wanted) for span in reversed(turns.spans(i))][::-1]
+        found = [span for i in reversed(wanted) for span in reversed(turns.spans(i))][::-1]
+        spans = [(a, b) for a, b in found if a < b]  # an empty answer before another one, without an end of its own
         structure.text.encode()
     except RenderError as e:
         raise RowError("template_error", str(e)) from None
@@ -150,6 +152,12 @@ def _check_complete(
             _missing(message["role"], i, changed.text != whole.text)
         if "tool_calls" in message and base + TOOL_CALLS not in seen:
             raise RowError("template_drops_tools", f"message {i} calls tools, and the template leaves the calls out")
+        if len(calls := message.get("tool_calls", ())) > 1:  # gpt-oss renders the first one alone
+            fewer = [*given[:i], message | {"tool_calls": calls[:-1]}, *given[i + 1 :]]
+            with suppress(RenderError):  # it misses the call for a result
+                if tokenizer.render(fewer, tracked_tools(tools), **variables).text == whole.text:
+                    detail = f"message {i} has {len(calls)} calls, and the template leaves out the last"
+                    raise RowError("template_drops_tools", detail)
 
 
 def _missing(role: str, i: int, matters: bool) -> None:

@@ -286,6 +286,20 @@ def test_thoughts_of_any_name_give_the_same_rendering(with_template, name, key):
     assert label(with_template(name), [user("?"), said]) == wanted
 
 
+def test_parallel_calls_of_which_the_template_renders_the_first_alone_are_refused(with_template):
+    with pytest.raises(RowError, match="has 2 calls, and the template leaves out the last"):
+        label(with_template("gptoss"), CONVERSATIONS["two tools"], TOOLS)
+    label(with_template("gptoss"), CONVERSATIONS["tool"], TOOLS)
+
+
+def test_an_empty_answer_before_another_one_has_no_label(with_template):
+    """GLM-4.5's answers end with the header of what follows, so that such an answer has nothing of its own."""
+    tokenizer = with_template("glm4moe")
+    row = label(tokenizer, [user("a?"), says(""), says("b", tool_calls=CALLS[:1]), result(0, "12"), says("c!")], TOOLS)
+    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
+    assert [tokenizer.decode(ids[a:b]).strip() for a, b in spans][-1].endswith("c!")
+
+
 def test_glm_ends_an_answer_with_the_next_question(with_template):
     row = label(with_template("glm4moe"), CONVERSATIONS["two turns"])
     (_, first), (_, last) = row.labels
