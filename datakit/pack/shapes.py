@@ -85,6 +85,8 @@ class Shape:
     """The shape of a conversation."""
 
     forms: tuple[Form, ...]
+    first: int = 0
+    """The first message that may be labelled."""
     tools: Structure | None = None
     variables: str = "{}"
     """JSON."""
@@ -272,7 +274,7 @@ def make_plan(tokenizer: ChatTokenizer, shape: Shape, train_on: TrainOn, watch: 
     """The plan of a shape; None if its rows must be rendered one by one."""
     holes = Holes()
     try:
-        row = _labelled(tokenizer, *shape.sealed(holes), train_on, json.loads(shape.variables), watch)
+        row = _labelled(tokenizer, *shape.sealed(holes), shape, train_on, watch)
     except LooksInsideError:
         return None
     if row is None or BEGIN not in row.text:
@@ -292,13 +294,13 @@ def make_plan(tokenizer: ChatTokenizer, shape: Shape, train_on: TrainOn, watch: 
 
 
 def _labelled(
-    tokenizer: ChatTokenizer, messages: list[dict[str, Any]], tools: Any, train_on: TrainOn,
-    variables: dict[str, Any], watch: Watch,
-) -> Labelled | None:  # fmt: skip
+    tokenizer: ChatTokenizer, messages: list[dict[str, Any]], tools: Any, shape: Shape, train_on: TrainOn, watch: Watch
+) -> Labelled | None:
     """The messages as `label` renders them; None if it refuses them, or if the template takes too long."""
     try:
         watch.begin(sum(len(m["content"] or "") for m in messages) + 1)
-        return label(tokenizer, messages, tools, train_on=train_on, variables=variables)
+        variables = json.loads(shape.variables)
+        return label(tokenizer, messages, tools, train_on=train_on, first=shape.first, variables=variables)
     except (RowError, RenderError, LooksInsideError, TooSlowError):
         return None
     finally:
@@ -348,11 +350,88 @@ def _joints(tokenizer: ChatTokenizer, texts: Sequence[str], placed: Sequence[int
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """N conversations, each a run of messages; one message may be in several."""
+
+    messages: pa.StructArray
+    """Flat."""
+    starts: Int64
+    """(N,): the first message of each."""
+    ends: Int64
+    """(N,): behind its last one."""
+    first: Int64
+    """(N,): the first message that may be labelled, counted from its own first one."""
+    rows: Int64
+    """(N,): the row that it belongs to, ascending."""
+
+    @classmethod
+    def of(cls, messages: pa.ListArray) -> "Sequences":
+        """Each row of a column of messages."""
+        ends = _bounds(messages)
+        rows = np.arange(len(messages))
+        return cls(messages.flatten(), ends[:-1], ends[1:], np.zeros(len(rows), np.int64), rows)
+
+    @classmethod
+    def of_answers(cls, messages: pa.ListArray) -> "Sequences":
+        """Each row up to each of its answers, which alone is labelled; the whole row where it has one or none."""
+        whole = cls.of(messages)
+        flat = whole.messages
+        said = pc.and_(pc.equal(flat.field("role"), "assistant"), pc.not_equal(flat.field("weight").fill_null(1.0), 0))
+        answers = np.flatnonzero(said.fill_null(False).to_numpy(False))
+        rows = np.searchsorted(whole.ends, answers, side="right")
+        several = np.bincount(rows, minlength=len(messages)) > 1
+        answers, rows = answers[several[rows]], rows[several[rows]]
+        of_row = np.concatenate([np.flatnonzero(~several), rows])
+        order = np.argsort(of_row, kind="stable")
+        starts = whole.starts[of_row]
+        ends = np.concatenate([whole.ends[~several], answers + 1])
+        first = np.concatenate([whole.first[~several], answers - whole.starts[rows]])
+        return cls(flat, *(column[order] for column in (starts, ends, first, of_row)))
+
+    @classmethod
+    def of_pairs(cls, prompts: pa.ListArray, answers: Sequence[pa.ListArray]) -> tuple["Sequences", Int64]:
+        """The prompt and the answer of each row, for each side that has an answer; with the number of the side, (N,).
+
+        Only messages of the answer may be labelled. Rows without a prompt that lack an answer are left out.
+        """
+        parts = [prompts, *answers]
+        flat = pa.concat_arrays([part.flatten() for part in parts])
+        bounds = [_bounds(part) for part in parts]
+        offsets = np.cumsum([0, *(int(own[-1]) for own in bounds)])
+        sizes = np.stack([np.diff(own) for own in bounds], axis=1)
+        whole = (sizes[:, :1] > 0) | (sizes[:, 1:] > 0).all(axis=1, keepdims=True)
+        rows, sides = np.nonzero((sizes[:, 1:] > 0) & whole)
+        runs = np.stack([np.zeros_like(sides), sides + 1], axis=1)  # of messages: a prompt, an answer
+        lengths = sizes[rows[:, None], runs]
+        begins = np.stack([own[:-1] + at for own, at in zip(bounds, offsets[:-1], strict=True)], axis=1)
+        own = lengths.ravel()
+        within = np.arange(int(own.sum())) - np.repeat(np.cumsum(own) - own, own)
+        taken = flat.take(pa.array(np.repeat(begins[rows[:, None], runs].ravel(), own) + within))
+        ends = np.cumsum(lengths.sum(axis=1))
+        return cls(taken, ends - lengths.sum(axis=1), ends, lengths[:, 0], rows), sides
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def at(self, i: int) -> list[dict[str, Any]]:
+        """The messages of one conversation."""
+        found: list[dict[str, Any]] = self.messages[int(self.starts[i]) : int(self.ends[i])].to_pylist()
+        return found
+
+
+def _bounds(lists: pa.ListArray) -> Int64:
+    """Where the values of each list begin and end in the flat ones, int64 (rows + 1,)."""
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(False)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
 @dataclass(slots=True)
 class Joined:
-    """Rows of a batch that were joined by plans, N texts."""
+    """Conversations of a batch that were joined by plans, N texts."""
 
     rows: list[int] = field(default_factory=list)
+    """Their numbers in `Sequences`."""
     texts: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     """Bytes of each text."""
@@ -376,10 +455,10 @@ class Shapes:
         self._seen, self._checked = Counter[Shape](), Counter[Shape]()
 
     def joined(
-        self, messages: pa.ListArray, tools: Sequence[str | None], variables: Sequence[Mapping[str, Any]]
+        self, sequences: Sequences, tools: Sequence[str | None], variables: Sequence[Mapping[str, Any]]
     ) -> Joined:
-        """Join the rows of a column of messages that have a plan; with each row's tools and template variables."""
-        return _Batch(self, messages, tools, variables).joined()
+        """Join the conversations that have a plan; with the tools and the template variables of each row."""
+        return _Batch(self, sequences, tools, variables).joined()
 
     def plan(self, shape: Shape, rows: int, watch: Watch) -> ShapePlan | None:
         """The plan of a shape that so many more rows have; None if they must be rendered one by one."""
@@ -395,9 +474,9 @@ class Shapes:
         watch: Watch,
     ) -> bool:  # fmt: skip
         """Render the first rows of a plan in full; a plan that is wrong is not used again."""
-        plan, variables = self.plans[shape], json.loads(shape.variables)
+        plan = self.plans[shape]
         for row, text, own in zip(rows, texts, edges, strict=False):
-            if not _same(_labelled(self.tokenizer, *row, self.train_on, variables, watch), plan, text, own):
+            if not _same(_labelled(self.tokenizer, *row, shape, self.train_on, watch), plan, text, own):
                 self.plans[shape] = None
                 return False
             self._checked[shape] += 1
@@ -418,16 +497,14 @@ def _same(row: Labelled | None, plan: ShapePlan | None, text: str, edges: list[i
 
 
 class _Batch:
-    """The messages of a batch, flat, and the shapes of its rows."""
+    """The messages of a batch, flat, and the shapes of its conversations, which are called rows here."""
 
     def __init__(
-        self, shapes: Shapes, messages: pa.ListArray, tools: Sequence[str | None],
-        variables: Sequence[Mapping[str, Any]],
-    ) -> None:  # fmt: skip
-        self.shapes, self.messages, self.tools, self.made, self.watch = shapes, messages, tools, Joined(), Watch()
-        self.flat = messages.flatten()
-        self.ends = np.cumsum(pc.fill_null(pc.list_value_length(messages), 0).to_numpy(False)).astype(np.int64)
-        self.starts = np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
+        self, shapes: Shapes, sequences: Sequences, tools: Sequence[str | None], variables: Sequence[Mapping[str, Any]]
+    ) -> None:
+        self.shapes, self.sequences, self.made, self.watch = shapes, sequences, Joined(), Watch()
+        self.flat, self.starts, self.ends = sequences.messages, sequences.starts, sequences.ends
+        self.tools = [tools[row] for row in sequences.rows.tolist()]
         self.numbers: dict[Form, int] = {}
         self.known: list[Form] = []
         self.texts: dict[str, list[str]] = {}
@@ -441,7 +518,7 @@ class _Batch:
         self.plain = self._plain()
         self.codes = self.plain.copy()
         self.calls = self.flat.field("tool_calls").fill_null("").to_pylist() if self._has("tool_calls") else []
-        self.head = self._rest_of_shapes(variables)
+        self.head = self._rest_of_shapes([variables[row] for row in sequences.rows.tolist()])
 
     def _has(self, name: str) -> bool:
         column = self.flat.field(name)
@@ -499,15 +576,16 @@ class _Batch:
         with Watch() as self.watch:
             left = self._join_alike(rows)
             for depth in (1, 2):
-                rows, same = list[int](), list[int]()
+                before, seen = self.codes.copy(), np.zeros(len(self.codes), np.bool_)
                 for row in left:
-                    own = slice(int(self.starts[row]), int(self.ends[row]))
-                    before = self.codes[own].copy()
-                    self.codes[own] = [
-                        self._looked_at(k, depth) if depth == 1 or self._calls(k) else self.codes[k]
-                        for k in range(own.start, own.stop)
-                    ]
-                    (rows if (before != self.codes[own]).any() else same).append(row)
+                    seen[self.starts[row] : self.ends[row]] = True
+                for k in np.flatnonzero(seen).tolist():
+                    if depth == 1 or self._calls(k):
+                        self.codes[k] = self._looked_at(k, depth)
+                changed = np.concatenate([[0], np.cumsum(before != self.codes)])
+                is_new = changed[self.ends[left]] > changed[self.starts[left]]
+                rows = [row for row, new in zip(left, is_new.tolist(), strict=True) if new]
+                same = [row for row, new in zip(left, is_new.tolist(), strict=True) if not new]
                 left = [*same, *self._join_alike(rows)]
         return self.made
 
@@ -543,17 +621,18 @@ class _Batch:
     def _join_alike(self, rows: list[int]) -> list[int]:
         """Join rows by the plans of their shapes; returns those that have none, or that do not fit it."""
         bad = np.concatenate([[0], np.cumsum(self.codes < 0)])
-        alike: defaultdict[tuple[int, bytes], list[int]] = defaultdict(list)
+        alike: defaultdict[tuple[int, int, bytes], list[int]] = defaultdict(list)
         raw, left = self.codes.tobytes(), []
         cuts = ((self.codes.itemsize * edges[rows]).tolist() for edges in (self.starts, self.ends))
         wrong = (bad[self.starts[rows]] < bad[self.ends[rows]]).tolist()
-        for row, head, is_wrong, a, b in zip(rows, self.head[rows].tolist(), wrong, *cuts, strict=True):
+        kinds = self.head[rows].tolist(), self.sequences.first[rows].tolist()
+        for row, head, first, is_wrong, a, b in zip(rows, *kinds, wrong, *cuts, strict=True):
             if not is_wrong:
-                alike[head, raw[a:b]].append(row)
+                alike[head, first, raw[a:b]].append(row)
         heads = list(self.heads)
-        for (head, key), group in alike.items():
+        for (head, first, key), group in alike.items():
             forms = tuple(self.known[code] for code in np.frombuffer(key, np.int32).tolist())
-            shape = Shape(forms, *heads[head])
+            shape = Shape(forms, first, *heads[head])
             plan = self.shapes.plan(shape, len(group), self.watch)
             left += group if plan is None else self._join(shape, plan, group)
         return left
@@ -575,7 +654,7 @@ class _Batch:
         own_bytes, behind = (np.array([edge[side] for edge in plan.edges], np.int64) for side in (0, 1))
         edges = own_bytes + before[:, behind]
         first = max(min(self.shapes.unchecked(shape), len(rows)), 0)
-        samples = [(self.messages[row].as_py(), self.tools[row]) for row in rows[:first]]
+        samples = [(self.sequences.at(row), self.tools[row]) for row in rows[:first]]
         if not self.shapes.is_right(shape, samples, texts, edges[:first].tolist(), self.watch):
             return [*left, *rows]
         own = sum(len(text.encode()) for text in plan.texts)

@@ -47,7 +47,7 @@ from datakit.errors import ConfigError, ModelError, UsageError
 from datakit.manifest import Ledger, tokenizer_file, write_whole
 from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
-from datakit.pack.shapes import Joined, Shapes
+from datakit.pack.shapes import Joined, Sequences, Shapes
 from datakit.pack.template import TooSlowError, Watch
 from datakit.stage import Decision, Parent, Stage
 
@@ -88,6 +88,7 @@ AWKWARD = (
 
 Engine = Literal["fastokens", "tokenizers"]
 
+IDS, REJECTED_IDS = ("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
 STARTS = "sequence_starts"
 
@@ -573,7 +574,7 @@ class Tokenize(Stage):
             return self._documents(batch)
         self._check_template()
         work = _Conversations(self._encoder, self.choice.engine, self.config, batch)
-        decision = work.pairs() if "prompt" in names else work.rows()
+        decision = work.pairs() if work.are_pairs else work.rows()
         self._loaded.count(work.counts)
         return decision
 
@@ -739,6 +740,25 @@ class _Tokens:
         }
 
 
+def _in_rows(
+    ids: pa.ListArray, spans: pa.ListArray, sequences: Int64, ids_name: str, spans_name: str
+) -> dict[str, pa.Array]:
+    """Columns of rows, from the ids and the label spans of their sequences, of which each row has so many, in order."""
+    bounds = np.concatenate([[0], np.cumsum(sequences)])
+    starts = ids.offsets.to_numpy()
+    of_row = starts[bounds]
+    within = starts[:-1] - np.repeat(of_row[:-1], sequences)
+    num_spans = spans.offsets.to_numpy()
+    shift = np.repeat(within, np.diff(num_spans)).astype(np.int32)
+    edges = [spans.values.field(name).to_numpy() + shift for name in ("start", "end")]
+    moved = pa.StructArray.from_arrays([pa.array(e) for e in edges], fields=list(SPANS.value_type))
+    return {
+        ids_name: pa.ListArray.from_arrays(pa.array(of_row), ids.values),
+        spans_name: pa.ListArray.from_arrays(pa.array(num_spans[bounds]), moved, type=SPANS),
+        STARTS: pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), pa.array(within.astype(np.int32))),
+    }
+
+
 def _spans_column(rows: Sequence[Spans | None]) -> pa.Array:
     """The label spans of rows, as an array of the type SPANS."""
     flat = np.array([edge for spans in rows if spans for span in spans for edge in span], np.int32)
@@ -763,6 +783,10 @@ class _Conversations:
     def __init__(self, encoder: Encoder, engine: Engine, config: TokenizeConfig, batch: pa.RecordBatch) -> None:
         self.encoder, self.engine, self.config, self.batch = encoder, engine, config, batch
         self.tokenizer = encoder.tokenizer
+        self.are_pairs = "prompt" in batch.schema.names
+        self.columns = ["prompt", "chosen", "rejected"] if self.are_pairs else ["messages"]
+        self.every_turn = config.thinking == "every_turn" and config.train_on == "all" and not self.are_pairs
+        """Whether each answer of a row is a sequence of its own."""
         self.tools: list[str | None] = batch.column("tools").to_pylist()
         self.variables = _row_variables(batch)
         self.reasons: list[str | None] = [None] * batch.num_rows
@@ -773,83 +797,101 @@ class _Conversations:
         """The rows that are rendered one by one."""
 
     def sides(self) -> list[Messages]:
-        """One entry for conversations; the chosen and the rejected side for preference pairs."""
-        if "prompt" not in self.batch.schema.names:
-            messages = self.batch.column("messages")
-            return [lambda i: (messages[i].as_py(), 0)]
-        prompts, chosen, rejected = (self.batch.column(c).to_pylist() for c in ("prompt", "chosen", "rejected"))
+        """The messages of the rows in `rest`: one entry for conversations; the chosen and the rejected side for
+        preference pairs."""
+        at = {row: k for k, row in enumerate(self.rest.tolist())}
+        taken = pa.array(self.rest)
+        given = [self.batch.column(name).take(taken).to_pylist() for name in self.columns]
+        if not self.are_pairs:
+            return [lambda i: (given[0][at[i]], 0)]
+        prompts, chosen, rejected = given
         return [
-            lambda i: (prompts[i] + chosen[i], len(prompts[i])),
-            lambda i: (prompts[i] + rejected[i], len(prompts[i])),
+            lambda i: (prompts[at[i]] + chosen[at[i]], len(prompts[at[i]])),
+            lambda i: (prompts[at[i]] + rejected[at[i]], len(prompts[at[i]])),
         ]
 
     def rows(self) -> Decision:
         """Tokenize conversations."""
-        rows, joined = self._joined()
-        alone = np.ones(self.batch.num_rows, np.bool_)
-        alone[rows] = False
-        self.rest = np.flatnonzero(alone)
-        parts = [joined] if len(rows) else []
-        if len(self.rest) or not parts:
-            given = self.batch.column("messages").take(pa.array(self.rest)).to_pylist()
-            messages = dict(zip(self.rest.tolist(), given, strict=True))
-            own = self._side(lambda i: (messages[i], 0)).of(self.rest.tolist()).columns("input_ids", "label_spans")
-            if self.config.thinking == "last":
-                del own[STARTS]
-            parts = [own, *parts]
-        of_row = np.concatenate([self.rest, rows])
-        columns = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
-        if (np.diff(of_row) < 0).any():
-            place = pa.array(np.argsort(of_row))
-            columns = {name: column.take(place) for name, column in columns.items()}
+        messages = self.batch.column("messages")
+        sequences = Sequences.of_answers(messages) if self.every_turn else Sequences.of(messages)
+        rows, joined = self._joined(sequences, np.zeros(len(sequences), np.int64), (IDS,))
+        (own,) = self.sides()
+        alone = self._side(own).of(self.rest.tolist()).columns(*IDS)
+        columns = self._merged(rows, joined, alone)
+        if self.config.thinking == "last":
+            del columns[STARTS]
         return _decision(self.reasons, self.details, columns, "conversation", self.notes)
 
     def pairs(self) -> Decision:
         """Tokenize preference pairs: only the answers have labels; both sides are kept or dropped. A side without an
         answer has no tokens (an answer that is judged by itself has one side)."""
+        prompts, *answers = (self.batch.column(name) for name in self.columns)
+        rows, joined = self._joined(*Sequences.of_pairs(prompts, answers), (IDS, REJECTED_IDS))
         sides = [self._side(messages) for messages in self.sides()]
-        for i in range(self.batch.num_rows):
+        for i in self.rest.tolist():
             if self.reasons[i] is None and all(side.ids[i] is None for side in sides):
                 self.reasons[i], self.details[i] = "empty", "neither side has an answer"
-        columns: dict[str, pa.Array] = {}
-        for side, names in zip(
-            sides, (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")), strict=True
-        ):
-            for i, reason in enumerate(self.reasons):
-                if reason is not None:
+        alone: dict[str, pa.Array] = {}
+        for side, names in zip(sides, (IDS, REJECTED_IDS), strict=True):
+            for i in self.rest.tolist():
+                if self.reasons[i] is not None:
                     side.ids[i] = side.spans[i] = None
                 elif side.ids[i] is None:
                     side.spans[i] = []
-            columns |= side.columns(*names)
+            alone |= side.of(self.rest.tolist()).columns(*names)
+        columns = self._merged(rows, joined, alone)
         del columns[STARTS]
         return _decision(self.reasons, self.details, columns, "preference", self.notes)
 
-    def _joined(self) -> tuple[Int64, dict[str, pa.Array]]:
-        """The rows that need no rendering of their own (see `shapes`), with columns of their ids and label spans."""
-        none = np.empty(0, np.int64), dict[str, pa.Array]()
-        if self.config.thinking != "last":
-            return none
+    def _joined(
+        self, sequences: Sequences, sides: Int64, names: Sequence[tuple[str, str]]
+    ) -> tuple[Int64, dict[str, pa.Array]]:
+        """The rows that need no rendering of their own (see `shapes`), with the columns of each side; leaves the others
+        in `rest`. `sides` says to which side of its row each sequence belongs."""
         shapes = self.encoder.shapes(self.config.train_on)
-        made = shapes.joined(self.batch.column("messages"), self.tools, self.variables)
+        made = shapes.joined(sequences, self.tools, self.variables)
         if not made.rows:
-            return none
+            return np.empty(0, np.int64), {}
         ids, offsets = self.encoder.encode(made.texts, self.engine)
         edges, bounds, certain = self.encoder.edges(made, ids, offsets)
         # the first token of a sequence is never a target; rows that are dropped go the long way, which says why
         learnt = np.concatenate([[0], np.cumsum(edges[1::2] - np.maximum(edges[::2], 1))])[bounds // 2]
         found = certain & (np.diff(learnt) >= self.config.min_label_tokens)
-        notes = {UNENDED: ~np.array(made.ended), NOT_RENDERED: np.array(made.not_rendered)}
-        notes[STRIPPED] = np.array(made.stripped)
-        for note, seen in notes.items():
-            self.notes[note] += int((found & seen).sum())
+        number = np.array(made.rows, np.int64)
+        rows = np.bincount(sequences.rows, minlength=self.batch.num_rows) > 0
+        lost = np.ones(len(sequences), np.bool_)
+        lost[number[found]] = False
+        rows[sequences.rows[lost]] = False
+        found &= rows[sequences.rows[number]]
+        self.rest = np.flatnonzero(~rows)
         self.counts.add(EncodingCounts(**{COUNTED[self.engine]: int(found.sum())}))
-        columns = {
-            "input_ids": pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids)),
-            "label_spans": pa.ListArray.from_arrays(pa.array(bounds // 2, pa.int32()), _spans(edges), type=SPANS),
-        }
-        if not found.all():
-            columns = {name: column.filter(pa.array(found)) for name, column in columns.items()}
-        return np.array(made.rows)[found], columns
+        self._note(made, sequences.rows[number], sides[number], found)
+        order = np.flatnonzero(found)[np.argsort(number[found])]
+        columns: dict[str, pa.Array] = {}
+        flat = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids))
+        spans = pa.ListArray.from_arrays(pa.array(bounds // 2, pa.int32()), _spans(edges), type=SPANS)
+        for side, (ids_name, spans_name) in enumerate(names):
+            own = order[sides[number[order]] == side]
+            taken = pa.array(own)
+            lengths = np.bincount(sequences.rows[number[own]], minlength=self.batch.num_rows)[rows]
+            columns |= _in_rows(flat.take(taken), spans.take(taken), lengths, ids_name, spans_name)
+        return np.flatnonzero(rows), columns
+
+    def _note(self, made: Joined, rows: Int64, sides: Int64, found: npt.NDArray[np.bool_]) -> None:
+        """Count what is said of the sequences: once for each side of a row."""
+        sides_of = rows * 2 + sides
+        notes = {UNENDED: ~np.array(made.ended, np.bool_), NOT_RENDERED: np.array(made.not_rendered, np.bool_)}
+        if self.config.thinking == "last":
+            notes[STRIPPED] = np.array(made.stripped, np.bool_)
+        for note, seen in notes.items():
+            self.notes[note] += len(np.unique(sides_of[found & seen]))
+
+    def _merged(self, rows: Int64, joined: dict[str, pa.Array], alone: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        """The columns of all rows, from those that were joined and the rest, in order."""
+        if not len(self.rest) or not len(rows):
+            return joined if len(rows) else alone
+        place = pa.array(np.argsort(np.concatenate([self.rest, rows])))
+        return {name: pa.concat_arrays([alone[name], joined[name]]).take(place) for name in joined}
 
     def _side(self, messages: Messages) -> _Tokens:
         with Watch() as watch:
@@ -879,8 +921,10 @@ class _Conversations:
         try:
             if not messages:
                 raise RowError("empty", "no messages")
-            watch.begin(1 + sum(len(m["content"] or "") for m in messages))
-            made = self._labelled(messages, self.tools[i], first, self.variables[i])
+            made = [
+                self._labelled(own, self.tools[i], begin, self.variables[i], watch)
+                for own, begin in self._sequences(messages, first)
+            ]
         except RowError as e:
             self.reasons[i], self.details[i] = e.reason, e.detail
             return []
@@ -894,15 +938,17 @@ class _Conversations:
         self.notes[UNENDED] += not all(row.ended for row in made)
         return made
 
+    def _sequences(self, messages: list[dict[str, Any]], first: int) -> list[tuple[list[dict[str, Any]], int]]:
+        """The messages of each sequence of a row, and the first one that may be labelled."""
+        said = (i for i, m in enumerate(messages) if m["role"] == "assistant" and m.get("weight") != 0)
+        answers = list(said) if self.every_turn else []
+        return [(messages[: i + 1], i) for i in answers] if len(answers) > 1 else [(messages, first)]
+
     def _labelled(
-        self, messages: list[dict[str, Any]], tools: str | None, first: int, variables: dict[str, Any]
-    ) -> list[Labelled]:
-        more: dict[str, Any] = {"train_on": self.config.train_on, "variables": variables}
-        answers = [i for i in range(first, len(messages)) if messages[i]["role"] == "assistant"]
-        answers = [i for i in answers if messages[i].get("weight") != 0]
-        if self.config.thinking == "last" or first or len(answers) < 2 or self.config.train_on == "last":
-            return [label(self.tokenizer, messages, tools, first=first, **more)]
-        return [label(self.tokenizer, messages[: i + 1], tools, first=i, **more) for i in answers]
+        self, messages: list[dict[str, Any]], tools: str | None, first: int, variables: dict[str, Any], watch: Watch
+    ) -> Labelled:
+        watch.begin(1 + sum(len(m["content"] or "") for m in messages))
+        return label(self.tokenizer, messages, tools, first=first, train_on=self.config.train_on, variables=variables)
 
     def _encoded(self, rows: Sequence[Labelled]) -> Iterator[tuple[Int32, Spans] | RowError]:
         """The ids and label spans of each row, or the reason why it is dropped, in order."""
@@ -971,7 +1017,7 @@ class CheckIds:
         """Drop rows whose ids or spans are out of range."""
         reasons: list[str | None] = [None] * batch.num_rows
         details: list[str | None] = [None] * batch.num_rows
-        for ids_name, spans_name in (("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")):
+        for ids_name, spans_name in (IDS, REJECTED_IDS):
             if ids_name in batch.schema.names:
                 spans = batch.column(spans_name).to_pylist()
                 for i, problem in enumerate(self._problems(batch.column(ids_name), spans)):

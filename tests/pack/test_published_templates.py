@@ -17,7 +17,7 @@ import pytest
 
 from datakit.pack.chat import ChatTokenizer, plain_messages, plain_tools
 from datakit.pack.labels import RowError, bytes_before, label, labelled_ids
-from datakit.pack.shapes import Shapes
+from datakit.pack.shapes import Sequences, Shapes
 from tests.pack.by_hand import SYSTEM, says, user
 
 
@@ -237,7 +237,7 @@ def test_conversations_of_one_shape_are_joined_to_what_the_template_renders(with
             texts = ["" if r.isupper() else TEXTS[0] if k < 3 else rng.choice(TEXTS) for r in shape]
             given.append([{"role": named[r.lower()], "content": t} for r, t in zip(shape, texts, strict=True)])
     column = conversations(given).column("messages")
-    made = Shapes(tokenizer, "all").joined(column, [None] * len(given), [{}] * len(given))
+    made = Shapes(tokenizer, "all").joined(Sequences.of(column), [None] * len(given), [{}] * len(given))
     flat = iter(made.edges)
     for row, text, number, structural in zip(made.rows, made.texts, made.num_edges, made.structural, strict=True):
         wanted = label(tokenizer, given[row])

@@ -12,10 +12,11 @@ from datakit.pack import _kernels_labels as kernels
 from datakit.pack import shapes
 from datakit.pack.chat import ChatTokenizer
 from datakit.pack.labels import bytes_before, label
-from datakit.pack.shapes import PLAIN, Form, Joined, Shape, Shapes, make_plan
+from datakit.pack.shapes import PLAIN, Form, Joined, Sequences, Shape, Shapes, make_plan
 from datakit.pack.template import Watch
 from datakit.pack.tokenize import EngineChoice, Tokenize, TokenizeConfig
 from datakit.pack.tracked import spelled
+from datakit.stage import with_column
 from tests.pack.by_hand import says, user
 
 PAIR = Shape(tuple(Form(role, (("content", PLAIN),)) for role in ("user", "assistant")))
@@ -163,7 +164,7 @@ def test_rows_with_fields_of_their_own_are_joined_to_what_the_template_renders(
     tools = [TOOL % "f" if len(row[0]["content"]) == 1 else None for row in rows if row] + [None]
     tools += [TOOL % "g" if t else "[]" for t in tools]
     rows, variables = rows * 2, [{}] * len(rows) + [{"x": 1}] * len(rows)
-    made = Shapes(tokenizer, "all").joined(column(rows, conversations), tools, variables)
+    made = Shapes(tokenizer, "all").joined(Sequences.of(column(rows, conversations)), tools, variables)
     edges = iter(made.edges)
     for row, text, size, number in zip(made.rows, made.texts, made.sizes, made.num_edges, strict=True):
         wanted = label(tokenizer, rows[row], tools[row], variables=variables[row])
@@ -182,7 +183,7 @@ def test_a_content_that_continues_the_generation_prompt_is_rendered_alone(with_b
     Path(tokenizer.where).with_name("own.jinja").write_text(source, encoding="utf-8")
     tokenizer = ChatTokenizer.load(Path(tokenizer.where), str(Path(tokenizer.where).with_name("own.jinja")))
     rows = [[user("a"), says(text)] for text in ("x", "y", "<think>", "<think>z", "z")]
-    made = Shapes(tokenizer, "all").joined(column(rows, conversations), [None] * 5, [{}] * 5)
+    made = Shapes(tokenizer, "all").joined(Sequences.of(column(rows, conversations)), [None] * 5, [{}] * 5)
     assert sorted(made.rows) == [0, 1, 4]
 
 
@@ -192,7 +193,7 @@ def test_a_plan_that_is_wrong_is_found_and_not_used(small, conversations, monkey
     wrong = replace(plan, edges=((plan.edges[0][0] - 1, 1), plan.edges[1]))
     monkeypatch.setattr(shapes, "make_plan", lambda *given: wrong)
     made = Shapes(small, "all")
-    assert made.joined(column(rows, conversations), [None] * 5, [{}] * 5).rows == []
+    assert made.joined(Sequences.of(column(rows, conversations)), [None] * 5, [{}] * 5).rows == []
     assert made.plans == {PAIR: None}
 
 
@@ -223,6 +224,78 @@ def test_decisions_are_the_same_with_and_without_plans(trained, conversations, m
     assert found[0].reasons.equals(found[1].reasons) and found[0].detail.equals(found[1].detail)
     assert found[0].columns == found[1].columns and found[0].notes == found[1].notes
     assert counts[0] == counts[1]
+
+
+def both_ways(stage, batch, monkeypatch):
+    """The decisions of a stage about a batch, with plans and without; and how many conversations were joined."""
+    joined, numbers = Shapes.joined, []
+
+    def counted(*given):
+        made = joined(*given)
+        numbers.append(len(made.rows))
+        return made
+
+    found = []
+    for way in (counted, lambda *given: Joined()):
+        monkeypatch.setattr(Shapes, "joined", way)
+        found.append(stage().decide(batch))
+    return *found, sum(numbers)
+
+
+STRIPS = """\
+{%- for m in messages %}<|im_start|>{{ m.role }}
+{% if m.reasoning_content and loop.last %}{{ '[' + m.reasoning_content + ']' }}{% endif %}{{ m.content }}<|im_end|>
+{% endfor %}{% if tools %}{{ tools | length }}{% endif %}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}"""
+THOUGHT = {"role": "assistant", "content": "yes", "reasoning_content": "hm, why not"}
+CUT = {"role": "assistant", "content": "<think>\nno end"}
+ANSWERS = [
+    *([], [says("yes")], [says("no"), user("why?"), says("so")], [THOUGHT], [says("<think>\nhm\n</think>\n\nyes")]),
+    *([{"role": "assistant", "content": "left out", "weight": 0}], [user("no answer")], [says(" \n")], [CUT]),
+]
+PROMPTS = [
+    [],
+    [user("a?")],
+    [user("b?"), THOUGHT, user("and?")],
+    [{"role": "system", "content": "be brief"}, user("c?")],
+]
+
+
+@pytest.mark.parametrize("template", ["", "strips"])
+@pytest.mark.parametrize("min_label_tokens", [0, 1])
+def test_pairs_are_the_same_with_and_without_plans(trained, pairs, tmp_path, monkeypatch, template, min_label_tokens):
+    if template:  # earlier thoughts, as Qwen3's
+        (tmp_path / "t.jinja").write_text(STRIPS, encoding="utf-8")
+        template = str(tmp_path / "t.jinja")
+    config = TokenizeConfig(tokenizer=str(trained), chat_template=template, min_label_tokens=min_label_tokens)
+    rows = [(p, a, b) for p in PROMPTS for a in ANSWERS for b in ANSWERS]
+    extra = [None if n % 5 else '{"chat_template_kwargs": {"x": true}}' for n in range(len(rows))]
+    tools = [TOOL % "f" if len(p) == 1 and n % 2 else None for n, (p, _, _) in enumerate(rows)]
+    batch = with_column(with_column(pairs(rows), "extra", pa.array(extra)), "tools", pa.array(tools))
+
+    def stage():
+        return Tokenize(config, "preference", EngineChoice("fastokens"))
+
+    planned, alone, joined = both_ways(stage, batch, monkeypatch)
+    assert planned.reasons.equals(alone.reasons) and planned.detail.equals(alone.detail)
+    assert planned.columns == alone.columns and planned.notes == alone.notes
+    assert joined > len(rows) / 2 and {*planned.reasons.to_pylist()} >= {None, "empty"}
+
+
+def test_sequences_of_answers_are_the_same_with_and_without_plans(trained, tmp_path, conversations, monkeypatch):
+    (tmp_path / "t.jinja").write_text(STRIPS, encoding="utf-8")
+    config = TokenizeConfig(tokenizer=str(trained), chat_template=str(tmp_path / "t.jinja"), thinking="every_turn")
+    rows = [p + a + [user("go on")] + b for p in PROMPTS[1:] for a in ANSWERS for b in ANSWERS]
+
+    def stage():
+        return Tokenize(config, "conversation", EngineChoice("fastokens"))
+
+    planned, alone, joined = both_ways(stage, conversations(rows), monkeypatch)
+    assert planned.reasons.equals(alone.reasons) and planned.columns == alone.columns
+    assert planned.notes == alone.notes and joined > len(rows)
+    starts = planned.columns["sequence_starts"].to_pylist()
+    assert max(map(len, filter(None, starts))) == 5
 
 
 @pytest.mark.parametrize("name", ["qwen2", "minimind"])
