@@ -29,11 +29,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from jinja2 import Template, TemplateError
+from jinja2 import Template, TemplateError, meta, nodes
 from tokenizers import Encoding, Tokenizer
 
 import datakit.storage as storage
-from datakit.errors import ModelError
+from datakit.errors import ConfigError, ModelError
 from datakit.manifest import tokenizer_file
 from datakit.pack.template import BUILT_IN, MARK, OPEN, Sandbox, TooSlowError, Watch
 from datakit.pack.tracked import (
@@ -290,12 +290,31 @@ class ChatTokenizer:
             self._template: Template = Sandbox().from_string(chat_template)
         except TemplateError as e:
             raise ModelError(f"{where}: the chat template does not compile: {e}") from None
+        self._check_variables(variables)
         try:
             with Watch() as watch:
                 watch.begin(1)
                 self.reads = self._probed()
         except TooSlowError:
             raise ModelError(f"{where}: the chat template takes too long for a question and an answer") from None
+
+    def _check_variables(self, given: Mapping[str, Any]) -> None:
+        """Refuse a variable that the template never reads: it would change nothing.
+
+        Raises:
+            ConfigError: there is one; with those that the template reads.
+        """
+        if not given.keys() - {"today"}:
+            return
+        tree = Sandbox().parse(self.template_source)
+        read = meta.find_undeclared_variables(tree)
+        for name in sorted(given.keys() - read - {"today"}):
+            made = {found.name for found in tree.find_all(nodes.Name) if found.ctx == "store"}
+            asked = set(re.findall(r"(\w+) is (?:not )?defined", self.template_source))
+            own = (read - made) | (read & asked)
+            own -= {"messages", "tools", "documents", "add_generation_prompt", *NAMED, *Sandbox().globals}
+            known = f"it reads {', '.join(sorted(own))}" if own else "it reads none"
+            raise ConfigError(f"template_var {name}: the chat template of {self.where} has no such variable; {known}")
 
     def _probed(self) -> Reads:
         """How the template reads messages, found by rendering probes."""

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from datakit.errors import ModelError
+from datakit.errors import ConfigError, ModelError
 from datakit.pack.chat import ChatTokenizer, RenderError
 from datakit.pack.labels import label, labelled_ids, plain_messages, plain_tools
 
@@ -23,6 +23,18 @@ def test_a_prompt_is_the_beginning_of_what_training_saw(small):
     row = [*ASK, {"role": "assistant", "content": "yes"}]
     whole = small.render(row)
     assert whole.text.startswith(small.render(ASK, add_generation_prompt=True).text)
+
+
+def test_a_variable_that_the_template_never_reads_is_refused_with_those_that_it_reads(trained, tmp_path):
+    template = tmp_path / "own.jinja"
+    turns = (
+        "{% for m in messages %}{% set text = m.content %}<|im_start|>{{ m.role }}\n{{ text }}<|im_end|>{% endfor %}"
+    )
+    template.write_text("{% if mood is not defined %}{% set mood = 'calm' %}{% endif %}{{ mood }}" + turns)
+    with pytest.raises(ConfigError, match=r"template_var moood: .* no such variable; it reads mood$"):
+        ChatTokenizer.load(trained, str(template), {"moood": "glad"})
+    made = ChatTokenizer.load(trained, str(template), {"mood": "glad", "today": "2025-01-01"})
+    assert made.render(ASK).text.startswith("glad")
 
 
 def test_stop_tokens_are_the_end_of_a_turn_and_eos(small, with_added):
