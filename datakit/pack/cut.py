@@ -119,8 +119,9 @@ class Piece:
 
 def split_turns(
     ids: Int32, learnt: Bools, stride: int, marks: TurnMarks, long_answer: LongAnswer
-) -> tuple[list[Piece], Counter[str]]:
-    """Pieces of at most `stride` tokens of a conversation, and the tokens that are in none, by reason.
+) -> tuple[list[Piece], Counter[str], Counter[int]]:
+    """Pieces of at most `stride` tokens of a conversation; the tokens that are in none, by reason; and by the stride
+    that they would need.
 
     Whole exchanges (a user's turn up to the next) are joined while they fit. An exchange longer than a row is split
     behind its prompt, which each piece repeats, or dropped (`long_answer`). It is dropped as `long_prompt` where the
@@ -128,11 +129,12 @@ def split_turns(
     """
     starts = marks.starts(ids)
     if not len(starts):  # nobody asks: the row is cut as other long sequences are
-        return [Piece((), 0, stride)], Counter({TRUNCATED: len(ids) - stride})
+        cut_off = len(ids) - stride
+        return [Piece((), 0, stride)], Counter({TRUNCATED: cut_off}), Counter({len(ids): cut_off})
     edges = [*starts.tolist(), len(ids)]
     first, why = edges[0], LONG_ANSWER if long_answer == "drop" else LONG_PROMPT
     head: Ranges = ((0, first),) if first else ()
-    pieces, lost, begin = list[Piece](), Counter[str](), 0
+    pieces, lost, needs, begin = list[Piece](), Counter[str](), Counter[int](), 0
     while begin < len(starts):
         end = int(np.searchsorted(edges, edges[begin] + stride - first, side="right")) - 1
         if end > begin:  # whole exchanges
@@ -141,13 +143,23 @@ def split_turns(
             end = begin + 1
             made = list(_long(learnt, head, edges[begin], edges[end], stride)) if long_answer == "split" else []
             pieces += made
-            lost[why] += 0 if made else edges[end] - edges[begin]
+            if not made:
+                lost[why] += edges[end] - edges[begin]
+                needs[_needed(learnt, first, edges[begin], edges[end], long_answer)] += edges[end] - edges[begin]
         begin = end
     if pieces and pieces[0].start == first:
         pieces[0] = Piece((), 0, pieces[0].end)
     else:
         lost[why] += first
-    return pieces, +lost
+    return pieces, +lost, needs
+
+
+def _needed(learnt: Bools, head: int, start: int, end: int, long_answer: LongAnswer) -> int:
+    """The least stride in which an exchange is not lost: whole, or its prompt and the first tokens of its answer."""
+    labels = np.flatnonzero(learnt[start:end])
+    if long_answer == "drop" or not len(labels):
+        return head + end - start
+    return min(head + int(labels[0]) + MIN_ANSWER_TOKENS, head + end - start)
 
 
 def _long(learnt: Bools, head: Ranges, start: int, end: int, stride: int) -> Iterator[Piece]:
@@ -242,6 +254,8 @@ class CutBatch:
     """Tokens that are in several sequences: system prompts and prompts of long answers."""
     sizes: Counter[int] = field(default_factory=Counter)
     """How many sequences there were of each length, before cutting."""
+    needs: Counter[int] = field(default_factory=Counter)
+    """Tokens of exchanges that are lost, by the stride that they would need."""
 
 
 def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
@@ -304,7 +318,8 @@ def _cut_turns(
             _, offset, run = split_lengths(length[row : row + 1], limits.stride)
             pieces, lost = [Piece((), int(a), int(a + n)) for a, n in zip(offset, run, strict=True)], Counter[str]()
         else:
-            pieces, lost = split_turns(tokens, learnt, limits.stride, limits.marks, limits.long_answer)
+            pieces, lost, needs = split_turns(tokens, learnt, limits.stride, limits.marks, limits.long_answer)
+            work.needs.update(needs)
         made = []
         for piece in pieces:
             mask = flat.mask[own][piece.start : piece.end].copy()

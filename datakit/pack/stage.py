@@ -162,6 +162,7 @@ class _Work:
     repeated: int = 0
     """Tokens in further sequences of their row; they are no part of the ledger's balance."""
     sizes: Counter[int] = field(default_factory=Counter)
+    needs: Counter[int] = field(default_factory=Counter)
 
     def outputs(self) -> Iterator[Output]:
         """The outputs of all packers."""
@@ -294,6 +295,7 @@ class Pack(Stage):
         work.tokens += found.into
         work.repeated += found.repeated
         work.sizes.update(found.sizes)
+        work.needs.update(found.needs)
         for name, chosen in self._splits(batch, found.sequences):
             work.packers[name].add(chosen)
 
@@ -401,7 +403,7 @@ def _result(out: Path, work: _Work) -> PackResult:
     facts = _counts(outputs)
     if work.repeated:
         facts["repeated_tokens"] = work.repeated
-    if work.packers["train"].packing in OTHER:
+    if work.packers["train"].packing in OTHER and not work.packers["train"].align_bos:  # each loses other tokens there
         other = sum(p.other_rows(sum(o.tokens for o in p.outputs)) for p in work.packers.values())
         name, stride = OTHER[work.packers["train"].packing], outputs[-1].stride
         facts[f"density_{name}"] = round(sum(o.tokens for o in outputs) / (other * stride), 4) if other else 0.0
@@ -421,28 +423,54 @@ def _result(out: Path, work: _Work) -> PackResult:
 def _alarms(work: _Work, lost: dict[str, int]) -> Iterator[str]:
     """What a user must know of the tokens that rows are too short for."""
     gone = sum(lost.get(reason, 0) for reason in (TRUNCATED, TOO_LONG, LONG_ANSWER, LONG_PROMPT))
+    cap, sizes = work.limits.max_doc_tokens or max(work.sizes, default=0), Counter[int]()
+    for size, count in work.sizes.items():  # what max_doc_tokens cuts is what the user asked for
+        over = 0 if size <= cap else size if work.limits.drop_long else size - cap
+        sizes[size - over] += count
+        gone -= over * count
     if gone > MAX_LOSS * work.tokens:
-        whole = work.limits.overflow in ("drop", "split_turns") and work.limits.marks is not None
-        enough = [seq_len_for(work.sizes, share, whole) for share in (0.95, 0.99)]
+        limits, total = work.limits, sum(size * count for size, count in sizes.items())
+        if limits.overflow == "split_turns" and limits.marks is not None:
+            enough = [seq_len_for(work.needs, share, total) for share in (0.95, 0.99)]
+        elif limits.overflow == "drop":
+            needs = Counter({size: size * count for size, count in sizes.items()})
+            enough = [seq_len_for(needs, share, total) for share in (0.95, 0.99)]
+        else:
+            enough = [seq_len_to_truncate(sizes, share) for share in (0.95, 0.99)]
         yield (
             f"{gone:,} of {work.tokens:,} tokens ({gone / work.tokens:.1%}) are lost because they do not fit into rows "
             f"of {work.limits.stride - 1}; --seq-len {enough[0]} would keep 95%, --seq-len {enough[1]} 99%"
         )
 
 
-def seq_len_for(sizes: Counter[int], share: float, whole: bool) -> int:
-    """The least `seq_len`, a multiple of 64, with which this share of all tokens is kept.
+def seq_len_for(needs: Counter[int], share: float, total: int) -> int:
+    """The least `seq_len`, a multiple of 64, with which this share of `total` tokens is kept.
 
-    `sizes` counts sequences by length. With `whole`, longer sequences are lost as a whole, else what is behind the
-    row's end.
+    `needs` counts tokens by the stride below which they are lost.
     """
-    length = np.array(sorted(sizes), np.int64)
-    count = np.array([sizes[n] for n in length.tolist()], np.int64)
-    inside = np.cumsum(length * count)
-    longer = count.sum() - np.cumsum(count)
-    kept = inside if whole else inside + longer * length
-    needed = int(length[np.searchsorted(kept, share * inside[-1])])
-    return -(-(needed - 1) // 64) * 64
+    lost, needed = 0, 1
+    for need in sorted(needs, reverse=True):
+        lost += needs[need]
+        if lost > (1 - share) * total:
+            needed = need
+            break
+    return _round_up(needed)
+
+
+def seq_len_to_truncate(sizes: Counter[int], share: float) -> int:
+    """The same where longer sequences lose what is behind the row's end; `sizes` counts sequences by length."""
+    left, total = sum(sizes.values()), sum(size * count for size, count in sizes.items())
+    kept, before = 0, 0
+    for size in sorted(sizes):  # up to this stride, each of the `left` sequences keeps one token more
+        if kept + (size - before) * left >= share * total:
+            return _round_up(before + math.ceil((share * total - kept) / left))
+        kept += (size - before) * left
+        left, before = left - sizes[size], size
+    return _round_up(before)
+
+
+def _round_up(stride: int) -> int:
+    return max(-(-(stride - 1) // 64), 1) * 64
 
 
 def _role(name: str) -> str:

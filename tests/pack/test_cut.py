@@ -1,5 +1,6 @@
 """Conversations longer than a row: cut between turns, the system prompt repeated, every token counted."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -14,7 +15,7 @@ from datakit.manifest import Count
 from datakit.pack.cut import TurnMarks, split_turns
 from datakit.pack.inspect import TokenIndex, open_rows, prove
 from datakit.pack.labels import label, labelled_ids
-from datakit.pack.stage import Pack, PackConfig, seq_len_for
+from datakit.pack.stage import Pack, PackConfig, seq_len_for, seq_len_to_truncate
 from tests.pack.token_rows import FACTS, batch_of, ids_of, pack_rows
 
 
@@ -48,7 +49,7 @@ def test_pieces_are_what_the_template_writes_for_the_same_turns(small, trained):
     alone = [tokens_of(small, system + joined_turns(exchanges[a:b]))[0] for a, b in ((0, 2), (2, 4), (4, 5))]
     stride = max(map(len, alone))
     marks = TurnMarks.of(trained)
-    pieces, lost = split_turns(ids, learnt, stride, marks, "split")
+    pieces, lost, _ = split_turns(ids, learnt, stride, marks, "split")
     assert [joined(ids, p).tolist() for p in pieces] == [a.tolist() for a in alone]
     assert (lost, pieces[0].head_tokens) == (Counter(), 0)
 
@@ -58,14 +59,16 @@ def test_a_long_answer_is_split_with_its_prompt_or_dropped(small, trained):
     ids, learnt, spans = tokens_of(small, messages)
     marks = TurnMarks.of(trained)
     stride = 60
-    pieces, lost = split_turns(ids, learnt, stride, marks, "drop")
+    pieces, lost, needs = split_turns(ids, learnt, stride, marks, "drop")
+    assert split_turns(ids, learnt, max(needs), marks, "drop")[1] == {}
+    assert split_turns(ids, learnt, max(needs) - 1, marks, "drop")[1] == lost
     assert lost["long_answer"] == len(ids) - sum(p.end - p.start for p in pieces)
     assert not any(p.start < spans[1][1] and spans[1][0] < p.end for p in pieces)
     wide = 400
     assert len(split_turns(ids, learnt, len(ids), marks, "split")[0]) == 1
     ids, learnt, spans = tokens_of(small, [*exchange(0), {"role": "user", "content": "hi"},
                                            {"role": "assistant", "content": "fox " * 400}, *exchange(2)])  # fmt: skip
-    pieces, lost = split_turns(ids, learnt, wide, marks, "split")
+    pieces, lost, _ = split_turns(ids, learnt, wide, marks, "split")
     assert not lost
     assert [(p.start, p.end) for p in pieces] == sorted((p.start, p.end) for p in pieces)
     assert sum(p.end - p.start for p in pieces) == len(ids)
@@ -129,11 +132,34 @@ def vars_of(count):
 
 
 def test_the_alarm_names_the_row_length_that_keeps_enough():
-    sizes = Counter({10: 90, 1000: 10})
-    assert seq_len_for(sizes, 0.95, whole=True) == 1024
-    assert seq_len_for(Counter({100: 1000, 5000: 1}), 0.95, whole=True) == 128
+    needs = Counter({10: 900, 1000: 10_000})
+    assert seq_len_for(needs, 0.95, total=10_900) == 1024
+    assert seq_len_for(Counter({100: 100_000, 5000: 5000}), 0.95, total=105_000) == 128
     # 95 of 100 tokens are kept if the long ones are only shortened
-    assert seq_len_for(Counter({64: 1, 640: 1}), 0.5, whole=False) in (64, 640)
+    assert seq_len_to_truncate(Counter({64: 1, 640: 1}), 0.5) in (64, 640)
+
+
+@pytest.mark.parametrize("overflow", ["drop", "truncate", "split"])
+def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, overflow):
+    rows = [(n, []) for n in (20, 30, 40, 150, 200, 400, 700)]
+    batch = batch_of(rows, False)
+    packed, _ = pack_rows(tmp_path / "a", [batch], seq_len=128, overflow=overflow)
+    if overflow == "split":
+        assert not packed.alarms
+        return
+    (alarm,) = packed.alarms
+    for length, share in re.findall(r"(\d+) (?:would keep )?(\d\d)%", alarm):
+        again, _ = pack_rows(tmp_path / length, [batch], seq_len=int(length), overflow=overflow)
+        assert again.tokens.kept >= int(share) / 100 * again.tokens.into
+        shorter, _ = pack_rows(tmp_path / f"{length}-", [batch], seq_len=int(length) - 64, overflow=overflow)
+        assert shorter.tokens.kept < int(share) / 100 * shorter.tokens.into
+
+
+def test_what_max_doc_tokens_cuts_is_no_alarm(tmp_path):
+    batch = batch_of([(600, []), (20, [])], False)
+    assert not pack_rows(tmp_path / "a", [batch], seq_len=64, max_doc_tokens=50)[0].alarms
+    assert not pack_rows(tmp_path / "b", [batch], seq_len=64, max_doc_tokens=50, drop_long=True)[0].alarms
+    assert pack_rows(tmp_path / "c", [batch], seq_len=64, max_doc_tokens=500, overflow="truncate")[0].alarms
 
 
 def test_transformers_flattening_collator_reads_one_sequence_a_row_and_keeps_their_boundaries(tmp_path):
