@@ -226,22 +226,21 @@ def _styled(run: LabelRun) -> str:
 # Packed rows as an HTML page.
 
 STYLE = """\
-:root { color-scheme: light dark; --line: #8884; --learnt: #2a924a30; --added: #8b5cf6; }
+:root { color-scheme: light dark; --line: #8884; --learnt: light-dark(#a3e4b2, #12693a); --text: light-dark(#000, #fff);
+--other: light-dark(#5b5b5b, #a9a9a9); --added: light-dark(#7c5aa6, #a892c8); }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.15rem; overflow-wrap: anywhere; } h2 { font-size: 1rem; margin: 2.5rem 0 .5rem; }
 .facts { color: #888; font-weight: normal; }
 .bar { display: flex; height: .9rem; border-radius: .3rem; overflow: hidden; margin: .6rem 0 1rem; }
 .bar > * { border-right: 1px solid Canvas; }
 .padding { background: repeating-linear-gradient(45deg, var(--line) 0 4px, transparent 4px 8px); }
-span.s0 { background: #3b82c4; } span.s1 { background: #d98a29; }
-span.s2 { background: #b5509c; } span.s3 { background: #4b9b6e; }
+span.s0 { background: #8a95a5; } span.s1 { background: #5d6878; }
 section { border-left: .3rem solid; padding-left: .9rem; margin: 1rem 0; }
-section.s0 { border-color: #3b82c4; } section.s1 { border-color: #d98a29; }
-section.s2 { border-color: #b5509c; } section.s3 { border-color: #4b9b6e; }
+section.s0 { border-color: #8a95a5; } section.s1 { border-color: #5d6878; }
 h3 { font-size: .85rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-pre { font: 13px/1.65 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; }
-mark { background: var(--learnt); color: inherit; border-bottom: 2px solid #2a924a; }
-b { color: var(--added); font-weight: 600; } i { color: #888; font-style: normal; }
+pre { font: 13px/1.65 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; color: var(--other); }
+mark { background: var(--learnt); color: var(--text); border-bottom: 2px solid #2a924a; }
+b { color: var(--added); font-weight: 600; } mark b, mark i { color: inherit; } i { color: #888; font-style: normal; }
 .key mark, .key b { padding: 0 .25rem; } .rest { padding: .3rem .9rem; color: #888; }
 """
 HEAD = """\
@@ -279,7 +278,7 @@ def _heading(name: str, total: int, look: PackedRow) -> str:
 
 def _html_bar(look: PackedRow) -> str:
     parts = [
-        f'<span class="s{n % 4}" style="flex:{s.tokens}" title="sequence {n}: {s.tokens:,} tokens"></span>'
+        f'<span class="s{n % 2}" style="flex:{s.tokens}" title="sequence {n}: {s.tokens:,} tokens"></span>'
         for n, s in enumerate(look.sequences)
     ]
     if look.padding:
@@ -292,7 +291,7 @@ def _sequence(number: int, sequence: PackedSequence, names: Names) -> str:
     facts = f"{sequence.tokens:,} tokens, {sequence.labels:,} labels{cut}"
     text = "".join(_run(run) for run in sequence.runs)
     head = f'<h3>{number}&ensp;{escape(_row_title(sequence.row_key, names))} <span class="facts">{facts}</span></h3>'
-    return f'<section class="s{number % 4}">{head}\n<pre>{text}</pre></section>'
+    return f'<section class="s{number % 2}">{head}\n<pre>{text}</pre></section>'
 
 
 def _run(run: LabelRun) -> str:
