@@ -238,7 +238,8 @@ span.s0 { background: #8a95a5; } span.s1 { background: #5d6878; }
 section { border-left: .3rem solid; padding-left: .9rem; margin: 1rem 0; }
 section.s0 { border-color: #8a95a5; } section.s1 { border-color: #5d6878; }
 h3 { font-size: .85rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-pre { font: 13px/1.65 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0; color: var(--other); }
+pre { font: 13px/1.65 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0;
+  color: var(--other); }
 mark { background: var(--learnt); color: var(--text); border-bottom: 2px solid #2a924a; }
 b { color: var(--added); font-weight: 600; } mark b, mark i { color: inherit; } i { color: #888; font-style: normal; }
 .key mark, .key b { padding: 0 .25rem; } .rest { padding: .3rem .9rem; color: #888; }
