@@ -117,6 +117,21 @@ CONVERSATIONS = [
     ("saiga: an object of lists", "messages", {"messages": {"role": ["user", "bot"], "content": ["hi", "yo"]}}, ASKED),
     ("turns as JSON text", "messages",
      {"messages": '[\n {"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]'}, ASKED),
+    ("rendered as ChatML", "rendered",
+     {"text": "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\nhi\nUSER: x<|im_end|>\n"
+              "<|im_start|>assistant\nyo<|im_end|>"},
+     [("system", "be"), ("user", "hi\nUSER: x"), ("assistant", "yo")]),
+    ("guanaco", "rendered", {"text": "### Human: hi### Assistant: yo"}, ASKED),
+    ("rendered for Llama 2", "rendered",
+     {"text": "<s>[INST] <<SYS>>\nbe\n<</SYS>>\n\nhi [/INST] yo </s><s>[INST] a [/INST] b </s>"},
+     [("system", "be"), *ASKED, ("user", "a"), ("assistant", "b")]),
+    ("rendered for Llama 3", "rendered",
+     {"text": "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nhi<|eot_id|>"
+              "<|start_header_id|>assistant<|end_header_id|>\n\nyo<|eot_id|>"}, ASKED),
+    ("glaive", "rendered",
+     {"system": "SYSTEM: be\n", "chat": "USER: hi\n\n\nASSISTANT: f() <|endoftext|>\n\n\nFUNCTION RESPONSE: 3\n\n\n"
+                                        "ASSISTANT: yo <|endoftext|>\n"},
+     [("system", "be"), ("user", "hi"), ("assistant", "f()"), ("tool", "3"), ("assistant", "yo")]),
     ("bedrock", "messages",
      {"schemaVersion": "x", "system": [{"text": "be"}], "messages": [
          {"role": "user", "content": [{"text": "hi"}]}, {"role": "assistant", "content": [{"text": "yo"}]}]},
@@ -374,6 +389,13 @@ def test_ties_are_quarantined_as_such(read_records):
     equal = {"instruction": "hi", "completions": [{"response": "a", "score": 1}, {"response": "b", "score": 1}]}
     assert [read_records(r).reasons for r in (even, equal)] == [["tie"], ["tie"]]
     assert read_records(pair, {**pair, "better_response_id": 7}).reasons == ["bad_verdict"]
+
+
+@pytest.mark.parametrize("text", ["On <|im_start|> and [INST].", "### Human rights", "USER: a question", "[INST] x"])
+def test_a_text_that_only_names_the_marks_of_turns_is_a_document(read_records, text):
+    assert read_records({"text": text}).texts == [text]
+    rendered = "### Human: hi### Assistant: yo"
+    assert read_records({"text": rendered}, kind="text").texts == [rendered]
 
 
 @pytest.mark.parametrize("name", ["body", "raw_content", "content", "page_content", "Text", "article"])

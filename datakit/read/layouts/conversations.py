@@ -47,6 +47,18 @@ REASONINGS: Final = (
 """Fields that may have what the assistant thought before its answer."""
 MIN_REASONING_CHARS: Final = 6
 """Shorter values are switches (`on`, `off`, `high`), not thoughts."""
+RENDERED: Final = ("text", "chat", "conversation", "dialogue")
+"""Fields that may hold a whole conversation as one text, with the marks of a template."""
+_HEADER = re.compile(
+    r"<\|im_start\|>(\w+)\n|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*|<start_of_turn>(\w+)\n"
+    r"|<\|(system|user|assistant|tool)\|>\s*|###\s*(System|Human|User|Assistant):|(\[/?INST\])"
+    r"|(?:^|(?<=\n))(SYSTEM|USER|ASSISTANT|FUNCTION RESPONSE): "
+)
+"""What begins a turn: ChatML, Llama 3, Gemma, Zephyr, Guanaco, Llama 2 and Mistral, Glaive."""
+_ENDS: Final = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<|endoftext|>", "<end_of_turn>", "<s>", "</s>", "<eos>")
+_BEGINS = re.compile(r"^\s*(?:<s>|<bos>|<\|begin_of_text\|>)?\s*")
+_SYSTEM = re.compile(r"\s*<<SYS>>\s*(.*?)\s*<</SYS>>\s*", re.DOTALL)
+_MARKED: Final = {"[INST]": "user", "[/INST]": "assistant", "function response": "tool"}
 _LIST_OF_OBJECTS = re.compile(r"\s*\[\s*\{")
 _MARK = re.compile(r"^\s*<\|[^|<>]*\|>:?\s*|\s*<eo[a-z]>\s*$")
 """MOSS's marks at both ends of a text: `<|Human|>: ` and `<eoh>`."""
@@ -203,6 +215,54 @@ def from_numbered(fields: Fields, _: Reading = PLAIN) -> Conversation:
 def _unmarked(text: str) -> str | None:
     bare = _MARK.sub("", text).strip()
     return None if bare == "None" else bare
+
+
+def rendered_field_of(fields: Fields) -> str:
+    """The field of `RENDERED` with a text that begins with the mark of a turn, and has an answer; "" without one."""
+    for name in RENDERED:
+        value = fields.get(name)
+        if type(value) is str and {"user", "assistant"} <= {_role_of(header) for header in _headers(value)}:
+            return name
+    return ""
+
+
+def _headers(text: str) -> list[re.Match[str]]:
+    """The marks of turns that are of the sort that the text begins with; none if it begins otherwise."""
+    begin = _BEGINS.match(text)
+    first = _HEADER.match(text, begin.end() if begin else 0)
+    return [header for header in _HEADER.finditer(text) if header.lastindex == first.lastindex] if first else []
+
+
+def _role_of(header: re.Match[str]) -> str:
+    name = next(group for group in header.groups() if group)
+    return _MARKED.get(name) or _MARKED.get(name.lower()) or PLAIN.roles.get(name.lower(), "")
+
+
+def from_rendered(fields: Fields, _: Reading = PLAIN) -> Conversation:
+    """A conversation as a template writes it, in one text. The marks go, and the white space around each message."""
+    key = rendered_field_of(fields)
+    if not key:
+        raise MisfitError(
+            "bad_transcript", f"a conversation with marks of turns should be there, in {', '.join(fields)}"
+        )
+    text, messages = fields[key], list[Message]()
+    headers = _headers(text)
+    for header, end in zip(headers, [h.start() for h in headers[1:]] + [len(text)], strict=True):
+        role, said = _role_of(header), text[header.end() : end]
+        if not role:
+            raise MisfitError("unknown_role", f"{key} has a turn that begins with {header[0].strip()!r}")
+        said = said.strip()
+        while said.endswith(_ENDS):
+            said = said[: max(said.rfind(mark) for mark in _ENDS if said.endswith(mark))].rstrip()
+        if role == "user" and (system := _SYSTEM.match(said)):
+            messages.append(Message("system", system[1]))
+            said = said[system.end() :]
+        messages.append(Message(role, said))
+    whole = around(Turns(messages, None, None), key, fields)
+    first = whole.messages[0]
+    if first.role == "system" and first.content.startswith("SYSTEM: "):
+        whole.messages[0] = first._replace(content=first.content.removeprefix("SYSTEM: ").strip())
+    return whole
 
 
 # A question and its answer.

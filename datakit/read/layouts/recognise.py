@@ -167,6 +167,9 @@ LAYOUTS: Final = (
            conversations.is_quoted, conversations.from_quoted),
     Layout("prompt_completion", "conversation", "prompt, completion or response", frozenset(conversations.QUESTIONS),
            _is_prompt(conversations.QUESTIONS), conversations.from_prompt),
+    Layout("rendered", "conversation", "text or chat: a conversation with the marks of a template",
+           frozenset(conversations.RENDERED), lambda f: bool(conversations.rendered_field_of(f)),
+           conversations.from_rendered),
     Layout("document", "document", f"one of {', '.join(TEXT_FIELDS)}", frozenset(TEXT_FIELDS), _is_document, None),
 )  # fmt: skip
 
