@@ -40,6 +40,8 @@ OTHER_COMMANDS = {
     "compile": ("datakit.cli.keep:compile_", "Compile the kernels now, not in the first run."),
 }
 """The commands that are not stages, one of them of two words: import path, and line in `datakit --help`."""
+NETWORK = ("httpx", "httpx2", "httpcore", "requests", "aiohttp", "urllib3", "huggingface_hub")
+"""Packages whose errors are the network's: hf:// and the like are read through them, and not all are OSErrors."""
 
 
 def commands() -> dict[str, str]:
@@ -135,6 +137,9 @@ def _exit_code(args: list[str] | None) -> int:
     except Exception as e:
         if isinstance(e, MemoryError) or "can't start new thread" in str(e):  # no memory for the thread's stack
             _say("out of memory. Finished work is kept: run again with fewer --workers, smaller shard_mb or memory_mb.")
+            return 1
+        if type(e).__module__.split(".")[0] in NETWORK:
+            _say(f"the network: {e}. Finished work is kept: run again, or check the address and the connection.")
             return 1
         if os.environ.get("DATAKIT_TRACEBACK"):
             raise

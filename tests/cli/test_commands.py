@@ -316,6 +316,15 @@ def test_raw_private_values_of_earlier_stages_can_be_taken_from_the_disk(datakit
     assert datakit("gc", "--purge", "--output", "out").out == "0 bytes were freed\n"
 
 
+def test_a_hub_that_cannot_be_reached_is_no_error_of_ours(
+    datakit: Callable, monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # the port that discards: nobody answers
+    said = datakit("ingest", "hf://datasets/none/none")
+    assert said.code == 1 and "error in datakit" not in said.err, said.err
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
