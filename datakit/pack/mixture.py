@@ -176,6 +176,12 @@ def _groups(sources: list[str], max_tokens: Mapping[str, int], weights: Mapping[
         if weights and pattern not in weights:
             raise ConfigError(f"pack: weights: the source {source!r} has no weight; give each source one; {named}")
     empty = [p for p, members in groups.items() if not members]
+    hidden = [(p, _group(s, patterns)) for p in empty for s in sources if fnmatchcase(s, p)]
+    if hidden:
+        raise ConfigError(
+            f"pack: all sources of {hidden[0][0]!r} belong to {hidden[0][1]!r}, which comes first (weights before "
+            "max_tokens); name them in both with the same patterns"
+        )
     if empty and sources:
         raise ConfigError(f"pack: {empty[0]!r} matches no source; {named}")
     return {p: members for p, members in groups.items() if members}

@@ -78,6 +78,8 @@ def test_what_matches_nothing_is_an_error_that_lists_the_sources():
         kept_of(rows, {"book": 5})
     with pytest.raises(ConfigError, match=r"the source 'web\.jsonl' has no weight"):
         kept_of(rows, weights={"books.jsonl": 1})
+    with pytest.raises(ConfigError, match=r"all sources of 'b\*' belong to '\*s\.jsonl', which comes first"):
+        kept_of(rows, {"b*": 5}, {"*s.jsonl": 1, "web.jsonl": 1})
 
 
 def test_a_source_of_which_nothing_fits_is_an_alarm():
