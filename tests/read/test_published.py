@@ -338,6 +338,34 @@ def test_tools_are_read_from_openais_former_field_and_from_a_list_of_json_texts(
     assert read_records({"messages": turns, "tools": ["f"]}).reasons == ["bad_tools"]
 
 
+def test_calls_and_results_that_are_parts_of_content_are_turns_of_their_own(read_records):
+    """Anthropic's messages."""
+    uses = [{"type": "tool_use", "id": i, "name": "f", "input": {"x": n}} for i, n in (("a", 1), ("b", 2))]
+    results = [{"type": "tool_result", "tool_use_id": "a", "content": "3"},
+               {"type": "tool_result", "tool_use_id": "b", "content": [{"type": "text", "text": "4"}]}]  # fmt: skip
+    record = {"system": [{"type": "text", "text": "be"}], "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+              "messages": [{"role": "user", "content": "hi"},
+                           {"role": "assistant", "content": [{"type": "text", "text": "wait"}, *uses]},
+                           {"role": "user", "content": [*results, {"type": "text", "text": "so?"}]},
+                           {"role": "assistant", "content": "yo"}]}  # fmt: skip
+    (row,) = read_records(record).rows
+    assert said(row) == [("system", "be"), ("user", "hi"), ("assistant", "wait"), ("tool", "3"), ("tool", "4"),
+                         ("user", "so?"), ("assistant", "yo")]  # fmt: skip
+    assert [m["tool_call_id"] for m in row["messages"][3:5]] == ["a", "b"]
+    calls = json.loads(row["messages"][2]["tool_calls"])
+    assert [(c["id"], c["function"]) for c in calls] == [
+        ("a", {"name": "f", "arguments": {"x": 1}}), ("b", {"name": "f", "arguments": {"x": 2}})]  # fmt: skip
+    assert json.loads(row["tools"]) == [{"name": "f", "parameters": {"type": "object"}}]
+
+
+def test_what_a_tool_gives_and_gets_may_be_an_object(read_records):
+    turns = [{"from": "human", "value": "hi"}, {"from": "function_call", "value": {"name": "f", "arguments": {"x": 1}}},
+             {"from": "observation", "value": {"temp": 1.50}}, {"from": "gpt", "value": "yo"}]  # fmt: skip
+    (row,) = read_records({"conversations": turns}).rows
+    assert [m["content"] for m in row["messages"]] == ["hi", "", '{"temp":1.5}', "yo"]
+    assert read_records({"messages": [{"role": "user", "content": {"a": 1}}]}).reasons == ["not_text"]
+
+
 @pytest.mark.parametrize("name", ["tool_calls", "function_call"])
 def test_calls_and_tools_in_typed_columns_have_no_nulls_for_the_keys_of_other_functions(tmp_path, read, name):
     rows = []

@@ -6,6 +6,7 @@ calls, reasoning and loss weights.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -41,7 +42,8 @@ ROLES: Final = MappingProxyType(
 
 TEXT_PARTS: Final = ("text", "input_text", "output_text")
 REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
-CALL_PARTS: Final = ("tool_call", "tool_calls", "function_call")
+CALL_PARTS: Final = ("tool_call", "tool_calls", "function_call", "tool_use")
+RESULT_PART: Final = "tool_result"
 PART_VALUES: Final = ("text", "value", "content", "thinking", "reasoning")
 ROLE_KEYS: Final = ("role", "from", "speaker")
 CONTENT_KEYS: Final = ("content", "value", "utterance", "text", "message", "parts")
@@ -165,7 +167,7 @@ def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
         found = "an empty list" if value == [] else name_of(value)
         raise MisfitError("bad_messages", f"{where} should be a list of messages, found {found}")
     messages, left, tools = [], [], None
-    for i, turn in enumerate(value):
+    for i, turn in enumerate(chain.from_iterable(map(_apart, value))):
         made, rest = message(turn, f"{where}[{i}]", reading)
         if "tools" in rest and tools is None:
             tools = tools_of(rest.pop("tools"), f"{where}[{i}].tools")
@@ -183,6 +185,17 @@ def unzipped(value: Any) -> Any:
     if any(type(column) is not list or len(column) != len(columns[0]) for column in columns):
         return value
     return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _apart(turn: Any) -> list[Any]:
+    """A turn, with each tool's result in its content (Anthropic's `tool_result`) as a turn before it."""
+    content = turn.get("content") if type(turn) is dict else None
+    if type(content) is not list:
+        return [turn]
+    results = [part for part in content if type(part) is dict and part.get("type") == RESULT_PART]
+    rest = [part for part in content if part not in results]
+    made = [{"role": "tool", "content": p.get("content") or "", "tool_call_id": p.get("tool_use_id")} for p in results]
+    return [*made, turn | {"content": rest}] if rest or not results else made
 
 
 def message(turn: Any, where: str, reading: Reading = PLAIN) -> tuple[Message, Fields]:
@@ -216,7 +229,10 @@ def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, 
     key = next((k for k in CONTENT_KEYS if k in turn), "content")
     if key not in turn and not {"tool_calls", "function_call"} & turn.keys():
         raise MisfitError("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
-    content, reasoning, calls, left = _content(turn.pop(key, None), f"{where}.{key}")
+    given = turn.pop(key, None)
+    if role in ("tool", _CALLS) and not _is_text(given):
+        given = to_json(given)
+    content, reasoning, calls, left = _content(given, f"{where}.{key}")
     if role == _CALLS:
         calls, content = [text_of(content, f"{where}.{key}")], ""
     for name in ("reasoning_content", "reasoning", "thinking"):
@@ -237,6 +253,13 @@ def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, 
         weight=_weight(turn, where),
     )
     return made, turn | left
+
+
+def _is_text(value: Any) -> bool:
+    """Whether content is a text or a list of parts, and not an object that a tool gave or got."""
+    if type(value) is not list:
+        return value is None or type(value) is str
+    return all(type(part) is str or (type(part) is dict and ("type" in part or "text" in part)) for part in value)
 
 
 def _role(turn: Fields, where: str, reading: Reading) -> str:
@@ -293,6 +316,9 @@ def _part(part: Any, where: str) -> tuple[str, Any, Fields]:
     if kind not in TEXT_PARTS + REASONING_PARTS + CALL_PARTS:
         raise MisfitError("non_text_part", f"{where} is of type {kind!r}, and only text can be trained on")
     rest = {k: v for k, v in part.items() if k != "type"}
+    if kind == "tool_use":  # Anthropic's
+        called = {"name": rest.pop("name", None), "arguments": rest.pop("input", None) or {}}
+        return kind, {"id": rest.pop("id", None), "type": "function", "function": called}, rest
     for key in (kind, *PART_VALUES):
         if key in rest:
             return kind, rest.pop(key), rest
@@ -343,6 +369,10 @@ def tools_of(value: Any, where: str) -> str | None:
         for i, tool in enumerate(value):
             loads(tool, f"{where}[{i}]", "bad_tools")
         return f"[{','.join(value)}]"
+    if type(value) is list:  # Anthropic's have their parameters as `input_schema`
+        renamed = [{"parameters" if k == "input_schema" else k: v for k, v in t.items()} if type(t) is dict else t
+                   for t in value]  # fmt: skip
+        return to_json(renamed)
     if type(value) is not str:
         return to_json(value)
     if not value.strip():
