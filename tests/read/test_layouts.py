@@ -185,7 +185,7 @@ def test_fields_of_a_message_without_a_column_are_left_over():
         ([{"role": "user", "content": [{"type": "text", "text": 7}]}], "not_text"),
         ([{"from": "function_call", "value": "no json"}], "bad_tool_calls"),
         ([{"from": "function_call", "value": "[1]"}], "bad_tool_calls"),
-        ([{"from": "function_call", "value": 7}], "not_text"),
+        ([{"from": "function_call", "value": 7}], "bad_tool_calls"),
         ([{"role": "assistant", "content": "x", "tool_calls": "no json"}], "bad_tool_calls"),
         ([{"role": "assistant", "content": "x", "weight": "heavy"}], "bad_weight"),
     ],
