@@ -99,6 +99,7 @@ CONVERSATIONS = [
     ("choices by key (CommonsenseQA)", "question_answer",
      {"question_stem": "2+2?", "choices": {"text": ["3", "4"], "label": ["A", "B"]}, "answerKey": "B"},
      [("user", "2+2?\n\nA. 3\nB. 4"), ("assistant", "B")]),
+    ("self instruct", "alpaca", {"instruction": "hi", "input": "<noinput>", "output": "yo"}, ASKED),
     ("race", "question_answer", {"article": "It was Ann.", "question": "who?", "options": ["Bo", "Ann"], "answer": "B"},
      [("user", "It was Ann.\n\nwho?\n\nA. Bo\nB. Ann"), ("assistant", "B")]),
     ("natural instructions", "prompt_completion",
@@ -168,6 +169,7 @@ def test_of_a_tree_the_best_path_is_read_or_every_path_with_an_answer(read_recor
     assert [said(r) for r in every.rows] == [ASKED, [("user", "hi"), ("assistant", "go away")]] * 2
     assert [r["id"] for r in every.rows] == ["data.jsonl:0", "data.jsonl:0/1", "own", "own/1"]
     assert len({r["row_key"] for r in every.rows}) == 4
+    assert read_records(TREE, {"prompt": TREE["prompt"] | {"deleted": True}}).reasons == ["no_answer"]
     assert sorted(r["row_key"] for r in every.rows) == [r["row_key"] for r in every.rows]
 
 

@@ -45,6 +45,8 @@ REASONINGS: Final = (
     "think", "rationale",
 )  # fmt: skip
 """Fields that may have what the assistant thought before its answer."""
+NO_INPUT: Final = "<noinput>"
+"""What Self-Instruct writes for an instruction without an input."""
 MIN_REASONING_CHARS: Final = 6
 """Shorter values are switches (`on`, `off`, `high`), not thoughts."""
 RENDERED: Final = ("text", "chat", "conversation", "dialogue")
@@ -277,7 +279,7 @@ def from_alpaca(fields: Fields, reading: Reading = PLAIN) -> Conversation:
         raise MisfitError("missing_field", f"{need} should be there; the fields are {', '.join(fields)}")
     asked = text_of(fields["instruction"], "instruction")
     given = fields.get("input")
-    if given:
+    if given and given != NO_INPUT:
         asked = f"{asked}\n{text_of(given, 'input')}" if asked else text_of(given, "input")
     context, used = context_of(fields, asked)
     asked = "\n\n".join(part for part in (asked, context) if part)
@@ -472,7 +474,7 @@ def from_tree(fields: Fields, reading: Reading = PLAIN) -> Any:
             "bad_messages", f"the record should be a tree of messages; its fields are {', '.join(fields)}"
         )
     key = "prompt" if root is not fields else "replies"
-    paths = _paths(root, reading, [], 0)
+    paths = _paths(root, reading, [], 0) if _stands(root) else iter(())
     found = list(paths) if reading.every_path else [next(paths, None)]
     if not found or found[0] is None:
         raise MisfitError("no_answer", "no path of the tree has an answer that was not deleted or rejected")
