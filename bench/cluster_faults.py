@@ -1,4 +1,4 @@
-"""A cluster that loses machines, workers and drivers: the whole line on three raylets over an S3 server, and a local run.
+"""A cluster that loses machines, workers and drivers: the line on three raylets over an S3 server, beside a local run.
 
     python bench/cluster_faults.py ../shared/tokenizers/smollm FILE... [--rows 2000000] [--kills 20]
 
@@ -158,9 +158,7 @@ def main() -> int:
             here = (folder / "here" / "manifests" / "d" / f"{stage}.json").read_bytes()
             differ += [stage] if there != here else []
             rows = json.loads(here)["ledger"]["rows"]
-            print(
-                f"{stage}: {rows['into']:,} rows in, {rows['kept']:,} kept; {'DIFFERS' if there != here else 'equal'}"
-            )
+            print(f"{stage}: {rows['in']:,} rows in, {rows['kept']:,} kept; {'DIFFERS' if there != here else 'equal'}")
         checked = subprocess.run([*datakit, "verify", "s3://corpus/project/manifests/d/pack.json"], check=False)
         return int(bool(differ) or checked.returncode != 0)
     finally:
