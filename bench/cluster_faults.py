@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-STAGES = ("ingest", "language", "dedup", "filter", "tokenize", "pack")
+STAGES = ("ingest", "language", "dedup", "dedup_lines", "filter", "tokenize", "pack")
 FILES = 8
 
 
@@ -147,6 +147,12 @@ def main() -> int:
         for place, how in places.items():
             begin = [*datakit, "init", "d", *inputs, "--project", place, "--tokenizer", str(asked.tokenizer.resolve())]
             subprocess.run(begin, check=True, stdout=subprocess.DEVNULL)
+            if not how:
+                recipe = folder / "here/manifests/d/recipe.toml"
+                longer = recipe.read_text().replace('"dedup", "filter"', '"dedup", "dedup_lines", "filter"')
+                recipe.write_text(longer)
+            else:
+                store.put_object(Bucket="corpus", Key="project/manifests/d/recipe.toml", Body=longer.encode())
             began = time.perf_counter()
             kills = survive(
                 cluster, [*datakit, "run", "--project", place, *how], asked.kills if how else 0, asked.seconds, log

@@ -10,13 +10,11 @@ Rows that share no digest and no band, not even through other rows, cannot decid
 5. `decide`, a unit for each group: reads its rows from all files by their offsets, and compares them (`cluster`).
 6. The decisions of all groups are merged, in the order of row keys.
 
-No file is for one pair of a writer and a reader: each unit writes one file of parts, and its record says where they
-are. Ranges and groups depend on the rows and on constants alone, so results do not depend on where units run.
+No file is for one pair of a writer and a reader (`parts`). Ranges and groups depend on the rows and on constants alone,
+so results do not depend on where units run.
 """
 
-import hashlib
 import os
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -36,9 +34,9 @@ from datakit.dedup.alike import KEYS
 from datakit.dedup.cluster import decide, size_histogram
 from datakit.dedup.exact import Memory, SketchRows, first_of_equals
 from datakit.dedup.minhash import repeated_hashes, sketches_of
+from datakit.dedup.parts import Part, PartsWriter, Source, by_number, number_of_ranges, read_parts, sources_of
 from datakit.dedup.stage import NO_CHAINS, Dedup, score_column
-from datakit.errors import ConfigError, IntegrityError
-from datakit.manifest import changed
+from datakit.errors import ConfigError
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, SketchFile
 
 if TYPE_CHECKING:
@@ -51,92 +49,9 @@ GROUP_ROWS = 1 << 15
 _GATHER_BYTES = 64 << 20  # of shingles that are copied at one time
 _MERGED_ROWS = 1 << 15  # of a batch of decisions
 _LINKS = 1 << 23  # links that are joined at one time
-_ALIGNMENT = 64
-
-Part = tuple[str, int, int, int]
-"""A part of a file: (path relative to the data folder, first byte, bytes, CRC-32)."""
-
-
-# Files of parts.
-
-
-class PartsWriter:
-    """Writes one file of numbered parts; each begins at a multiple of 64 bytes."""
-
-    def __init__(self, root: Path, path: str) -> None:
-        self._path, self._target = path, root / path
-        self._target.parent.mkdir(parents=True, exist_ok=True)
-        self._temporary = self._target.with_name(f".{self._target.name}.{os.getpid()}.tmp")
-        self._file, self._hash, self._size = self._temporary.open("wb"), hashlib.sha256(), 0
-        self._parts: list[tuple[int, int, int, int]] = []
-
-    def add(self, number: int, *pieces: Any) -> None:
-        """Append a part of some pieces of bytes."""
-        begin, crc = self._size, 0
-        for piece in pieces:
-            view = memoryview(piece).cast("B") if len(piece) else memoryview(b"")
-            crc = zlib.crc32(view, crc)
-            self._write(view)
-        self._parts.append((number, begin, self._size - begin, crc))
-        self._write(bytes(-self._size % _ALIGNMENT))
-
-    def _write(self, data: Any) -> None:
-        self._file.write(data)
-        self._hash.update(data)
-        self._size += len(data)
-
-    def close(self) -> dict[str, Any]:
-        """Finish the file: its entry and its parts, as the record of a unit has them."""
-        self._file.close()
-        self._temporary.rename(self._target)
-        return {"files": [[self._path, self._size, self._hash.hexdigest()]], "parts": self._parts}
-
-
-def by_number(records: Iterable[dict[str, Any]]) -> dict[int, list[tuple[int, Part]]]:
-    """From the records of units: for each part number (the place of the unit, its part), in the order of units."""
-    found: dict[int, list[tuple[int, Part]]] = {}
-    for place, record in enumerate(records):
-        for number, begin, size, crc in record["parts"]:
-            if size:
-                found.setdefault(number, []).append((place, (record["files"][0][0], begin, size, crc)))
-    return found
-
-
-def read_parts(root: Path, parts: Sequence[Part], memory: Memory) -> Iterator[pa.Buffer]:
-    """The bytes of parts: of files on this machine mapped, of others fetched from the store in ranges.
-
-    Raises:
-        IntegrityError: a part differs from what was written.
-    """
-    mapped: dict[str, Any] = {}
-    away = [p for p in parts if not (root / p[0]).is_file()]
-    fetched = memory.full((sum(size + -size % _ALIGNMENT for _, _, size, _ in away),), 0, np.uint8)
-    end = 0
-    for path, begin, size, crc in parts:
-        if (root / path).is_file():
-            if path not in mapped:
-                mapped[path] = pa.py_buffer(memory.map(root / path))
-            found = mapped[path].slice(begin, size)
-        else:
-            fetched[end : end + size] = np.frombuffer(storage.read_range(root / path, begin, size), np.uint8)
-            found = pa.py_buffer(fetched).slice(end, size)
-            end += size + -size % _ALIGNMENT
-        if zlib.crc32(found) != crc:
-            raise IntegrityError(changed(root / path))
-        yield found
 
 
 # 1. The keys of each sketch file, in ranges.
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A sketch file of this run, or of the index of an earlier one. `first` is the number of its first row."""
-
-    file: SketchFile
-    first: int
-    run: int = -1
-    """The number of the earlier run; -1 for this one."""
 
 
 def sort_unit(stage: Dedup, root: Path, ranges: int, index: int, source: Source) -> dict[str, Any]:
@@ -144,23 +59,13 @@ def sort_unit(stage: Dedup, root: Path, ranges: int, index: int, source: Source)
 
     Band 0 is the digest. The keys of the beginnings of conversations are those of the band of whole ones.
     """
-    file = source.file
-    earlier = stage.earlier[source.run] if source.run >= 0 else None
-    if earlier:
-        earlier.check_file(next(shard for shard in earlier.shards if earlier.folder / shard.path == file.path))
-    elif file.sha256:
-        storage.bring(file.path, file.bytes, file.sha256)
-        if file.path.stat().st_size != file.bytes or sha256_file(file.path) != file.sha256:
-            raise IntegrityError(changed(file.path))
-    removed = earlier.removed.ids if earlier else ()
     memory = Memory(stage.config.memory_mb << 20, root)
-    reader = pa.ipc.open_file(pa.py_buffer(memory.map(file.path)))
     keys: dict[int, list[tuple[Any, Any]]] = {}
     totals, begin, ranked = {"source": Counter[str](), "lang": Counter[str]()}, 0, False
-    for batch in (reader.get_batch(number) for number in range(reader.num_record_batches)):
+    for batch, live in source.batches(stage.earlier, memory):
         if "prefixes" in batch.schema.names and stage.config.cluster != "star":
             raise ConfigError(NO_CHAINS)
-        for band, hashes, rows in _keys(batch, removed):
+        for band, hashes, rows in _keys(batch, live):
             keys.setdefault(band, []).append((hashes, (begin + rows).astype(np.uint32)))
         for name in totals if source.run < 0 else ():
             for entry in pc.value_counts(batch.column(name).drop_null()).to_pylist():
@@ -172,25 +77,13 @@ def sort_unit(stage: Dedup, root: Path, ranges: int, index: int, source: Source)
         memory.release()
     out = PartsWriter(root, f".work/compared/keys-{index:05d}.bin")
     for band in sorted(keys):
-        hashes, rows = (np.concatenate(found) for found in zip(*keys.pop(band), strict=True))
-        part = (hashes >> np.uint64(48)).astype(np.uint16) // np.uint16((1 << 16) // ranges) if ranges > 1 else None
-        order = slice(None) if part is None else np.argsort(part, kind="stable")
-        cuts = [0, len(rows)] if part is None else np.searchsorted(part[order], np.arange(ranges + 1)).tolist()
-        hashes, rows = hashes[order], rows[order]
-        for number in range(ranges):
-            low, high = cuts[number], cuts[number + 1]
-            out.add(
-                band * ranges + number, np.ascontiguousarray(hashes[low:high]), np.ascontiguousarray(rows[low:high])
-            )
+        out.add_ranges(band * ranges, ranges, *(np.concatenate(found) for found in zip(*keys.pop(band), strict=True)))
     counts = {name: dict(counted) for name, counted in totals.items()}
     return out.close() | {"numbers": begin, "old": source.run >= 0, "ranked": ranked, "totals": counts}
 
 
-def _keys(batch: pa.RecordBatch, removed: Sequence[str]) -> Iterator[tuple[int, Any, Any]]:
-    """(band, hashes uint64, rows int64) of a batch of sketches, without the removed rows of an index."""
-    live = np.ones(batch.num_rows, np.bool_)
-    if removed:
-        live = ~pc.is_in(batch.column("id"), pa.array(removed, pa.string())).to_numpy(zero_copy_only=False)
+def _keys(batch: pa.RecordBatch, live: npt.NDArray[np.bool_]) -> Iterator[tuple[int, Any, Any]]:
+    """(band, hashes uint64, rows int64) of the `live` rows of a batch of sketches."""
     digest = batch.column("digest")
     halves = np.frombuffer(digest.buffers()[1], np.uint64)[: 2 * len(digest)].reshape(-1, 2)
     rows = np.flatnonzero(live & digest.is_valid().to_numpy(zero_copy_only=False))
@@ -462,18 +355,9 @@ class Compared:
 
 def compare(stage: Dedup, sketches: Sequence[SketchFile], units: CompareUnits) -> Compared:
     """Compare all rows of the sketch files, with each other and with the rows of earlier runs, in work units."""
-    sources, first = [], 0
-    of_runs = [
-        (run, SketchFile(e.folder / s.path, s.rows, s.bytes, s.sha256))
-        for run, e in enumerate(stage.earlier) for s in e.shards
-    ]  # fmt: skip
-    for run, file in (*of_runs, *((-1, file) for file in sketches)):
-        sources.append(Source(file, first, run))
-        first += file.rows
+    sources, root = sources_of(stage.earlier, sketches), units.root
     old = sum(e.rows for e in stage.earlier)
-    ranges, root = 1, units.root
-    while ranges < 1 << 16 and first > ranges * RANGE_KEYS:
-        ranges *= 2
+    ranges = number_of_ranges(sum(source.file.rows for source in sources), RANGE_KEYS)
     own_memory = (stage.config.memory_mb << 20) // units.share
     sorts = units.do("sort", partial(sort_unit, stage, root, ranges), sources)
     if (column := score_column(stage.config.policy)) and sorts and not any(record["ranked"] for record in sorts):

@@ -274,6 +274,10 @@ class AllRows(SketchRows):
     old: int
     live: npt.NDArray[np.bool_]
 
+    def among_all(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The numbers of some rows among all rows of the runs; -1 stays."""
+        return rows
+
     @property
     def new(self) -> range:
         """The numbers of the batches that hold the rows of this run."""

@@ -34,8 +34,9 @@ import pyarrow.compute as pc
 
 from datakit.config import option, shares
 from datakit.data import row_chunks, string_array, string_buffers
-from datakit.dedup.exact import Memory, SketchRows, in_range, parts
-from datakit.dedup.index import AllRows, index_rows, open_all
+from datakit.dedup.exact import Memory, in_range, parts
+from datakit.dedup.index import AllRows, index_rows
+from datakit.dedup.shared import SharedRows, SharingStage
 from datakit.dedup.stage import (
     IndexedStage,
     at_least,
@@ -263,6 +264,12 @@ def list_starts(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
     return np.asarray(offsets - offsets[0], np.int64)
 
 
+def sums_of_lists(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
+    """The sum of the list of each row."""
+    until = np.concatenate(([0], np.cumsum(list_values(batch, name), dtype=np.int64)))
+    return np.asarray(np.diff(until[list_starts(batch, name)]))
+
+
 # Repeats: from the hashes of all rows to what is cut where.
 
 
@@ -295,16 +302,13 @@ def find_repeats(rows: AllRows, span: int, min_words_left: int, memory: Memory, 
         row_starts[row : row + batch.num_rows + 1] = begin + list_starts(batch, "hashes")
         if row >= rows.old:
             words[begin:end] = list_values(batch, "words")
-    groups, count, compared = groups_of_equals(units, begins, memory, workers)
+    groups, count, _ = groups_of_equals(units, begins, memory, workers)
     owner = memory.full((count,), -1, number_type(len(rows)))
     found = memory.full((begins[-1],), -1, number_type(len(rows)))
     dropped = np.zeros(len(rows), np.bool_)
     kernels.settle(row_starts, groups, rows.live, np.arange(rows.old), owner)
     kernels.choose(row_starts, words, groups, span, min_words_left, rows.old, owner, found, dropped)
-    facts = {
-        "units": int(begins[-1] - row_starts[rows.old]), "spans_compared": compared, "spans_repeated": count,
-    }  # fmt: skip
-    return Repeats(row_starts, words, found, dropped, facts)
+    return Repeats(row_starts, words, found, dropped, {"spans_repeated": count})
 
 
 def number_type(count: int) -> Any:
@@ -549,17 +553,19 @@ class CuttingStage(IndexedStage):
         } | {name: ids if len(ids) else pa.nulls(len(rows), pa.string()) for name, ids in survivors.items()}
         return columns, pa.record_batch(cuts)
 
-    def kept_in(self, rows: SketchRows, survivors: npt.NDArray[np.int64], offsets: pa.Array) -> dict[str, pa.Array]:
+    def kept_in(self, rows: AllRows, survivors: npt.NDArray[np.int64], offsets: pa.Array) -> dict[str, pa.Array]:
         """The columns of decisions that name the row that still has each cut piece; a list for each row that is cut."""
-        ids = {"kept_in": rows.ids(survivors)} | ({"kept_in_run": self.versions_of(survivors)} if self.earlier else {})
-        return {name: pa.ListArray.from_arrays(offsets, values) for name, values in ids.items()}
+        columns = {"kept_in": rows.ids(survivors)}
+        if self.earlier:
+            columns["kept_in_run"] = self.versions_of(rows.among_all(survivors))
+        return {name: pa.ListArray.from_arrays(offsets, values) for name, values in columns.items()}
 
 
 # The stages.
 
 
 @dataclass(frozen=True)
-class RepeatsStage(CuttingStage):
+class RepeatsStage(SharingStage, CuttingStage):
     """What `dedup_lines` and `dedup_spans` share."""
 
     reason: ClassVar[str]
@@ -599,6 +605,22 @@ class RepeatsStage(CuttingStage):
             }
         )
 
+    def values(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """The hashes of the spans that are compared."""
+        from datakit.dedup._kernels_minhash import NONE
+
+        hashes = list_values(batch, "hashes")
+        rows = np.repeat(np.arange(batch.num_rows), np.diff(list_starts(batch, "hashes")))
+        return hashes[hashes != NONE], rows[hashes != NONE]
+
+    def amounts(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """The words of each row."""
+        return sums_of_lists(batch, "words")
+
+    def counts(self, batch: pa.RecordBatch) -> dict[str, int]:
+        """The units."""
+        return {"units": len(list_values(batch, "words"))}
+
     def index(self, sketches: pa.RecordBatch) -> pa.RecordBatch:
         """Of each kept row in a batch of sketches the `hashes` of the spans that are whole in it."""
         from datakit.dedup._kernels_minhash import NONE
@@ -616,15 +638,18 @@ class RepeatsStage(CuttingStage):
             IntegrityError: an index is damaged.
         """
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        rows, losses = open_all(sketches, self.earlier, memory, workers), Losses("words")
+        shared = self.shared_with(sketches, out, workers)
+        rows, losses = shared.rows(memory), Losses("words")
         repeats = find_repeats(rows, self.span, self.config.min_words_left, memory, workers)
         write_decisions(out, (self._decide(rows, n, repeats, losses) for n in rows.new))
+        losses.whole.update(shared.amounts())
         words = {"words": losses.whole.total(), "words_lost": losses.lost.total()}
         survivors = frequent_survivors(rows, _counts_of_owners(repeats.found))
         alarms = losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS, survivors, f"{self.unit}s")
-        return repeats.facts | words | {"alarms": alarms}
+        units = {"units": shared.counts()["units"], "spans_compared": shared.values}
+        return units | repeats.facts | words | {"alarms": alarms}
 
-    def _decide(self, rows: SketchRows, number: int, repeats: Repeats, losses: Losses) -> pa.RecordBatch:
+    def _decide(self, rows: SharedRows, number: int, repeats: Repeats, losses: Losses) -> pa.RecordBatch:
         """The decisions about one batch of sketches; `losses` counts what its sources lose."""
         batch, begin, end = rows.batches[number], rows.begins[number], rows.begins[number + 1]
         units = repeats.row_starts[begin : end + 1]
@@ -636,7 +661,7 @@ class RepeatsStage(CuttingStage):
             np.bincount(row_of, weight, end - begin).astype(np.int64)
             for weight in (cut, words, np.where(cut, 0, words))
         )
-        losses.add(batch.column("source"), in_row, in_row - np.where(dropped, 0, left))
+        losses.add(batch.column("source"), np.zeros_like(in_row), in_row - np.where(dropped, 0, left))
         cut &= ~dropped[row_of]
 
         def detail(row: int) -> str:
@@ -645,7 +670,7 @@ class RepeatsStage(CuttingStage):
 
         made, touched = decisions_about(batch.column("row_key"), self.reason, dropped, units, cut, detail)
         survivors = most_of(found, row_of, dropped, begin)[touched]
-        columns = {"duplicate_of": rows.ids(survivors), "duplicate_in": self.versions_of(survivors)}
+        columns = {"duplicate_of": rows.ids(survivors), "duplicate_in": self.versions_of(rows.among_all(survivors))}
         columns |= self.kept_in(rows, found[cut].astype(np.int64), made.column("cut").offsets)
         for name, column in columns.items():
             made = made.append_column(name, column)

@@ -38,7 +38,7 @@ import pyarrow.compute as pc
 from datakit.config import option
 from datakit.data import row_chunks, string_array, string_buffers
 from datakit.dedup.exact import Memory, SketchRows, in_range
-from datakit.dedup.index import AllRows, open_all, without_unneeded
+from datakit.dedup.index import AllRows, without_unneeded
 from datakit.dedup.repeats import (
     CHECK_CUTS,
     MIN_ALARM_WORDS,
@@ -53,6 +53,7 @@ from datakit.dedup.repeats import (
     most_of,
     number_type,
 )
+from datakit.dedup.shared import SharedRows, SharingStage
 from datakit.dedup.stage import at_least, frequent_survivors, source_column, text_bytes, write_decisions
 from datakit.stage import Losses
 from datakit.text.ids import open_tokenizer, tokenizer_digest
@@ -186,7 +187,7 @@ def find_passages(rows: AllRows, size: int, min_left: int, memory: Memory, worke
     from datakit.dedup import _kernels_substrings as kernels
     from datakit.dedup._kernels_repeats import settle
 
-    chosen, anchors, repeated = _repeated_anchors(rows, memory)
+    chosen, repeated = _repeated_anchors(rows, memory)
     lengths, counts = (memory.full((len(rows),), 0, np.int64) for _ in range(2))
     parts = list(zip(rows.batches, rows.begins, rows.begins[1:], chosen, strict=False))
     for batch, begin, end, mask in parts:
@@ -216,10 +217,7 @@ def find_passages(rows: AllRows, size: int, min_left: int, memory: Memory, worke
     dropped = np.zeros(len(rows), np.bool_)
     settle(row_starts, groups, rows.live, _first_of_texts(rows), owner)
     kernels.choose(row_starts, lengths, groups, size, min_left, rows.old, owner, found, dropped)
-    facts = {
-        "tokens": int(lengths[rows.old :].sum()), "anchors": anchors, "anchors_repeated": repeated,
-        "windows_compared": compared, "windows_repeated": windows,
-    }  # fmt: skip
+    facts = {"anchors_repeated": repeated, "windows_compared": compared, "windows_repeated": windows}
     return Passages(row_starts, token_of, found, lengths, dropped, facts)
 
 
@@ -232,8 +230,8 @@ def _first_of_texts(rows: AllRows) -> npt.NDArray[np.int64]:
     return np.maximum.accumulate(first)
 
 
-def _repeated_anchors(rows: SketchRows, memory: Memory) -> tuple[list[npt.NDArray[np.bool_]], int, int]:
-    """(for the anchors of each batch whether they occur more than once in all rows; anchors; those that do)."""
+def _repeated_anchors(rows: SketchRows, memory: Memory) -> tuple[list[npt.NDArray[np.bool_]], int]:
+    """(for the anchors of each batch whether they occur more than once in all rows; how many do)."""
     from datakit.dedup.minhash import repeated_hashes
 
     found = [list_values(batch, "anchors") for batch in rows.batches]
@@ -255,14 +253,14 @@ def _repeated_anchors(rows: SketchRows, memory: Memory) -> tuple[list[npt.NDArra
         chosen[suspects[places[twice]]] = True
         repeated += int(twice.sum())
     masks = [chosen[begin:end] for begin, end in pairwise(begins)]
-    return masks, len(hashes), repeated
+    return masks, repeated
 
 
 # The stage.
 
 
 @dataclass(frozen=True)
-class DedupSubstrings(CuttingStage):
+class DedupSubstrings(SharingStage, CuttingStage):
     """Cuts passages that stand earlier; rows that keep too little are dropped as `duplicate_substrings`."""
 
     config: SubstringsConfig = field(default_factory=SubstringsConfig)
@@ -357,6 +355,15 @@ class DedupSubstrings(CuttingStage):
             return id_tokens(texts, self.config.tokenizer)
         return TokenRows(*hash_words_in(*string_buffers(texts)))
 
+    def values(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """The anchors: equal windows have equal ones."""
+        rows = np.repeat(np.arange(batch.num_rows), np.diff(list_starts(batch, "anchors")))
+        return list_values(batch, "anchors"), rows
+
+    def amounts(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """The tokens of each row."""
+        return np.diff(list_starts(batch, "tokens"))
+
     def reduce(self, sketches: Sequence[Path], out: Path, *, workers: int) -> dict[str, Any]:
         """Write what is cut and dropped to `out`; returns counts and alarms.
 
@@ -364,16 +371,19 @@ class DedupSubstrings(CuttingStage):
             IntegrityError: an index is damaged.
         """
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        rows, losses = open_all(sketches, self.earlier, memory, workers), Losses(f"{self._token}s")
+        shared = self.shared_with(sketches, out, workers)
+        rows, losses = shared.rows(memory), Losses(f"{self._token}s")
         passages = find_passages(rows, self.config.min_tokens, self.config.min_words_left, memory, workers)
         stays: npt.NDArray[np.int64] = np.zeros(len(rows), np.int64)
         write_decisions(out, (self._decide(rows, n, passages, losses, stays) for n in rows.new))
+        losses.whole.update(shared.amounts())
         survivors = frequent_survivors(rows, stays)
         alarms = losses.alarms(self.config.max_loss, MIN_ALARM_WORDS, CHECK_CUTS, survivors, "passages")
-        return passages.facts | {"tokens_lost": losses.lost.total(), "alarms": alarms}
+        tokens = {"tokens": losses.whole.total(), "anchors": shared.values}
+        return tokens | passages.facts | {"tokens_lost": losses.lost.total(), "alarms": alarms}
 
     def _decide(
-        self, rows: SketchRows, number: int, passages: Passages, losses: Losses, stays: npt.NDArray[np.int64]
+        self, rows: SharedRows, number: int, passages: Passages, losses: Losses, stays: npt.NDArray[np.int64]
     ) -> pa.RecordBatch:
         """The decisions about one batch of sketches; `losses` counts what its sources lose, `stays` what rows still
         have of others."""
@@ -389,7 +399,7 @@ class DedupSubstrings(CuttingStage):
         kernels.write_runs(starts, token_of, found, firsts, ends, owners)
         row_of = np.repeat(np.arange(end - begin), counts)
         cut = np.bincount(row_of, ends - firsts, end - begin).astype(np.int64)
-        losses.add(batch.column("source"), tokens, np.where(dropped, tokens, cut))
+        losses.add(batch.column("source"), np.zeros_like(tokens), np.where(dropped, tokens, cut))
         np.add.at(stays, owners, 1)
         touched = np.flatnonzero((counts > 0) | dropped)
         kept = ~dropped[row_of]
@@ -404,7 +414,7 @@ class DedupSubstrings(CuttingStage):
             "reason": pa.array(["duplicate_substrings" if dropped[row] else None for row in touched], pa.string()),
             "detail": pa.array([details(row) if dropped[row] else None for row in touched.tolist()], pa.string()),
             "duplicate_of": rows.ids(survivor[touched]),
-            "duplicate_in": self.versions_of(survivor[touched]),
+            "duplicate_in": self.versions_of(rows.among_all(survivor[touched])),
             "cut": pa.ListArray.from_arrays(lists, pa.array(firsts[kept], pa.int32())),
             "cut_end": pa.ListArray.from_arrays(lists, pa.array(ends[kept], pa.int32())),
         }

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 from datakit.config import option, shares
 from datakit.data import compared_fields
 from datakit.dedup.exact import Memory, SketchRows, first_equal_rows
-from datakit.dedup.index import open_all
+from datakit.dedup.shared import SharedRows, SharingStage
 from datakit.dedup.stage import (
-    IndexedStage,
     at_least,
     check_indexed,
     check_policy,
@@ -73,7 +72,7 @@ _CHECK = (
 
 
 @dataclass(frozen=True)
-class DedupUrls(IndexedStage):
+class DedupUrls(SharingStage):
     """Drops every row whose URL another row has that comes before it in the policy's order.
 
     The reason is `duplicate_url`; `duplicate_of` names the row that stays.
@@ -102,6 +101,17 @@ class DedupUrls(IndexedStage):
             }
         )
 
+    def values(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """Half of the digest of each row that has a URL."""
+        digest = batch.column("digest")
+        rows = np.flatnonzero(digest.is_valid().to_numpy(zero_copy_only=False))
+        halves = np.frombuffer(digest.buffers()[1], np.uint64)[::2][digest.offset :]
+        return halves[rows], rows
+
+    def counts(self, batch: pa.RecordBatch) -> dict[str, int]:
+        """The rows that have a URL."""
+        return {"with_url": len(batch) - batch.column("digest").null_count}
+
     def probe(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The digests of the probe URLs; settings must match anyway, so that the field does not matter."""
         return replace(self, config=replace(self.config, field="url")).sketch(rows)
@@ -118,13 +128,14 @@ class DedupUrls(IndexedStage):
             IntegrityError: an index is damaged.
         """
         memory = Memory(self.config.memory_mb << 20, out.parent)
-        rows, losses = open_all(sketches, self.earlier, memory, workers), Losses("rows")
+        shared = self.shared_with(sketches, out, workers)
+        rows, losses = shared.rows(memory), Losses("rows")
         order = policy_order(rows, rows.column("row_key", memory), self.config.policy, rows.old)
-        order = np.concatenate([np.flatnonzero(rows.live), order])
+        order = np.concatenate([np.arange(rows.old), order])
         place = first_equal_rows(rows, order, memory)
         first = np.full(len(rows), -1)
         first[order] = np.where(place < 0, -1, order[place])
-        known, new = int(np.count_nonzero(first[rows.old :] >= 0)), len(rows) - rows.old
+        known, new = shared.counts()["with_url"], shared.amounts().total()
         if new and not known:
             raise ConfigError(
                 f"dedup_urls: none of {new} rows has a URL in the field {self.config.field!r}; name the field "
@@ -132,6 +143,7 @@ class DedupUrls(IndexedStage):
             )
         first[first == np.arange(len(rows))] = -1
         write_decisions(out, (self._decide(rows, n, first, losses) for n in rows.new))
+        losses.whole.update(shared.amounts())
         repeats = np.bincount(first[first >= 0], minlength=1)
         return {
             "rows_with_url": known,
@@ -153,17 +165,17 @@ class DedupUrls(IndexedStage):
             for row, name in zip(worst, rows.ids(worst).to_pylist(), strict=True)
         ]
 
-    def _decide(self, rows: SketchRows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
+    def _decide(self, rows: SharedRows, number: int, first: npt.NDArray[np.int64], losses: Losses) -> pa.RecordBatch:
         """The decisions about one batch of sketches; `first` is the row that stays with the same URL, else -1."""
         batch, first = rows.batches[number], first[rows.begins[number] : rows.begins[number + 1]]
-        losses.add(batch.column("source"), np.ones(len(first), np.int64), first >= 0)
+        losses.add(batch.column("source"), np.zeros(len(first), np.int64), first >= 0)
         dropped = np.flatnonzero(first >= 0)
         return pa.record_batch(
             {
                 "row_key": batch.column("row_key").take(pa.array(dropped)),
                 "reason": pa.array(["duplicate_url"] * len(dropped), pa.string()),
                 "duplicate_of": rows.ids(first[dropped]),
-                "duplicate_in": self.versions_of(first[dropped]),
+                "duplicate_in": self.versions_of(rows.among_all(first[dropped])),
             }
         )
 

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 import datakit.dedup.compare as compare
-from datakit.dedup.compare import PartsWriter, by_number, groups_of, read_parts
+from datakit.dedup.compare import groups_of
 from datakit.dedup.exact import Memory, SketchRows
 from datakit.dedup.minhash import sketches_of
+from datakit.dedup.parts import PartsWriter, by_number, read_parts
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import ConfigError, IntegrityError
 from tests.dedup.conftest import documents
