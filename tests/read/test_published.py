@@ -409,6 +409,9 @@ def test_the_layout_of_csv_is_told_by_its_cells(read_bytes):
     turns = json.dumps([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]).replace('"', '""')
     found = read_bytes(f'messages,topic\n"{turns}",x\n'.encode(), "chat.csv")
     assert (found.plan.layouts[0].layout, said(found.rows[0])) == ("messages", ASKED)
+    printed = str([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}])
+    found = read_bytes(f'messages\n"{printed}"\n"[{{\'role\': }}]"\n'.encode(), "pandas.csv")
+    assert (said(found.rows[0]), found.reasons) == (ASKED, ["bad_messages"])
     with pytest.raises(LayoutError, match="oddity: a thing"):
         read_bytes(b"oddity,n\na thing,3\n", "odd.csv")
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from datakit.read.layouts.record import Fields, MisfitError, name_of, text_of, to_json
 from datakit.read.layouts.turns import (
     CONTENT_KEYS,
+    LITERAL,
     PLAIN,
     ROLE_KEYS,
     Conversation,
@@ -72,7 +73,8 @@ _MARK = re.compile(r"^\s*<\|[^|<>]*\|>:?\s*|\s*<eo[a-z]>\s*$")
 def styled(value: Any, key: str) -> bool:
     """Whether a value is a list of turns (as JSON text, too, or an object of lists) whose first turn has this key."""
     if type(value) is str:
-        return _LIST_OF_OBJECTS.match(value) is not None and f'"{key}"' in value
+        quote = "'" if LITERAL.match(value) else '"'
+        return _LIST_OF_OBJECTS.match(value) is not None and f"{quote}{key}{quote}" in value
     if type(value) is dict:
         value = unzipped(value) if type(value.get(key)) is list else None
     return type(value) is list and bool(value) and type(value[0]) is dict and key in value[0]

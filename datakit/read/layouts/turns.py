@@ -4,6 +4,8 @@ Turns are OpenAI's role/content, ShareGPT's from/value, speaker/utterance and th
 calls, reasoning and loss weights.
 """
 
+import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -58,6 +60,8 @@ JUDGED: Final = MappingProxyType({"true": True, "false": False, "1": True, "0": 
 a number may be the class of an example."""
 WEIGHTS: Final = ("loss_weight", "weight", "loss", "train", "training")
 """Fields of a turn with its loss weight: a number, or false for turns that are not learned."""
+LITERAL: Final = re.compile(r"\s*\[\s*\{\s*'")
+"""How a list of objects begins as Python prints it: so pandas writes lists into CSV."""
 _PLAIN = ({"role", "content"}, {"from", "value"})
 _CALLS = "function_call"
 
@@ -155,13 +159,13 @@ def judged_field_of(fields: Fields) -> str:
 
 
 def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
-    """A list of turns as messages. It may be a JSON string, as in CSV and Parquet files, or an object of lists.
+    """A list of turns as messages. It may be a string of JSON or of Python, as in CSV files, or an object of lists.
 
     Raises:
         MisfitError: it is not a list, it is empty, or one of its turns is not a message.
     """
     if type(value) is str:
-        value = loads(value, where, "bad_messages")
+        value = _literal(value) if LITERAL.match(value) else loads(value, where, "bad_messages")
     value = unzipped(value)
     if type(value) is not list or not value:
         found = "an empty list" if value == [] else name_of(value)
@@ -185,6 +189,14 @@ def unzipped(value: Any) -> Any:
     if any(type(column) is not list or len(column) != len(columns[0]) for column in columns):
         return value
     return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _literal(text: str) -> Any:
+    """The value of a list as Python prints it; None if it is none."""
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def _apart(turn: Any) -> list[Any]:
