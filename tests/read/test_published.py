@@ -412,6 +412,14 @@ def test_the_layout_of_csv_is_told_by_its_cells(read_bytes):
     printed = str([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}])
     found = read_bytes(f'messages\n"{printed}"\n"[{{\'role\': }}]"\n'.encode(), "pandas.csv")
     assert (said(found.rows[0]), found.reasons) == (ASKED, ["bad_messages"])
+    rows = {"prompt": "user hi", "chosen": "assistant yo", "rejected": "assistant no"}
+    cells = [
+        json.dumps([dict(zip(("role", "content"), v.split(), strict=True))]).replace('"', '""') for v in rows.values()
+    ]
+    (pair,) = read_bytes((",".join(rows) + "\n" + ",".join(f'"{c}"' for c in cells)).encode(), "pairs.csv").rows
+    assert [said(pair, n) for n in rows] == [ASKED[:1], ASKED[1:], [("assistant", "no")]]
+    about = read_bytes((f'prompt,completion\nan example,"{cells[0]}"\n').encode(), "about.csv").rows[0]
+    assert said(about)[1][1].startswith("[{")
     with pytest.raises(LayoutError, match="oddity: a thing"):
         read_bytes(b"oddity,n\na thing,3\n", "odd.csv")
 

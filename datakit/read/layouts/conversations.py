@@ -22,6 +22,7 @@ from datakit.read.layouts.turns import (
     around,
     calls_of,
     first_of,
+    list_of,
     turns,
     unzipped,
 )
@@ -90,6 +91,14 @@ def turn_field_of(fields: Fields) -> str:
 
 def _has_speakers(value: Any) -> bool:
     return any(styled(value, k) for k in ROLE_KEYS) and any(styled(value, k) for k in (*CONTENT_KEYS, "tool_calls"))
+
+
+def parsed_turns(fields: Fields, names: tuple[str, ...]) -> Fields:
+    """The record with its turns parsed, if all these fields hold turns as text (CSV). One alone may be an answer that
+    is about such texts."""
+    if not all(type(fields[n]) is str and _has_speakers(fields[n]) for n in names):
+        return fields
+    return fields | {n: list_of(fields[n], n) for n in names}
 
 
 def from_turns(fields: Fields, reading: Reading = PLAIN) -> Conversation:
@@ -295,6 +304,7 @@ def from_prompt(fields: Fields, reading: Reading = PLAIN) -> Conversation:
         raise MisfitError(
             "missing_field", f"a prompt and a completion should be there; the fields are {', '.join(fields)}"
         )
+    fields = parsed_turns(fields, (asked, key))
     if type(fields[asked]) is not list:
         question = text_of(fields[asked], asked)
         context, used = context_of(fields, question)

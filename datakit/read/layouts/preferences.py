@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from datakit.read.layouts.conversations import TURN_FIELDS, answer, history, turn_field_of
+from datakit.read.layouts.conversations import TURN_FIELDS, answer, history, parsed_turns, turn_field_of
 from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
 from datakit.read.layouts.turns import (
     JUDGED,
@@ -64,6 +64,8 @@ def is_transcript(value: Any) -> bool:
 def from_pair(fields: Fields, reading: Reading = PLAIN) -> Preference:
     """Answers that are strings, turns or lists of turns. The prompt is a field of its own or the answers contain it."""
     names = _pair_names(fields)
+    asked = first_of(PROMPTS, fields)
+    fields = parsed_turns(parsed_turns(fields, (*names, asked)) if asked else fields, names)
     answers, steps = [answer(fields[n], n, reading) for n in names], fields.get(STEPS)
     if type(steps) is not str:
         return _pair(fields, names, answers, reading)

@@ -164,12 +164,7 @@ def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
     Raises:
         MisfitError: it is not a list, it is empty, or one of its turns is not a message.
     """
-    if type(value) is str:
-        value = _literal(value) if LITERAL.match(value) else loads(value, where, "bad_messages")
-    value = unzipped(value)
-    if type(value) is not list or not value:
-        found = "an empty list" if value == [] else name_of(value)
-        raise MisfitError("bad_messages", f"{where} should be a list of messages, found {found}")
+    value = list_of(value, where)
     messages, left, tools = [], [], None
     for i, turn in enumerate(chain.from_iterable(map(_apart, value))):
         made, rest = message(turn, f"{where}[{i}]", reading)
@@ -189,6 +184,21 @@ def unzipped(value: Any) -> Any:
     if any(type(column) is not list or len(column) != len(columns[0]) for column in columns):
         return value
     return [dict(zip(value, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def list_of(value: Any, where: str) -> list[Any]:
+    """The list of turns that a value holds (see `turns`).
+
+    Raises:
+        MisfitError: it holds none, or an empty one.
+    """
+    if type(value) is str:
+        value = _literal(value) if LITERAL.match(value) else loads(value, where, "bad_messages")
+    value = unzipped(value)
+    if type(value) is not list or not value:
+        found = "an empty list" if value == [] else name_of(value)
+        raise MisfitError("bad_messages", f"{where} should be a list of messages, found {found}")
+    return value
 
 
 def _literal(text: str) -> Any:
