@@ -195,7 +195,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Sequences:
+class TokenSequences:
     """N sequences over flat arrays of tokens. A sequence is packed in one piece, except with `wrap`. All arrays but
     `ids` and `mask` have shape (N,)."""
 
@@ -241,7 +241,7 @@ class Sequences:
 class CutBatch:
     """The sequences of one batch, and its dropped rows."""
 
-    sequences: Sequences
+    sequences: TokenSequences
     reasons: list[str | None]
     """One per row of the batch; None keeps the row."""
     details: list[str | None]
@@ -301,7 +301,12 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
 
 
 def _cut_turns(
-    work: CutBatch, flat: Sequences, length: Int64, kept: npt.NDArray[np.bool_], limits: Limits, batch: pa.RecordBatch
+    work: CutBatch,
+    flat: TokenSequences,
+    length: Int64,
+    kept: npt.NDArray[np.bool_],
+    limits: Limits,
+    batch: pa.RecordBatch,
 ) -> CutBatch:
     """Cut the conversations longer than a row between turns; the other sequences stay as they are."""
     from datakit.pack import _kernels_fit as kernels
@@ -343,7 +348,7 @@ def _cut_turns(
         heads = np.array([p.head_tokens for p, _ in made], np.int64)
         base += int(sizes.sum())
         keys = np.repeat(flat.row_key[row], len(made))
-        rows.append(Sequences(flat.ids, flat.mask, starts, sizes, keys, offsets, heads))
+        rows.append(TokenSequences(flat.ids, flat.mask, starts, sizes, keys, offsets, heads))
         order.append(np.full(len(made), row))
     silent = kernels.count_labels(flat.mask, rows[0].start, rows[0].length) == 0
     for row in order[0][silent].tolist():
@@ -352,7 +357,7 @@ def _cut_turns(
     rows[0], order[0] = rows[0].take(~silent), order[0][~silent]
     names = ("start", "length", "row_key", "offset", "head")
     joined = {n: np.concatenate([getattr(r, n) for r in rows]) for n in names}
-    sequences = Sequences(np.concatenate(ids), np.concatenate(masks), **joined)
+    sequences = TokenSequences(np.concatenate(ids), np.concatenate(masks), **joined)
     work.sequences = sequences.take(np.argsort(np.concatenate(order), kind="stable"))
     work.lost = +work.lost
     return work
@@ -415,7 +420,7 @@ def split_lengths(length: Int64, stride: int) -> tuple[Int64, Int64, Int64]:
     return which, offset, np.minimum(length[which] - offset, stride)
 
 
-def _flat(batch: pa.RecordBatch, sides: int, labelled: bool) -> Sequences:
+def _flat(batch: pa.RecordBatch, sides: int, labelled: bool) -> TokenSequences:
     """The sequences of a batch before cutting. For pairs, chosen and rejected alternate."""
     columns = [("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")][:sides]
     keys = batch.column("row_key").to_numpy(zero_copy_only=False).astype(np.uint64)
@@ -424,16 +429,16 @@ def _flat(batch: pa.RecordBatch, sides: int, labelled: bool) -> Sequences:
         return replace(parts[0], offset=batch.column(FIRST).to_numpy())
     if sides == 1:
         return parts[0]
-    both = Sequences.join(parts)
+    both = TokenSequences.join(parts)
     return both.take(np.arange(len(both)).reshape(sides, -1).T.ravel())
 
 
-def _column(ids: pa.Array, spans: pa.Array, keys: npt.NDArray[np.uint64], labelled: bool) -> Sequences:
+def _column(ids: pa.Array, spans: pa.Array, keys: npt.NDArray[np.uint64], labelled: bool) -> TokenSequences:
     length = pc.fill_null(pc.list_value_length(ids), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     start = np.cumsum(length) - length
     flat = ids.flatten().to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
     mask = _mask(spans, start, length) if labelled else np.empty(0, np.uint8)
-    return Sequences(flat, mask, start, length, keys, *np.zeros((2, len(keys)), np.int64))
+    return TokenSequences(flat, mask, start, length, keys, *np.zeros((2, len(keys)), np.int64))
 
 
 def _mask(spans: pa.Array, start: Int64, length: Int64) -> Mask:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from datakit.pack.cut import TRUNCATED, Sequences, split_lengths
+from datakit.pack.cut import TRUNCATED, TokenSequences, split_lengths
 from datakit.pack.format import SOURCE_DTYPE, RowWriter
 
 Int64 = npt.NDArray[np.int64]
@@ -162,14 +162,14 @@ class Packer:
     ) -> None:
         self.packing, self.window_tokens, self.outputs = packing, window_tokens, outputs
         self.lost, self.align_bos = lost, align_bos
-        self._waiting: list[Sequences] = []
+        self._waiting: list[TokenSequences] = []
         self._tokens = 0
         self._best_fit_rows = 0
         self._sides = outputs[0].writer.header.rows_per_unit
         if self._sides == 2:
             self.packing = "pad"
 
-    def add(self, sequences: Sequences) -> None:
+    def add(self, sequences: TokenSequences) -> None:
         """Add sequences. A window ends after the sequence that reaches `window_tokens`."""
         while len(sequences):
             ends = self._tokens + np.cumsum(sequences.length)
@@ -186,7 +186,7 @@ class Packer:
         unless this is the `final` one."""
         if not self._waiting:
             return
-        window = Sequences.join(self._waiting)
+        window = TokenSequences.join(self._waiting)
         self._waiting, self._tokens = [], 0
         for output, fitted in self._fitted(window):
             if self.packing == "wrap" and not final:
@@ -200,7 +200,7 @@ class Packer:
         """How many of the longest rows `OTHER` fills with all sequences, which have so many tokens."""
         return self._best_fit_rows if self.packing == "wrap" else -(-tokens // self.outputs[-1].stride)
 
-    def _fitted(self, window: Sequences) -> Iterator[tuple[Output, Fit]]:
+    def _fitted(self, window: TokenSequences) -> Iterator[tuple[Output, Fit]]:
         """The rows of each output, the longest row length first."""
         left = np.arange(len(window))
         unit = window.length.reshape(-1, self._sides).max(axis=1).repeat(self._sides)  # a pair goes to one output
@@ -224,13 +224,13 @@ class Packer:
                 fitted = Fit(left[fitted.sequence], fitted.offset, fitted.length, fitted.row)
             yield output, fitted
 
-    def _keep(self, window: Sequences, fitted: Fit) -> None:
+    def _keep(self, window: TokenSequences, fitted: Fit) -> None:
         left = _placed(window, fitted)
         if len(left):
-            self._waiting, self._tokens = [Sequences.join([left.alone()])], int(left.length.sum())
+            self._waiting, self._tokens = [TokenSequences.join([left.alone()])], int(left.length.sum())
 
 
-def _write(output: Output, window: Sequences, fitted: Fit) -> None:
+def _write(output: Output, window: TokenSequences, fitted: Fit) -> None:
     from datakit.pack import _kernels_fit as kernels
 
     pieces, header = _placed(window, fitted), output.writer.header
@@ -269,7 +269,7 @@ def _without_empty(
     return sources[~empty], np.delete(segments, 2 * np.flatnonzero(empty) + 1)
 
 
-def _ids(writer: RowWriter, pieces: Sequences, fitted: Fit) -> npt.NDArray[np.int32]:
+def _ids(writer: RowWriter, pieces: TokenSequences, fitted: Fit) -> npt.NDArray[np.int32]:
     """The ids of the rows: int32 (rows, stride) with padding, or the real tokens, flat."""
     from datakit.pack import _kernels_fit as kernels
 
@@ -286,8 +286,8 @@ def _part(fitted: Fit, which: Any) -> Iterator[Any]:
     return (a[which] for a in (fitted.sequence, fitted.offset, fitted.length, fitted.row))
 
 
-def _placed(window: Sequences, fitted: Fit) -> Sequences:
+def _placed(window: TokenSequences, fitted: Fit) -> TokenSequences:
     """The fitted pieces as sequences, in the order of their rows."""
     whole = window.take(fitted.sequence)
     start, offset = whole.start + fitted.offset, whole.offset + fitted.offset
-    return Sequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset, whole.head)
+    return TokenSequences(window.ids, window.mask, start, fitted.length, whole.row_key, offset, whole.head)

@@ -32,7 +32,7 @@ from datakit.pack.cut import (
     CutBatch,
     Limits,
     LongAnswer,
-    Sequences,
+    TokenSequences,
     TurnMarks,
     cut,
     each_sequence,
@@ -299,7 +299,7 @@ class Pack(Stage):
         for name, chosen in self._splits(batch, found.sequences):
             work.packers[name].add(chosen)
 
-    def _splits(self, batch: pa.RecordBatch, sequences: Sequences) -> Iterator[tuple[str, Sequences]]:
+    def _splits(self, batch: pa.RecordBatch, sequences: TokenSequences) -> Iterator[tuple[str, TokenSequences]]:
         """The sequences of each split, chosen by the content hash of their rows."""
         if not self.config.validation:
             yield "train", sequences
