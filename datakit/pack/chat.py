@@ -285,6 +285,10 @@ class ChatTokenizer:
         self._load(spec)
         self.tokens = {k: _text(settings.get(k)) for k in ("bos_token", "eos_token", "pad_token", "unk_token")}
         self.bos_id, self.eos_id, self.pad_id = (self._id(f"{k}_token") for k in ("bos", "eos", "pad"))
+        by_itself = json.dumps(self.tokens["bos_token"]) in json.dumps(spec.get("post_processor"))
+        self.adds_bos = self.bos_id is not None and bool(by_itself or settings.get("add_bos_token"))
+        """Whether other programs put the bos token before a text. As in transformers 5 the post-processor does so, even
+        where the settings say no."""
         self._pattern = re.compile("|".join(sorted(map(re.escape, self.special), key=len, reverse=True)) or r"(?!)")
         try:
             self._template: Template = Sandbox().from_string(chat_template)
@@ -556,6 +560,10 @@ class ChatTokenizer:
         """The ids of plain text; no part of it becomes a special token."""
         ids: list[int] = self.encode([text])[0].ids
         return ids
+
+    def encode_document(self, text: str) -> list[int]:
+        """The ids of plain text as other programs read it: after the bos token, where the tokenizer adds one."""
+        return [*([self.bos_id] if self.adds_bos and self.bos_id is not None else []), *self.encode_text(text)]
 
     def encode_prompt(self, messages: Sequence[Message], tools: Any = None, **variables: Any) -> list[int]:
         """The ids of a conversation, with the generation prompt for the assistant's next turn.

@@ -9,15 +9,16 @@ A file is recognised by the fields of its first line, JSON or JSON lines as the 
     GSM8K           question, answer with `#### 18`
 
 Prompts and scores are those of lm-evaluation-harness (Gao et al., 2023): `acc` takes the choice with the highest summed
-log-probability, `acc_norm` divides it by the characters of the choice.
+log-probability, `acc_norm` divides it by the characters of the choice. Of a generated answer, `strict_match` compares
+what follows the first `####`, `flexible_extract` the last number, and `exact` what rewards find (`answer_in`).
 
 Shapes: A sequences of a batch.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ from train.model.sample import SampleConfig
 LETTERS = "ABCDEFGHIJ"
 STOPS = ("Question:", "</s>", "<|im_end|>")
 """A generated answer ends before the first of these."""
+EXTRACTS = {"strict_match": (r"#### (-?[0-9.,]+)", 0), "flexible_extract": (r"-?[$0-9.,]{2,}|-?[0-9]+", -1)}
+"""The harness's filters of GSM8K: a pattern, and which of its matches is the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Item:
     answer: str = ""
     shown: str = ""
     """The question with its right answer, as an example before other questions."""
+    head: str = ""
+    """What stands before the examples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,37 +74,31 @@ class Suite:
         Raises:
             InputError: it cannot be read, or its layout is unknown.
         """
-        rows = list(_rows(path))
+        rows = _rows(path)
         layout = next((name for name, (fits, _) in LAYOUTS.items() if fits(rows[0][1])), "")
         if not layout:
             raise InputError(
                 f"{path}: fields {', '.join(rows[0][1])}: expected those of {', '.join(LAYOUTS)} (docs/runs.md)"
             )
         items = [_item(path, number, row, LAYOUTS[layout][1]) for number, row in rows]
-        if shots:
-            if shots_from is None:
-                raise InputError(
-                    f"{path}: --shots needs --shots-from: questions with answers, not those that are scored"
-                )
-            before = "\n\n".join(item.shown for item in cls.read(shots_from).items[:shots]) + "\n\n"
-            items = [Item(before + i.prompt, i.choices, i.right, i.answer, i.shown) for i in items]
-        return cls(path.stem, layout, items)
+        if shots and shots_from is None:
+            raise InputError(f"{path}: --shots needs --shots-from: questions with answers, not those that are scored")
+        solved = cls.read(shots_from).items[:shots] if shots and shots_from else []
+        before = "".join(f"{item.shown}\n\n" for item in solved)
+        return cls(path.stem, layout, [replace(i, prompt=i.head + before + i.prompt) for i in items])
 
 
-def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     try:
         text = path.read_text(encoding="utf-8")
-        whole = json.loads(text) if text.lstrip().startswith("[") else None
-        lines = enumerate(text.splitlines(), 1)
-        found = (
-            enumerate(whole, 1) if whole is not None else ((n, json.loads(line)) for n, line in lines if line.strip())
-        )
+        lines = ((n, json.loads(line)) for n, line in enumerate(text.splitlines(), 1) if line.strip())
+        found = enumerate(json.loads(text), 1) if text.lstrip().startswith("[") else lines
         rows = [(number, row) for number, row in found if isinstance(row, dict)]
     except (OSError, ValueError) as e:
         raise InputError(f"{path}: expected JSON or JSON lines ({e})") from None
     if not rows:
         raise InputError(f"{path}: has no questions; expected a JSON object per line")
-    yield from rows
+    return rows
 
 
 def _item(path: Path, number: int, row: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Item]) -> Item:
@@ -135,7 +134,7 @@ def _lettered(question: str, choices: Sequence[Any], right: int, ask: str, head:
     listed = "".join(f"\n{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
     prompt = f"{question.strip()}{listed}\n{ask}"
     letters = tuple(f" {letter}" for letter in LETTERS[: len(choices)])
-    return Item(head + prompt, letters, right, shown=prompt + letters[right])
+    return Item(prompt, letters, right, shown=prompt + letters[right], head=head)
 
 
 def _mmlu(row: Mapping[str, Any]) -> Item:
@@ -157,7 +156,7 @@ def _ceval(row: Mapping[str, Any]) -> Item:
 
 def _gsm8k(row: Mapping[str, Any]) -> Item:
     prompt = f"Question: {row['question']}\nAnswer:"
-    return Item(prompt, answer=answer_in(str(row["answer"])), shown=f"{prompt} {row['answer']}")
+    return Item(prompt, answer=str(row["answer"]), shown=f"{prompt} {row['answer']}")
 
 
 LAYOUTS: dict[str, tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Item]]] = {
@@ -177,7 +176,7 @@ class SuiteScore:
     layout: str
     items: int
     metrics: dict[str, float]
-    """`acc` and `acc_norm` for choices, `exact` for generated answers: shares of the items."""
+    """Shares of the items: `acc`, `acc_norm` for choices, `exact` and the names of EXTRACTS for generated answers."""
 
     def record(self) -> dict[str, Any]:
         """As a JSON object; `stderr` is the standard error of the first score."""
@@ -195,9 +194,8 @@ def suite_score(
     """
     if not suite.items[0].choices:
         return _generated(model, suite, tokenizer, tokens, new_tokens)
-    pairs = [
-        _encoded(tokenizer, item.prompt, c, model.config.max_positions) for item in suite.items for c in item.choices
-    ]
+    most = model.config.max_positions
+    pairs = [_encoded(tokenizer, item.prompt, c, most) for item in suite.items for c in item.choices]
     sums = log_probs_of(model, pairs, precision, tokens)
     right, right_norm, at = 0, 0, 0
     for item in suite.items:
@@ -211,9 +209,8 @@ def suite_score(
 
 def _encoded(tokenizer: ChatTokenizer, prompt: str, choice: str, most: int) -> tuple[list[int], int]:
     """Tokens of prompt and choice, and where the choice begins; spaces at the prompt's end belong to the choice."""
-    bare = prompt.rstrip()
-    whole, begin = tokenizer.encode_text(prompt + choice), len(tokenizer.encode_text(bare))
-    cut = max(0, len(whole) - most)
+    whole, begin = tokenizer.encode_document(prompt + choice), len(tokenizer.encode_document(prompt.rstrip()))
+    cut = max(0, len(whole) - most - 1)  # the model does not read the last token
     return whole[cut:], max(1, begin - cut)
 
 
@@ -229,8 +226,7 @@ def log_probs_of(
         labels = [np.arange(pairs[k][1] - 1, len(pairs[k][0]) - 1) for k in part]
         batch = flat_packet([np.array(pairs[k][0]) for k in part], labels, np.array(part), 0).to(device)
         with autocast(device, precision):
-            attend = ATTENTIONS["grouped"](batch.segments)
-            hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, attend)
+            hidden_BTD = model(batch.ids_BT, batch.segments.positions_BT, ATTENTIONS["grouped"](batch.segments))
             label_pos_L, targets_L = batch.counted
             row_L = batch.segments.sequence_BT.flatten()[label_pos_L] - 1
             sums_A, _ = row_log_probs(gathered(hidden_BTD, label_pos_L), model.lm_head, targets_L, row_L, len(part))
@@ -243,8 +239,17 @@ def _generated(model: CausalLM, suite: Suite, tokenizer: ChatTokenizer, tokens: 
     """The share of items whose generated answer is right: greedy, up to the next question."""
     context = model.config.context
     new_tokens = min(new_tokens, context // 2)
-    prompts = [tokenizer.encode_text(item.prompt)[-(context - new_tokens) :] for item in suite.items]
+    prompts = [tokenizer.encode_document(item.prompt)[-(context - new_tokens) :] for item in suite.items]
     slots = max(1, tokens // (max(map(len, prompts)) + new_tokens))
     texts = answers(model, tokenizer, prompts, SampleConfig(max_new_tokens=new_tokens), STOPS, slots)
-    right = sum(same_answer(answer_in(t), item.answer) for t, item in zip(texts, suite.items, strict=True))
-    return SuiteScore(layout=suite.layout, items=len(texts), metrics={"exact": right / len(texts)})
+    pairs = [(text, item.answer) for text, item in zip(texts, suite.items, strict=True)]
+    right = {"exact": sum(same_answer(answer_in(text), answer_in(answer)) for text, answer in pairs)}
+    for name, (pattern, which) in EXTRACTS.items():
+        said = [(re.findall(pattern, text) or ["[invalid]"])[which] for text, _ in pairs]
+        right[name] = sum(_bare(one) == _bare(answer) for one, (_, answer) in zip(said, pairs, strict=True))
+    return SuiteScore(layout=suite.layout, items=len(texts), metrics={k: n / len(texts) for k, n in right.items()})
+
+
+def _bare(answer: str) -> str:
+    """What the harness compares: the text after the last `####`, without commas, dollars and a full stop at its end."""
+    return re.sub(r"\.$", "", re.sub(r"(?s).*#### ", "", re.sub(r"[,$]", "", answer.strip()))).lower()

@@ -253,9 +253,7 @@ def _tokenizer(
         yield "ggml.scores", [ranks.get(token or "", -1e9) for token in tokens]
         prefix = re.compile(r'"Prepend"|"prepend_scheme": "(first|always)"')
         yield "ggml.add_space_prefix", bool(prefix.search(json.dumps([spec.get("normalizer"), pre])))
-    bos, after = tokenizer.tokens["bos_token"], json.dumps(spec.get("post_processor"))
-    adds = tokenizer.settings.get("add_bos_token") or (bos and json.dumps(bos) in after)
-    yield "ggml.add_bos_token", bool(adds)
+    yield "ggml.add_bos_token", tokenizer.adds_bos
     turn_end = next((i for i in stop_ids if i != tokenizer.eos_id), None)
     ids = {"bos": tokenizer.bos_id, "eos": tokenizer.eos_id, "eot": turn_end, "padding": tokenizer.pad_id}
     yield from ((f"ggml.{name}_token_id", i) for name, i in ids.items() if i is not None)

@@ -242,9 +242,7 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     wrong = sorted(own.keys() ^ found.keys()) or [n for n in own if own[n].shape != found[n].shape]
     if wrong:
         raise ModelError(f"{folder / WEIGHTS}: tensor {wrong[0]!r} does not fit the model in {base}")
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(found[name])
+    model.load_state_dict(found, strict=False)
     merge(model)
     return model.requires_grad_(True)
 

@@ -202,8 +202,7 @@ class Service:
     def encoded(self, text: str) -> list[int]:
         """The ids of a plain text, with the first token that the tokenizer's settings ask for."""
         _check_text(text, "prompt")
-        bos = self.tokenizer.bos_id if self.tokenizer.settings.get("add_bos_token") else None
-        return ([] if bos is None else [bos]) + self.tokenizer.encode_text(text)
+        return self.tokenizer.encode_document(text)
 
     def choices(
         self, prompts: Sequence[list[int]], body: Generation, logprobs: int, tools: bool = False, beginning: str = ""

@@ -44,7 +44,10 @@ def test_layouts_become_the_harness_prompts(tmp_path: Path) -> None:
     assert items["c"].prompt == "二加二\nA. 三\nB. 四\nC. 五\nD. 六\n答案：" and items["c"].choices[1] == " B"
     gsm = Suite.read(file(tmp_path, "g", GSM8K), 1, file(tmp_path, "s", ARC)).items[0]
     assert gsm.prompt == "Question: Which is a cat?\nAnswer: cat\n\nQuestion: How many?\nAnswer:"
-    assert gsm.answer == "1004" and not gsm.choices
+    assert not gsm.choices
+    shots = Suite.read(file(tmp_path, "m", MMLU), 1, file(tmp_path, "s", MMLU | {"answer": "C"})).items[0]
+    asked = "two?\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer:"
+    assert shots.prompt == f"{head}{asked} C\n\n{asked}", "the head once, before the examples"
 
 
 def test_what_is_no_suite_is_refused_by_its_item(tmp_path: Path) -> None:
@@ -93,9 +96,38 @@ def test_scores_are_shares_of_right_answers(folder: Path, tmp_path: Path, capsys
     assert found["arc"]["items"] == 2 and found["arc"]["acc"] in (0.0, 1.0) and found["gsm"]["exact"] == 0.0
 
 
-def test_a_generated_answer_counts_up_to_the_next_question(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("said", "answer", "right"),
+    [
+        (" so #### 12\n\nQuestion: and #### 99", "#### 12", {"exact", "strict_match", "flexible_extract"}),
+        ("#### 1,004. or #### 7", "so\n#### 1,004", {"strict_match"}),
+        ("It is $1004.", "9 * 8\n#### 1,004", {"exact", "flexible_extract"}),
+        (r"\boxed{12} of 13", "#### 12", {"exact"}),
+        ("#### 12.0", "#### 12", {"exact"}),
+        ("nothing", "#### 12", set()),
+    ],
+)
+def test_generated_answers_are_read_by_the_rules_of_the_harness(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, said: str, answer: str, right: set[str]
+) -> None:
+    """What follows the next question is no part of the answer."""
     tokenizer, model = ChatTokenizer.load(folder), evaluation.load(folder)[0]
-    said = tokenizer.encode_text(" so #### 12\n\nQuestion: and #### 99")
-    monkeypatch.setattr("train.model.batching.stream", lambda m, jobs, slots: ((jobs[0], Token(t)) for t in said))
-    suite = Suite("s", "gsm8k", [Item("q", answer="12")])
-    assert suite_score(model, suite, tokenizer, "fp32").metrics == {"exact": 1.0}
+    ids = tokenizer.encode_text(said)
+    monkeypatch.setattr("train.model.batching.stream", lambda m, jobs, slots: ((jobs[0], Token(t)) for t in ids))
+    metrics = suite_score(model, Suite("s", "gsm8k", [Item("q", answer=answer)]), tokenizer, "fp32").metrics
+    assert {name for name, share in metrics.items() if share} == right and len(metrics) == 3
+
+
+def test_prompts_begin_with_the_bos_token_that_the_tokenizer_adds(folder: Path, tmp_path: Path) -> None:
+    """By its post-processor, as in Llama 3, whatever the settings say (transformers 5); or by its settings."""
+    plain = ChatTokenizer.load(folder)
+    spec, ids = json.loads(plain.definition), plain.encode_text("hello")
+    processor = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}]}
+    for after, settings, adds in (
+        (None, {}, False), (processor, {}, True), (None, {"add_bos_token": True}, True),
+        (processor, {"add_bos_token": False}, True),
+    ):  # fmt: skip
+        definition = json.dumps(spec | {"post_processor": after}).encode()
+        tokenizer = ChatTokenizer(definition, settings | {"bos_token": "<|endoftext|>"}, "", "here")
+        assert tokenizer.encode_document("hello") == [*([tokenizer.bos_id] if adds else []), *ids]
+    assert not ChatTokenizer(plain.definition, {"add_bos_token": True}, "", "here").adds_bos
