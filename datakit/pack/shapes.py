@@ -374,19 +374,18 @@ class Sequences:
 
     @classmethod
     def of_answers(cls, messages: pa.ListArray) -> "Sequences":
-        """Each row up to each of its answers, which alone is labelled; the whole row where it has one or none."""
+        """Each row up to each of its answers, which alone is labelled; the whole row where none is learned."""
         whole = cls.of(messages)
         flat = whole.messages
         said = pc.and_(pc.equal(flat.field("role"), "assistant"), pc.not_equal(flat.field("weight").fill_null(1.0), 0))
         answers = np.flatnonzero(said.fill_null(False).to_numpy(False))
         rows = np.searchsorted(whole.ends, answers, side="right")
-        several = np.bincount(rows, minlength=len(messages)) > 1
-        answers, rows = answers[several[rows]], rows[several[rows]]
-        of_row = np.concatenate([np.flatnonzero(~several), rows])
+        silent = np.bincount(rows, minlength=len(messages)) == 0
+        of_row = np.concatenate([np.flatnonzero(silent), rows])
         order = np.argsort(of_row, kind="stable")
         starts = whole.starts[of_row]
-        ends = np.concatenate([whole.ends[~several], answers + 1])
-        first = np.concatenate([whole.first[~several], answers - whole.starts[rows]])
+        ends = np.concatenate([whole.ends[silent], answers + 1])
+        first = np.concatenate([whole.first[silent], answers - whole.starts[rows]])
         return cls(flat, *(column[order] for column in (starts, ends, first, of_row)))
 
     @classmethod

@@ -942,7 +942,7 @@ class _Conversations:
         """The messages of each sequence of a row, and the first one that may be labelled."""
         said = (i for i, m in enumerate(messages) if m["role"] == "assistant" and m.get("weight") != 0)
         answers = list(said) if self.every_turn else []
-        return [(messages[: i + 1], i) for i in answers] if len(answers) > 1 else [(messages, first)]
+        return [(messages[: i + 1], i) for i in answers] or [(messages, first)]
 
     def _labelled(
         self, messages: list[dict[str, Any]], tools: str | None, first: int, variables: dict[str, Any], watch: Watch

@@ -580,6 +580,8 @@ def test_every_turn_makes_a_sequence_of_each_answer_as_the_model_would_have_seen
     decode = stage.tokenizer.decode
     ids, starts = kept.column("input_ids")[0].as_py(), kept.column("sequence_starts").to_pylist()
     assert [len(s) for s in starts] == [2, 1, 1]
+    one, _ = kept_and_dropped(stage, conversations([[*TWO_THOUGHTS[:3], SAY | {"weight": 0}]]))
+    assert decode(one.column("input_ids")[0].as_py()).endswith(f"[one]{SAY['content']}<|im_end|>\n")
     first, second = ids[: starts[0][1]], ids[starts[0][1] :]
     assert decode(first).endswith(f"[one]{SAY['content']}<|im_end|>\n")
     assert decode(second).startswith(decode(first).replace("[one]", ""))
