@@ -137,9 +137,8 @@ class Mixed:
 
     def _list(self, epoch: int) -> None:
         """List the micro-batches of an epoch, and store the state at its end."""
-        drawn, carried = self._begins[epoch]
+        drawn, queue = self._begins[epoch]
         full: list[MicroBatch] = []
-        queue = carried
         while len(full) < self.batches:
             more, drawn = self._draw(drawn, (self.batches - len(full)) * self.batch_units)
             found = micro_batches(np.concatenate([queue, more]), self.widths, self.batch_units)

@@ -365,7 +365,7 @@ def prompt_ids(
     if plain and not isinstance(said, str):
         raise UsageError(f"{where}: messages need a chat template, and this is a plain-text model")
     turns = [{"role": "user", "content": said}] if isinstance(said, str) else said
-    ids = tokenizer.encode_text(str(said)) if plain else tokenizer.encode_prompt(turns)
+    ids = tokenizer.encode_document(str(said)) if plain else tokenizer.encode_prompt(turns)
     if not 0 < len(ids) < context:
         raise UsageError(f"{where} has {len(ids)} tokens; 1 to {context - 1} leave room for an answer")
     return ids

@@ -12,7 +12,7 @@ from datakit.pack.chat import ChatTokenizer
 from train import eval as evaluation
 from train.engine.suites import Item, Suite, log_probs_of, suite_score
 from train.model.attention import Segments, masked_attention
-from train.model.batching import Token
+from train.model.batching import Token, prompt_ids
 from train.model.decoder import PRESETS, CausalLM
 from train.model.hf import write_model
 
@@ -130,4 +130,5 @@ def test_prompts_begin_with_the_bos_token_that_the_tokenizer_adds(folder: Path, 
         definition = json.dumps(spec | {"post_processor": after}).encode()
         tokenizer = ChatTokenizer(definition, settings | {"bos_token": "<|endoftext|>"}, "", "here")
         assert tokenizer.encode_document("hello") == [*([tokenizer.bos_id] if adds else []), *ids]
+        assert prompt_ids(tokenizer, "hello", True, 99, "") == tokenizer.encode_document("hello")
     assert not ChatTokenizer(plain.definition, {"add_bos_token": True}, "", "here").adds_bos
