@@ -63,7 +63,7 @@ def column_type(kind: pa.DataType) -> pa.DataType | None:
         inner = column_type(kind.value_type)
         return None if inner is None else pa.list_(pa.field("element", inner))
     if t.is_struct(kind):
-        fields = [(f.name, column_type(f.type)) for f in kind]
+        fields = [(f.name, column_type(f.type)) for f in kind if not pa.types.is_null(f.type)]
         whole = 0 < len(fields) <= MAX_KEYS and all(inner is not None for _, inner in fields)
         return pa.struct([pa.field(n, inner) for n, inner in fields]) if whole else None
     if t.is_timestamp(kind):
@@ -96,11 +96,21 @@ def inferred(head: Sequence[Fields]) -> dict[str, pa.DataType | None]:
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             found[name] = None
             continue
+        kind = _without_nulls(kind)
         if _is_known(kind):
             kind = column_type(kind)
             fits = kind is not None and fitting(kind)
             found[name] = kind if fits and all(fits(f.get(name)) for f in head) else None
     return found
+
+
+def _without_nulls(kind: pa.DataType) -> pa.DataType:
+    """A type without the keys of its objects that were always null: what they hold is not known yet."""
+    if pa.types.is_list(kind):
+        return pa.list_(_without_nulls(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(f.name, _without_nulls(f.type)) for f in kind if not pa.types.is_null(f.type)])
+    return kind
 
 
 def _is_known(kind: pa.DataType) -> bool:
@@ -158,7 +168,7 @@ def fitting(kind: pa.DataType) -> Fits:
         return lambda v: v is None or (type(v) is list and all(map(inner, v)))
     if t.is_struct(kind):
         tests = {f.name: fitting(f.type) for f in kind}
-        return lambda v: v is None or (type(v) is dict and all(k in tests and tests[k](x) for k, x in v.items()))
+        return lambda v: v is None or (type(v) is dict and all(tests.get(k, _is_null)(x) for k, x in v.items()))
     if t.is_timestamp(kind):
         if kind.unit == "ns":  # columnar files give such times as text
             return lambda v: v is None or (type(v) is str and _MICROSECONDS.search(v) is not None)
@@ -166,6 +176,10 @@ def fitting(kind: pa.DataType) -> Fits:
     if t.is_date32(kind):
         return lambda v: v is None or type(v) is datetime.date
     return lambda v: v is None or not isinstance(v, str | int | float | bool | dict | list)
+
+
+def _is_null(value: Any) -> bool:
+    return value is None
 
 
 def array_of(values: list[Any], kind: pa.DataType) -> pa.Array:

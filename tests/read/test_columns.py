@@ -48,6 +48,22 @@ ROWS = st.sampled_from(
 """What makes a document, a conversation, a pair."""
 
 
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+def test_a_key_that_is_always_null_does_not_keep_an_object_from_being_a_column(tmp_path, suffix):
+    rows = [{"text": "t", "meta": {"a": i, "b": None}} for i in range(120)]
+    path = tmp_path / f"x.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    else:
+        rows[-1]["meta"] = {"a": 1, "b": "late"}  # behind the records that tell the types
+        path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
+    found = read_all(path, columns="typed")
+    assert found.rows[0]["meta"] == {"a": 0} and found.rows[0]["extra"] is None
+    if suffix == "jsonl":
+        assert json.loads(found.rows[-1]["extra"]) == {"meta": {"a": 1, "b": "late"}}
+        assert found.notes["fields_of_other_type"] == 1
+
+
 @settings(max_examples=150, deadline=None)
 @given(row=ROWS, records=st.lists(RECORD, min_size=1, max_size=8))
 def test_every_field_is_in_its_column_or_in_extra_with_its_value(tmp_path_factory, row, records):
