@@ -339,10 +339,11 @@ def _check_speakers(file: SourceFile, head: list[Fields], reading: Reading, fiel
     Raises:
         LayoutError: there are such; with the flag that names their roles.
     """
-    if strange := unknown_speakers(head, field, reading):
+    strange, taken = unknown_speakers(head, field, reading)
+    if strange:
         raise LayoutError(
             f"{file.path}: the turns in {field!r} have speakers of unknown roles: {', '.join(strange[:8])}. Name their "
-            f"roles, for example: datakit ingest {file.path} {roles_flag(strange[:8])}"
+            f"roles, for example: datakit ingest {file.path} {roles_flag(strange[:8], taken=taken)}"
         )
 
 

@@ -35,7 +35,7 @@ ANSWERS: Final = (
 )  # fmt: skip
 OUTPUTS: Final = ("output", *ANSWERS)
 ASKED: Final = ("question", "query", "problem", "question_stem")
-QUESTIONS: Final = ("prompt", *ASKED, "inputs", "input", "instruction", "user", "human")
+QUESTIONS: Final = ("prompt", "user_prompt", *ASKED, "inputs", "input", "instruction", "user", "human")
 CONTEXTS: Final = (
     "context", "passage", "article", "paragraph", "story", "document", "documents", "contexts", "definition",
 )  # fmt: skip

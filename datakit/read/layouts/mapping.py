@@ -7,7 +7,7 @@ A mapping names, for a field of ours, a field of the record (`turns`), a path in
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -16,7 +16,7 @@ from datakit.errors import ConfigError
 from datakit.read.layouts.conversations import ANSWERS, QUESTIONS, from_prompt, from_turns
 from datakit.read.layouts.preferences import PROMPTS, from_pair
 from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
-from datakit.read.layouts.turns import CONTENT_KEYS, ROLE_KEYS, ROLES, Reading, speaker_of, unzipped
+from datakit.read.layouts.turns import CALLERS, CONTENT_KEYS, ROLE_KEYS, ROLES, SYSTEMS, Reading, speaker_of, unzipped
 
 TARGETS: Final = {
     "text": "a document's text",
@@ -52,6 +52,7 @@ _HELPERS: Final = (
     "expert",
     "operator",
     "answer",
+    "help",
     "model",
 )
 """Parts of the names of speakers who answer."""
@@ -219,8 +220,9 @@ def nearest(head: Sequence[Fields], path: str) -> str:
     return f"datakit ingest {shlex.quote(path)} {flags}" if flags else ""
 
 
-def unknown_speakers(head: Sequence[Fields], field: str, reading: Reading) -> list[str]:
-    """The speakers of the turns in a field that have no role, the most frequent first; none if most turns have one."""
+def unknown_speakers(head: Sequence[Fields], field: str, reading: Reading) -> tuple[list[str], set[str]]:
+    """The speakers of a field's turns that have no role, the most frequent first (none if most turns have one), and the
+    roles of the others."""
     known = dict(reading.turn_fields).get("role")
     found: Counter[str] = Counter()
     for fields in head:
@@ -229,13 +231,15 @@ def unknown_speakers(head: Sequence[Fields], field: str, reading: Reading) -> li
             if type(turn) is dict:
                 key = known or next((k for k in ROLE_KEYS if k in turn), "")
                 found.update([str(speaker_of(turn[key]))] if key in turn else [])
-    strange = {s: n for s, n in found.items() if s.lower() not in reading.roles and s.lower() != "function_call"}
-    return sorted(strange, key=lambda s: -strange[s]) if 2 * sum(strange.values()) > found.total() else []
+    strange = {s: n for s, n in found.items() if s.lower() not in reading.roles and s.lower() not in CALLERS}
+    taken = {reading.roles[s.lower()] for s in found if s.lower() in reading.roles}
+    many = 2 * sum(strange.values()) >= found.total() > 0
+    return sorted(strange, key=lambda s: -strange[s]) if many else [], taken
 
 
-def roles_flag(speakers: Sequence[str], field: str = "") -> str:
+def roles_flag(speakers: Sequence[str], field: str = "", taken: Collection[str] = ()) -> str:
     """`--roles` for speakers without a role: those that sound like the one who answers are the assistant. Of true and
-    false, the name of their field says who is meant (`is_human`)."""
+    false, the name of their field says who is meant (`is_human`). `taken` are the roles of the other speakers."""
     speakers = sorted(speakers, key=lambda s: s == "false")
     named = [field if s == "true" else s for s in speakers]
     made = [
@@ -245,6 +249,8 @@ def roles_flag(speakers: Sequence[str], field: str = "") -> str:
     if made and len({role for _, role in made}) == 1 and len(made) > 1:
         other = {"user": "assistant", "assistant": "user"}[made[0][1]]
         made = [(s, role if i == 0 else other) for i, (s, role) in enumerate(made)]
+    if len(made) == 1 and "user" in taken and "assistant" not in taken:
+        made = [(speakers[0], "assistant")]
     return f"--roles {shlex.quote(','.join(f'{s}={role}' for s, role in made))}" if made else ""
 
 
@@ -271,7 +277,12 @@ def _turns_flags(head: Sequence[Fields]) -> str:
         flags = [
             f"--map {shlex.quote(f'{n}={v}')}" for n, v in (("messages", name), ("role", role), ("content", content))
         ]
-        return " ".join([*flags, *([roles_flag(strange, role)] if strange else [])])
+        return " ".join(
+            [
+                *flags,
+                *([roles_flag(strange, role, {ROLES.get(s.lower(), "") for s in speakers[role]})] if strange else []),
+            ]
+        )
     return ""
 
 
@@ -283,25 +294,30 @@ def _says_who(name: str, value: Any) -> bool:
 def _exchange_flags(head: Sequence[Fields]) -> str:
     """The mapping for fields whose names resemble those of questions and answers."""
     texts = _text_columns(_flat(head))
-    answers = {n: _likeness(n, ANSWERS[:10]) for n in texts}
-    asked = {n: _likeness(n, (*QUESTIONS, *PROMPTS)) for n in texts}
+    answers = {n: _likeness(n, ANSWERS[:12]) for n in texts}
+    asked = {n: _likeness(n, (*QUESTIONS, *PROMPTS)) for n in texts if "system" not in n.lower()}
     best = max(answers, key=lambda n: answers[n], default="")
     question = max((n for n in asked if n != best), key=lambda n: asked[n], default="")
     if not best or not question or answers[best] < 0.8 or asked[question] < 0.8:
         return ""
-    return f"--map {shlex.quote(f'prompt={question}')} --map {shlex.quote(f'answer={best}')}"
+    system = next((n for n in SYSTEMS[1:] if n in texts), "")
+    flags = [f"prompt={question}", f"answer={best}", *([f"system={system}"] if system else [])]
+    return " ".join(f"--map {shlex.quote(flag)}" for flag in flags)
 
 
 def _text_flags(head: Sequence[Fields]) -> str:
     """The mapping for the longest text of the records, which may be nested."""
     texts = _text_columns(_flat(head))
     longest = max(texts, key=lambda n: texts[n], default="")
+    if any(str(fields.get(longest)).lstrip().lower().startswith(("<!doctype", "<html")) for fields in head):
+        return f"--html-field {shlex.quote(longest)}"
     return f"--map {shlex.quote(f'text={longest}')}" if longest else ""
 
 
 def _flat(head: Sequence[Fields]) -> list[Fields]:
-    """Records with the fields of their objects beside their own, under names with a dot."""
-    return [{f"{k}.{inner}": v for k, o in f.items() if type(o) is dict for inner, v in o.items()} | f for f in head]
+    """Records with the fields of their objects and the first values of their lists, under names with a dot."""
+    inner = ((f, [(k, dict(enumerate(o[:1])) if type(o) is list else o) for k, o in f.items()]) for f in head)
+    return [{f"{k}.{n}": v for k, o in own if type(o) is dict for n, v in o.items()} | f for f, own in inner]
 
 
 def _text_columns(head: Sequence[Fields]) -> dict[str, int]:

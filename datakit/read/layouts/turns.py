@@ -34,13 +34,14 @@ ROLES: Final = MappingProxyType(
         "model": "assistant",
         "tool": "tool",
         "tool_response": "tool",
+        "tool_result": "tool",
         "function": "tool",
         "observation": "tool",
         "function_response": "tool",
         "ipython": "tool",
     }
 )
-"""A speaker's name in datasets -> the role in chat templates. `function_call` is a turn of the assistant too."""
+"""A speaker's name in datasets -> the role in chat templates. Those of `CALLERS` are turns of the assistant, too."""
 
 TEXT_PARTS: Final = ("text", "input_text", "output_text")
 REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
@@ -63,7 +64,9 @@ WEIGHTS: Final = ("loss_weight", "weight", "loss", "train", "training")
 LITERAL: Final = re.compile(r"\s*\[\s*\{\s*'")
 """How a list of objects begins as Python prints it: so pandas writes lists into CSV."""
 _PLAIN = ({"role", "content"}, {"from", "value"})
-_CALLS = "function_call"
+CALLERS: Final = ("function_call", "tool_call", "tool_calls")
+"""Speakers whose turns are calls of the assistant."""
+_CALLS = CALLERS[0]
 
 
 class Message(NamedTuple):
@@ -293,13 +296,14 @@ def _role(turn: Fields, where: str, reading: Reading) -> str:
             "missing_field", f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
         )
     role = reading.roles.get(speaker) or reading.roles.get(speaker.strip().lower())
-    if role is None and speaker.lower() == _CALLS:
+    if role is None and speaker.lower() in CALLERS:
         return _CALLS
     if role is None:
-        known = f"{', '.join(ROLES)}, {_CALLS}"
+        known = f"{', '.join(ROLES)}, {', '.join(CALLERS)}"
         raise MisfitError(
             "unknown_role",
-            f"{where}.{key} is {speaker!r}; name its role with --roles {speaker}=user; known are {known}",
+            f"{where}.{key} is {speaker!r}; name its role (system, user, assistant or tool) with "
+            f"--roles {speaker}=ROLE; known are {known}",
         )
     return role
 
