@@ -380,7 +380,9 @@ class ChatTokenizer:
         self.special = {content: self.added[content] for content in self._spelled}
         self.structural_ids = frozenset(self.special.values()) - {self.special.get(unknown or "")}
         """Ids that plain text never encodes to: those of special tokens, without the one for unknown text."""
-        self.vocab_size = max(self.encoder.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        vocab = (spec.get("model") or {}).get("vocab") or {}
+        ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))
+        self.vocab_size = max([*ids, *numbers.values()], default=-1) + 1
 
     @cached_property
     def _decoder(self) -> Tokenizer:

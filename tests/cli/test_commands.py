@@ -35,6 +35,26 @@ def chats(path: Path, rows: int = 24) -> Path:
     return path
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's memory")
+def test_a_shard_gets_the_memory_of_the_one_before() -> None:
+    """Without the command's setting, the arrays of the second round take 3,000 fresh pages."""
+    code = """
+import datakit.__main__, resource
+import numpy as np
+def fresh_pages():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(2):
+    before = fresh_pages()
+    for _ in range(3):
+        shard = [np.ones(20 << 20, np.uint8) for _ in range(3)]
+        del shard
+print(fresh_pages() - before)
+"""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
+    assert int(done.stdout) < 500
+
+
 def test_help_lists_every_command_and_loads_nothing_heavy() -> None:
     heavy = ("pyarrow", "numba", "numpy", "rich", "tokenizers", "jinja2")
     code = f"""
