@@ -25,12 +25,13 @@ LEVELS = (
     {"filter", "dedup", "pack"},
     {"read"},
     {"text", "stage", "data"},
-    {"manifest", "config", "errors", "terminal", "kernels", "storage"},
+    {"manifest", "config", "errors", "terminal", "kernels", "storage", "absent"},
 )
 """From the top down: a module imports from its own level or from lower ones."""
 ROOMS = {"filter", "dedup", "pack"}
 """Each is imported by nothing on its level or below, and by nothing in the engine."""
 CONTRACT = (
+    "datakit.absent",
     "datakit.manifest",
     "datakit.config",
     "datakit.errors",

@@ -1,14 +1,26 @@
 """A lean streaming trainer for data packed by datakit."""
 
+import os
+import signal
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 
-from datakit.errors import MissingExtraError
+_alone = sys.argv[:1] == ["-m"]  # python -m train.sft
+_command = _alone or os.path.basename((sys.argv or [""])[0]).startswith("datakit-train")
+if _command and signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # until flags.built
+    signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # no traceback from within an import
 
-_missing = [name for name in ("torch", "safetensors") if find_spec(name) is None]
-if _missing:
+from importlib.util import find_spec  # noqa: E402
+
+from datakit.errors import MissingExtraError  # noqa: E402
+
+if _missing := [name for name in ("torch", "safetensors") if find_spec(name) is None]:
     _message = f"training needs {' and '.join(_missing)}: pip install 'datakit[train]'"
-    if sys.argv[:1] == ["-m"] or (sys.argv and Path(sys.argv[0]).stem == "datakit-train"):  # a command: no traceback
+    if _command:
         sys.exit(f"error: {_message}")
     raise MissingExtraError(_message)
+if _alone and (_name := sys.orig_argv[-len(sys.argv)]).startswith("train."):
+    from train.__main__ import COMMANDS, check
+    from train.engine import flags
+
+    if _name[6:] in COMMANDS and (_code := flags.guarded(lambda argv: check(_name[6:], argv, f"python -m {_name}"))):
+        sys.exit(_code)

@@ -1,6 +1,8 @@
 """The console command `datakit-train`: `datakit-train sft --manifest ...` is `python -m train.sft --manifest ...`.
 
 A file `train.py` in the user's folder hides this package from `python -m`; the console command still works there.
+
+Importing torch takes seconds, so options are read before it is loaded: `--help` and wrong options are answered at once.
 """
 
 import difflib
@@ -8,6 +10,8 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from datakit.absent import absent
+from datakit.config import build
 from datakit.errors import UsageError
 from train.engine import flags
 
@@ -27,6 +31,8 @@ COMMANDS = {
 }
 """Modules of this package with a `main`, and what they do."""
 SHELLS = ("bash", "zsh")
+SLOW = ("torch", "safetensors", "fastapi", "pydantic", "starlette", "uvicorn", "prometheus_client")
+"""Libraries that options do not need."""
 
 
 def usage() -> str:
@@ -40,13 +46,33 @@ def usage() -> str:
     return "\n".join(["usage: datakit-train COMMAND [options]", "", *lines, "", *more])
 
 
+def config_of(name: str) -> tuple[type, str | None]:
+    """The configuration of a command, and the docstring of its module."""
+    module = import_module("train.serve.server" if name == "serve" else f"train.{name}")
+    found = [c for key, c in vars(module).items() if key.endswith("Config") and isinstance(c, type)]
+    own = [c for c in found if c.__module__.startswith(f"train.{name}")]
+    return (own or found)[-1], module.__doc__
+
+
+def check(name: str, argv: Sequence[str], prog: str) -> int:
+    """Answer `--help`, and refuse wrong options, without torch; returns 0.
+
+    Raises:
+        SystemExit: after `--help`, or for options that do not exist.
+        ConfigError: an invalid value.
+    """
+    with absent(SLOW, "train"):
+        config, about = config_of(name)
+        values = flags.given(config, prog, about, argv)
+        if not values.get("loop", {}).get("resume"):  # else most values are those of the run
+            build(config, values, "options")
+    return 0
+
+
 def completion(shell: str) -> str:
     """The completion script of a shell: commands, their flags, and the choices of a flag."""
-    flags_of: dict[str, dict[str, tuple[str, ...]]] = {}
-    for name in (name for name in COMMANDS if name != "serve"):  # the server has its own dependencies
-        configs = [c for c in vars(import_module(f"train.{name}")).values() if isinstance(c, type)]
-        own = [c for c in configs if c.__module__ == f"train.{name}" and c.__name__.endswith("Config")]
-        flags_of[name] = flags.names(own[-1] if own else import_module("train.sft").SftConfig)
+    with absent(SLOW, "train"):
+        flags_of = {name: flags.names(config_of(name)[0]) for name in COMMANDS}
     cases = []
     for name, found in flags_of.items():
         cases += [f"    {name}:{flag}) words='{' '.join(choices)}';;" for flag, choices in found.items() if choices]
@@ -78,7 +104,8 @@ def run(argv: Sequence[str]) -> int:
         near = difflib.get_close_matches(name, COMMANDS, n=1)
         meant = f"did you mean {near[0]!r}? It is" if near else "expected"
         raise UsageError(f"datakit-train: no command {name!r}; {meant} one of {', '.join(COMMANDS)}")
-    code: int = import_module(f"train.{name}").main(rest, f"datakit-train {name}")
+    check(name, rest, prog := f"datakit-train {name}")
+    code: int = import_module(f"train.{name}").main(rest, prog)
     return code
 
 

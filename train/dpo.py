@@ -14,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
@@ -142,12 +141,8 @@ class DpoLoss:
         reference_2P = self.reference(model, batch) if self.reference else torch.zeros_like(policy_2P)
         losses_P, rewards_P2 = pair_losses(policy_2P, reference_2P, labels_2P, self.config)
         chosen_P, rejected_P = rewards_P2.unbind(1)
-        logged = {
-            "reward_margin": chosen_P - rejected_P,
-            "reward_accuracy": (chosen_P > rejected_P).float(),
-            "reward_chosen": chosen_P,
-            "reward_rejected": rejected_P,
-        }
+        logged = {"reward_margin": chosen_P - rejected_P, "reward_accuracy": (chosen_P > rejected_P).float()}
+        logged |= {"reward_chosen": chosen_P, "reward_rejected": rejected_P}
         return LossSum(losses_P.sum(), len(losses_P), {name: value.sum() for name, value in logged.items()})
 
 
@@ -158,13 +153,12 @@ def check_pairs(data: Mixture) -> None:
         InputError: naming the manifest, with the number of such pairs.
     """
     for one in data.sets:
-        if one.packed.label_index is not None:
-            alone = int((np.asarray(one.packed.label_index)[:, 1].reshape(-1, 2) == 0).any(1).sum())
-            if alone:
-                raise InputError(
-                    f"{one.manifest}: {alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone, good or "
-                    "bad: train.kto trains on judged answers, train.dpo on pairs of both"
-                )
+        index = one.packed.label_index
+        if index is not None and (alone := int((index[:, 1].reshape(-1, 2) == 0).any(1).sum())):
+            raise InputError(
+                f"{one.manifest}: {alone:,} of {len(one.lengths) // 2:,} pairs have one answer alone, good or bad: "
+                "train.kto trains on judged answers, train.dpo on pairs of both"
+            )
 
 
 def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:

@@ -216,8 +216,7 @@ def _answer(generator: Generator, messages: list[dict[str, Any]]) -> str:
 
 def main(argv: Sequence[str], prog: str = "python -m train.generate") -> int:
     """Generate and print; returns the exit code."""
-    values = flags.given(GenerateConfig, prog, __doc__, argv)
-    config = flags.built(GenerateConfig, values)
+    config = flags.built(GenerateConfig, flags.given(GenerateConfig, prog, __doc__, argv))
     generator = Generator.of(config)
     if config.chat:
         chat(generator)

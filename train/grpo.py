@@ -63,8 +63,7 @@ class RolloutConfig:
     clip_high: float = option(0.0, "upper clip, such as 0.28 (DAPO: Yu et al., 2025); 0: as `clip`")
     kl_beta: float = option(0.0, "weight of the distance from the model of --init; 0: no reference is needed")
     grpo_loss: Literal["grpo", "dapo", "dr_grpo"] = option(
-        "dapo",
-        "tokens weigh alike in their answer (grpo), in the step (dapo), or always (dr_grpo: Liu et al., 2025)",
+        "dapo", "tokens weigh alike in their answer (grpo), in the step (dapo), or always (dr_grpo: Liu et al., 2025)"
     )
     scale_rewards: bool = option(True, "divide advantages by the standard deviation of their group")
     micro_tokens: int = option(16384, "tokens of a micro-batch of answers, at most")
@@ -239,11 +238,8 @@ class Rollouts(StepStream):
         prompts = [self.prompts.ids_of(row) for row in rows]
         seeds = [[self.trainer.loop.seed, number, row, i] for row in rows for i in range(config.group_size)]
         answers, unended = self._generated([p for p in prompts for _ in range(config.group_size)], seeds)
-        stops = self.prompts.tokenizer.stop_ids()
-        texts = [
-            self.prompts.tokenizer.decode([t for t in answer if t not in stops], skip_special_tokens=True)
-            for answer in answers
-        ]
+        stops, decode = self.prompts.tokenizer.stop_ids(), self.prompts.tokenizer.decode
+        texts = [decode([t for t in answer if t not in stops], skip_special_tokens=True) for answer in answers]
         owners = [self.prompts.rows[row] for row in rows for _ in range(config.group_size)]
         with ThreadPoolExecutor() as pool:  # tests are processes
             found = list(pool.map(lambda t, row: sum(reward(t, row) for reward in self.rewards), texts, owners))
@@ -253,8 +249,7 @@ class Rollouts(StepStream):
         counts = [len(a) for a in answers]
         answers_all, tokens_all = self.trainer.ranks.sums([len(answers), sum(counts)])
         values = torch.tensor([found, spread_PG.flatten().tolist(), counts, unended], dtype=torch.float32)
-        batches = []
-        self.loss.rollouts = {}
+        batches, self.loss.rollouts = [], {}
         sizes = [len(prompts[i // config.group_size]) + count for i, count in enumerate(counts)]
         for part in by_size(sizes, config.micro_tokens):
             whole = [[*prompts[i // config.group_size], *answers[i]] for i in part]

@@ -149,10 +149,8 @@ def balance(data: Mixture) -> str:
     Raises:
         InputError: no answer has labels.
     """
-    found = [
-        np.asarray(s.packed.label_index)[:, 1].reshape(-1, 2) > 0 for s in data.sets if s.packed.labels is not None
-    ]
-    good, bad = np.concatenate(found).sum(0).tolist()
+    index = np.concatenate([s.packed.label_index for s in data.sets if s.packed.label_index is not None])
+    good, bad = (index[:, 1].reshape(-1, 2) > 0).sum(0).tolist()
     said = f"{good:,} good and {bad:,} bad answers"
     if not good or not bad:
         return f"{said}; without answers of both kinds the model learns little"

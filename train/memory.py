@@ -183,8 +183,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.memory") -> int:
     """Print the tables; returns the exit code."""
     run = flags.built(MemoryConfig, flags.given(MemoryConfig, prog, __doc__, argv))
     if run.init:
-        folder = checkpoint.newest_of_run(Path(run.init))
-        models = {run.init: lora.read_config(folder)}
+        models = {run.init: lora.read_config(checkpoint.newest_of_run(Path(run.init)))}
     else:
         models = {name: PRESETS[name] for name in ("26m", "104m")}
         models |= {f"depth {d}": replace(of_depth(d), vocab_size=32768) for d in (12, 20, 26, 32)}

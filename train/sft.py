@@ -30,7 +30,6 @@ class LabelConfig(ChunkedConfig):
     head_loss: Literal["plain", "liger", "cce"] = option(
         "plain", "fused kernel for output head and loss on CUDA: liger-kernel or cut-cross-entropy, if installed"
     )
-
     z_loss: float = option(0.0, "weight of log(Z)^2, such as 1e-4, against drifting logits (PaLM, 2022); 0: off")
 
     def __post_init__(self) -> None:

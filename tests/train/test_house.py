@@ -1,8 +1,10 @@
 """Rules for the trainer's own code: what it imports, how its modules are named, how it starts."""
 
 import ast
+import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,7 +17,17 @@ MODULES = sorted(TRAIN.rglob("*.py"))
 BLOCKED = ("pyarrow", "numba", "fasttext", "ray", "datasketch", "orjson", "click", "stopwordsiso", "fsspec")
 ALLOWED = tuple(
     f"datakit.{name}"
-    for name in ("manifest", "pack.format", "pack.chat", "pack.answer_parts", "config", "errors", "terminal", "storage")
+    for name in (
+        "absent",
+        "manifest",
+        "pack.format",
+        "pack.chat",
+        "pack.answer_parts",
+        "config",
+        "errors",
+        "terminal",
+        "storage",
+    )
 )
 ROOMS = {"data": {"data", "model"}, "model": {"model"}, "engine": {"data", "model", "engine"}}
 """What each room imports from, when it runs; a top-level module imports from every room."""
@@ -95,6 +107,36 @@ def test_the_command_lists_what_there_is_and_refuses_the_rest(
 
     assert main() == 2
     assert "no command 'dance'; expected one of pretrain, sft," in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "code", "said"),
+    [
+        ("sft", "--help", 0, "usage: python -m train.sft"),
+        ("grpo", "--bacth-rows", 2, "did you mean --batch-rows?"),
+        ("dpo", "--lr=-1", 2, "error: options.optim: lr must not be negative"),
+        ("serve", "--help", 0, "usage: python -m train.serve"),
+    ],
+)
+def test_help_and_wrong_options_need_no_torch(name: str, option: str, code: int, said: str) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", f"train.{name}", option]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == code and said in done.stdout + done.stderr
+    assert "torch._C" not in done.stderr and "numpy" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["-m", "train.sft"], ["-m", "train", "sft"]])
+def test_an_interrupt_while_torch_is_imported_ends_quietly(command: list[str]) -> None:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = subprocess.Popen([sys.executable, *command, "--manifest", "none"], **pipes)
+    maps = Path(f"/proc/{process.pid}/maps")
+    for _ in range(6000):
+        if "libtorch" in maps.read_text():
+            break
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == b""
+    assert process.returncode == 130
 
 
 def shown(capsys: pytest.CaptureFixture, *argv: str) -> str:

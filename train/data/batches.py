@@ -397,18 +397,9 @@ class StepStream(IterableDataset[list[Batch]]):
     """
 
     def __init__(
-        self,
-        data: PackedSet | Mixture,
-        config: DataConfig,
-        seed: int,
-        first_step: int = 0,
-        *,
-        rank: int = 0,
-        ranks: int = 1,
-        pin: bool = False,
-        label_fill: int = 0,
-        flat: bool = False,
-    ) -> None:
+        self, data: PackedSet | Mixture, config: DataConfig, seed: int, first_step: int = 0, *, rank: int = 0,
+        ranks: int = 1, pin: bool = False, label_fill: int = 0, flat: bool = False,
+    ) -> None:  # fmt: skip
         """`label_fill`, `pin` and `flat`: see `packets`.
 
         Raises:

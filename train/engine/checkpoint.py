@@ -6,31 +6,32 @@
     state.json                                        the step, the run's settings and data, SHA-256 of every file
 
 A checkpoint is written to a temporary folder, flushed to disk, then renamed. After a crash an incomplete checkpoint has
-only its temporary name. A checkpoint that was damaged later does not match its checksums. Checkpoints hold whole
-tensors; with FSDP the slices are gathered on rank 0.
+only its temporary name. A checkpoint that was damaged later does not match its checksums.
+
+Where ranks have slices (FSDP), each rank writes a share of the tensors, whole, so that any number of ranks can resume
+and any reader of Hugging Face folders loads it: `model-00001-of-00002.safetensors` with its index, and beside it
+`optimizer-00001-of-00002.safetensors`. No rank holds more than its share, and all must write to one file system.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 
 from datakit.config import digest, sha256_file
 from datakit.errors import InputError, IntegrityError, ModelError
-from train.engine.distributed import fill, like, whole_of
+from train.engine.distributed import Ranks, fill, like, whole_of
 from train.engine.optim import Optimizers
-from train.model import lora
+from train.model import hf, lora
 from train.model.decoder import CausalLM
 from train.model.hf import Weights, WholeModel, copy_files, read_weights, write_model
 from train.model.lora import Adapters, trained
@@ -64,76 +65,116 @@ class State:
     """SHA-256 by file name."""
 
 
-def unshard(model: CausalLM, optimizer: Optimizers, copied: bool = False) -> tuple[Weights, Any]:
-    """Model and optimizer with whole tensors; with FSDP or `copied` on rank 0, in CPU memory of their own.
+def unshard(
+    model: CausalLM, optimizer: Optimizers, ranks: Ranks, copied: bool = False, by_first: bool = False
+) -> tuple[Weights, Any]:
+    """Model and optimizer as this rank saves them: its share of the tensors, whole, in CPU memory of their own.
 
-    With FSDP all ranks must call this; the other ranks get empty tensors. Only trained parameters are copied.
+    Without slices, or with `by_first`, everything is the share of rank 0; without slices it is copied only if `copied`.
+    With slices all ranks must call this. Only trained parameters are saved.
     """
-    if not (isinstance(model, FSDPModule) or copied):
+    sliced = isinstance(model, FSDPModule)
+    if ranks.first and not (sliced or copied):
         return model, optimizer
+    named, kind, parts = trained(model), hf.family_of(model.config), ranks.size if sliced and not by_first else 1
+    files = hf.files_of(
+        ((hf.stored(name, kind).name, p.numel() * p.element_size()) for name, p in named.items()), parts
+    )
+    owner = {stored: number % parts for number, names in enumerate(files) for stored in names}
     parameters, state = {}, {}
-    for name, p in trained(model).items():
-        parameters[name] = nn.Parameter(_on_first(p.detach()))
-        state[parameters[name]] = {k: _on_first(torch.as_tensor(v)) for k, v in optimizer.state.get(p, {}).items()}
-    return WholeModel(model.config, parameters), SimpleNamespace(state=state)
+    for name, p in named.items():
+        mine = owner[hf.stored(name, kind).name] == ranks.rank
+        if mine or sliced:
+            weight = nn.Parameter(_whole(p.detach(), mine))
+            values = {k: _whole(torch.as_tensor(v), mine) for k, v in optimizer.state.get(p, {}).items()}
+        if mine:
+            parameters[name], state[weight] = weight, values
+    return WholeModel(model.config, parameters, files, min(parts, len(files))), SimpleNamespace(state=state)
 
 
-def _on_first(value: Tensor) -> Tensor:
-    """A copy of the whole tensor on rank 0, an empty tensor on the other ranks."""
+def _whole(value: Tensor, mine: bool) -> Tensor:
+    """A copy of the whole tensor on the rank that saves it; an empty tensor on the others, which help to gather it."""
     found = whole_of(value)
-    first = not dist.is_initialized() or dist.get_rank() == 0
-    return found.to("cpu", copy=found is value) if first else found.new_empty(0)
+    return found.to("cpu", copy=found is value) if mine else found.new_empty(0)
 
 
 def save(
     folder: Path, state: State, model: Weights, optimizer: Optimizers, tokenizer_files: tuple[Path, ...],
-    adapters: Adapters | None = None,
-    rng: dict[str, Tensor] | None = None,
+    adapters: Adapters | None = None, rng: dict[str, Tensor] | None = None, ranks: Ranks | None = None,
 ) -> Path:  # fmt: skip
     """Write the checkpoint of `state.step` under `folder` and return its path; with `adapters` only these are written.
 
-    `rng` has the generator states of that step, by default those of now.
+    All `ranks` must call this; each writes what `unshard` gave it. `rng` has the generator states of that step, by
+    default those of now.
 
     Raises:
         InputError: the disk is full or the folder is not writable; earlier checkpoints are unchanged.
     """
-    path = folder / f"step_{state.step:08d}"
-    temporary = folder / f".{path.name}.{os.getpid()}.tmp"
-    try:
-        shutil.rmtree(temporary, ignore_errors=True)
+    path, ranks = folder / f"step_{state.step:08d}", ranks or Ranks()
+    temporary, old = (folder / f".{path.name}.{end}" for end in ("tmp", "old"))
+
+    def begin() -> None:
+        for place in (temporary, old):
+            shutil.rmtree(place, ignore_errors=True)
         temporary.mkdir(parents=True)
-        if adapters:
-            adapters.write(temporary, model)
-            copy_files(tokenizer_files, temporary)
-        else:
+
+    def write() -> dict[str, str]:
+        """Write the files of this rank; returns their checksums."""
+        if not temporary.is_dir():
+            raise OSError("the folder of rank 0 is not there: all ranks must write to one file system")
+        own = temporary / f"rank_{ranks.rank}"
+        own.mkdir()
+        parts = model.parts if isinstance(model, WholeModel) else 1
+        if ranks.first and adapters:
+            adapters.write(own, model)
+            copy_files(tokenizer_files, own)
+        elif ranks.first:
             special = {f"{name}_token_id": state.tokenizer.get(f"{name}_id") for name in ("pad", "eos", "bos")}
-            write_model(temporary, model, tokenizer_files, special, state.stop_ids)
-        save_file(_optimizer_tensors(model, optimizer), temporary / "optimizer.safetensors")
-        save_file(rng or rng_tensors(), temporary / "rng.safetensors")
-        _seal(temporary, state)
+            write_model(own, model, tokenizer_files, special, state.stop_ids)
+        elif isinstance(model, WholeModel) and ranks.rank < parts:
+            hf.write_weights(own, hf.file_tensors(model.parameters, hf.family_of(model.config)), model.files)
+        numbered = f"-{ranks.rank + 1:05d}-of-{parts:05d}" if parts > 1 else ""
+        if ranks.rank < parts:
+            save_file(_optimizer_tensors(model, optimizer), own / f"optimizer{numbered}.safetensors")
+        if ranks.first:
+            save_file(rng or rng_tensors(), own / "rng.safetensors")
+        return {file.name: _finished(file) for file in sorted(own.iterdir())}
+
+    def seal(files: dict[str, str]) -> None:
+        """Gather the files, write state.json, and give the checkpoint its name."""
+        for file in temporary.glob("rank_*/*"):
+            file.rename(temporary / file.name)
+        for own in temporary.glob("rank_*"):
+            own.rmdir()
+        body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
+        text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
+        (temporary / "state.json").write_text(text, encoding="utf-8")
+        _flush(temporary / "state.json")
+        _flush(temporary)
+        if path.exists():  # damaged, or the run was resumed from an earlier step
+            path.rename(old)
+        temporary.rename(path)
+        _flush(folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+    try:
+        ranks.by_first(begin)
+        files = {name: sha256 for share in ranks.together(write) for name, sha256 in share.items()}
+        ranks.by_first(lambda: seal(files))
     except (OSError, SafetensorError) as e:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if ranks.first:
+            shutil.rmtree(temporary, ignore_errors=True)
         raise InputError(
             f"{path}: cannot write the checkpoint ({e}); free some space and continue with --resume"
         ) from None
-    if path.exists():  # damaged, or the run was resumed from an earlier step
-        path.rename(folder / f".{path.name}.{os.getpid()}.old")
-    temporary.rename(path)
-    _flush(folder)
-    shutil.rmtree(folder / f".{path.name}.{os.getpid()}.old", ignore_errors=True)
     return path
 
 
-def _seal(folder: Path, state: State) -> None:
-    """Write state.json with the checksums of all files, and flush everything to disk."""
-    files = {f.name: sha256_file(f) for f in sorted(folder.iterdir())}
-    body = {"format": FORMAT, "format_version": FORMAT_VERSION} | asdict(state) | {"files": files}
-    text = json.dumps(body | {"checksum": digest(body)}, indent=1, sort_keys=True) + "\n"
-    (folder / "state.json").write_text(text, encoding="utf-8")
-    for file in folder.iterdir():
-        file.chmod(0o644)  # safetensors writes files that only the owner can read
-        _flush(file)
-    _flush(folder)
+def _finished(file: Path) -> str:
+    """Flush a file that is readable by others to disk; returns its SHA-256."""
+    file.chmod(0o644)  # safetensors writes files that only the owner can read
+    _flush(file)
+    return sha256_file(file)
 
 
 def _flush(path: Path) -> None:
@@ -168,33 +209,36 @@ def restore(path: Path, model: CausalLM, optimizer: Optimizers) -> None:
     Raises:
         ModelError: the checkpoint belongs to a model with other tensors.
     """
-    parameters = trained(model)
-    adapted = (path / lora.WEIGHTS).is_file()
-    weights = lora.tensors(path)[0] if adapted else dict(read_weights(path))
-    wrong = [n for n in parameters.keys() | weights.keys() if _shape(parameters, n) != _shape(weights, n)]
-    if wrong:
-        name = min(wrong)
-        raise ModelError(
-            f"{path}: tensor {name!r} has shape {_shape(weights, name)} in the checkpoint and "
-            f"{_shape(parameters, name)} in this run's model; resume with the model of the first start"
-        )
-    for name, parameter in parameters.items():
-        fill(parameter, weights[name])
-    for key, value in load_file(path / "optimizer.safetensors").items():
-        name, _, part = key.rpartition("/")
-        parameter = parameters[name]
-        if value.ndim == 0:  # the step; bitsandbytes counts it as an int
-            optimizer.state[parameter][part] = value if value.is_floating_point() else value.item()
-        else:
-            optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
+    parameters, found = trained(model), set[str]()
+    weights = lora.tensors(path)[0].items() if (path / lora.WEIGHTS).is_file() else read_weights(path)
+    for name, value in weights:  # one at a time: a rank with slices has no room for all
+        _check_shape(path, name, value, parameters.get(name))
+        fill(parameters[name], value)
+        found.add(name)
+    for name in parameters.keys() - found:
+        _check_shape(path, name, None, parameters[name])
+    for file in path.glob("optimizer*.safetensors"):
+        with safe_open(file, "pt") as values:
+            for key in values.keys():  # noqa: SIM118
+                name, _, part = key.rpartition("/")
+                value, parameter = values.get_tensor(key), parameters[name]
+                if value.ndim == 0:  # the step; bitsandbytes counts it as an int
+                    optimizer.state[parameter][part] = value if value.is_floating_point() else value.item()
+                else:
+                    optimizer.state[parameter][part] = like(parameter, value.to(parameter.device))
     rng = load_file(path / "rng.safetensors")
     torch.set_rng_state(rng["cpu"])
     if "cuda" in rng and torch.cuda.is_available():
         torch.cuda.set_rng_state(rng["cuda"])
 
 
-def _shape(tensors: Mapping[str, Any], name: str) -> tuple[int, ...] | None:
-    return tuple(tensors[name].shape) if name in tensors else None
+def _check_shape(path: Path, name: str, there: Tensor | None, here: Tensor | None) -> None:
+    shapes = [None if tensor is None else tuple(tensor.shape) for tensor in (there, here)]
+    if shapes[0] != shapes[1]:
+        raise ModelError(
+            f"{path}: tensor {name!r} has shape {shapes[0]} in the checkpoint and {shapes[1]} in this run's model; "
+            f"resume with the model of the first start"
+        )
 
 
 def check(path: Path) -> State:

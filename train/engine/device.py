@@ -56,14 +56,3 @@ AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """The autocast context of a precision; does nothing for fp32."""
     return torch.autocast(device.type, AUTOCAST.get(precision), enabled=precision in AUTOCAST)
-
-
-def allow_tf32(device: torch.device) -> None:
-    """Allow TF32 in fp32 products on CUDA.
-
-    Raises:
-        ConfigError: not a CUDA device.
-    """
-    if device.type != "cuda":
-        raise ConfigError(f"--tf32 is a CUDA mode; this run is on {device.type}")
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True

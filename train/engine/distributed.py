@@ -6,7 +6,7 @@ gradients are summed while the last backward pass runs. With `--fsdp` (ZeRO: Raj
 al., 2023) each rank has a slice of weights, gradients and optimizer state, and layers are gathered when needed. Rank 0
 makes or reads the weights and distributes the slices, so no other rank ever holds the whole model.
 
-Only rank 0 prints and writes. Checkpoints hold whole tensors and do not depend on the number of ranks.
+Only rank 0 prints and writes, but slices are saved by all ranks: each writes some of the model's tensors, whole.
 """
 
 import atexit
@@ -14,7 +14,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -57,6 +57,9 @@ class Ranks:
     rank: int = 0
     size: int = 1
     device: torch.device = torch.device("cpu")
+    timeout: timedelta | None = None
+    group: Any = None
+    """The process group of its messages; None: that of the training."""
 
     @classmethod
     def join(cls, device: torch.device, config: RanksConfig) -> "Ranks":
@@ -71,15 +74,23 @@ class Ranks:
                     "--fsdp needs several ranks: start with, for example, torchrun --nproc-per-node 2 -m train.sft ..."
                 )
             return cls(device=device)
-        found = cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device)
+        timeout = timedelta(seconds=config.rank_timeout_s)
+        found = cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device, timeout)
         if not dist.is_initialized():
             with found.network_errors():
                 backend = "nccl" if device.type == "cuda" else "gloo"
-                dist.init_process_group(backend, timeout=timedelta(seconds=config.rank_timeout_s))
+                dist.init_process_group(backend, timeout=timeout)
             atexit.register(_leave)
             if not found.first:
                 sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return found
+
+    def apart(self) -> "Ranks":
+        """The same ranks with messages of their own, for a thread beside the training; all ranks must call this."""
+        if self.size == 1:
+            return self
+        with self.network_errors():
+            return replace(self, group=dist.new_group(backend="gloo", timeout=self.timeout))
 
     @property
     def first(self) -> bool:
@@ -119,7 +130,7 @@ class Ranks:
         found: list[Any] = [value] * self.size
         if self.size > 1:
             with self.network_errors():
-                dist.all_gather_object(found, value)
+                dist.all_gather_object(found, value, group=self.group)
         return found
 
     def agree(self, values: Mapping[str, Any]) -> None:
@@ -128,8 +139,6 @@ class Ranks:
         Raises:
             ConfigError: they differ; the message has both values.
         """
-        if self.size == 1:
-            return
         everyone = self.gathered(dict(values))
         for rank, theirs in enumerate(everyone):
             for name, value in everyone[0].items():
@@ -139,26 +148,27 @@ class Ranks:
                         f"the same options and the same files"
                     )
 
-    def by_first(self, does: Callable[[], T]) -> T:
-        """Call `does` on rank 0 and return its result on every rank.
+    def together(self, does: Callable[[], T]) -> list[T]:
+        """Call `does` on every rank; returns the results of all, on every rank.
 
         Raises:
-            Exception: raised by `does` on rank 0; raised again on every rank.
+            Exception: the first that any rank raised; raised on every rank.
         """
-        if self.size == 1:
-            return does()
-        outcome: list[Any] = [None, None]
-        if self.first:
-            try:
-                outcome[0] = does()
-            except Exception as e:
-                outcome[1] = e
-        with self.network_errors():
-            dist.broadcast_object_list(outcome, 0, device=self.device)
-        if outcome[1] is not None:
-            raise outcome[1]
-        found: T = outcome[0]
-        return found
+        outcome: tuple[Any, Exception | None]
+        try:
+            outcome = does(), None
+        except Exception as e:
+            outcome = None, e
+        everyone: list[tuple[Any, Exception | None]] = self.gathered(outcome)
+        for error in (error for _, error in everyone if error):
+            raise error
+        return [found for found, _ in everyone]
+
+    def by_first(self, does: Callable[[], T]) -> T:
+        """Call `does` on rank 0; returns its result, or raises its error, on every rank."""
+        found: list[Any] = self.together(lambda: does() if self.first else None)
+        result: T = found[0]
+        return result
 
     def share(self, model: nn.Module) -> None:
         """Broadcast the weights of rank 0."""

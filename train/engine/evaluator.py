@@ -142,8 +142,7 @@ class EvaluatorConfig:
 
     eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
     eval_manifest: str = option(
-        "",
-        "pack manifest to evaluate on: its validation split, else its rows; default: the split of --manifest",
+        "", "pack manifest to evaluate on: its validation split, else its rows; default: the split of --manifest"
     )
     eval_rows: int = option(0, "rows to evaluate on, evenly spaced; 0: all")
     eval_suites: tuple[str, ...] = option((), "files of questions to score as well (see train.eval)")

@@ -3,6 +3,7 @@
 import argparse
 import difflib
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar, get_args, get_origin
@@ -44,6 +45,8 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
         table = nested
         for part in sections[name][:-1]:
             table = table.setdefault(part, {})
+        if isinstance(value, list):  # a list flag can be repeated to add values
+            value = value[0] if len(value) == 1 else sum((v if isinstance(v, tuple) else (v,) for v in value), ())
         table[name] = value
     return nested
 
@@ -129,8 +132,8 @@ def _add(
         if o.type is bool:
             group.add_argument(flag, help=about, action=argparse.BooleanOptionalAction, default=argparse.SUPPRESS)
         else:
-            action, kind = _Joined if _many(o.type) else "store", _parser(o, flag)
-            shown = "|".join(o.choices) or _kind(o.type)
+            shown, action = "|".join(o.choices) or _kind(o.type), "append" if _many(o.type) else "store"
+            kind = _parser(o, flag)
             group.add_argument(flag, help=about, metavar=shown, type=kind, default=argparse.SUPPRESS, action=action)
     return groups
 
@@ -145,18 +148,6 @@ def _kind(value: Any) -> str:
 
 def _many(kind: Any) -> bool:
     return get_origin(kind) is tuple or any(get_origin(k) is tuple for k in get_args(kind))
-
-
-class _Joined(argparse.Action):
-    """A list flag that can be repeated to add values."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
-    ) -> None:
-        """Append the values to the earlier ones."""
-        before = getattr(namespace, self.dest, None)
-        both = [v if isinstance(v, tuple) else (v,) for v in (before, values) if v is not None]
-        setattr(namespace, self.dest, values if before is None else sum(both, ()))
 
 
 def _shown(default: Any) -> str:
@@ -186,6 +177,8 @@ def built(config: type[T], values: dict[str, Any]) -> T:
         ConfigError: an invalid value.
         InputError: there is nothing in the store under such a name.
     """
+    if getattr(signal.getsignal(signal.SIGINT), "__module__", "") == "train":  # imports are over: see its __init__
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return build(config, _here("", values), "options")
 
 

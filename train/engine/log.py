@@ -5,12 +5,12 @@ Chrome (chrome://tracing), Perfetto and TensorBoard read the trace; Nsight Syste
 """
 
 import contextlib
-import importlib.util
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +110,14 @@ class TrackConfig:
     """Where metrics are reported."""
 
     report_to: tuple[str, ...] = option(
-        ("auto",),
-        "tensorboard, wandb (offline, unless WANDB_MODE is set) or none; auto: tensorboard if installed",
+        ("auto",), "tensorboard, wandb (offline, unless WANDB_MODE is set) or none; auto: tensorboard if installed"
     )
 
     def __post_init__(self) -> None:
         if set(self.report_to) - {*KNOWN, "auto", "none"}:
             raise ConfigError(f"report_to must be some of {', '.join(KNOWN)}, auto, none; found {self.report_to}")
         for name in set(self.report_to) & set(KNOWN):
-            if not _installed(name):
+            if find_spec(name) is None:
                 raise ConfigError(f"--report-to {name}: it is not installed; pip install {name}")
 
 
@@ -134,7 +133,7 @@ def trackers(
     TensorBoard writes to `out/tensorboard`; Weights & Biases to `out/wandb`, until `wandb sync`.
     """
     found: list[Tracker] = []
-    if "tensorboard" in config.report_to or ("auto" in config.report_to and _installed("tensorboard")):
+    if "tensorboard" in config.report_to or ("auto" in config.report_to and find_spec("tensorboard")):
         from torch.utils.tensorboard import SummaryWriter
 
         purged = first_step + 1 if first_step else None
@@ -154,10 +153,6 @@ def trackers(
         )
         found.append(lambda step, numbers: run.log(dict(numbers), step=step))
     return found
-
-
-def _installed(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
 
 
 class Log:
@@ -192,10 +187,6 @@ class Log:
         self.closing.close()
 
 
-WAIT, WARMUP = 1, 1
-"""Steps before the trace: the first step allocates memory, and the profiler needs one step to warm up."""
-
-
 @contextlib.contextmanager
 def mark(name: str, device: torch.device) -> Iterator[None]:
     """Mark a part of a step by name in profiler traces."""
@@ -214,5 +205,5 @@ def profiler(steps: int, path: Path) -> profile:
         print(f"[train] profile: {path}", flush=True)
 
     cuda = [ProfilerActivity.CUDA] if torch.cuda.is_available() else []
-    when = schedule(wait=WAIT, warmup=WARMUP, active=steps, repeat=1)
+    when = schedule(wait=1, warmup=1, active=steps, repeat=1)  # the first step allocates memory
     return profile(activities=[ProfilerActivity.CPU, *cuda], schedule=when, on_trace_ready=write)

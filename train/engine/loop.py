@@ -94,7 +94,6 @@ class StepLoss(Protocol):
         self, model: CausalLM, batches: Sequence[Batch], sums: Callable[[Iterable[float]], Sequence[float]]
     ) -> None:
         """Start a step with these micro-batches; `sums` adds numbers over the ranks."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,7 +114,7 @@ class LoopConfig:
     dtype: Literal["auto", "bf16", "fp16", "fp32"] = option(
         "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
     )
-    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32: faster, less precise")
+    tf32: bool = option(False, "on CUDA, compute fp32 products in TF32: faster, less precise; no effect elsewhere")
     checkpoint_every: int = option(
         0, "recompute the activations of every N-th layer in the backward pass, to save memory; 0: none, 1: all"
     )
@@ -188,8 +187,9 @@ class Trainer:
             need_compiler(self.device)
             self.model.compile_parts()
         self.saver = ThreadPoolExecutor(1)
+        self.writers = self.ranks.apart() if self.loop.async_save else self.ranks
         self.saving: Future[None] | None = None
-        """The checkpoint that is being written in the background."""
+        """The checkpoint that is written in the background, or was."""
         self.peak = peak_flops(self.device)
         self.sharded = isinstance(self.model, FSDPModule)
         alone = self.ranks.size == 1 or self.sharded
@@ -232,7 +232,8 @@ class Trainer:
                 if done:
                     break
                 time.sleep(self.loop.step_sleep_ms / 1e3)
-            self._saved()
+            if self.saving:
+                self.saving.result()
         return 128 + self.interrupt.signal if self.interrupt.signal else 0
 
     def _done(self, step: int) -> bool:
@@ -345,26 +346,29 @@ class Trainer:
             flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,
         )  # fmt: skip
 
-    def _saved(self) -> None:
-        """Wait for the checkpoint that is being written; if that failed, every rank raises the error."""
-        saving, self.saving = self.saving, None
-        if self.loop.async_save:
-            self.ranks.by_first(lambda: saving.result() if saving else None)
-
     def _save(self) -> None:
-        self._saved()
+        if self.saving:
+            self.saving.result()  # if that failed, every rank raises the error
         stateful = {"loss_scale": self.loss_scale, "balance": self.balance}
         loop_state = {name: part.state() for name, part in stateful.items() if part}
-        model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.loop.async_save)
-        tokenizer_files, state, rng = self.stream.data.tokenizer_files, self.state, checkpoint.rng_tensors()
+        whole = self.adapters is not None  # small, and read as one file
+        model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.ranks, self.loop.async_save, whole)
+        args = (
+            self.checkpoints,
+            replace(self.state, loop=loop_state),
+            model,
+            optimizer,
+            self.stream.data.tokenizer_files,
+        )
+        rng = checkpoint.rng_tensors()
 
         def write() -> None:
-            args = self.checkpoints, replace(state, loop=loop_state), model, optimizer, tokenizer_files
-            folder = checkpoint.save(*args, self.adapters, rng)
-            checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
-            print(f"[train] saved {folder}", flush=True)
+            folder = checkpoint.save(*args, self.adapters, rng, self.writers)
+            if self.ranks.first:
+                checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
+                print(f"[train] saved {folder}", flush=True)
 
-        if not self.loop.async_save:
-            self.ranks.by_first(write)
-        elif self.ranks.first:
+        if self.loop.async_save:
             self.saving = self.saver.submit(write)
+        else:
+            write()

@@ -27,7 +27,7 @@ from datakit.pack.chat import ChatTokenizer
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, place_of, verify_manifests
 from train.engine import checkpoint, flags
-from train.engine.device import allow_tf32, precision, usable_device
+from train.engine.device import precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
 from train.engine.evaluator import Evaluator, EvaluatorConfig
 from train.engine.log import TrackConfig
@@ -272,8 +272,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     """
     device, out = usable_device(config.loop.device, config.loop.threads), Path(config.loop.out)
     ranks = Ranks.join(device, config.ranks)
-    if config.loop.tf32:
-        allow_tf32(device)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = config.loop.tf32
     data = data or open_data(config)
     torch.manual_seed(config.loop.seed)
     model = model or _initial_model(config, data, ranks)

@@ -52,7 +52,6 @@ class Attend(Protocol):
 
     def __call__(self, q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         """The attended values, (B, T, H, E)."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,11 +358,8 @@ def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
 
 
 ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
-    "auto": auto_attention,
-    "grouped": grouped_attention,
-    "masked": masked_attention,
-    "flex": flex_attention,
+    "auto": auto_attention, "grouped": grouped_attention, "masked": masked_attention, "flex": flex_attention,
     "varlen": varlen_attention,
-}
+}  # fmt: skip
 CUDA_ONLY = ("flex", "varlen")
 """On other devices flex has no gradients and varlen does not exist."""

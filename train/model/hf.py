@@ -81,10 +81,7 @@ COMMON = {
     "tie_word_embeddings": Key("tied_embeddings", False), "torch_dtype": Key("dtype", "float32", str),
 }  # fmt: skip
 """Keys of every family."""
-_BIASES = {
-    "attention_bias": Key("qkv_bias", False, bool),
-    "mlp_bias": Key("mlp_bias", False, bool),
-}
+_BIASES = {"attention_bias": Key("qkv_bias", False, bool), "mlp_bias": Key("mlp_bias", False, bool)}
 _ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
 _QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v: round(v**-2))
 _QKV = {f"self_attn.{n}_proj": ("self_attn.qkv_proj", i, 3) for i, n in enumerate("qkv")}
@@ -190,7 +187,7 @@ NEUTRAL = re.compile(
 REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False}
 """Keys that change the logits, with the only implemented value."""
 SHARD_BYTES = 5_000_000_000
-"""Weights of more bytes are written as several files and an index."""
+"""Weights of more bytes are written as several files of about one size, and an index."""
 
 
 def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
@@ -457,24 +454,39 @@ def file_tensors(named: Mapping[str, Tensor], kind: str, dtype: torch.dtype | No
     }
 
 
-def write_weights(folder: Path, weights: Mapping[str, Tensor]) -> None:
-    """Write model.safetensors, or shards and their index."""
-    shards: list[dict[str, Tensor]] = [{}]
-    room = SHARD_BYTES
-    for name, tensor in weights.items():
-        if shards[-1] and tensor.nbytes > room:
-            shards, room = [*shards, {}], SHARD_BYTES
-        shards[-1][name] = tensor
-        room -= tensor.nbytes
-    count = len(shards)
+Files = list[dict[str, int]]
+"""The tensors of each file of weights, by their names in it, with their bytes."""
+
+
+def files_of(sizes: Iterable[tuple[str, int]], parts: int = 1) -> Files:
+    """Tensors, given as (name, bytes), in `parts` files of about one size; more where these have over SHARD_BYTES."""
+    joined, files, before = dict[str, int](), dict[int, dict[str, int]](), 0
+    for name, size in sizes:
+        joined[name] = joined.get(name, 0) + size
+    total = sum(joined.values())
+    number = max(parts, -(-total // SHARD_BYTES))
+    for name, size in joined.items():
+        files.setdefault((2 * before + size) * number // (2 * total), {})[name] = size
+        before += size
+    return list(files.values()) or [{}]
+
+
+def write_weights(folder: Path, weights: Mapping[str, Tensor], files: Files | None = None) -> None:
+    """Write model.safetensors, or shards and their index.
+
+    With `files`, which names the tensors of all ranks, only the files whose tensors are in `weights` are written. Who
+    writes the first one writes the index.
+    """
+    files = files or files_of((name, tensor.nbytes) for name, tensor in weights.items())
     index: dict[str, str] = {}
-    for number, shard in enumerate(shards, 1):
-        file = "model.safetensors" if count == 1 else f"model-{number:05d}-of-{count:05d}.safetensors"
-        save_file(shard, folder / file, metadata={"format": "pt"})
-        (folder / file).chmod(0o644)  # safetensors writes files that only the owner can read
-        index |= dict.fromkeys(shard, file)
-    if count > 1:
-        total = {"total_size": sum(t.nbytes for t in weights.values())}
+    for number, names in enumerate(files, 1):
+        file = "model.safetensors" if len(files) == 1 else f"model-{number:05d}-of-{len(files):05d}.safetensors"
+        index |= dict.fromkeys(names, file)
+        if names.keys() <= weights.keys():
+            save_file({name: weights[name] for name in names}, folder / file, metadata={"format": "pt"})
+            (folder / file).chmod(0o644)  # safetensors writes files that only the owner can read
+    if len(files) > 1 and files[0].keys() <= weights.keys():
+        total = {"total_size": sum(sum(names.values()) for names in files)}
         text = json.dumps({"metadata": total, "weight_map": index}, indent=2) + "\n"
         (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
 
@@ -488,7 +500,7 @@ def read_model(folder: Path) -> CausalLM:
     with torch.device("meta"):
         model = CausalLM(read_config(folder))
     found = {name: t.to("cpu", torch.float32).contiguous() for name, t in read_weights(folder)}
-    check_sound(folder, ("config.json", "model.safetensors"), found)
+    check_sound(folder, ("config.json", *(f.name for f in folder.glob("model*.safetensors"))), found)
     model.load_state_dict(found, strict=False, assign=True)
     model.tie()
     return model
@@ -565,10 +577,14 @@ def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
 
 @dataclass(frozen=True, slots=True)
 class WholeModel:
-    """Configuration and parameters of a model to save, which are whole where the model itself is sliced."""
+    """Configuration and parameters of a model that this rank saves; they are whole where the model itself is sliced."""
 
     config: ModelConfig
     parameters: dict[str, nn.Parameter]
+    files: Files
+    """The files of all ranks; those whose tensors are here are to be written."""
+    parts: int
+    """Ranks that save; 1: rank 0 alone."""
 
     def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Like `nn.Module.named_parameters`."""
@@ -580,13 +596,9 @@ Weights = CausalLM | WholeModel
 
 
 def write_model(
-    folder: Path,
-    model: Weights,
-    tokenizer_files: Iterable[Path],
-    special_ids: dict[str, int | None],
-    stop_ids: Sequence[int] = (),
-    dtype: torch.dtype | None = None,
-) -> None:
+    folder: Path, model: Weights, tokenizer_files: Iterable[Path], special_ids: dict[str, int | None],
+    stop_ids: Sequence[int] = (), dtype: torch.dtype | None = None,
+) -> None:  # fmt: skip
     """Write config.json, model.safetensors and copies of the tokenizer's files into an existing folder.
 
     `stop_ids` are the tokens that end an answer, if they differ from `eos_token_id`; `dtype` is that of the files, by
@@ -598,7 +610,8 @@ def write_model(
     if stop_ids and list(stop_ids) != [generation.get("eos_token_id")]:
         generation["eos_token_id"] = list(stop_ids)
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
-    write_weights(folder, file_tensors(dict(model.named_parameters()), config["model_type"], dtype))
+    tensors = file_tensors(dict(model.named_parameters()), config["model_type"], dtype)
+    write_weights(folder, tensors, model.files if isinstance(model, WholeModel) else None)
     copy_files(tokenizer_files, folder)
 
 

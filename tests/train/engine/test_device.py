@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from datakit.errors import ConfigError, DatakitError
+from datakit.errors import DatakitError
 from train.data.batches import DataConfig
-from train.engine.device import allow_tf32
 from train.engine.loop import LoopConfig, LossScale, Trainer
 from train.engine.optim import OptimConfig, Optimizers
 from train.engine.start import RunConfig, prepare
@@ -101,10 +100,3 @@ def test_gradients_that_no_scale_mends_stop_the_run(manifest: Path, tmp_path: Pa
     with pytest.raises(DatakitError, match="not finite"):
         run.run()
     assert (run.state.step, run.loss_scale.overflows) == (3, 3)
-
-
-def test_tf32_is_refused_where_there_is_none(manifest: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="this run is on cpu"):
-        trainer(manifest, tmp_path, device="cpu", tf32=True)
-    with pytest.raises(ConfigError):
-        allow_tf32(torch.device("cpu"))

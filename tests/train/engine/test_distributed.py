@@ -17,9 +17,12 @@ import pytest
 import torch
 import torch._dynamo  # once for all ranks, of which each would import it for itself
 from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
 
+from datakit.errors import ModelError
 from train import sft
-from train.engine import distributed, flags
+from train.engine import checkpoint, distributed, flags
+from train.model import hf
 
 STEPS = 16  # of 13 steps an epoch: across its end, where steps are short
 
@@ -311,7 +314,7 @@ SLICED = {
     ],
     "muon": ["--optimizer", "muon"],
 }  # fmt: skip
-ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp"])
+ONE, TWO, SLICES = (1, []), (2, []), (2, ["--fsdp", "--async-save"])
 
 
 @pytest.mark.parametrize("name", list(SLICED))
@@ -343,13 +346,50 @@ def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
 
 def assert_same_end(out: Path, whole: Path) -> None:
     ends = [folder / "checkpoints" / "step_00000006" for folder in (whole, out)]
-    files = [sorted(f.name for f in end.iterdir()) for end in ends]
-    assert files[0] == files[1]
-    for file in (f for f in files[0] if f.endswith(".safetensors") and f != "rng.safetensors"):
-        expected, found = (load_file(end / file) for end in ends)
+    kind = "adapter_model" if (ends[0] / "adapter_model.safetensors").exists() else "model"
+    assert len(list(ends[1].glob("*-of-00002.safetensors"))) == (4 if kind == "model" else 0)  # a share of each rank
+    for name in (kind, "optimizer"):
+        expected, found = ({k: v for f in end.glob(f"{name}*") for k, v in tensors_of(f).items()} for end in ends)
         assert expected.keys() == found.keys()
         for key, value in expected.items():
-            torch.testing.assert_close(found[key], value, atol=1e-4, rtol=1e-2, msg=f"{file} {key}")
+            torch.testing.assert_close(found[key], value, atol=1e-4, rtol=1e-2, msg=f"{name} {key}")
+
+
+def tensors_of(file: Path) -> dict[str, torch.Tensor]:
+    return load_file(file) if file.suffix == ".safetensors" else {}
+
+
+def test_a_rank_killed_while_it_saves_its_share_and_a_damaged_share_cost_no_earlier_checkpoint(
+    argv: list[str], whole: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished, calls = checkpoint._finished, list[Path]()
+
+    def killing(file: Path) -> str:
+        if os.environ.get("RANK") == "1":
+            calls.append(file)
+            if len(calls) == 6:  # the third save: its share of the weights is there, its optimizer is not
+                os.kill(os.getpid(), signal.SIGKILL)
+        return finished(file)
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "_finished", killing)
+        run = Run(out, 2, [*argv, "--fsdp", "--async-save", "--save-every", "3", "--step-sleep-ms", "20"])
+        assert run.wait() == [1, -signal.SIGKILL], run.said()
+    assert "error: rank 0 of 2 cannot continue without the other ranks" in run.said(0)
+    newer = out / "checkpoints" / "step_00000006"
+    assert not newer.with_name("step_00000009").exists() and newer.with_name(".step_00000009.tmp").exists()
+    theirs = AutoModelForCausalLM.from_pretrained(newer).state_dict()
+    ours = dict(hf.read_model(newer).named_parameters())
+    assert all(torch.equal(theirs[name], value) for name, value in ours.items())
+    share = newer / "model-00002-of-00002.safetensors"
+    data = share.read_bytes()
+    share.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+    with pytest.raises(ModelError, match=r"model-00002-of-00002\.safetensors: changed or damaged"):
+        hf.read_model(newer)
+    assert sft.main([*argv, "--out", str(out), "--resume"]) == 0
+    assert losses(out) == pytest.approx(whole(1), abs=1e-5)
+    assert (out / "checkpoints" / "damaged.step_00000006").is_dir()
 
 
 def test_every_rank_looks_at_what_one_would_and_rank_0_tells_it(argv: list[str], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def train(manifest: Path, out: Path, *more: str) -> None:
 
 
 def test_a_tracker_that_is_not_installed_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trackers, "_installed", lambda name: False)
+    monkeypatch.setattr(trackers, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="--report-to wandb: it is not installed; pip install wandb"):
         TrackConfig(report_to=("wandb",))
     with pytest.raises(ConfigError, match="found"):
