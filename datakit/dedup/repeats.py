@@ -16,8 +16,8 @@ that is named. A row that keeps too little is dropped whole. It then owns nothin
 row that has it.
 
 Hashes have 64 bits: among 10^9 different spans, the probability that any two have the same hash is 0.03. On the disk a
-unit takes 12 bytes in the sketches, and 8 to 16 more while all are compared; in memory, 8 for each different span that
-is repeated.
+unit takes 12 bytes in the sketches, 12 more while the rows that share one are sought (`shared`), and in these rows 20
+to 28 more while they are decided about; in memory, 8 for each different span that is repeated.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +66,7 @@ _CHUNK_BYTES: Final = 1 << 20
 _SORT_BYTES: Final = 64  # per span while its range is looked through: place, hash, order, number, slots of the table
 _PART: Final = 1 << 10  # spans whose hashes go through one hash table
 _UNIT_BYTES: Final = {"line": 40, "paragraph": 200, "sentence": 60}  # of English prose and documentation; a low guess
-_DISK_BYTES: Final = 28  # per unit: hash and words in the sketch; words, group and place while all are compared
+_DISK_BYTES: Final = 52  # per unit: hash, words; hash and row again; in rows that share one both again, group, place
 _ROW_BYTES: Final = 60  # of a sketch besides its units
 
 
