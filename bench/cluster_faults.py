@@ -45,11 +45,11 @@ def write_rows(sources: list[Path], rows: int, folder: Path) -> list[str]:
                 if kind < 0.2 and texts:
                     text = picks.choice(texts)
                     if kind < 0.1:
-                        words = text.split(" ")
+                        words = text.split(" ")  # a line break stays within its word
                         words[picks.randrange(len(words))] = "otherwise"
                         text = " ".join(words)
                 else:
-                    text = " ".join(picks.choices(sentences, k=5))
+                    text = "\n".join(picks.choices(sentences, k=5))
                     if picks.random() < 0.05:
                         texts.append(text)
                 out.write(json.dumps({"id": f"{number}-{i}", "text": text}) + "\n")

@@ -133,7 +133,7 @@ def main() -> None:
     for files in (asked.files[:1], asked.files[:1], asked.files):  # the first run loads kernels and models
         with tempfile.TemporaryDirectory() as folder:
             found = measured(asked.tokenizer, files, Path(folder))
-            rows = rows_of(Path(folder))
+            rows, lines = rows_and_lines(Path(folder))
         drivers.append({name: stage.driver for name, stage in found.items()})
         sizes.append(sum(f.stat().st_size for f in files) / 1e9)
     gb = sizes[-1]
@@ -155,25 +155,35 @@ def main() -> None:
     driver = sum(slopes.values())
     written = sum(s.written for s in found.values()) / 1e9 / gb
     print("\n| | " + " | ".join(f"{size / 1e3:g} TB" for size in SIZES) + " |\n| --- |" + " --- |" * len(SIZES))
-    lines: dict[str, Callable[[float], str]] = {
+    table: dict[str, Callable[[float], str]] = {
         "core hours of units": lambda s: f"{own * s / 3600:,.0f}",
         "hours of the driver": lambda s: f"{driver * s / 3600:,.1f}",
         "wall at 100 cores, hours": lambda s: f"{(own * s / 100 + driver * s) / 3600:,.1f}",
         "wall at 1,000 cores, hours": lambda s: f"{(own * s / 1000 + driver * s) / 3600:,.1f}",
         "results on the store, TB": lambda s: f"{written * s / 1e3:,.1f}",
         "shards": lambda s: f"{s / SHARD_GB:,.0f}",
-        "range reads of `bucket`": lambda s: f"{s / SHARD_GB * max(1, rows / gb * s / KEYS_OF_RANGE) * BANDS:,.0f}",
-        "bytes of each": lambda s: f"{min(12 * KEYS_OF_RANGE, 12 * KEYS_OF_RANGE / (s / SHARD_GB)):,.0f}",
+        "range reads of `bucket`": lambda s: f"{s / SHARD_GB * ranges_of(rows / gb * s) * BANDS:,.0f}",
+        "bytes of each": lambda s: f"{12 * rows / gb * SHARD_GB / ranges_of(rows / gb * s):,.0f}",
+        "range reads of `match`": lambda s: f"{s / SHARD_GB * ranges_of(lines / gb * s):,.0f}",
     }
-    for name, line in lines.items():
+    for name, line in table.items():
         print(f"| {name} | " + " | ".join(line(size) for size in SIZES) + " |")
 
 
-def rows_of(folder: Path) -> int:
-    """Rows that ingest read."""
+def ranges_of(keys: float) -> int:
+    """Into how many ranges a comparison cuts so many keys."""
+    from datakit.dedup.part_files import number_of_ranges
+
+    return number_of_ranges(int(keys), KEYS_OF_RANGE)
+
+
+def rows_and_lines(folder: Path) -> tuple[int, int]:
+    """Rows that ingest read; lines that were compared."""
     from datakit.manifest import load
 
-    return load(folder / "manifests/cost/ingest.json").ledger.rows.into
+    manifests = folder / "manifests/cost"
+    facts = load(manifests / "dedup_lines.json").facts
+    return load(manifests / "ingest.json").ledger.rows.into, facts["spans_compared"]
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ Rows that share no digest and no band, not even through other rows, cannot decid
 5. `decide`, a unit for each group: reads its rows from all files by their offsets, and compares them (`cluster`).
 6. The decisions of all groups are merged, in the order of row keys.
 
-No file is for one pair of a writer and a reader (`parts`). Ranges and groups depend on the rows and on constants alone,
-so results do not depend on where units run.
+No file is for one pair of a writer and a reader (`part_files`). Ranges and groups depend on the rows and on constants
+alone, so results do not depend on where units run.
 """
 
 import os
@@ -34,7 +34,7 @@ from datakit.dedup.alike import KEYS
 from datakit.dedup.cluster import decide, size_histogram
 from datakit.dedup.exact import Memory, SketchRows, first_of_equals
 from datakit.dedup.minhash import repeated_hashes, sketches_of
-from datakit.dedup.parts import Part, PartsWriter, Source, by_number, number_of_ranges, read_parts, sources_of
+from datakit.dedup.part_files import Part, PartsWriter, Source, by_number, number_of_ranges, read_parts, sources_of
 from datakit.dedup.stage import NO_CHAINS, Dedup, score_column
 from datakit.errors import ConfigError
 from datakit.stage import MAX_ALARMS, CompareUnits, Losses, SketchFile

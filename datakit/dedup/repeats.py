@@ -16,7 +16,7 @@ that is named. A row that keeps too little is dropped whole. It then owns nothin
 row that has it.
 
 Hashes have 64 bits: among 10^9 different spans, the probability that any two have the same hash is 0.03. On the disk a
-unit takes 12 bytes in the sketches, 12 more while the rows that share one are sought (`shared`), and in these rows 20
+unit takes 12 bytes in the sketches, 12 more while the rows that share one are sought (`sharing`), and in these rows 20
 to 28 more while they are decided about; in memory, 8 for each different span that is repeated.
 """
 
@@ -36,7 +36,7 @@ from datakit.config import option, shares
 from datakit.data import row_chunks, string_array, string_buffers
 from datakit.dedup.exact import Memory, in_range, parts
 from datakit.dedup.index import AllRows, index_rows
-from datakit.dedup.shared import SharedRows, SharingStage
+from datakit.dedup.sharing import SharedRows, SharingStage
 from datakit.dedup.stage import (
     IndexedStage,
     at_least,

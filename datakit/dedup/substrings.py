@@ -53,7 +53,7 @@ from datakit.dedup.repeats import (
     most_of,
     number_type,
 )
-from datakit.dedup.shared import SharedRows, SharingStage
+from datakit.dedup.sharing import SharedRows, SharingStage
 from datakit.dedup.stage import at_least, frequent_survivors, source_column, text_bytes, write_decisions
 from datakit.stage import Losses
 from datakit.text.ids import open_tokenizer, tokenizer_digest

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from datakit.config import option, shares
 from datakit.data import compared_fields
 from datakit.dedup.exact import Memory, SketchRows, first_equal_rows
-from datakit.dedup.shared import SharedRows, SharingStage
+from datakit.dedup.sharing import SharedRows, SharingStage
 from datakit.dedup.stage import (
     at_least,
     check_indexed,

@@ -14,7 +14,7 @@ import datakit.dedup.compare as compare
 from datakit.dedup.compare import groups_of
 from datakit.dedup.exact import Memory, SketchRows
 from datakit.dedup.minhash import sketches_of
-from datakit.dedup.parts import PartsWriter, by_number, read_parts
+from datakit.dedup.part_files import PartsWriter, by_number, read_parts
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import ConfigError, IntegrityError
 from tests.dedup.conftest import documents

@@ -89,7 +89,7 @@ def driven(folder: Path, *args: object, prefix: tuple[str, ...] = ()) -> list[st
     ("command", "sizes", "phases"),
     [
         ("dedup --save-index", (200, 900, 2450, 3500), {"read", "sketch", "index"}),
-        ("dedup-lines", (550, 850, 1100), {"sketch", ".work", "split"}),
+        ("dedup-lines", (550, 850, 1100), {"sketch", "sort", "out"}),
         ("dedup-ngrams", (1500, 2600), {"sketch", "split"}),
     ],
 )

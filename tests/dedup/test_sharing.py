@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import datakit.dedup.shared as shared
+import datakit.dedup.sharing as sharing
 from datakit.dedup.exact import Memory
 from datakit.dedup.repeats import DedupLines, DedupSpans, LinesConfig, SpansConfig
-from datakit.dedup.shared import SharingStage, share
+from datakit.dedup.sharing import SharingStage, share
 from datakit.dedup.substrings import DedupSubstrings, SubstringsConfig
 from datakit.dedup.urls import DedupUrls
 from datakit.errors import IntegrityError
@@ -49,7 +49,7 @@ def files_of(stage: SharingStage, batch: pa.RecordBatch, cut: int, folder: Path)
 def test_the_gathered_rows_are_those_with_a_value_that_occurs_again(
     stage: SharingStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shared, "RANGE_VALUES", 64)
+    monkeypatch.setattr(sharing, "RANGE_VALUES", 64)
     batch = pages(300, 1)
     files = files_of(stage, batch, 70, tmp_path / "sketches")
     found = share(stage, files, CompareUnits(tmp_path, 2))
@@ -69,7 +69,7 @@ def test_neither_ranges_nor_shards_change_a_decision(stage: SharingStage, monkey
     whole = run_level(stage, batch, cut=300, workers=1)
     assert whole.dropped
     for size, cut, workers in ((1, 300, 1), (64, 41, 3), (1 << 20, 7, 2)):
-        monkeypatch.setattr(shared, "RANGE_VALUES", size)
+        monkeypatch.setattr(sharing, "RANGE_VALUES", size)
         made = run_level(stage, batch, cut=cut, workers=workers)
         assert (made.kept, made.dropped, made.facts) == (whole.kept, whole.dropped, whole.facts)
         assert sorted(map(str, made.cuts)) == sorted(map(str, whole.cuts))
@@ -89,4 +89,4 @@ def test_a_file_that_changed_is_found(tmp_path: Path) -> None:
     sort = {"files": [[".work/compared/values-00000.bin", len(before), ""]], "parts": []}
     part = (sort["files"][0][0], 0, len(before) // 12 * 12, 0)
     with pytest.raises(IntegrityError):
-        shared.match_unit(tmp_path, 1 << 20, 0, [(0, part)])
+        sharing.match_unit(tmp_path, 1 << 20, 0, [(0, part)])

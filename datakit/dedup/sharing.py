@@ -28,13 +28,12 @@ import datakit.storage as storage
 from datakit.config import sha256_file
 from datakit.dedup.exact import Memory, open_rows
 from datakit.dedup.index import AllRows
-from datakit.dedup.minhash import repeated_hashes
-from datakit.dedup.parts import Part, PartsWriter, Source, by_number, number_of_ranges, read_parts, sources_of
+from datakit.dedup.part_files import Part, PartsWriter, Source, by_number, number_of_ranges, read_parts, sources_of
 from datakit.dedup.stage import IndexedStage
 from datakit.stage import CompareUnits, SketchFile
 
-RANGE_VALUES = 1 << 20
-"""Values that a `match` unit reads, about."""
+RANGE_VALUES = 1 << 22
+"""Values that a `match` unit reads, at most about."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # odd, so that different values stay different; anchors are mostly small
 
 
@@ -182,6 +181,8 @@ def match_unit(root: Path, memory_bytes: int, index: int, found: Sequence[tuple[
 
 def _repeated(hashes: npt.NDArray[np.uint64], memory: Memory) -> npt.NDArray[np.int64]:
     """Where the hashes are that occur more than once."""
+    from datakit.dedup.minhash import repeated_hashes
+
     suspects = repeated_hashes(hashes, memory)
     order = np.argsort(hashes[suspects])
     ordered = hashes[suspects][order]
