@@ -91,6 +91,7 @@ Engine = Literal["fastokens", "tokenizers"]
 
 IDS, REJECTED_IDS = ("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
+IGNORED = "chat_template_kwargs_ignored"
 STARTS = "sequence_starts"
 
 
@@ -419,6 +420,7 @@ class Tokenize(Stage):
         {
             NOT_RENDERED: "rows have thoughts that the chat template does not render: they are not learned",
             STRIPPED: "rows have thoughts in earlier turns, which the chat template strips (--thinking every_turn)",
+            IGNORED: "rows have chat_template_kwargs that are no object: the template does not get them",
             UNENDED: "rows end without a special token: the template ends an answer with the next question",
         }
     )
@@ -786,11 +788,12 @@ class _Conversations:
         self.every_turn = config.thinking == "every_turn" and config.train_on == "all" and not self.are_pairs
         """Whether each answer of a row is a sequence of its own."""
         self.tools: list[str | None] = batch.column("tools").to_pylist()
-        self.variables = _row_variables(batch)
+        self.variables, self.ignored = _row_variables(batch)
         self.reasons: list[str | None] = [None] * batch.num_rows
         self.details: list[str | None] = [None] * batch.num_rows
         self.counts = EncodingCounts()
-        self.notes = Counter[str]()
+        self.noted: dict[str, set[int]] = {name: set() for name in (UNENDED, NOT_RENDERED, STRIPPED)}
+        """The rows of which a note is made."""
         self.rest = np.arange(batch.num_rows)
         """The rows that are rendered one by one."""
 
@@ -818,7 +821,7 @@ class _Conversations:
         columns = self._merged(rows, joined, alone)
         if self.config.thinking == "last":
             del columns[STARTS]
-        return _decision(self.reasons, self.details, columns, "conversation", self.notes)
+        return _decision(self.reasons, self.details, columns, "conversation", self.notes())
 
     def pairs(self) -> Decision:
         """Tokenize preference pairs: only the answers have labels; both sides are kept or dropped. A side without an
@@ -839,7 +842,7 @@ class _Conversations:
             alone |= side.of(self.rest.tolist()).columns(*names)
         columns = self._merged(rows, joined, alone)
         del columns[STARTS]
-        return _decision(self.reasons, self.details, columns, "preference", self.notes)
+        return _decision(self.reasons, self.details, columns, "preference", self.notes())
 
     def _joined(
         self, sequences: Sequences, sides: Int64, names: Sequence[tuple[str, str]]
@@ -863,7 +866,7 @@ class _Conversations:
         found &= rows[sequences.rows[number]]
         self.rest = np.flatnonzero(~rows)
         self.counts.add(EncodingCounts(**{COUNTED[self.engine]: int(found.sum())}))
-        self._note(made, sequences.rows[number], sides[number], found)
+        self._note(made, sequences.rows[number], found)
         order = np.flatnonzero(found)[np.argsort(number[found])]
         columns: dict[str, pa.Array] = {}
         flat = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(ids))
@@ -875,14 +878,18 @@ class _Conversations:
             columns |= _in_rows(flat.take(taken), spans.take(taken), lengths, ids_name, spans_name)
         return np.flatnonzero(rows), columns
 
-    def _note(self, made: Joined, rows: Int64, sides: Int64, found: npt.NDArray[np.bool_]) -> None:
-        """Count what is said of the sequences: once for each side of a row."""
-        sides_of = rows * 2 + sides
-        notes = {UNENDED: ~np.array(made.ended, np.bool_), NOT_RENDERED: np.array(made.not_rendered, np.bool_)}
-        if self.config.thinking == "last":
-            notes[STRIPPED] = np.array(made.stripped, np.bool_)
-        for note, seen in notes.items():
-            self.notes[note] += len(np.unique(sides_of[found & seen]))
+    def _note(self, made: Joined, rows: Int64, found: npt.NDArray[np.bool_]) -> None:
+        seen = {UNENDED: ~np.array(made.ended, np.bool_), NOT_RENDERED: np.array(made.not_rendered, np.bool_)}
+        seen[STRIPPED] = np.array(made.stripped, np.bool_)
+        for note, is_so in seen.items():
+            self.noted[note].update(rows[found & is_so].tolist())
+
+    def notes(self) -> dict[str, int]:
+        """How many rows each note is made of, without those that are dropped."""
+        counts = {note: sum(self.reasons[i] is None for i in rows) for note, rows in self.noted.items()}
+        if self.config.thinking != "last":
+            del counts[STRIPPED]
+        return counts | {IGNORED: self.ignored}
 
     def _merged(self, rows: Int64, joined: dict[str, pa.Array], alone: dict[str, pa.Array]) -> dict[str, pa.Array]:
         """The columns of all rows, from those that were joined and the rest, in order."""
@@ -931,9 +938,11 @@ class _Conversations:
             raise ModelError(f"{self.tokenizer.where}: the chat template takes too long for the row {row}") from None
         finally:
             watch.begin(0)
-        self.notes[NOT_RENDERED] += any(row.thoughts_not_rendered for row in made)
-        self.notes[STRIPPED] += self.config.thinking == "last" and any(row.thoughts_stripped for row in made)
-        self.notes[UNENDED] += not all(row.ended for row in made)
+        seen = {UNENDED: not all(row.ended for row in made)}
+        seen[NOT_RENDERED] = any(row.thoughts_not_rendered for row in made)
+        seen[STRIPPED] = any(row.thoughts_stripped for row in made)
+        for note in (note for note, is_so in seen.items() if is_so):
+            self.noted[note].add(i)
         return made
 
     def _sequences(self, messages: list[dict[str, Any]], first: int) -> list[tuple[list[dict[str, Any]], int]]:
@@ -980,18 +989,20 @@ class _Conversations:
         return made
 
 
-def _row_variables(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The template's variables of each row: its `chat_template_kwargs`, a column or a field in `extra`."""
+def _row_variables(batch: pa.RecordBatch) -> tuple[list[dict[str, Any]], int]:
+    """The template's variables of each row: its `chat_template_kwargs`, a column or a field in `extra`. And how many of
+    these are no object: such rows have none."""
     name = "chat_template_kwargs"
     if name in batch.schema.names:
         given = batch.column(name).to_pylist()
     else:
         extra = batch.column("extra")
         if not pc.any(pc.match_substring(extra, name)).as_py():
-            return [{}] * batch.num_rows
+            return [{}] * batch.num_rows, 0
         given = [json.loads(e).get(name) if e and name in e else None for e in extra.to_pylist()]
     read = [_json_or_text(value) if isinstance(value, str) else value for value in given]
-    return [{k: v for k, v in r.items() if v is not None} if isinstance(r, dict) else {} for r in read]
+    found = [{k: v for k, v in r.items() if v is not None} if isinstance(r, dict) else {} for r in read]
+    return found, sum(r is not None and not isinstance(r, dict) for r in read)
 
 
 def _decision(

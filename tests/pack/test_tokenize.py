@@ -591,6 +591,17 @@ def test_every_turn_makes_a_sequence_of_each_answer_as_the_model_would_have_seen
     assert learnt == [f"[{thought}]{SAY['content']}<|im_end|>" for thought in ("one", "two")]
 
 
+def test_variables_that_are_no_object_and_thoughts_are_counted_once_a_row(with_added, tmp_path, conversations, pairs):
+    stage = thinking_stage(with_added, tmp_path)
+    extra = ['{"chat_template_kwargs": "loud=1"}', '{"chat_template_kwargs": [1]}', '{"chat_template_kwargs": "{}"}']
+    batch = with_column(conversations([[ASK, SAY]] * 3), "extra", pa.array(extra))
+    assert stage.decide(batch).notes == {"chat_template_kwargs_ignored": 2}
+    thought = SAY | {"reasoning_content": "one"}
+    sides = ([thought, ASK, SAY], [thought, ASK, SAY])
+    batch = pairs([([ASK], *sides), ([ASK], [SAY], [SAY]), ([], [], [thought, ASK, SAY])])
+    assert stage.decide(batch).notes == {"reasoning_stripped": 1}
+
+
 def test_variables_of_the_template_and_of_the_row(with_added, tmp_path, conversations):
     with_added(
         "{% if loud %}<|im_start|>system\n{{ loud }} {{ strftime_now('%d.%m.%Y') }}<|im_end|>\n{% endif %}" + CHATML
