@@ -45,6 +45,17 @@ class Scores:
     """Keys that a query sees, itself included; 0: all before it."""
     softcap: float = 0.0
     """Scores are softcap * tanh(score / softcap); 0: off."""
+    sinks: Tensor | None = None
+    """A score of each head, (H,), that takes its share of the weights and gives nothing (Xiao et al., 2023)."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether weights are the softmax of scaled products."""
+        return not self.softcap and self.sinks is None
+
+    def sinks_of(self, heads: int, queries: int = 1) -> Tensor | None:
+        """The sinks where `heads` have all queries of their groups, query by query, (heads, queries * H / heads)."""
+        return None if self.sinks is None else self.sinks.view(heads, -1).repeat(1, queries)
 
 
 class Attend(Protocol):
@@ -150,14 +161,20 @@ def sees(query_Q: Tensor, key_S: Tensor, window: int) -> Tensor:
     return (distance_QS >= 0) & (distance_QS < window) if window else distance_QS >= 0
 
 
-def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None, softcap: float) -> Tensor:
+def attend_by_mask(
+    q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None, softcap: float, sinks_HQ: Tensor | None
+) -> Tensor:
     """Attention where a boolean mask is true, (B, H, Q, E); without a mask everywhere."""
-    if not softcap:
+    if not softcap and sinks_HQ is None:
         return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
     k, v = (x.repeat_interleave(q_BHQE.shape[1] // x.shape[1], 1) for x in (k_BKSE, v_BKSE))
-    scores = softcap * torch.tanh(q_BHQE @ k.transpose(-1, -2) * (q_BHQE.shape[-1] ** -0.5 / softcap))
+    scores = q_BHQE @ k.transpose(-1, -2) * q_BHQE.shape[-1] ** -0.5
+    scores = softcap * torch.tanh(scores / softcap) if softcap else scores
     scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    return scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32)).to(v.dtype) @ v
+    if sinks_HQ is not None:
+        scores = torch.cat((scores, sinks_HQ[..., None].to(scores).expand(*scores.shape[:-1], 1)), -1)
+    weights: Tensor = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
+    return weights[..., : k.shape[-2]].to(v.dtype) @ v
 
 
 def masked_attention(segments: Segments) -> Attend:
@@ -168,7 +185,7 @@ def masked_attention(segments: Segments) -> Attend:
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
         mask_B1TT = same_B1TT & sees(at_T, at_T, scores.window).to(sequence.device)
-        return attend_by_mask(q, k, v, mask_B1TT, scores.softcap).transpose(1, 2)
+        return attend_by_mask(q, k, v, mask_B1TT, scores.softcap, scores.sinks_of(q.shape[1])).transpose(1, 2)
 
     return attend
 
@@ -201,24 +218,25 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
     """Causal attention of sequences of one width, (S, W, H, E).
 
     Short sequences on CPU use one product that keeps its score matrices, because it is faster there. Others use
-    `scaled_dot_product_attention`, which keeps none; with a soft cap they are computed again in the backward pass.
+    `scaled_dot_product_attention`, which keeps none; with a soft cap or sinks they are computed again in the backward
+    pass.
     """
     width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
     scores = scores if width > scores.window else replace(scores, window=0)
     at_W, key = torch.arange(width, device=q_SWHE.device), (width, scores.window)
     short = width <= (PRODUCT_WIDTH if q_SWHE.dtype == torch.float32 else HALF_PRODUCT_WIDTH)
-    if q_SWHE.device.type == "cpu" and short and not scores.softcap:
+    if q_SWHE.device.type == "cpu" and short and scores.plain:
         if key not in masks:
             mask_WW = torch.zeros(width, width, dtype=q_SWHE.dtype).masked_fill(~sees(at_W, at_W, key[1]), -math.inf)
             masks[key] = mask_WW.repeat(heads, 1)[None]
         return _product(q_SWHE, k_SWKE, v_SWKE, masks[key])
     q, k, v = (x.transpose(1, 2) for x in (q_SWHE, k_SWKE, v_SWKE))
-    if not (scores.window or scores.softcap):
+    if scores.plain and not scores.window:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
     if key not in masks:
         masks[key] = sees(at_W, at_W, scores.window)
-    again = (q, k, v, masks[key], scores.softcap)
-    if scores.softcap and not short:
+    again = (q, k, v, masks[key], scores.softcap, scores.sinks_of(q.shape[1]))
+    if not (scores.plain or short):
         found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
         return found.transpose(1, 2)
     return attend_by_mask(*again).transpose(1, 2)
@@ -269,6 +287,8 @@ def flex_attention(segments: Segments) -> Attend:
 
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         window, softcap = scores.window or width, scores.softcap
+        if scores.sinks is not None:
+            raise ConfigError("--attention flex does not know attention sinks: use --attention auto")
 
         def seen(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
             return (sequence[b, q] == sequence[b, k]) & (q >= k) & (q - k < window)
@@ -308,8 +328,8 @@ def varlen_attention(segments: Segments) -> Attend:
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         if not _fits_varlen(q_BTHE, scores):
             raise ConfigError(
-                f"--attention varlen needs bf16 or fp16 and a model without a soft cap; found {q_BTHE.dtype} and a "
-                f"soft cap of {scores.softcap}: use --dtype bf16, or --attention auto"
+                f"--attention varlen needs bf16 or fp16 and a model without a soft cap or sinks; found {q_BTHE.dtype} "
+                f"and a soft cap of {scores.softcap}: use --dtype bf16, or --attention auto"
             )
         q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
         out: Any = varlen_attn(
@@ -323,7 +343,7 @@ def varlen_attention(segments: Segments) -> Attend:
 
 
 def _fits_varlen(q: Tensor, scores: Scores) -> bool:
-    return q.dtype in (torch.bfloat16, torch.float16) and not scores.softcap
+    return q.dtype in (torch.bfloat16, torch.float16) and scores.plain
 
 
 @cache

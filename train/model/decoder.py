@@ -69,6 +69,10 @@ class ModelConfig:
     activation: Literal["silu", "gelu_tanh"] = "silu"
     gated: bool = True
     """The MLP has a gate (SwiGLU)."""
+    swiglu_limit: float = 0.0
+    """The MLP is down(gate * sigmoid(1.702 gate) * (up + 1)), both clamped to this (gpt-oss); 0: off."""
+    sinks: bool = False
+    """Each head has a score without a value in its softmax (gpt-oss)."""
     attention_scale: float = 0.0
     """Factor of the products of queries and keys; 0: 1 / sqrt(head_dim)."""
     attention_softcap: float = 0.0
@@ -217,10 +221,11 @@ class MLP(nn.Module):
     """down(act(gate(x)) * up(x)) (SwiGLU: Shazeer, 2020), or without a gate down(act(up(x)))."""
 
     def __init__(
-        self, hidden_size: int, inner_size: int, activation: str = "silu", gated: bool = True, bias: bool = False
-    ) -> None:
+        self, hidden_size: int, inner_size: int, activation: str = "silu", gated: bool = True, bias: bool = False,
+        limit: float = 0.0,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.activation = activation
+        self.activation, self.limit = activation, limit
         self.matrices = ("gate_proj", "up_proj", "down_proj") if gated else ("up_proj", "down_proj")
         for name in self.matrices:
             sizes = (inner_size, hidden_size) if name == "down_proj" else (hidden_size, inner_size)
@@ -233,6 +238,9 @@ class MLP(nn.Module):
             up, down = projections
             return down(act(up(x)))
         gate, up, down = projections
+        if self.limit:
+            opened, raised = gate(x).clamp(max=self.limit), up(x).clamp(-self.limit, self.limit)
+            return down((raised + 1) * opened * torch.sigmoid(1.702 * opened))
         return down(gated(gate(x), up(x)) if self.activation == "silu" else act(gate(x)) * up(x))
 
     def forward(self, x_BTD: Tensor) -> Tensor:
@@ -264,6 +272,7 @@ class Attention(nn.Module):
         if c.qk_norm:
             heads = (c.num_heads, c.num_kv_heads) if c.qk_norm_whole else (1, 1)
             self.q_norm, self.k_norm = (norm_of(c, n * c.head_dim) for n in heads)
+        self.sinks = nn.Parameter(torch.zeros(c.num_heads)) if c.sinks else None
 
     def forward(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, T, H, E), keys and values (B, T, K, E); queries and keys are rotated."""
@@ -314,11 +323,11 @@ class Block(nn.Module):
         self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
         self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
         self.self_attn = Attention(c)
-        mlp = partial(MLP, c.hidden_size, activation=c.activation, gated=c.gated)
+        mlp = partial(MLP, c.hidden_size, activation=c.activation, gated=c.gated, bias=c.mlp_bias, limit=c.swiglu_limit)
         self.mlp: nn.Module = (
-            MoE(c.hidden_size, c.moe.inner_size(c.intermediate_size), c.moe, mlp)
+            MoE(c.hidden_size, c.moe.inner_size(c.intermediate_size), c.moe, mlp, c.mlp_bias)
             if c.moe.num_experts and layer not in c.moe.dense_layers
-            else mlp(c.intermediate_size, bias=c.mlp_bias)
+            else mlp(c.intermediate_size)
         )
         for name in filter(None, self.norms):
             self.add_module(name, norm_of(c, c.hidden_size))
@@ -331,7 +340,11 @@ class Block(nn.Module):
 
     def forward(self, x_BTD: Tensor, ropes: Ropes, attend: Attend) -> Tensor:
         """The stream after this layer."""
-        return self._after(x_BTD, attend(*self._before(x_BTD, ropes.get(self.rope, ())), self.scores))
+        return self._after(x_BTD, attend(*self._before(x_BTD, ropes.get(self.rope, ())), self._scores()))
+
+    def _scores(self) -> Scores:
+        sinks = self.self_attn.sinks
+        return self.scores if sinks is None else replace(self.scores, sinks=sinks)
 
     def before(self, x_BTD: Tensor, rotary: Rotary) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values."""
@@ -356,7 +369,7 @@ class Block(nn.Module):
         k_BTKE, v_BTKE = self._keys_values(x_BTD, rotary)
         q_LHE = self._queries(x_LD, tuple(table.flatten(0, 1)[at_L] for table in rotary))
         q_NHE = move_rows(q_LHE, rows_L, at_L, x_BTD.shape[:2].numel())
-        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self.scores)
+        attended_BTHE = attend(q_NHE.view(*x_BTD.shape[:2], *q_NHE.shape[1:]), k_BTKE, v_BTKE, self._scores())
         return self._after_at(x_LD, move_rows(attended_BTHE.flatten(0, 1), at_L, rows_L, labels))
 
     def queries(self, x_LD: Tensor, rotary: Rotary) -> Tensor:

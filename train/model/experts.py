@@ -60,11 +60,13 @@ class MoeConfig:
 class MoE(nn.Module):
     """A router and its experts."""
 
-    def __init__(self, hidden_size: int, inner_size: int, moe: MoeConfig, mlp: "Callable[[int], MLP]") -> None:
-        """`mlp` makes an expert of an inner width."""
+    def __init__(
+        self, hidden_size: int, inner_size: int, moe: MoeConfig, mlp: "Callable[[int], MLP]", bias: bool = False
+    ) -> None:
+        """`mlp` makes an expert of an inner width; `bias` is that of the router."""
         super().__init__()
         self.config = moe
-        self.gate = nn.Linear(hidden_size, moe.num_experts, bias=False)
+        self.gate = nn.Linear(hidden_size, moe.num_experts, bias=bias)
         self.experts = nn.ModuleList(mlp(inner_size) for _ in range(moe.num_experts))
         self.routed: tuple[Tensor, Tensor] | None = None
         """Router probabilities (N, X) and chosen experts (N, A) of the last forward pass."""
@@ -117,7 +119,9 @@ class MoE(nn.Module):
         if not (x_MD.is_cuda and x_MD.dtype == torch.bfloat16):
             return False
         matrices = [m for expert in self.experts for m in expert.children()]
-        plain = all(type(m) is nn.Linear and m.in_features % 8 == m.out_features % 8 == 0 for m in matrices)
+        plain = all(
+            type(m) is nn.Linear and m.bias is None and m.in_features % 8 == m.out_features % 8 == 0 for m in matrices
+        )
         return plain and _has_grouped_product(x_MD.device)  # not with adapters; rows must be aligned
 
 

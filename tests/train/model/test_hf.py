@@ -59,6 +59,10 @@ KINDS = {
     "GraniteConfig": {
         "embedding_multiplier": 12.0, "residual_multiplier": 0.22, "attention_multiplier": 0.1, "logits_scaling": 4.0,
     },
+    "GptOssConfig": {
+        "head_dim": 16, "num_local_experts": 5, "num_experts_per_tok": 2, "sliding_window": 9,
+        "rope_scaling": YARN | {"truncate": False},
+    },
     "GPT2Config": {"num_key_value_heads": 4, "n_inner": 56},
 }  # fmt: skip
 
@@ -81,7 +85,7 @@ def made(name: str) -> Any:
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     for name, p in model.named_parameters():
-        if "norm" in name or name.endswith("bias"):
+        if "norm" in name or name.endswith(("bias", "sinks")):
             p.data += torch.randn_like(p) * 0.3
         elif p.ndim > 1:  # large enough that soft caps, windows and positions show
             p.data *= 4
