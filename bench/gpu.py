@@ -61,7 +61,7 @@ from train.model.attention import ATTENTIONS, CUDA_ONLY, Scores, Segments, maske
 from train.model.batching import jobs_of, stream  # noqa: E402
 from train.model.decoder import MLP, PRESETS, CausalLM, ModelConfig  # noqa: E402
 from train.model.experts import MoE, MoeConfig  # noqa: E402
-from train.model.loss import PACKAGES, fused_loss, head_loss  # noqa: E402
+from train.model.loss import head_loss, liger_loss  # noqa: E402
 from train.model.sample import SampleConfig  # noqa: E402
 from train.sft import LabelConfig, SftConfig, label_loss, objective  # noqa: E402
 
@@ -102,7 +102,6 @@ SAVINGS: dict[str, dict[str, Any]] = {
     "attention varlen": {"labels.attention": "varlen"},
     "chunks of 4096 labels": {"labels.loss_chunk": 4096},
     "head liger": {"labels.head_loss": "liger"},
-    "head cce": {"labels.head_loss": "cce"},
     "all activations computed again": {"loop.checkpoint_every": 1},
     "no batches ahead": {"data.num_workers": 0},
     "state in 8 bits": {"optim.optimizer": "adamw8bit"},
@@ -262,7 +261,7 @@ def attended(make: Any, segments: Segments, width: int, device: torch.device, dt
 
 def first_batches(folder: Path, name: str, rows: int = 8) -> tuple[PackedSet, list[Batch]]:
     """A set, and the micro-batches of its first step, on the CPU."""
-    data = PackedSet.open_all(next(folder.glob(f"{name}*")) / "manifest.json", verify="off")[0]
+    data = PackedSet.open_all(next(folder.glob(f"{name}*")) / "manifest.json", verify=False)[0]
     return data, StepStream(data, DataConfig(batch_rows=rows, num_workers=0), seed=0).batches(0)
 
 
@@ -321,28 +320,27 @@ def check_fused_losses(device: torch.device, folder: Path) -> Iterator[Row]:
         total = loss(x, head, targets.to(to))[0]
         return [total, *torch.autograd.grad(total, (x, head.weight))]
 
-    for name in PACKAGES:
-        title = f"head loss {name}, bf16"
-        try:
-            loss = fused_loss(name, device)
-        except DatakitError as e:  # not installed, or not this device
-            yield skipped(title, str(e))
-            continue
-        expected = partial(through, head_loss, CPU, torch.float32)
-        yield check(title, 3e-2, partial(through, loss, device, torch.bfloat16), expected)
+    title = "head loss liger, bf16"
+    try:
+        loss = liger_loss(device)
+    except DatakitError as e:  # not installed, or not this device
+        yield skipped(title, str(e))
+        return
+    expected = partial(through, head_loss, CPU, torch.float32)
+    yield check(title, 3e-2, partial(through, loss, device, torch.bfloat16), expected)
 
 
 def check_experts(device: torch.device, folder: Path) -> Iterator[Row]:
     """Experts in bf16, on CUDA one grouped product for all, beside the CPU; one expert gets no token."""
     g = torch.Generator().manual_seed(0)
-    config = MoeConfig(num_experts=8, experts_per_token=2)
-    layer = MoE(64, 96, config, lambda width: MLP(64, width))
+    c = replace(PRESETS["tiny"], hidden_size=64, moe=MoeConfig(num_experts=8, experts_per_token=2, expert_size=96))
+    layer = MoE(c, partial(MLP, c))
     for p in layer.parameters():
         p.data = 0.1 * torch.randn(p.shape, generator=g).bfloat16().float()
     x, chosen = torch.randn(300, 64, generator=g).bfloat16(), torch.randint(0, 7, (300, 2), generator=g)
 
     def through(to: torch.device, dtype: torch.dtype) -> list[Tensor]:
-        own = MoE(64, 96, config, lambda width: MLP(64, width))
+        own = MoE(c, partial(MLP, c))
         own.load_state_dict(layer.state_dict())
         own = own.to(to, dtype)
         out = own._apply_experts(x.to(to, dtype), chosen.to(to))
@@ -388,7 +386,7 @@ def started(
         section, _, option = key.partition(".")
         nested.setdefault(section, {})[option] = value
     config = build(SftConfig, nested, "options")
-    data = Mixture.open([manifest], verify="off")
+    data = Mixture.open([manifest], verify=False)
     data = data.unlabelled() if name.startswith("text") else data
     return prepare(config, objective(config), data, model or tiny(data.header.vocab_size))
 

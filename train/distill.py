@@ -24,7 +24,7 @@ from train.engine.device import usable_device
 from train.engine.loop import LossSum
 from train.engine.start import RunConfig, configured, finish, make_model, open_data, prepare, read_frozen
 from train.model.decoder import CausalLM
-from train.model.loss import StatesConfig, check_device, chunked_sum, label_states
+from train.model.loss import StatesConfig, chunked_sum, label_states
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +107,7 @@ class DistillLoss:
 def main(argv: Sequence[str], prog: str = "python -m train.distill") -> int:
     """Train; returns the exit code."""
     config = configured(DistillConfig, prog, __doc__, argv)
-    states, data = check_device(config.labels, usable_device(config.loop.device)), open_data(config)
+    states, data = config.labels.on(usable_device(config.loop.device)), open_data(config)
     student = make_model(config, data)
     teacher = read_frozen(config.distill.teacher, data).to(usable_device(config.loop.device))
     return finish(prepare(config, DistillLoss(config.distill, teacher, states), data, student), prog)

@@ -28,7 +28,7 @@ from train.engine.loop import LossSum
 from train.engine.start import RunConfig, configured, finish, open_data, prepare, read_frozen
 from train.model import lora
 from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, check_device, label_states, row_log_probs
+from train.model.loss import ChunkedConfig, label_states, row_log_probs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +164,7 @@ def check_pairs(data: Mixture) -> None:
 def main(argv: Sequence[str], prog: str = "python -m train.dpo") -> int:
     """Train; returns the exit code."""
     config = configured(DpoConfig, prog, __doc__, argv)
-    data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
+    data, labels = open_data(config), config.labels.on(usable_device(config.loop.device))
     check_pairs(data)
     needed = config.pairs.dpo_loss != "simpo"
     reference = reference_of(config, config.pairs.reference, data, labels) if needed else None

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from datakit.config import option
 from datakit.errors import ConfigError, InputError, UsageError
 from train.data.batches import DataConfig
-from train.data.packed import VERIFY_HELP, PackedSet, Verify, place_of
+from train.data.packed import VERIFY_HELP, PackedSet, place_of
 from train.engine import checkpoint, flags
 from train.engine.device import precision, usable_device
 from train.engine.evaluator import Score, evaluate, total
@@ -42,7 +42,7 @@ class EvalConfig:
     dtype: Literal["auto", "bf16", "fp32"] = option("fp32", "arithmetic; auto: bf16 where fast")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
-    verify: Verify = option("all", VERIFY_HELP)
+    verify: bool = option(True, VERIFY_HELP)
     json: bool = option(False, "print the scores as one JSON object")
 
     def __post_init__(self) -> None:

@@ -42,7 +42,7 @@ from train.generate import load, prompt_rows
 from train.model import hf, lora
 from train.model.batching import Job, Sampling, prompt_ids, stream
 from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, check_device, label_states, token_log_probs
+from train.model.loss import ChunkedConfig, label_states, token_log_probs
 from train.model.sample import SampleConfig
 
 
@@ -297,7 +297,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
     """Train; returns the exit code."""
     config = configured(GrpoConfig, prog, __doc__, argv)
     device, folder = usable_device(config.loop.device), Path(config.init)
-    loss = GrpoLoss(config.rollout, check_device(config.labels, device))
+    loss = GrpoLoss(config.rollout, config.labels.on(device))
     model, tokenizer, state = load(folder)
     plain = state.get("task") == "pretrain"
     prompts = PromptSet.read(Path(config.rollout.prompts), folder, tokenizer, plain, model.config.context)

@@ -29,7 +29,7 @@ from train.engine.device import usable_device
 from train.engine.loop import LossSum
 from train.engine.start import RunConfig, configured, finish, open_data, prepare
 from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, check_device
+from train.model.loss import ChunkedConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +160,7 @@ def balance(data: Mixture) -> str:
 def main(argv: Sequence[str], prog: str = "python -m train.kto") -> int:
     """Train; returns the exit code."""
     config = configured(KtoConfig, prog, __doc__, argv)
-    data, labels = open_data(config), check_device(config.labels, usable_device(config.loop.device))
+    data, labels = open_data(config), config.labels.on(usable_device(config.loop.device))
     print(f"[train] kto: {balance(data)}", flush=True)
     reference = reference_of(config, config.judged.reference, data, labels)
     return finish(prepare(config, KtoLoss(config.judged, reference, data, labels), data), prog)

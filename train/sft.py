@@ -20,15 +20,15 @@ from train.engine.device import usable_device
 from train.engine.loop import Loss
 from train.engine.start import RunConfig, configured, finish, prepare
 from train.model.decoder import CausalLM
-from train.model.loss import ChunkedConfig, check_device, chunked_loss, fused_loss, head_loss, label_states
+from train.model.loss import ChunkedConfig, chunked_loss, head_loss, label_states, liger_loss
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelConfig(ChunkedConfig):
     """How the loss is computed; no value here changes the result, except z_loss."""
 
-    head_loss: Literal["plain", "liger", "cce"] = option(
-        "plain", "fused kernel for output head and loss on CUDA: liger-kernel or cut-cross-entropy, if installed"
+    head_loss: Literal["plain", "liger"] = option(
+        "plain", "liger: a fused kernel for output head and loss on CUDA, if liger-kernel is installed"
     )
     z_loss: float = option(0.0, "weight of log(Z)^2, such as 1e-4, against drifting logits (PaLM, 2022); 0: off")
 
@@ -56,8 +56,7 @@ def label_loss(config: LabelConfig) -> Loss:
             hidden_LD, targets_L = hidden_LD[: batch.labels], batch.counted[1]
             return chunked_loss(hidden_LD, model.lm_head, targets_L, config.loss_chunk, config.z_loss)
         if config.head_loss != "plain":
-            fused = fused_loss(config.head_loss, hidden_LD.device)
-            return fused(hidden_LD[: batch.labels], model.lm_head, batch.counted[1])
+            return liger_loss(hidden_LD.device)(hidden_LD[: batch.labels], model.lm_head, batch.counted[1])
         return head_loss(hidden_LD, model.lm_head, batch.targets_L, config.z_loss)[0], batch.labels  # padding: loss 0
 
     return batch_loss
@@ -69,9 +68,9 @@ def objective(config: SftConfig) -> Loss:
     Raises:
         ConfigError: a kernel that this device or installation does not have.
     """
-    labels = check_device(config.labels, usable_device(config.loop.device))
+    labels = config.labels.on(usable_device(config.loop.device))
     if labels.head_loss != "plain":
-        fused_loss(labels.head_loss, usable_device(config.loop.device))
+        liger_loss(usable_device(config.loop.device))
     return label_loss(labels)
 
 

@@ -227,7 +227,7 @@ def test_a_turn_that_ends_otherwise_than_a_text_is_told_to_whoever_generates(
     settings.write_text(settings.read_text().replace('"eos_token": "<|im_end|>"', '"eos_token": "<|endoftext|>"'))
     out = tmp_path / "run"
     flags = ["--manifest", str(manifest), "--out", str(out), "--preset", "tiny", "--steps", "1"]
-    assert sft([*flags, "--verify", "off"]) == 0  # the settings are no longer those of the manifest
+    assert sft([*flags, "--no-verify"]) == 0  # the settings are no longer those of the manifest
     folder = out / "checkpoints" / "step_00000001"
     assert transformers.GenerationConfig.from_pretrained(folder).eos_token_id == [0, 2]
     assert load(folder)[1].stop_ids() == [0, 2]

@@ -24,7 +24,7 @@ from torch.utils.data import IterableDataset
 from datakit.config import option
 from datakit.errors import ConfigError, IntegrityError
 from train.data.order import Int64, MicroBatch, Split, StepPlan
-from train.data.packed import VERIFY_HELP, Mixture, PackedSet, Verify, mixture
+from train.data.packed import VERIFY_HELP, Mixture, PackedSet, mixture
 from train.model.attention import Groups, Segments, arrange_batches, numbers_in
 from train.model.loss import IGNORED
 
@@ -377,7 +377,7 @@ class DataConfig:
     shuffle_buffer: int = option(65536, "rows that are shuffled together; 0 keeps the order of the file")
     num_workers: int = option(1, "threads that prepare batches; 0: prepare in the main thread", result=False)
     prefetch_steps: int = option(2, "steps that each worker prepares ahead", result=False)
-    verify: Verify = option("all", VERIFY_HELP, result=False)
+    verify: bool = option(True, VERIFY_HELP, result=False)
 
     def __post_init__(self) -> None:
         if self.batch_rows < 1 or self.grad_accum < 1 or self.shuffle_buffer < 0:

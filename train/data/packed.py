@@ -6,7 +6,7 @@ lengths and of all manifests, with rows numbered from 0 across sets.
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -18,20 +18,15 @@ import numpy.typing as npt
 
 import datakit.storage as storage
 from datakit.config import file_mark
-from datakit.errors import ConfigError, InputError, IntegrityError, ManifestError
-from datakit.manifest import Manifest, check_shards, damaged, data_dir, load
+from datakit.errors import ConfigError, InputError, ManifestError
+from datakit.manifest import check_shards, data_dir, load
 from datakit.pack.format import SOURCE_DTYPE, Header, Packed
 from train.data.order import Int64
 
 Part = Literal["packed", "validation"]
-Verify = Literal["all", "sample", "off"]
-
-VERIFY_HELP = (
-    "check the data before the first step; all: every byte against its checksum, at 1 GB/s a core or more; sample: "
-    "every byte but those of the token ids, of which some rows are looked at; off: sizes only"
-)
-SAMPLED_ROWS, SLOW_MB = 4096, 5000
-"""Rows of a sample, and megabytes whose check is announced, because it takes seconds."""
+VERIFY_HELP = "check every byte of the data against its checksum before the first step, at 1 GB/s a core or more"
+SLOW_MB = 5000
+"""Megabytes whose check is announced, because it takes seconds."""
 
 
 def place_of(given: str) -> Path:
@@ -56,8 +51,8 @@ def fetch(path: Path) -> None:
         storage.bring(data_dir(path, found) / shard.path, shard.bytes, shard.sha256)
 
 
-def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
-    """Compare the files of pack manifests with their checksums: ids, labels, boundaries, sources and tokenizer.
+def bring(manifests: Sequence[Path], verify: bool = True) -> None:
+    """Fetch pack manifests, and compare their files with the checksums: ids, labels, boundaries, sources, tokenizer.
 
     What was checked in this process and did not change since is not checked again.
 
@@ -67,49 +62,25 @@ def verify_manifests(manifests: Sequence[Path], how: Verify) -> None:
     """
     for path in dict.fromkeys(manifests):
         fetch(path)
-    for path in dict.fromkeys(manifests if how != "off" else ()):
+        if not verify:
+            continue
         found = load(path)
         folder = data_dir(path, found)
         marks = tuple(tuple(file_mark(folder / s.path)) if (folder / s.path).is_file() else () for s in found.shards)
-        _verify(path, marks, how)
+        _verify(path, marks)
 
 
 @lru_cache(maxsize=64)
-def _verify(path: Path, marks: tuple[tuple[int, ...], ...], how: Verify) -> None:
+def _verify(path: Path, marks: tuple[tuple[int, ...], ...]) -> None:
     found = load(path)
-    folder, name = data_dir(path, found), f"[train] data: {path} ({found.version})"
-    shards = [s for s in found.shards if how == "all" or not s.path.endswith(".ids2d.bin")]
+    folder, name, shards = data_dir(path, found), f"[train] data: {path} ({found.version})", found.shards
     size, begin = sum(s.bytes for s in shards) / 1e6, time.monotonic()
     if size > SLOW_MB:
         print(f"{name}: checking {size:,.0f} MB", flush=True)
     with ThreadPoolExecutor(min(len(shards), os.cpu_count() or 1) or 1) as pool:
         list(pool.map(lambda shard: check_shards(folder, [shard]), sorted(shards, key=lambda s: -s.bytes)))
     rate = size / max(time.monotonic() - begin, 1e-9)
-    rows = 0 if how == "all" else sum(_look_at_rows(folder, header, found.version) for header in _headers(found))
-    more = "" if how == "all" else f"; of the token ids {rows:,} rows, and no checksum"
-    print(f"{name} is intact: {size:,.1f} MB, {rate:,.0f} MB/s{more}", flush=True)
-
-
-def _headers(manifest: Manifest) -> Iterator[dict[str, Any]]:
-    for part in ("packed", "validation"):
-        if packed := manifest.facts.get(part):
-            yield from (h for h in packed.get("buckets", [packed]) if h.get("format") == "bin2d")
-
-
-def _look_at_rows(folder: Path, header: dict[str, Any], version: str) -> int:
-    """Check that the ids of some rows are ids of the vocabulary, and padding after the last token; returns how many.
-
-    Raises:
-        IntegrityError: a row holds something else.
-    """
-    packed = Packed.open(folder / header["prefix"])
-    rows = packed.header.num_samples
-    some = np.random.default_rng(int(version, 16)).choice(rows, min(rows, SAMPLED_ROWS), replace=False)
-    for row in np.sort(some):
-        ids, end = packed.ids[row], int(packed.segments_of(int(row))[-1])
-        if ids.min() < 0 or ids.max() >= packed.header.vocab_size or (ids[end:] != packed.header.pad_id).any():
-            raise IntegrityError(damaged(folder / f"{header['prefix']}.ids2d.bin", f"row {row} holds impossible ids"))
-    return len(some)
+    print(f"{name} is intact: {size:,.1f} MB, {rate:,.0f} MB/s", flush=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +97,14 @@ class PackedSet:
     tokenizer_files: tuple[Path, ...]
 
     @classmethod
-    def open_all(cls, manifest: Path, part: Part = "packed", verify: Verify = "all") -> list["PackedSet"]:
+    def open_all(cls, manifest: Path, part: Part = "packed", verify: bool = True) -> list["PackedSet"]:
         """Map the rows of a pack manifest, one set per row length, shortest first; empty sets are skipped.
 
         `part` is the training data (`packed`) or the validation split, if there is one.
 
         Raises:
             ManifestError: not a pack manifest in bin2d format, or no rows or labels.
-            IntegrityError: files are missing or changed (`verify_manifests`).
+            IntegrityError: files are missing or changed (`bring`).
         """
         fetch(manifest)
         found = load(manifest)
@@ -147,7 +118,7 @@ class PackedSet:
                 f"format {packed.get('format')!r}; run `datakit pack --format bin2d` first"
             )
         folder = data_dir(manifest, found)
-        verify_manifests([manifest], verify)
+        bring([manifest], verify)
         tokenizer = dict(found.facts.get("tokenizer", {}))
         files = tuple(folder / f for f in tokenizer.pop("files", ()))
         mapped = [p for h in headers if (p := Packed.open(folder / h["prefix"])).header.num_samples]
@@ -209,7 +180,7 @@ class Mixture:
             _check_alike(self.sets[0], other)
 
     @classmethod
-    def open(cls, manifests: Sequence[Path], verify: Verify = "all") -> "Mixture":
+    def open(cls, manifests: Sequence[Path], verify: bool = True) -> "Mixture":
         """Map the rows of several pack manifests.
 
         Raises:

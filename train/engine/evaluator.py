@@ -23,7 +23,7 @@ from datakit.manifest import find_parent, load
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import Batch, DataConfig, StepStream
 from train.data.order import Int64
-from train.data.packed import Mixture, PackedSet, Verify, place_of
+from train.data.packed import Mixture, PackedSet, place_of
 from train.engine.device import autocast
 from train.engine.distributed import Ranks
 from train.engine.suites import Suite, suite_score
@@ -160,7 +160,7 @@ class EvaluatorConfig:
 
 
 def validation_sets(
-    config: EvaluatorConfig, data: Mixture, max_positions: int, verify: Verify, needed: bool = True
+    config: EvaluatorConfig, data: Mixture, max_positions: int, verify: bool, needed: bool = True
 ) -> list[PackedSet]:
     """The sets to evaluate on: the validation split of `eval_manifest`, else its rows, else the training data's splits.
 
@@ -169,8 +169,7 @@ def validation_sets(
         InputError: no validation split, preference pairs, or rows longer than the model allows.
     """
     manifests = [place_of(config.eval_manifest)] if config.eval_manifest else data.manifests
-    if not config.eval_manifest:  # checked with the training data
-        verify = "off"
+    verify = verify and bool(config.eval_manifest)  # other splits were checked with the training data
     found = [s for m in manifests if "validation" in load(m).facts for s in PackedSet.open_all(m, "validation", verify)]
     if not found and config.eval_manifest:
         found = PackedSet.open_all(manifests[0], verify=verify)

@@ -353,17 +353,11 @@ class Trainer:
         loop_state = {name: part.state() for name, part in stateful.items() if part}
         whole = self.adapters is not None  # small, and read as one file
         model, optimizer = checkpoint.unshard(self.model, self.optimizer, self.ranks, self.loop.async_save, whole)
-        args = (
-            self.checkpoints,
-            replace(self.state, loop=loop_state),
-            model,
-            optimizer,
-            self.stream.data.tokenizer_files,
-        )
+        args = self.checkpoints, replace(self.state, loop=loop_state), model, optimizer
         rng = checkpoint.rng_tensors()
 
         def write() -> None:
-            folder = checkpoint.save(*args, self.adapters, rng, self.writers)
+            folder = checkpoint.save(*args, self.stream.data.tokenizer_files, self.adapters, rng, self.writers)
             if self.ranks.first:
                 checkpoint.keep_newest(self.checkpoints, self.loop.keep_checkpoints)
                 print(f"[train] saved {folder}", flush=True)

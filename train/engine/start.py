@@ -25,7 +25,7 @@ from datakit.errors import ConfigError, InputError, MissingExtraError, ModelErro
 from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
-from train.data.packed import Mixture, PackedSet, place_of, verify_manifests
+from train.data.packed import Mixture, PackedSet, bring, place_of
 from train.engine import checkpoint, flags
 from train.engine.device import precision, usable_device
 from train.engine.distributed import Ranks, RanksConfig, shard
@@ -251,8 +251,8 @@ def open_data(config: RunConfig) -> Mixture:
     ranks = Ranks.join(usable_device(config.loop.device), config.ranks)
     if config.quick.data:
         manifests = [ranks.by_first(lambda: pack_files(config.quick, config.init, Path(config.loop.out)))]
-    ranks.by_first(lambda: verify_manifests(manifests, config.data.verify))
-    data = Mixture.open(manifests, verify="off")
+    ranks.by_first(lambda: bring(manifests, config.data.verify))
+    data = Mixture.open(manifests, verify=False)
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
             f"{data.name}: has {found} rows per unit (task {data.header.task!r}), and this objective needs "

@@ -53,10 +53,6 @@ class Scores:
         """Whether weights are the softmax of scaled products."""
         return not self.softcap and self.sinks is None
 
-    def sinks_of(self, heads: int, queries: int = 1) -> Tensor | None:
-        """The sinks where `heads` have all queries of their groups, query by query, (heads, queries * H / heads)."""
-        return None if self.sinks is None else self.sinks.view(heads, -1).repeat(1, queries)
-
 
 class Attend(Protocol):
     """Attention of one layer."""
@@ -161,17 +157,20 @@ def sees(query_Q: Tensor, key_S: Tensor, window: int) -> Tensor:
     return (distance_QS >= 0) & (distance_QS < window) if window else distance_QS >= 0
 
 
-def attend_by_mask(
-    q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None, softcap: float, sinks_HQ: Tensor | None
-) -> Tensor:
-    """Attention where a boolean mask is true, (B, H, Q, E); without a mask everywhere."""
-    if not softcap and sinks_HQ is None:
+def attend_by_mask(q_BHQE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask: Tensor | None, how: Scores) -> Tensor:
+    """Attention where a boolean mask is true, (B, H, Q, E); without a mask everywhere.
+
+    Queries may be grouped: K heads in place of H, each with the queries of its H / K heads, position by position.
+    """
+    if how.plain:
         return F.scaled_dot_product_attention(q_BHQE, k_BKSE, v_BKSE, attn_mask=mask, enable_gqa=True)
     k, v = (x.repeat_interleave(q_BHQE.shape[1] // x.shape[1], 1) for x in (k_BKSE, v_BKSE))
     scores = q_BHQE @ k.transpose(-1, -2) * q_BHQE.shape[-1] ** -0.5
-    scores = softcap * torch.tanh(scores / softcap) if softcap else scores
+    scores = how.softcap * torch.tanh(scores / how.softcap) if how.softcap else scores
     scores = scores if mask is None else scores.masked_fill(~mask, -math.inf)
-    if sinks_HQ is not None:
+    if how.sinks is not None:
+        heads, queries = q_BHQE.shape[1:3]
+        sinks_HQ = how.sinks.view(heads, -1).repeat(1, heads * queries // len(how.sinks))
         scores = torch.cat((scores, sinks_HQ[..., None].to(scores).expand(*scores.shape[:-1], 1)), -1)
     weights: Tensor = scores.softmax(-1, dtype=torch.promote_types(scores.dtype, torch.float32))
     return weights[..., : k.shape[-2]].to(v.dtype) @ v
@@ -185,7 +184,7 @@ def masked_attention(segments: Segments) -> Attend:
     def attend(q_BTHE: Tensor, k_BTKE: Tensor, v_BTKE: Tensor, scores: Scores) -> Tensor:
         q, k, v = (x.transpose(1, 2) for x in (q_BTHE, k_BTKE, v_BTKE))
         mask_B1TT = same_B1TT & sees(at_T, at_T, scores.window).to(sequence.device)
-        return attend_by_mask(q, k, v, mask_B1TT, scores.softcap, scores.sinks_of(q.shape[1])).transpose(1, 2)
+        return attend_by_mask(q, k, v, mask_B1TT, scores).transpose(1, 2)
 
     return attend
 
@@ -235,7 +234,7 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2)
     if key not in masks:
         masks[key] = sees(at_W, at_W, scores.window)
-    again = (q, k, v, masks[key], scores.softcap, scores.sinks_of(q.shape[1]))
+    again = (q, k, v, masks[key], scores)
     if not (scores.plain or short):
         found: Tensor = checkpoint(attend_by_mask, *again, use_reentrant=False, preserve_rng_state=False)
         return found.transpose(1, 2)

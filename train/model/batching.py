@@ -154,8 +154,7 @@ class SlotCache:
             groups = q_1THE.shape[2] // k.shape[1]
             q_1KQE = _split(q_1THE[:, :new], 2, groups).transpose(1, 2).flatten(2, 3)
             mask_QC = sees(key_C[begin:], key_C, scores.window).repeat_interleave(groups, 0)
-            sinks_KQ = scores.sinks_of(k.shape[1], new)
-            out_1KQE = attend_by_mask(q_1KQE, k, v, mask_QC, scores.softcap, sinks_KQ)
+            out_1KQE = attend_by_mask(q_1KQE, k, v, mask_QC, scores)
             out_1THE = torch.zeros_like(q_1THE)
             out_1THE[:, :new] = _split(out_1KQE, 2, groups).transpose(1, 2).flatten(2, 3)
             return out_1THE
@@ -176,17 +175,16 @@ class SlotCache:
                 kv[side].transpose(1, 2)[slot_N, at_N] = new_N1KE[:rows, 0]
             out_N1HE = torch.zeros_like(q_N1HE)
             q_NKRE = _split(q_N1HE[:rows, 0], 1, q_N1HE.shape[2] // k_N1KE.shape[2])
-            own = scores.softcap, scores.sinks_of(k_N1KE.shape[2])
             if not self.one_by_one:
                 k, v = kv[:, :, :, :longest][:, slot_N]
                 seen_N11C = sees(at_N[:, None], key_C, scores.window)[:, None]
-                out = attend_by_mask(q_NKRE, k, v, seen_N11C, *own)
+                out = attend_by_mask(q_NKRE, k, v, seen_N11C, scores)
                 out_N1HE[:rows, 0] = out.flatten(1, 2)
                 return out_N1HE
             for row, slot in enumerate(slots):  # each by itself: see the top of this file
                 first = max(0, slot.length + 1 - scores.window) if scores.window else 0
                 k, v = kv[:, slot.index : slot.index + 1, :, first : slot.length + 1]
-                out_N1HE[row, 0] = attend_by_mask(q_NKRE[row : row + 1], k, v, None, *own)[0].flatten(0, 1)
+                out_N1HE[row, 0] = attend_by_mask(q_NKRE[row : row + 1], k, v, None, scores)[0].flatten(0, 1)
             return out_N1HE
 
         return attend

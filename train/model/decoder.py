@@ -220,16 +220,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"silu": F.silu, "gelu_tanh
 class MLP(nn.Module):
     """down(act(gate(x)) * up(x)) (SwiGLU: Shazeer, 2020), or without a gate down(act(up(x)))."""
 
-    def __init__(
-        self, hidden_size: int, inner_size: int, activation: str = "silu", gated: bool = True, bias: bool = False,
-        limit: float = 0.0,
-    ) -> None:  # fmt: skip
+    def __init__(self, c: ModelConfig, inner_size: int) -> None:
         super().__init__()
-        self.activation, self.limit = activation, limit
-        self.matrices = ("gate_proj", "up_proj", "down_proj") if gated else ("up_proj", "down_proj")
+        self.activation, self.limit = c.activation, c.swiglu_limit
+        self.matrices = ("gate_proj", "up_proj", "down_proj") if c.gated else ("up_proj", "down_proj")
         for name in self.matrices:
-            sizes = (inner_size, hidden_size) if name == "down_proj" else (hidden_size, inner_size)
-            self.add_module(name, nn.Linear(*sizes, bias=bias))
+            sizes = (inner_size, c.hidden_size) if name == "down_proj" else (c.hidden_size, inner_size)
+            self.add_module(name, nn.Linear(*sizes, bias=c.mlp_bias))
 
     def through(self, x: Tensor, *projections: Project) -> Tensor:
         """Apply the projections, which may be layers or grouped products, to x."""
@@ -323,12 +320,8 @@ class Block(nn.Module):
         self.scores = Scores(layer, c.window if windowed else 0, c.attention_softcap)
         self.rope = "" if layer in c.plain_layers or c.learned_positions else "window" if windowed else "whole"
         self.self_attn = Attention(c)
-        mlp = partial(MLP, c.hidden_size, activation=c.activation, gated=c.gated, bias=c.mlp_bias, limit=c.swiglu_limit)
-        self.mlp: nn.Module = (
-            MoE(c.hidden_size, c.moe.inner_size(c.intermediate_size), c.moe, mlp, c.mlp_bias)
-            if c.moe.num_experts and layer not in c.moe.dense_layers
-            else mlp(c.intermediate_size)
-        )
+        routed = c.moe.num_experts and layer not in c.moe.dense_layers
+        self.mlp: nn.Module = MoE(c, partial(MLP, c)) if routed else MLP(c, c.intermediate_size)
         for name in filter(None, self.norms):
             self.add_module(name, norm_of(c, c.hidden_size))
         self._before, self._after = self.before, self.after

@@ -27,7 +27,7 @@ from train.model.attention import move_rows
 
 if TYPE_CHECKING:
     from train.data.batches import Batch
-    from train.model.decoder import MLP
+    from train.model.decoder import MLP, ModelConfig
 
 Project = Callable[[Tensor], Tensor]
 """(..., I) -> (..., O)."""
@@ -60,14 +60,12 @@ class MoeConfig:
 class MoE(nn.Module):
     """A router and its experts."""
 
-    def __init__(
-        self, hidden_size: int, inner_size: int, moe: MoeConfig, mlp: "Callable[[int], MLP]", bias: bool = False
-    ) -> None:
-        """`mlp` makes an expert of an inner width; `bias` is that of the router."""
+    def __init__(self, c: "ModelConfig", mlp: "Callable[[int], MLP]") -> None:
+        """`mlp` makes an expert of an inner width."""
         super().__init__()
-        self.config = moe
-        self.gate = nn.Linear(hidden_size, moe.num_experts, bias=bias)
-        self.experts = nn.ModuleList(mlp(inner_size) for _ in range(moe.num_experts))
+        self.config, inner_size = c.moe, c.moe.inner_size(c.intermediate_size)
+        self.gate = nn.Linear(c.hidden_size, c.moe.num_experts, bias=c.mlp_bias)
+        self.experts = nn.ModuleList(mlp(inner_size) for _ in range(c.moe.num_experts))
         self.routed: tuple[Tensor, Tensor] | None = None
         """Router probabilities (N, X) and chosen experts (N, A) of the last forward pass."""
 

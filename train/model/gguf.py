@@ -85,7 +85,7 @@ def write(
     c, warnings = model.config, list[str]()
     kind = hf.family_of(c)
     if wrong := _beyond(c, ARCHITECTURES[kind]) if kind in ARCHITECTURES else kind:
-        raise ModelError(f"llama.cpp cannot run this model, because it does not know {wrong}: use --to hf")
+        raise ModelError(f"cannot write this model as GGUF: its form here does not know {wrong}: use --to hf")
     arch, context = ARCHITECTURES[kind], c.max_positions
     if c.windowed_layers and not arch.period and c.window < context:
         context = c.window

@@ -8,8 +8,8 @@ Shapes: B rows, T positions, N = B*T flat positions, L labels, C labels of a chu
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -143,57 +143,36 @@ def token_log_probs(
 
 
 FusedLoss = Callable[[Tensor, nn.Linear, Tensor], tuple[Tensor, int]]
-PACKAGES = {"liger": "liger-kernel", "cce": "cut-cross-entropy"}
+"""Hidden states (L, D), the head and one target each -> (loss_sum, count)."""
 
 
-def fused_loss(name: Literal["liger", "cce"], device: torch.device) -> FusedLoss:
-    """A fused kernel for `head_loss`: Liger (Hsu et al., 2024) or Cut Cross-Entropy (Wijmans et al., 2024).
-
-    It returns (loss_sum, count) of hidden states (L, D), one target each.
+def liger_loss(device: torch.device) -> FusedLoss:
+    """`head_loss` by the fused kernel of Liger (Hsu et al., 2024), which stores no logits.
 
     Raises:
         ConfigError: the package is not installed, or there is no CUDA device.
     """
     if device.type != "cuda":
-        raise ConfigError(f"--head-loss {name} is a CUDA kernel, and this run is on {device.type}; use plain")
-    module = "liger_kernel.transformers.fused_linear_cross_entropy" if name == "liger" else "cut_cross_entropy"
+        raise ConfigError(f"--head-loss liger is a CUDA kernel, and this run is on {device.type}; use plain")
     try:
-        import_module(module)
+        from liger_kernel.transformers.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyLoss
     except ImportError as e:
-        raise ConfigError(f"--head-loss {name} needs the package {PACKAGES[name]}: pip install it ({e})") from None
-    return over_labels(_liger if name == "liger" else _cce)
+        raise ConfigError(f"--head-loss liger needs the package liger-kernel: pip install it ({e})") from None
+    # without accum_dtype, sums of many chunks are rounded to bf16
+    return over_labels(partial(LigerFusedLinearCrossEntropyLoss, reduction="sum", accum_dtype=torch.float32))
 
 
-def over_labels(kernel: Callable[[Tensor, Tensor, Tensor, float | None], Tensor]) -> FusedLoss:
-    """Make a loss from a kernel of (hidden, weight, targets, softcap); a batch without labels skips the kernel."""
+def over_labels(kernel: Callable[..., Any]) -> FusedLoss:
+    """A loss by `kernel(softcap=...)`, called with (weight, hidden, targets); no labels are no call."""
 
     def loss(hidden_LD: Tensor, head: nn.Linear, targets_L: Tensor) -> tuple[Tensor, int]:
         if not len(targets_L):
             return hidden_LD.sum() * 0, 0
-        softcap = getattr(head, "softcap", None)
         with torch.autocast(hidden_LD.device.type, enabled=False):
-            total = kernel(hidden_LD, head.weight.to(hidden_LD.dtype), targets_L, softcap)
-        return total.float(), len(targets_L)
+            fused = kernel(softcap=getattr(head, "softcap", None))
+            return fused(head.weight.to(hidden_LD.dtype), hidden_LD, targets_L).float(), len(targets_L)
 
     return loss
-
-
-def _liger(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
-    from liger_kernel.transformers.fused_linear_cross_entropy import LigerFusedLinearCrossEntropyLoss
-
-    # without accum_dtype, sums of many chunks are rounded to bf16
-    fused: Any = LigerFusedLinearCrossEntropyLoss(reduction="sum", softcap=softcap, accum_dtype=torch.float32)
-    total: Tensor = fused(weight_VD, hidden_LD, targets_L)
-    return total
-
-
-def _cce(hidden_LD: Tensor, weight_VD: Tensor, targets_L: Tensor, softcap: float | None) -> Tensor:
-    from cut_cross_entropy import linear_cross_entropy
-
-    # "auto" drops only gradients below the precision of the dtype; the default drops more
-    how: Any = {"softcap": softcap, "reduction": "sum", "filter_eps": "auto"}
-    total: Tensor = linear_cross_entropy(hidden_LD, weight_VD, targets_L, **how)
-    return total
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,6 +189,16 @@ class StatesConfig:
         """Attention within the sequences of a batch."""
         return ATTENTIONS[self.attention](batch.segments)
 
+    def on(self, device: torch.device) -> Self:
+        """The same, checked against the device.
+
+        Raises:
+            ConfigError: the device does not have the chosen kernel.
+        """
+        if self.attention in CUDA_ONLY and device.type != "cuda":
+            raise ConfigError(f"--attention {self.attention} is a CUDA kernel; this run is on {device.type}")
+        return self
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChunkedConfig(StatesConfig):
@@ -220,20 +209,6 @@ class ChunkedConfig(StatesConfig):
     def __post_init__(self) -> None:
         if self.loss_chunk < 0:
             raise ConfigError(f"loss_chunk must not be negative, found {self.loss_chunk}")
-
-
-C = TypeVar("C", bound=StatesConfig)
-
-
-def check_device(config: C, device: torch.device) -> C:
-    """The configuration, checked against the device.
-
-    Raises:
-        ConfigError: the device does not have the chosen kernel.
-    """
-    if config.attention in CUDA_ONLY and device.type != "cuda":
-        raise ConfigError(f"--attention {config.attention} is a CUDA kernel; this run is on {device.type}")
-    return config
 
 
 def label_states(

@@ -1,6 +1,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -36,10 +37,16 @@ def trainer(manifest: Path, out: Path, batch_rows: int = 4, grad_accum: int = 1,
     return prepare(config, label_loss(LabelConfig()))
 
 
+def experts(inner_size: int, moe: MoeConfig, **differences: object) -> MoE:
+    """A layer of width 16 whose experts have this inner width."""
+    c = replace(SMALL, hidden_size=16, moe=replace(moe, expert_size=inner_size), **differences)
+    return MoE(c, partial(MLP, c))
+
+
 @pytest.mark.parametrize("norm_topk", [True, False])
 def test_a_token_is_the_weighted_sum_of_its_experts(norm_topk: bool) -> None:
-    moe = MoeConfig(num_experts=5, experts_per_token=2, expert_size=12, norm_topk=norm_topk)
-    layer, x = MoE(16, 12, moe, lambda width: MLP(16, width)), torch.randn(3, 7, 16)
+    moe = MoeConfig(num_experts=5, experts_per_token=2, norm_topk=norm_topk)
+    layer, x = experts(12, moe), torch.randn(3, 7, 16)
     out = layer(x)
     for row in range(3):
         for t in range(7):
@@ -61,11 +68,11 @@ def one_by_one(layer: MoE, x_ND: torch.Tensor) -> torch.Tensor:
     return out_ND
 
 
-@pytest.mark.parametrize("kind", [("silu", True), ("gelu_tanh", False)])
+@pytest.mark.parametrize("kind", [{}, {"activation": "gelu_tanh", "gated": False}])
 @pytest.mark.parametrize("tokens", [1, 50])  # with one token most experts have none
-def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(kind: tuple, tokens: int) -> None:
+def test_segments_and_one_product_for_all_experts_give_what_one_by_one_does(kind: dict, tokens: int) -> None:
     """Value and all gradients; the product for all is what CUDA takes."""
-    layer = MoE(16, 24, MoeConfig(num_experts=5, experts_per_token=2), lambda width: MLP(16, width, *kind))
+    layer = experts(24, MoeConfig(num_experts=5, experts_per_token=2), **kind)
     found = []
     for way in (one_by_one, "segmented", "grouped"):
         x_ND = torch.randn(tokens, 16, generator=torch.Generator().manual_seed(1), requires_grad=True)
@@ -90,10 +97,7 @@ def test_adapters_of_experts_are_not_passed_by() -> None:
 
 
 def test_one_expert_that_all_tokens_take_is_the_plain_layer() -> None:
-    layer, x = (
-        MoE(16, 12, MoeConfig(num_experts=1, expert_size=12), lambda width: MLP(16, width)),
-        torch.randn(3, 7, 16),
-    )
+    layer, x = experts(12, MoeConfig(num_experts=1)), torch.randn(3, 7, 16)
     torch.testing.assert_close(layer(x), layer.experts[0](x))
 
 
