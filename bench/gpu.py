@@ -379,7 +379,7 @@ def started(
     manifest = next(folder.glob(f"{name}*")) / "manifest.json"
     plain = {
         "loop.out": str(out), "loop.steps": steps, "loop.device": device, "loop.dtype": "fp32", "data.batch_rows": 8,
-        "data.verify": "off", "optim.lr": 1e-3, "optim.warmup_steps": 0, "track.report_to": ("none",),
+        "data.verify": False, "optim.lr": 1e-3, "optim.warmup_steps": 0, "track.report_to": ("none",),
     }  # fmt: skip
     nested: dict[str, Any] = {"manifest": str(manifest)}
     for key, value in (plain | values).items():

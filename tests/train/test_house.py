@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -128,7 +129,8 @@ def test_help_and_wrong_options_need_no_torch(name: str, option: str, code: int,
 @pytest.mark.parametrize("command", [["-m", "train.sft"], ["-m", "train", "sft"]])
 def test_an_interrupt_while_torch_is_imported_ends_quietly(command: list[str]) -> None:
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    process = subprocess.Popen([sys.executable, *command, "--manifest", "none"], **pipes)
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
+    process = subprocess.Popen([sys.executable, *command, "--manifest", "none"], **pipes, preexec_fn=heard)
     maps = Path(f"/proc/{process.pid}/maps")
     for _ in range(6000):
         if "libtorch" in maps.read_text():
