@@ -68,6 +68,7 @@ MIRROR_GB: Final = 100
 """Gigabytes that the mirror may hold before the oldest files are removed from it; $DATAKIT_MIRROR_GB is another."""
 SPARED_S: Final = 900.0
 """A file of the mirror that was used in the last quarter of an hour stays."""
+_OTHER_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _URL: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
 
 
@@ -89,17 +90,26 @@ def is_url(path: str) -> bool:
     return _URL.match(path) is not None
 
 
+def spelled(url: str) -> str:
+    """A URL with its scheme as `SCHEMES` has it: `S3://` and Hadoop's `s3a://` are `s3://`. Other texts stay."""
+    found = _URL.match(url)
+    if found is None:
+        return url
+    scheme = found[1].lower()
+    return f"{_OTHER_NAMES.get(scheme, scheme)}://{url[found.end() :]}"
+
+
 def local(given: str | os.PathLike[str]) -> Path:
     """The path to work with: the place in the mirror for a URL of an object store, any other path itself.
 
     Raises:
         UsageError: a URL that results cannot be written to, or that holds credentials.
     """
-    text = os.fspath(given)
+    text = spelled(os.fspath(given))
     found = _URL.match(text)
     if found is None:
         return Path(text)
-    scheme, rest = found[1].lower(), text[found.end() :].strip("/")
+    scheme, rest = found[1], text[found.end() :].strip("/")
     if scheme not in SCHEMES:
         raise UsageError(
             f"{text.split('://')[0]}://...: results, models and tokenizers can be on this machine's file system "
@@ -167,13 +177,10 @@ def _store(scheme: str, bucket: str, _process: int, *_environment: str) -> Any:
         raise MissingExtraError(
             f"{scheme}://{bucket}: object stores need the package obstore: pip install 'datakit[remote]'"
         ) from None
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or ""
     try:
         if scheme == "s3":
             profile = _profile()
-            endpoint = endpoint or profile.pop("endpoint", "")
-            profile |= {"endpoint": endpoint} if endpoint else {}
-            options, retry = _client_options(scheme, endpoint)
+            options, retry = _client_options(scheme, profile.get("endpoint", ""))
             return S3Store(
                 bucket, client_options=options, retry_config=retry, copy_if_not_exists="multipart", **profile
             )
@@ -223,32 +230,40 @@ def _client_options(scheme: str, endpoint: str) -> tuple[Any, Any]:
 
 
 def _profile() -> dict[str, Any]:
-    """Credentials, region and endpoint of the user's AWS profile; empty where the environment holds credentials.
+    """Credentials, region and endpoint for S3, of the user's AWS profile; what the environment names goes first.
 
     Raises:
         ConfigError: the profile is not there, or needs boto3 to sign in.
     """
-    named = os.environ.get("AWS_PROFILE", "")
-    if os.environ.get("AWS_ACCESS_KEY_ID") and not named:
-        return {}
+    named, given = os.environ.get("AWS_PROFILE", ""), bool(os.environ.get("AWS_ACCESS_KEY_ID"))
     home = Path.home() / ".aws"
-    files = (
-        (os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials", named or "default"),
-        (os.environ.get("AWS_CONFIG_FILE") or home / "config", f"profile {named}" if named else "default"),
-    )
+    config, own = (configparser.RawConfigParser(strict=False) for _ in range(2))
+    try:
+        config.read(os.environ.get("AWS_CONFIG_FILE") or home / "config", encoding="utf-8")
+        own.read(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home / "credentials", encoding="utf-8")
+    except (configparser.Error, UnicodeDecodeError) as e:
+        raise ConfigError(f"the AWS configuration cannot be read: {type(e).__name__} in {home}") from None
     found: dict[str, str] = {}
-    for file, section in files:
-        parser = configparser.RawConfigParser()
-        parser.read(file, encoding="utf-8")
+    for parser, section in ((own, named or "default"), (config, f"profile {named}" if named else "default")):
         found |= dict(parser[section]) if parser.has_section(section) else {}
     if named and not found:
         raise ConfigError(f"AWS_PROFILE={named}: no such profile in {home}/credentials or {home}/config")
-    plain = {
-        "access_key_id": "aws_access_key_id", "secret_access_key": "aws_secret_access_key",
-        "token": "aws_session_token", "region": "region", "endpoint": "endpoint_url",
-    }  # fmt: skip
-    taken: dict[str, Any] = {name: found[key] for name, key in plain.items() if found.get(key)}
-    if found.keys() & {"sso_session", "sso_start_url", "role_arn", "credential_process"}:
+    services = f"services {found.get('services', '')}"
+    for_s3 = config[services].get("s3", "") if config.has_section(services) else ""
+    endpoints = (
+        os.environ.get("AWS_ENDPOINT_URL_S3"), os.environ.get("AWS_ENDPOINT_URL"),
+        *re.findall(r"(?m)^\s*endpoint_url\s*=\s*(\S+)", for_s3), found.get("endpoint_url"),
+    )  # fmt: skip
+    keys = {
+        "access_key_id": "aws_access_key_id",
+        "secret_access_key": "aws_secret_access_key",
+        "token": "aws_session_token",
+    }
+    taken: dict[str, Any] = {name: found[key] for name, key in keys.items() if found.get(key) and not given}
+    taken |= {"endpoint": endpoint} if (endpoint := next(filter(None, endpoints), None)) else {}
+    if not any(os.environ.get(name) for name in ("AWS_REGION", "AWS_DEFAULT_REGION")) and found.get("region"):
+        taken["region"] = found["region"]
+    if not given and found.keys() & {"sso_session", "sso_start_url", "role_arn", "credential_process"}:
         try:
             import boto3
             from obstore.auth.boto3 import Boto3CredentialProvider
@@ -258,6 +273,22 @@ def _profile() -> dict[str, Any]:
             ) from None
         taken["credential_provider"] = Boto3CredentialProvider(boto3.Session(profile_name=named or None))
     return taken
+
+
+def arrow_s3() -> dict[str, Any]:
+    """Options for Arrow's own S3 client, which knows no endpoint of a profile; empty where it finds all itself."""
+    profile, anonymous = _profile(), os.environ.get("AWS_SKIP_SIGNATURE", "").lower() in ("1", "true")
+    if "endpoint" not in profile and not anonymous:
+        return {}
+    names = {
+        "access_key": "access_key_id", "secret_key": "secret_access_key", "session_token": "token", "region": "region"
+    }  # fmt: skip
+    options = {theirs: profile[ours] for theirs, ours in names.items() if ours in profile}
+    options = {"anonymous": True} if anonymous else options
+    if "endpoint" in profile:
+        scheme, _, host = profile["endpoint"].rpartition("://")
+        options |= {"endpoint_override": host.rstrip("/"), "scheme": scheme or "https"}
+    return options
 
 
 def _errors() -> Any:
@@ -271,11 +302,45 @@ def _first_line(error: BaseException) -> str:
     text = str(error)
     code = re.search(r"<Code>(\w+)</Code>", text)
     line = re.split(r"[\n<]", text, maxsplit=1)[0].strip().rstrip(":").split("Debug source")[0]
+    line = re.sub(r" in [\d.]+(ns|µs|ms|s)\b|, after \d+ retries.*?retry_timeout: \d+s", "", line)
     return re.sub(r"([?&])[^ ]*", "", line) + (f" ({code[1]})" if code else "")
 
 
 def _no_bucket(error: BaseException) -> bool:
     return re.search("NoSuchBucket|ContainerNotFound|The specified bucket does not exist", str(error)) is not None
+
+
+class NoAccessError(InputError):
+    """The store refuses a request, and would again: no right, credentials that are wrong or too old, another region."""
+
+
+def _lasting(error: BaseException) -> str:
+    """What to do about an error that the next attempt would get, too; empty for others."""
+    errors, text = _errors(), str(error)
+    code = re.search(r"<Code>(\w+)</Code>", text)
+    if "redirect without LOCATION" in text or "AuthorizationHeaderMalformed" in text:
+        region = re.search(r"<Region>([\w-]+)</Region>|expecting '([\w-]+)'", text)
+        return f"The bucket is in another region: set AWS_REGION{f'={region[1] or region[2]}' if region else ''}"
+    refused = re.search(r"status code: 40[013]\b", text) and "169.254." not in text
+    if (refused and (code is None or code[1] not in ("RequestTimeout", "IncompleteBody"))) or isinstance(
+        error, (errors.PermissionDeniedError, errors.UnauthenticatedError)
+    ):
+        return (
+            "Check the credentials, whether they have expired, what they may do here, the region (AWS_REGION) and this "
+            "machine's clock"
+        )
+    lasting = isinstance(error, (errors.InvalidPathError, errors.NotSupportedError))
+    return "Check the URL" if lasting else ""
+
+
+def _again(error: BaseException) -> str:
+    if re.search(r"169\.254\.|metadata\.google", str(error)):  # a service that machines in a cloud have
+        return (
+            "No credentials were found in the environment, in a profile or by the machine's role: set AWS_PROFILE, "
+            "AWS_ACCESS_KEY_ID and so on, or AWS_SKIP_SIGNATURE=true to read a public bucket; docs/cluster.md names "
+            "those of other stores"
+        )
+    return "Finished work is kept: run the same command again"
 
 
 def _ask(path: Path, request: Callable[[Any, str], T]) -> T:
@@ -290,30 +355,21 @@ def _ask(path: Path, request: Callable[[Any, str], T]) -> T:
     scheme, bucket, key = split
     store = _store(scheme, bucket, os.getpid(), *(os.environ.get(name, "") for name in _CHOOSES))
     errors = _errors()
-    lasting = (
-        errors.AlreadyExistsError, errors.PreconditionError, errors.NotModifiedError, errors.PermissionDeniedError,
-        errors.UnauthenticatedError, errors.InvalidPathError, errors.NotSupportedError,
-    )  # fmt: skip
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return request(store, key)
-        except FileNotFoundError as e:
-            if _no_bucket(e):
-                raise InputError(f"{scheme}://{bucket}: there is no such bucket; make it, or name another") from None
-            raise
         except (errors.AlreadyExistsError, errors.PreconditionError, errors.NotModifiedError):
             raise
-        except lasting as e:
-            raise InputError(
-                f"{scheme}://{bucket}/{key}: {_first_line(e)}. Check the credentials, and what they may do here"
-            ) from None
         except (errors.BaseError, OSError) as e:
             if _no_bucket(e):
                 raise InputError(f"{scheme}://{bucket}: there is no such bucket; make it, or name another") from None
+            if isinstance(e, FileNotFoundError):
+                raise
+            if advice := _lasting(e):
+                raise NoAccessError(f"{scheme}://{bucket}/{key}: {_first_line(e)}. {advice}") from None
             if attempt == ATTEMPTS:
                 raise InputError(
-                    f"{scheme}://{bucket}/{key}: still failing after {ATTEMPTS} attempts: {_first_line(e)}. Finished "
-                    "work is kept: run the same command again"
+                    f"{scheme}://{bucket}/{key}: still failing after {ATTEMPTS} attempts: {_first_line(e)}. {_again(e)}"
                 ) from None
             # jitter: many workers that failed together do not come back together
             time.sleep(0.2 * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
@@ -460,13 +516,15 @@ def pull_result(path: Path) -> Path:
 
 def is_result(url: str) -> bool:
     """Whether a URL is of a manifest, or of a folder with one (`--output`), and not of raw inputs."""
-    found = _URL.match(url)
+    found = _URL.match(spelled(url))
     if found is None or found[1] not in SCHEMES or any(c in url for c in "*?["):
         return False
     path = local(url)
-    if path.suffix == ".json":
-        return _head(path.with_name(f"{path.stem}.run.json")) is not None
-    return _head(path / "manifest.run.json") is not None
+    run_file = path.with_name(f"{path.stem}.run.json") if path.suffix == ".json" else path / "manifest.run.json"
+    try:
+        return _head(run_file) is not None
+    except NoAccessError:  # who may read a file, but not list its folder, is not told that there is no run file
+        return False
 
 
 def at_hand(path: Path) -> Path:
@@ -738,7 +796,7 @@ def _signed(method: str, bucket: str, key: str, query: dict[str, str]) -> bytes:
     secret = own.get("secret_access_key") or os.environ.get("AWS_SECRET_ACCESS_KEY")
     token = own.get("token") or (os.environ.get("AWS_SESSION_TOKEN") if "access_key_id" not in own else None)
     region = own.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or own.get("endpoint")
+    endpoint = own.get("endpoint")
     if not access or not secret:
         return b""
     base = f"{endpoint.rstrip('/')}/{bucket}" if endpoint else f"https://{bucket}.s3.{region}.amazonaws.com"

@@ -14,8 +14,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 Fault = Callable[[str, str], str]
-"""(method, path) of a request -> "" to pass it on, "503", "429", "cut" (no answer), "late" (done, but the answer is
-lost), "half" (half of the body, then the end), "wrong" (a byte of the body changed), "sleep"."""
+"""(method, path) of a request -> "" to pass it on, "503", "429", "403 SomeCode", "cut" (no answer), "late" (done, but
+the answer is lost), "half" (half of the body, then the end), "wrong" (a byte of the body changed), "sleep"."""
 
 
 class Server(socketserver.ThreadingTCPServer):
@@ -61,8 +61,9 @@ class _ProxyHandler(BaseHTTPRequestHandler):
         fault = self.server.fault(self.command, self.path)
         self.server.seen.append((self.command, self.path, fault))
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        if fault in ("503", "429"):
-            self._answer(int(fault), {}, b"<Error><Code>SlowDown</Code></Error>")
+        if fault[:3].isdigit():
+            code = fault[4:] or "SlowDown"
+            self._answer(int(fault[:3]), {}, f"<Error><Code>{code}</Code></Error>".encode())
             return
         if fault == "cut":
             self._end()

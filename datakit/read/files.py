@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ import pyarrow as pa
 from datakit.errors import InputError, MissingExtraError
 from datakit.manifest import FORMAT, ROLES
 from datakit.read.layouts.record import MisfitError
-from datakit.storage import SCHEMES, fsspec_store
+from datakit.storage import SCHEMES, arrow_s3, fsspec_store, spelled
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",
@@ -94,8 +94,7 @@ _PIECE: Final = 1 << 18
 Spans = np.ndarray[Any, Any]
 
 _URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]+://")
-_NATIVE = ("s3://", "gs://", "gcs://", "hdfs://")
-_CREDENTIALS = re.compile(r"^(s3|gs|gcs|az|https?)://[^/]*@")
+_CREDENTIALS = re.compile(r"^(s3|gs|az|https?)://[^/]*@")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -238,7 +237,8 @@ def _expand(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
     walk = _Walk(skipped)
     if not os.path.exists(path) and glob.has_magic(given):
         base = os.path.dirname(re.split(r"[*?\[]", path)[0] + "x")
-        yield from walk.matched(glob.glob(path, recursive=True), base)
+        matching = glob.glob(path + os.sep * given.endswith("/"), recursive=True)
+        yield from walk.matched([found.rstrip(os.sep) for found in matching], base)
     elif os.path.isdir(path):
         yield from walk.below([path])
     elif os.path.isfile(path):
@@ -256,27 +256,97 @@ def _is_data(name: str) -> bool:
 
 
 def _expand_url(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]:
+    """The files of a URL. Patterns, folders and what is skipped in them are as on this machine's file system.
+
+    Raises:
+        InputError: there is nothing, it cannot be listed, or an object has a key that is no path.
+    """
     from pyarrow import fs
 
+    given = spelled(given)
+    if settings := re.search(r"\?\w+=", given):
+        raise InputError(
+            f"{given[: settings.start()]}?...: settings in a URL are not read; give them by the environment "
+            "(AWS_REGION, AWS_ENDPOINT_URL, ...) or a profile"
+        )
     system, inner = filesystem(given)
     prefix = given[: len(given) - len(inner)] if given.endswith(inner) else given.split("://")[0] + "://"
-    fixed = re.split(r"[*?\[]", inner)[0]
-    if fixed != inner:
-        infos = system.get_file_info(fs.FileSelector(fixed.rsplit("/", 1)[0], recursive=True, allow_not_found=True))
-        matching = [i for i in infos if i.type == fs.FileType.File and fnmatch.fnmatch(i.path, inner)]
-    else:
-        info = system.get_file_info(inner)
-        if info.type == fs.FileType.NotFound:
-            raise InputError(f"{given}: no such file or folder")
-        if info.type == fs.FileType.File:
+    fixed, wanted = inner, list[str]()
+    try:
+        whole = glob.has_magic(inner) and given.split("://")[0] not in SCHEMES
+        info = None if whole or given.endswith("/") else system.get_file_info(inner)
+        if info is not None and info.type == fs.FileType.File:
             yield prefix + info.path, info.size
             return
-        infos = system.get_file_info(fs.FileSelector(inner, recursive=True))
-        matching = [i for i in infos if i.type == fs.FileType.File and _is_data(i.base_name)]
-        skipped += [
-            Skipped(prefix + i.path, UNKNOWN) for i in infos if i.type == fs.FileType.File and not _is_data(i.base_name)
-        ]
-    yield from ((prefix + i.path, i.size) for i in matching)
+        if glob.has_magic(inner):
+            fixed = re.split(r"[*?\[]", inner)[0].rpartition("/")[0]
+            wanted = inner.rstrip("/").removeprefix(f"{fixed}/").split("/")
+        listed = system.get_file_info(fs.FileSelector(fixed, recursive=True, allow_not_found=True))
+    except (OSError, pa.ArrowException) as e:
+        raise InputError(f"{given}: cannot be listed: {e}") from e
+    if not listed:
+        raise InputError(f"{given}: {_missing(system, given, fixed, bool(wanted))}")
+    files = {i.path: i.size for i in listed if i.type == fs.FileType.File}
+    ours = _ours_among(prefix, files)
+    for path, size in files.items():
+        parts = path.removeprefix(f"{fixed}/").split("/")
+        ends = _ends(parts, wanted)
+        if not ends or (min(ends) == len(parts) and given.endswith("/")):  # `*/` is for folders alone
+            continue
+        above = [path[: len(path) - len("/".join(parts[n:])) - 1] for n in range(bool(wanted), len(parts))]
+        folders = [n for n in range(min(ends), len(parts) - 1) if parts[n] not in (".", "..")]
+        hidden = next((n for n in folders if parts[n].startswith((".", "_"))), None)
+        if own := next((folder for folder in above if folder in ours), None):
+            skipped.append(Skipped(prefix + own, OURS))
+        elif len(parts) in ends or (hidden is None and _is_data(parts[-1])):
+            if any(part in ("", ".", "..") for part in parts):
+                raise InputError(
+                    f"{prefix}{path}: a key with an empty part, `.` or `..` is no path; copy it to another"
+                )
+            yield prefix + path, size
+        elif hidden is not None:
+            skipped.append(Skipped(prefix + path[: len(path) - len("/".join(parts[hidden + 1 :])) - 1], HIDDEN))
+        elif not parts[-1].startswith((".", "_")):
+            skipped.append(Skipped(prefix + path, UNKNOWN))
+
+
+def _missing(system: Any, given: str, folder: str, pattern: bool) -> str:
+    """Why a URL has no files: what is missing."""
+    from pyarrow import fs
+
+    bucket = folder.split("/")[0]
+    with suppress(OSError):  # some may list a folder, but not ask for the bucket
+        if given.split("://")[0] in SCHEMES and system.get_file_info(bucket).type == fs.FileType.NotFound:
+            return f"there is no such bucket ({bucket}); make it, or name another"
+    return "no file matches" if pattern else "no such file or folder"
+
+
+def _ends(parts: Sequence[str], wanted: Sequence[str]) -> set[int]:
+    """How many first parts of a path a pattern matches, as `glob` does: `*` stays within a part, `**` does not."""
+    ends = {0}
+    for part in wanted:
+        visible = {n for n, own in enumerate(parts) if part.startswith(".") or not own.startswith(".")}
+        if part == "**":
+            for n in range(len(parts)):
+                ends |= {n + 1} if n in ends and n in visible else set()
+        else:
+            ends = {n + 1 for n in ends & visible if fnmatch.fnmatchcase(parts[n], part)}
+    return ends
+
+
+def _ours_among(prefix: str, paths: Iterable[str]) -> set[str]:
+    """The folders of a listing that datakit wrote; see `_is_ours`."""
+    ours = set[str]()
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        above, _, role = folder.rpartition("/")
+        if "/.work/" in path:
+            ours.add(path.partition("/.work/")[0])
+        elif role in ROLES and _RUN_FOLDER.search(above):
+            ours.add(above)
+        elif folder not in ours and name.endswith(".json") and (name == "manifest.json" or _of_manifests(folder)):
+            ours |= {folder} if _is_manifest(prefix + path) else set()
+    return ours
 
 
 def _names(paths: list[str]) -> dict[str, str]:
@@ -398,16 +468,20 @@ def _is_ours(folder: str) -> bool:
         return True
     if _RUN_FOLDER.search(folder.replace(os.sep, "/")):
         return any(os.path.isdir(os.path.join(folder, role)) for role in ROLES)
-    if os.path.basename(os.path.dirname(folder)) != "manifests":
+    if not _of_manifests(folder):
         return False
     return any(_is_manifest(e.path) for e in _entries(folder) if e.name.endswith(".json"))
 
 
+def _of_manifests(folder: str) -> bool:
+    return os.path.basename(os.path.dirname(folder)) == "manifests"
+
+
 def _is_manifest(path: str) -> bool:
     try:
-        with open(path, "rb") as opened:
+        with open_binary(path) as opened:
             body = json.load(opened)
-    except (OSError, ValueError, RecursionError):
+    except (InputError, OSError, ValueError, RecursionError):
         return False
     return isinstance(body, dict) and body.get("format") == FORMAT
 
@@ -446,13 +520,21 @@ def filesystem(url: str) -> tuple[Any, str]:
 
     if found := _CREDENTIALS.match(url):
         raise InputError(f"{found[1]}://...: names credentials; give them by the environment or a profile")
-    if url.startswith("az://") or (url.startswith("gs://") and os.environ.get("STORAGE_EMULATOR_HOST")):
-        return fs.PyFileSystem(fs.FSSpecHandler(fsspec_store(url))), url.split("://", 1)[1]
-    if url.startswith(_NATIVE):
+    scheme, path = url.split("://", 1)
+    bucket, stored = path.split("/")[0], scheme in SCHEMES
+    if stored and (not bucket or glob.has_magic(bucket)):
+        raise InputError(f"{url}: expected {scheme}://BUCKET/..., with the name of one bucket")
+    if scheme == "az" or (scheme == "gs" and os.environ.get("STORAGE_EMULATOR_HOST")):
+        return fs.PyFileSystem(fs.FSSpecHandler(fsspec_store(url))), path.rstrip("/")
+    if stored or scheme == "hdfs":
         try:
-            return cast(tuple[Any, str], fs.FileSystem.from_uri(url.replace("gcs://", "gs://", 1)))
+            if scheme == "s3" and (options := arrow_s3()):
+                return fs.S3FileSystem(**options), path.rstrip("/")
+            # of the bucket alone: in a URI `%`, `#` and `?` mean something else than in a key
+            found = fs.FileSystem.from_uri(f"{scheme}://{bucket}" if stored else url)
         except (OSError, ValueError) as e:
             raise InputError(f"{url}: no file system for it: {e}") from e
+        return found[0], path.rstrip("/") if stored else found[1]
     try:
         from fsspec.core import url_to_fs
 

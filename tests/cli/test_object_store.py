@@ -35,7 +35,8 @@ from datakit.config import option
 from datakit.dedup.embedding import model_files
 from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
-from datakit.manifest import load
+from datakit.manifest import FORMAT, load
+from datakit.read.files import HIDDEN, OURS, find, open_binary
 from datakit.stage import CompareUnits, SketchFile
 from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said
@@ -533,11 +534,71 @@ def test_a_profile_is_used_as_other_tools_use_it(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(own))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_PROFILE", "lab")
-    monkeypatch.delenv("AWS_ENDPOINT_URL")
-    assert storage.sizes(storage.local(f"s3://{BUCKET}/x")) == {"part.parquet": 5}
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    url = f"s3://{BUCKET}/x"
+    assert storage.sizes(storage.local(url)) == {"part.parquet": 5}
+    assert [path for path, _, _ in find([url])[0]] == [f"{url}/part.parquet"]  # Arrow reads raw inputs
+    own.write_text(f"[lab]\naws_access_key_id = me\naws_secret_access_key = {SECRET}\n")
+    (tmp_path / "config").write_text(
+        f"[profile lab]\nservices = local\nregion = eu-west-3\n[services local]\ns3 =\n  endpoint_url = {server}\n"
+    )
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.delenv("AWS_REGION")
+    expected = {"access_key_id": "me", "secret_access_key": SECRET, "endpoint": server, "region": "eu-west-3"}
+    assert storage._profile() == expected
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another")
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    assert storage._profile() == {"endpoint": server}  # what the environment names goes first
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(DatakitError, match="no such profile"):
         storage.sizes(storage.local(f"s3://{BUCKET}/x"))
+
+
+def test_an_error_that_stays_is_told_at_once_and_with_what_to_do(
+    server: str, s3: "boto3.Client", project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s3.put_object(Bucket=BUCKET, Key="x/part.parquet", Body=b"whole")
+    expected = {
+        "403 InvalidAccessKeyId": "credentials", "400 ExpiredToken": "have expired",
+        "400 AuthorizationHeaderMalformed": "AWS_REGION", "301 PermanentRedirect": "another region",
+    }  # fmt: skip
+    for number, (fault, advice) in enumerate(expected.items()):
+        with Proxy(server, lambda *_, fault=fault: fault) as proxy:
+            use(monkeypatch, proxy.url, project / f"machine {number}")
+            with pytest.raises(InputError, match=advice) as caught:
+                storage.sizes(storage.local(f"s3://{BUCKET}/x"))
+            assert len(proxy.seen) == 1 and SECRET not in str(caught.value)
+            assert not storage.is_result(f"s3://{BUCKET}/x") or fault[0] != "4"  # no right to list its folder
+    with Proxy(server, lambda *_: "" if len(proxy.seen) else "400 RequestTimeout") as proxy:
+        use(monkeypatch, proxy.url, project / "another machine")
+        assert storage.sizes(storage.local(f"s3://{BUCKET}/x")) == {"part.parquet": 5}
+
+
+def test_raw_objects_are_read_under_their_own_keys(s3: "boto3.Client") -> None:
+    names = ["x.jsonl", "x.jsonl#2.jsonl", "y%41.jsonl", "yA.jsonl", "a b+c.jsonl", "é?.jsonl", "[1].jsonl"]
+    for name in names:
+        s3.put_object(Bucket=BUCKET, Key=f"raw/{name}", Body=json.dumps({"text": f"the row of {name}"}).encode())
+    s3.put_object(Bucket=BUCKET, Key="raw/_temporary/0.jsonl", Body=b'{"text": "of a job that failed"}')
+    s3.put_object(Bucket=BUCKET, Key="raw/out/manifest.json", Body=json.dumps({"format": FORMAT}).encode())
+    s3.put_object(Bucket=BUCKET, Key="raw/out/kept/part-00000.parquet", Body=b"rows")
+    found, skipped = find([f"S3A://{BUCKET}/raw"])
+    texts = {name: json.loads(open_binary(path).read())["text"] for path, name, _ in found}
+    assert texts == {name: f"the row of {name}" for name in names}
+    assert {s.path.rpartition("/")[2]: s.why for s in skipped} == {"_temporary": HIDDEN, "out": OURS}
+    for name in names:
+        assert [path for path, _, _ in find([f"s3://{BUCKET}/raw/{name}"])[0]] == [f"s3://{BUCKET}/raw/{name}"]
+    for wrong, expected in (
+        ("s3://no-such-bucket/*", "no such bucket"), ("s3://*/x", "one bucket"),
+        (f"s3://{BUCKET}/none", "no such file"), (f"s3://{BUCKET}/none/*", "no file matches"),
+        (f"s3://{BUCKET}/x?secret_key={SECRET}", "environment"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=expected) as caught:
+            find([wrong])
+        assert SECRET not in str(caught.value)
+    s3.put_object(Bucket=BUCKET, Key="raw//x.jsonl", Body=b'{"text": "of a folder without a name"}')
+    with pytest.raises(InputError, match=r"raw//x\.jsonl: a key with an empty part"):
+        find([f"s3://{BUCKET}/raw"])
 
 
 def test_paths_and_urls() -> None:

@@ -29,6 +29,7 @@ from datakit.read.files import (
     SourceFile,
     cut_lines,
     cut_stream,
+    find,
     line_end,
 )
 from datakit.read.planning import plan, read_unit, units
@@ -142,6 +143,36 @@ def test_a_remote_file_system_is_read_like_a_local_one(read):
         assert [f.name for f in found.plan.files] == ["a/x.jsonl", "b/y.jsonl.gz"]
         assert found.texts == ["a", "b"]
         assert found.reasons == ["invalid_json"]
+
+
+TREE = (
+    "a.jsonl", "b.jsonl", "README.md", "x.bin", "_SUCCESS", ".hid.jsonl", "_temp/p.jsonl", ".hidden/p.jsonl",
+    "one/a.jsonl", "one/two/a.jsonl", "one/two/.b.jsonl", "one/_x/q.jsonl", "d.x/c.jsonl", "d.x/b1.jsonl",
+)  # fmt: skip
+PATTERNS = (
+    "/", "/*", "/*.jsonl", "/**", "/**/*.jsonl", "/**/a.jsonl", "/*/a.jsonl", "/*/*", "/o*", "/one/**", "/[ab].jsonl",
+    "/?.jsonl", "/[!a].jsonl", "/.*", "/.h*/*", "/_*", "/_*/*", "/**/two", "/**/two/*", "/o*/t*", "/*/", "/one/two/",
+    "/**/.b*", "/on[e]/two/a.jsonl", "/README.md", "/*.md", "/none", "/none/*", "/**/**/a.jsonl", "/**/_x", "/o**",
+)  # fmt: skip
+
+
+def test_patterns_and_folders_find_the_same_files_on_a_store_as_on_a_disk(tmp_path):
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for name in TREE:
+        (tmp_path / "tree" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tree" / name).write_text("x")
+        memory.pipe(f"/tree/{name}", b"x")
+
+    def found(root: str, pattern: str) -> list[str] | str:
+        try:
+            return sorted(path.partition("/tree/")[2] for path, _, _ in find([f"{root}/tree{pattern}"])[0])
+        except InputError:
+            return "an error"
+
+    both = {pattern: (found(str(tmp_path), pattern), found("memory:/", pattern)) for pattern in PATTERNS}
+    assert {pattern: (here, there) for pattern, (here, there) in both.items() if here != there} == {}
 
 
 def test_files_of_different_kinds_are_refused_by_name(read, tmp_path):
