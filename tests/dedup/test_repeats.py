@@ -51,17 +51,32 @@ def units_of(text: str, unit: Unit) -> list[str]:
     return [data[begin:end].tobytes().decode() for begin, end in spans]
 
 
+def sentences_of(line: str) -> list[str]:
+    """A sentence goes on after an initial or an abbreviation, after some only before a digit or a small letter."""
+    found, begin = [], 0
+    for end in (match.end() for match in SENTENCE.finditer(line)):
+        word = re.search(rf"(?<![A-Za-z])([A-Za-z]+)\.[{C}]*$", line[begin:end])
+        said = word[1].lower() if word else ""
+        often = said in repeats._MAY_GO_ON.split() and re.match(r"[ \t]*[a-z0-9](?![^\0-\x7f])", line[end:])
+        if (len(said) == 1 and said != "i") or said in repeats._GOES_ON.split() or often:
+            continue
+        found.append(line[begin:end].strip())
+        begin = end
+    return [sentence for sentence in [*found, line[begin:].strip()] if sentence]
+
+
 def expected_units(text: str, unit: Unit) -> list[str]:
     lines = [line.strip() for line in text.splitlines()]
     if unit == "line":
         return [line for line in lines if line]
     if unit == "sentence":
-        return [s.strip() for line in lines for s in SENTENCE.findall(line) if s.strip()]
+        return [sentence for line in lines for sentence in sentences_of(line)]
     return [" ".join(p.split()) for p in re.split("\n\n+", "\n".join(lines).strip("\n")) if p]
 
 
 @pytest.mark.parametrize("unit", UNITS)
 @given(text=st.text(alphabet="ab1é字ก.!…。！”“)》 \t\u3000\n\r\x85\u2028"))
+@example("a.\t1 (b.) ab. 1. i. b.”字 e.g. it, etc. and etc. And No. 5, cf.\u30001")
 @example("One.\r\n\r\nTwo.\rThree\n \t\nFour\u2029five.")
 @example("他说：“好。”然后走了！“真的吗？”她问。Yes. 3.5 is (a number.) And…this")
 @example("यह एक वाक्य है। दूसरा। هذا سؤال؟ نعم.")
