@@ -59,6 +59,7 @@ test-templates: setup ## the tests with tokenizers of well-known models, fetched
 
 campaign: setup ## the long tests, and a campaign of kills, disk errors, flipped bits and hostile files (hours)
 	$(BIN)/python -m pytest -m campaign $(FLAGS)
+	$(BIN)/python -m pytest -m "hypothesis and not campaign" --hypothesis-profile campaign
 	$(BIN)/python -m bench.campaign out/campaign
 
 demo: setup ## raw data -> packed manifest -> trained small model, on data made here
