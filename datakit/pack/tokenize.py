@@ -91,7 +91,7 @@ Engine = Literal["fastokens", "tokenizers"]
 
 IDS, REJECTED_IDS = ("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
-IGNORED = "chat_template_kwargs_ignored"
+IGNORED, ROUNDED = "chat_template_kwargs_ignored", "loss_weights_rounded"
 STARTS = "sequence_starts"
 
 
@@ -420,6 +420,7 @@ class Tokenize(Stage):
         {
             NOT_RENDERED: "rows have thoughts that the chat template does not render: they are not learned",
             STRIPPED: "rows have thoughts in earlier turns, which the chat template strips (--thinking every_turn)",
+            ROUNDED: "rows have answers with loss weights other than 0 and 1: they are learned as with 1",
             IGNORED: "rows have chat_template_kwargs that are no object: the template does not get them",
             UNENDED: "rows end without a special token: the template ends an answer with the next question",
         }
@@ -793,6 +794,7 @@ class _Conversations:
         self.details: list[str | None] = [None] * batch.num_rows
         self.counts = EncodingCounts()
         self.noted: dict[str, set[int]] = {name: set() for name in (UNENDED, NOT_RENDERED, STRIPPED)}
+        self.noted[ROUNDED] = {row for name in self.columns for row in _with_other_weights(batch.column(name))}
         """The rows of which a note is made."""
         self.rest = np.arange(batch.num_rows)
         """The rows that are rendered one by one."""
@@ -987,6 +989,17 @@ class _Conversations:
             except RowError as e:
                 made[i] = e
         return made
+
+
+def _with_other_weights(messages: pa.ListArray) -> list[int]:
+    """The rows with an answer whose loss weight is neither 0 nor 1."""
+    weights = messages.flatten().field("weight")
+    if weights.null_count == len(weights):
+        return []
+    other = pc.and_(pc.not_equal(weights, 0), pc.not_equal(weights, 1))
+    found = pc.and_(other, pc.equal(messages.flatten().field("role"), "assistant")).fill_null(False)
+    rows: list[int] = pc.unique(pc.filter(pc.list_parent_indices(messages), found)).to_pylist()
+    return rows
 
 
 def _row_variables(batch: pa.RecordBatch) -> tuple[list[dict[str, Any]], int]:

@@ -304,10 +304,23 @@ def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileL
             "whole trees: read the file of trees (OpenAssistant: ..._ready.trees.jsonl.gz). "
             "To read every message as a document: --map text=text"
         )
+    if found.layout == "loose_turns":
+        raise LayoutError(_loose(file, head))
     if found.layout in ("messages", "sharegpt", "minimind", "turns"):
         field = next((n for n in TURN_FIELDS if any(type(f.get(n)) is list for f in head)), turn_field_of(head[0]))
         _check_speakers(file, head, replace(reading, turn_fields=()), field)
     return found
+
+
+def _loose(file: SourceFile, head: list[Fields]) -> str:
+    """Why records that are single turns are refused, and how to group them."""
+    ids = [n for n in head[0] if "id" in n.lower() and len({str(f.get(n)) for f in head}) < len(head)]
+    made = PurePath(file.path).with_suffix(".grouped.jsonl").name
+    return (
+        f"{file.path}: each record is one turn of a conversation, and a conversation must be one record. Group them by "
+        f"the field that names their conversation; JSON lines:\n  jq -s -c 'group_by(.{ids[0] if ids else 'FIELD'})[] "
+        f"| {{messages: .}}' {file.path} > {made}\nTo read every turn as a document: --kind text"
+    )
 
 
 def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestConfig) -> FileLayout:

@@ -18,7 +18,7 @@ from datakit.read.layouts.preferences import Preference, one_sided
 from datakit.read.layouts.recognise import BY_NAME, FileLayout, folded
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError, name_of, to_json, with_exact_numbers
 from datakit.read.layouts.tokenised import Spans, Tokens
-from datakit.read.layouts.turns import PLAIN, Conversation, Message, Reading
+from datakit.read.layouts.turns import PLAIN, Conversation, Message, Reading, declares_tools_twice
 from datakit.stage import RawBatch
 from datakit.text.words import digest, normalize
 
@@ -274,6 +274,8 @@ class RowBuilder:
         used, left = first.used, first.left
         if names is not None:
             used, left = tuple(names[n] for n in used), {names[n]: rest for n, rest in left.items()}
+        if type(first) is Conversation and first.tools and declares_tools_twice(first):
+            self.notes["tools_twice"] = self.notes.get("tools_twice", 0) + 1
         if type(first) is Conversation and (self.kind == "preference" or first.judgement is not None):
             content = [self._judged(c) for c in content] if type(content) is list else self._judged(content)
         members = _members_of(left) if left else ""
@@ -286,6 +288,8 @@ class RowBuilder:
         if self.kind == "preference":
             made = one_sided(found)
             name = "answers_judged_good" if made.chosen else name
+        elif str(found.judgement) in ("0", "0.0"):
+            self.notes["labels_of_0"] = self.notes.get("labels_of_0", 0) + 1
         elif str(found.judgement).lower() == "false":
             messages = [m._replace(weight=0.0) if m.role == "assistant" else m for m in found.messages]
             made = found._replace(messages=messages)

@@ -602,6 +602,14 @@ def test_variables_that_are_no_object_and_thoughts_are_counted_once_a_row(with_a
     assert stage.decide(batch).notes == {"reasoning_stripped": 1}
 
 
+def test_rows_whose_answers_have_other_weights_than_0_and_1_are_counted(with_added, tmp_path, conversations, pairs):
+    stage = thinking_stage(with_added, tmp_path)
+    half = SAY | {"weight": 0.5}
+    rows = [[ASK, half, ASK, half], [ASK | {"weight": 0.5}, SAY], [ASK, SAY | {"weight": 1}], [ASK, half], []]
+    assert stage.decide(conversations(rows)).notes == {"loss_weights_rounded": 2}
+    assert stage.decide(pairs([([ASK], [half], [half]), ([ASK], [SAY], [SAY])])).notes == {"loss_weights_rounded": 1}
+
+
 def test_variables_of_the_template_and_of_the_row(with_added, tmp_path, conversations):
     with_added(
         "{% if loud %}<|im_start|>system\n{{ loud }} {{ strftime_now('%d.%m.%Y') }}<|im_end|>\n{% endif %}" + CHATML

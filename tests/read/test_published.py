@@ -147,6 +147,42 @@ CONVERSATIONS = [
      {"systemInstruction": {"parts": [{"text": "be"}]}, "contents": [{"role": "user", "parts": [{"text": "hi"}]},
                                                                      {"role": "model", "parts": [{"text": "yo"}]}]},
      [("system", "be"), *ASKED]),
+    ("gemini with a thought", "turns",
+     {"contents": [{"role": "user", "parts": [{"text": "hi"}]},
+                   {"role": "model", "parts": [{"text": "because it is", "thought": True}, {"text": "yo"}]}]}, THOUGHT),
+    ("bedrock with a thought", "messages",
+     {"messages": [{"role": "user", "content": [{"text": "hi"}]}, {"role": "assistant", "content": [
+         {"reasoningContent": {"reasoningText": {"text": "because it is"}}}, {"text": "yo"}]}]}, THOUGHT),
+    ("harmony", "messages",
+     {"messages": [{"role": "user", "content": "hi"},
+                   {"role": "assistant", "channel": "analysis", "content": "because it is"},
+                   {"role": "assistant", "channel": "final", "content": "yo"}]}, THOUGHT),
+    ("swe-agent: a prompt beside the text", "turns",
+     {"trajectory": [{"role": "system", "system_prompt": "be", "text": None},
+                     {"role": "user", "system_prompt": None, "text": "hi"},
+                     {"role": "ai", "system_prompt": None, "text": "yo"}]}, [("system", "be"), *ASKED]),
+    ("speakers with hyphens", "messages",
+     {"messages": [{"role": "user", "content": "hi"}, {"role": "Tool-Response", "content": "3"},
+                   {"role": "assistant", "content": "yo"}]}, [("user", "hi"), ("tool", "3"), ("assistant", "yo")]),
+    ("chatqa", "messages",
+     {"document": "It was Ann.", "messages": [{"role": "user", "content": "who?"}], "answers": ["Ann", "ann"]},
+     [("user", "It was Ann.\n\nwho?"), ("assistant", "Ann")]),
+    ("chatrag", "messages",
+     {"ctxs": [{"title": "News", "text": "It was Ann."}], "messages": [{"role": "user", "content": "who?"}],
+      "answers": ["Ann"]}, [("user", "News\nIt was Ann.\n\nwho?"), ("assistant", "Ann")]),
+    ("earlier turns in a field", "question_answer",
+     {"chat_history": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "question": "hi",
+      "answer": "yo"}, [("user", "a"), ("assistant", "b"), *ASKED]),
+    ("belle: a dialogue as prompt", "alpaca",
+     {"instruction": "Human:a\nAssistant:b\nHuman:hi\nAssistant:", "input": "", "output": "yo"},
+     [("user", "a"), ("assistant", "b"), *ASKED]),
+    ("claude 2: a dialogue as prompt", "prompt_completion",
+     {"prompt": "\n\nHuman: hi\nHuman: me\n\nAssistant:", "completion": "yo"},
+     [("user", "hi\nHuman: me"), ("assistant", "yo")]),
+    ("oig", "rendered", {"text": "<human>: hi\n<bot>: yo\n"}, ASKED),
+    ("lists of two", "exchanges", {"interactions": [["hi", "yo"]], "num_turns": 1}, ASKED),
+    ("mbpp: code", "prompt_completion", {"prompt": "hi", "code": "yo", "test_list": []}, ASKED),
+    ("a final answer", "prompt_completion", {"prompt": "hi", "thinking": "because it is", "final": "yo"}, THOUGHT),
 ]  # fmt: skip
 
 
@@ -206,6 +242,8 @@ def test_calls_without_an_answer_are_what_the_assistant_says(read_records):
         {"prompt": [{"role": "user", "content": "hi"}], "completion": [{"role": "assistant", "content": "no"}],
          "label": False},
         {"conversations": [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "no"}], "kto_tag": False},
+        {"question": "hi", "generated_solution": "no", "is_correct": False},
+        {"prompt": "hi", "response": "no", "label": "class 3", "is_safe": False},
     ],
 )  # fmt: skip
 def test_an_answer_that_its_record_judges_bad_is_not_learned_and_counted(read_records, record):
@@ -221,6 +259,9 @@ def test_a_judgement_written_as_text_counts_and_a_class_of_an_example_does_not(r
     assert [r["messages"][1]["weight"] for r in found.rows] == [None, 0.0]
     classes = read_records({"question": "hi", "answer": "yo", "label": 0})
     assert classes.rows[0]["messages"][1]["weight"] is None
+    assert classes.notes == {"labels_of_0": 1}
+    options = read_records({"question": "hi", "answer": "yo", "correct": "B"})
+    assert (options.rows[0]["messages"][1]["weight"], options.notes) == (None, {})
 
 
 CALLED = [
@@ -312,6 +353,18 @@ PAIRS = [
                          "non_preferred_output": [{"role": "assistant", "content": "no"}]}),
     ("ultrainteract", "pairs", {"trajectory": [{"from": "user", "value": "hi"}], "chosen": "yo", "rejected": "no"}),
     ("code preferences", "pairs", {"input": "hi", "accepted": "yo", "rejected": "no"}),
+    ("ms-swift", "pairs", {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}],
+                           "rejected_response": "no"}),
+    ("ms-swift's dialogues", "pairs", {
+        "messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}],
+        "rejected_messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "no"}]}),
+    ("torchtune", "pairs", {
+        "chosen_conversations": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}],
+        "rejected_conversations": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "no"}]}),
+    ("rewards beside the answers", "ranked",
+     {"prompt": "hi", "completions": ["so", "yo", "no"], "rewards": [0.1, 0.2, -1]}),
+    ("outputs with rewards", "ranked", {"instruction": "hi", "outputs": [
+        {"output": "no", "reward": 0.1}, {"output": "yo", "reward": 0.2}]}),
     ("stack exchange paired", "pairs", {"question": "hi", "response_j": "yo", "response_k": "no"}),
 ]  # fmt: skip
 
@@ -344,6 +397,88 @@ def test_tools_are_read_from_openais_former_field_and_from_a_list_of_json_texts(
     )
     assert [json.loads(r["tools"]) for r in found.rows] == [[{"name": "f"}]] * 2
     assert read_records({"messages": turns, "tools": ["f"]}).reasons == ["bad_tools"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "weight"),
+    [("weight", 0.5, 0.5), ("loss", False, 0), ("message_training", False, 0), ("output_with_loss", True, 1),
+     ("train_detail", [{"begin_offset": 0, "end_offset": 2, "train": False}], 0), ("train_detail", None, None)],
+)  # fmt: skip
+def test_what_is_learned_of_a_turn_is_read_from_each_of_its_usual_fields(read_records, field, value, weight):
+    turns = [{"from": "human", "value": "hi"}, {"from": "gpt", "value": "yo", field: value}]
+    lists = {"conversation": [{"input": "hi", "output": "yo", field: value}]}
+    for record in ({"conversations": turns}, lists):
+        (row,) = read_records(record).rows
+        assert [m["weight"] for m in row["messages"]] == [None, weight]
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [({"weight": -1}, "bad_weight"), ({"weight": "half"}, "bad_weight"),
+     ({"message_training_detail": [{"begin_offset": 0, "end_offset": 1, "train": True},
+                                   {"begin_offset": 1, "end_offset": 2, "train": False}]}, "part_of_an_answer")],
+)  # fmt: skip
+def test_a_weight_that_cannot_be_obeyed_is_quarantined(read_records, more, reason):
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"} | more]
+    assert read_records({"messages": turns}).reasons == [reason]
+
+
+@pytest.mark.parametrize(
+    ("record", "kept"),
+    [({"prompt": "<image>what?", "response": "a cat", "images": ["1.jpg"]}, False),
+     ({"conversations": [{"from": "human", "value": "<image>\nwhat?"}, {"from": "gpt", "value": "a cat"}],
+       "image": "1.jpg"}, False),
+     ({"question": "what?", "answer": "a cat", "image": {"bytes": "/9j/", "path": None}}, False),
+     ({"question": "what?", "chosen": "a cat", "rejected": "a dog", "image": {"bytes": "/9j/", "path": None}}, False),
+     ({"prompt": "what is <image> in SVG?", "response": "a mark"}, True),
+     ({"question": "what?", "answer": "a cat", "image": {"bytes": None, "path": None}, "videos": []}, True),
+     ({"question": "what?", "answer": "a cat", "image": "https://logo"}, True)],
+)  # fmt: skip
+def test_what_a_picture_shows_is_not_learned_without_it(read_records, record, kept):
+    found = read_records(record)
+    assert (len(found.rows), found.reasons) == ((1, []) if kept else (0, ["non_text_part"]))
+
+
+def test_calls_and_results_of_gemini_and_bedrock_are_turns_of_their_own(read_records):
+    gemini = {"contents": [
+        {"role": "user", "parts": [{"text": "hi", "functionCall": None}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"x": 1}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"y": 3}}}]},
+        {"role": "model", "parts": [{"text": "yo"}]}],
+        "tools": [{"functionDeclarations": [{"name": "f", "parameters": {}}]}]}  # fmt: skip
+    bedrock = {"messages": [
+        {"role": "user", "content": [{"text": "hi"}]},
+        {"role": "assistant", "content": [{"toolUse": {"toolUseId": "a", "name": "f", "input": {"x": 1}}}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "a", "content": [{"json": {"y": 3}}]}}]},
+        {"role": "assistant", "content": [{"text": "yo"}]}],
+        "toolConfig": {"tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {}}}}]}}  # fmt: skip
+    for record, number in ((gemini, None), (bedrock, "a")):
+        (row,) = read_records(record).rows
+        assert said(row) == [("user", "hi"), ("assistant", ""), ("tool", '{"y":3}'), ("assistant", "yo")]
+        (call,) = json.loads(row["messages"][1]["tool_calls"])
+        assert (call.get("id"), call["function"]) == (number, {"name": "f", "arguments": {"x": 1}})
+        assert row["messages"][2]["tool_call_id"] == number
+        assert json.loads(row["tools"]) == [{"name": "f", "parameters": {}}]
+
+
+def test_tools_that_the_system_prompt_declares_too_are_counted(read_records):
+    turns = [{"role": "system", "content": "<tools>{'name': 'f'}</tools>"}, {"role": "user", "content": "hi"},
+             {"role": "assistant", "content": "yo"}]  # fmt: skip
+    found = read_records(*({"messages": turns, "tools": [{"name": name}]} for name in "fg"))
+    assert found.notes == {"tools_twice": 1}
+
+
+def test_one_turn_a_record_is_refused_with_the_command_that_groups_them(read_records):
+    turns = [{"conversation_id": 7, "role": r, "content": c} for r, c in (("user", "hi"), ("assistant", "yo"))]
+    with pytest.raises(LayoutError, match=re.escape("group_by(.conversation_id)[] | {messages: .}")):
+        read_records(*turns)
+    assert read_records(*turns, kind="text").texts == ["hi", "yo"]
+
+
+def test_a_field_that_is_always_empty_is_no_document(read_records):
+    with pytest.raises(LayoutError, match="no known layout"):
+        read_records({"title": "t", "document": ""})
+    assert read_records({"document": "", "body": "hi"}).texts == ["hi"]
 
 
 def test_calls_and_results_that_are_parts_of_content_are_turns_of_their_own(read_records):
@@ -404,6 +539,17 @@ def test_calls_and_tools_in_typed_columns_have_no_nulls_for_the_keys_of_other_fu
         ({"question": "hi", "answers": ["yo", "ho"]}, "--map prompt=question --map answer=answers.0"),
         ({"page": "<!DOCTYPE html><p>hi</p>", "url": "u"}, "--html-field page"),
         ({"turns": {"speaker": [0, 1], "utterance": ["hi", "yo"]}}, "--roles 0=user,1=assistant"),
+        ({"question": "where", "answer": ["Canada", "US"]}, "--map prompt=question --map answer=answer.0"),
+        ({"inputs": [1], "inputs_pretokenized": "hi", "targets": [2], "targets_pretokenized": "yo"},
+         "--map prompt=inputs_pretokenized --map answer=targets_pretokenized"),
+        ({"ask": "hi", "query": "hi", "good_reply": "yo", "bad_reply": "no"},
+         "--map prompt=query --map chosen=good_reply --map rejected=bad_reply"),
+        ({"dialogue": "A: hi", "summary": "yo"}, "--map prompt=dialogue --map answer=summary"),
+        ({"Q": "hi", "A": "yo"}, "--map prompt=Q --map answer=A"),
+        ({"question": "hi", "solutions": '["yo"]', "input_output": "{}"},
+         "--map prompt=question --map answer=solutions"),
+        ({"body": {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}},
+         "--map messages=body.messages"),
     ],
 )  # fmt: skip
 def test_what_would_be_read_without_a_part_is_refused_with_a_mapping(read_records, record, match):

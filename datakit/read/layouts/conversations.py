@@ -23,28 +23,32 @@ from datakit.read.layouts.turns import (
     calls_of,
     first_of,
     list_of,
+    spelled,
     turns,
     unzipped,
+    weight_of,
 )
 
 TURN_FIELDS: Final = ("messages", "conversations", "conversation", "turns", "dialogue", "dialog", "chat", "data")
 ANSWERS: Final = (
     "completion", "response", "output", "attempt", "deepseek_attempt", "solution", "generated_solution",
     "deepseek_solution", "answer", "targets", "target", "reply", "assistant", "bot", "answer_key", "answerkey",
-    "content",
+    "final_answer", "final", "code", "content",
 )  # fmt: skip
 OUTPUTS: Final = ("output", *ANSWERS)
 ASKED: Final = ("question", "query", "problem", "question_stem")
 QUESTIONS: Final = ("prompt", "user_prompt", *ASKED, "inputs", "input", "instruction", "user", "human")
 CONTEXTS: Final = (
-    "context", "passage", "article", "paragraph", "story", "document", "documents", "contexts", "definition",
+    "context", "passage", "article", "paragraph", "story", "document", "documents", "contexts", "definition", "ctxs",
 )  # fmt: skip
 """Fields with what a question is about, or with the task that it is an example of."""
+HISTORIES: Final = ("history", "chat_history", "conversation_history", "dialog_history", "dialogue_history")
+"""Fields with the turns before a question."""
 OPTIONS: Final = ("options", "choices")
 REASONINGS: Final = (
     "reasoning_content", "reasoning", "thinking", "complex_cot", "deepseek_reasoning", "chain_of_thought", "cot",
     "thinking_content", "thinking_trajectory", "thinking_trajectories", "deepseek_thinking_trajectory", "thoughts",
-    "think", "rationale",
+    "think", "rationale", "thought", "reasoning_trace",
 )  # fmt: skip
 """Fields that may have what the assistant thought before its answer."""
 NO_INPUT: Final = "<noinput>"
@@ -56,9 +60,12 @@ RENDERED: Final = ("text", "chat", "conversation", "dialogue")
 _HEADER = re.compile(
     r"<\|im_start\|>(\w+)\n|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*|<start_of_turn>(\w+)\n"
     r"|<\|(system|user|assistant|tool)\|>\s*|###\s*(System|Human|User|Assistant):|(\[/?INST\])"
-    r"|(?:^|(?<=\n))(SYSTEM|USER|ASSISTANT|FUNCTION RESPONSE): "
+    r"|(?:^|(?<=\n))(SYSTEM|USER|ASSISTANT|FUNCTION RESPONSE): |(?:^|(?<=\n))<(human|bot)>:"
 )
-"""What begins a turn: ChatML, Llama 3, Gemma, Zephyr, Guanaco, Llama 2 and Mistral, Glaive."""
+"""What begins a turn: ChatML, Llama 3, Gemma, Zephyr, Guanaco, Llama 2 and Mistral, Glaive, OIG."""
+_SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
+_LINE_SPEAKER = re.compile(r"(?:^|\n)(Human|Assistant):")
+_SPEAKERS: Final = {"Human": "user", "Assistant": "assistant"}
 _ENDS: Final = ("<|im_end|>", "<|eot_id|>", "<|end|>", "<|endoftext|>", "<end_of_turn>", "<s>", "</s>", "<eos>")
 _BEGINS = re.compile(r"^\s*(?:<s>|<bos>|<\|begin_of_text\|>)?\s*")
 _SYSTEM = re.compile(r"\s*<<SYS>>\s*(.*?)\s*<</SYS>>\s*", re.DOTALL)
@@ -109,16 +116,29 @@ def from_turns(fields: Fields, reading: Reading = PLAIN) -> Conversation:
     key = next((n for n in TURN_FIELDS[:3] if fields.get(n) is not None), "") or turn_field_of(fields)
     if not key:
         raise MisfitError("missing_field", f"no list of messages is there; the fields are {', '.join(fields)}")
-    found, name, used = turns(fields[key], key, reading), _text_answer_of(fields), tuple[str, ...]()
-    if name and found.messages[-1].role == "user":
-        answered, thought = _answered(fields, name, reading)
-        found, used = found._replace(messages=found.messages + answered.messages), (name, *thought)
-    return around(found, key, fields, used)
+    found = turns(fields[key], key, reading)
+    name = _text_answer_of(fields) if found.messages[-1].role == "user" else ""
+    if not name:
+        return around(found, key, fields)
+    several = type(fields[name]) is list  # ChatQA's: the first one is learned, and all stay beside the row
+    answered, thought = _answered(fields | {name: fields[name][0]} if several else fields, name, reading)
+    messages = found.messages + answered.messages
+    first = next(i for i, m in enumerate(messages) if m.role == "user")
+    context, used = context_of(fields, messages[first].content)
+    if context:
+        messages[first] = messages[first]._replace(content=f"{context}\n\n{messages[first].content}")
+    found = found._replace(messages=messages)
+    return around(found, key, fields, (*used, *thought, *(() if several else (name,))))
 
 
 def _text_answer_of(fields: Fields) -> str:
-    """The first of `ANSWERS` with a text, which answers a conversation that ends with the user; "" without one."""
-    return next((n for n in ANSWERS if type(fields.get(n)) is str and fields[n]), "")
+    """The first of `ANSWERS`, or `answers`, with a text, which answers a conversation that ends with the user; ""
+    without one."""
+    for name in (*ANSWERS, "answers"):
+        value = fields.get(name)
+        if value and (type(value) is str or (type(value) is list and type(value[0]) is str and value[0])):
+            return name
+    return ""
 
 
 def from_schema_guided(fields: Fields, reading: Reading = PLAIN) -> Conversation:
@@ -156,11 +176,18 @@ def exchanges_field_of(fields: Fields) -> str:
 
     Not `data`: that is how a file wraps rows which have nothing to do with each other.
     """
-    for name in TURN_FIELDS[:-1]:
+    for name in (*TURN_FIELDS[:-1], "interactions"):
         value = fields.get(name)
-        if type(value) is list and value and type(value[0]) is dict and all(_sides(value[0])):
+        if type(value) is list and value and all(_sides(_as_exchange(value[0]))):
             return name
     return ""
+
+
+def _as_exchange(value: Any) -> Fields:
+    """An exchange as an object: it is one, or a question and its answer in a list."""
+    if type(value) is list and len(value) == 2 and all(type(v) is str for v in value):
+        return {"input": value[0], "output": value[1]}
+    return value if type(value) is dict else {}
 
 
 def _sides(exchange: Fields) -> tuple[str, str]:
@@ -187,11 +214,12 @@ def from_exchanges(fields: Fields, reading: Reading = PLAIN) -> Conversation:
         raise MisfitError("missing_field", f"a list of exchanges should be there; the fields are {', '.join(fields)}")
     messages, left = list[Message](), []
     for i, exchange in enumerate(fields[key]):
-        where = f"{key}[{i}]"
-        if type(exchange) is not dict or not all(_sides(exchange)):
+        where, exchange = f"{key}[{i}]", dict(_as_exchange(exchange))
+        if not all(_sides(exchange)):
             raise MisfitError("bad_messages", f"{where} should have a question and an answer")
+        weight = weight_of(exchange, where)
         made = from_prompt(exchange, reading)
-        messages += made.messages
+        messages += [m._replace(weight=weight) if m.role == "assistant" else m for m in made.messages]
         left.append({k: v for k, v in exchange.items() if k not in made.used})
     return around(Turns(messages, None, left if any(left) else None), key, fields)
 
@@ -325,6 +353,7 @@ def context_of(fields: Fields, question: str) -> tuple[str, tuple[str, ...]]:
     empty = tuple[str, ...]()
     for name in CONTEXTS:
         value = fields.get(name)
+        value = _passages(value) if name == "ctxs" else value
         if type(value) is list and all(type(v) is str for v in value):
             value = "\n\n".join(value)
         if type(value) is str and value.strip():
@@ -332,6 +361,13 @@ def context_of(fields: Fields, question: str) -> tuple[str, tuple[str, ...]]:
         if type(value) is str:
             empty = (*empty, name)
     return "", empty
+
+
+def _passages(value: Any) -> Any:
+    """Retrieved passages, objects with a text and perhaps a title (ChatRAG), as texts; any other value as it is."""
+    if type(value) is not list or any(type(v) is not dict or type(v.get("text")) is not str for v in value):
+        return value
+    return ["\n".join(v[k] for k in ("title", "text") if type(v.get(k)) is str and v[k]) for v in value]
 
 
 def unread_context(fields: Fields) -> str:
@@ -358,8 +394,9 @@ def options_of(fields: Fields) -> tuple[dict[str, str], tuple[str, ...]]:
 def exchange(fields: Fields, asked: str, key: str, used: tuple[str, ...], reading: Reading) -> Conversation:
     """The history, the question and the answer in the field `key`, with reasoning, system prompt and tools."""
     answered, thought = _answered(fields, key, reading)
-    messages = [*history(fields.get("history")), Message("user", asked), *answered.messages]
-    seen = ("history",) if "history" in fields else ()
+    before, seen = earlier(fields, reading)
+    said = transcript(asked, "the prompt")[:-1] if is_open_transcript(asked) else [Message("user", asked)]
+    messages = [*before, *said, *answered.messages]
     whole = around(Turns(messages, answered.tools, None), key, fields, (*used, *thought, *seen))
     left = {key: answered.left} if answered.left else {}
     return whole._replace(left=left, answer_turns=len(answered.messages))
@@ -395,21 +432,53 @@ def answer(value: Any, key: str, reading: Reading = PLAIN) -> Turns:
     return Turns([Message("assistant", text_of(value, key))], None, None)
 
 
-def history(value: Any) -> list[Message]:
-    """Alpaca's `history`: pairs of (user, assistant).
+def earlier(fields: Fields, reading: Reading) -> tuple[list[Message], tuple[str, ...]]:
+    """The turns before a question, and the field that they are in: alpaca's `history` of pairs (user, assistant), or a
+    list of turns.
 
     Raises:
-        MisfitError: it is not a list of pairs of strings.
+        MisfitError: it is neither.
     """
+    name = first_of(HISTORIES, fields)
+    value = fields[name] if name else None
     if not value:
-        return []
+        return [], (name,) if name else ()
     if type(value) is not list or any(type(pair) is not list or len(pair) != 2 for pair in value):
-        raise MisfitError("bad_messages", f"history should be a list of pairs of strings, found {name_of(value)}")
+        if _has_speakers(value):
+            return turns(value, name, reading).messages, (name,)
+        raise MisfitError(
+            "bad_messages", f"{name} should be a list of turns, or of pairs of strings, found {name_of(value)}"
+        )
     made = []
     for i, (asked, answered) in enumerate(value):
-        made.append(Message("user", text_of(asked, f"history[{i}][0]")))
-        made.append(Message("assistant", text_of(answered, f"history[{i}][1]")))
-    return made
+        made.append(Message("user", text_of(asked, f"{name}[{i}][0]")))
+        made.append(Message("assistant", text_of(answered, f"{name}[{i}][1]")))
+    return made, (name,)
+
+
+def is_transcript(value: Any) -> bool:
+    """Whether a text is a whole dialogue: "Human: ... Assistant: ..." with blank lines between."""
+    return type(value) is str and _SPEAKER.match(value.lstrip()) is not None
+
+
+def is_open_transcript(text: str) -> bool:
+    """Whether a prompt is a dialogue, in lines or with blank lines between, whose answer is to follow."""
+    return text.rstrip().endswith("\nAssistant:") and is_transcript(text)
+
+
+def transcript(text: str, where: str) -> list[Message]:
+    """ "Human: ... Assistant: ..." as messages, without the white space around each.
+
+    Raises:
+        MisfitError: it does not begin with a speaker.
+    """
+    body = text.lstrip()
+    if not _SPEAKER.match(body):
+        raise MisfitError("bad_transcript", f'{where} should begin with "Human:" or "Assistant:", found {body[:40]!r}')
+    by_line = is_open_transcript(text) and not body.rstrip().endswith("\n\nAssistant:")  # BELLE's
+    cuts = list((_LINE_SPEAKER if by_line else _SPEAKER).finditer(body))
+    ends = [c.start() for c in cuts[1:]] + [len(body)]
+    return [Message(_SPEAKERS[c[1]], body[c.end() : end].strip()) for c, end in zip(cuts, ends, strict=True)]
 
 
 def is_calls(fields: Fields) -> bool:
@@ -466,9 +535,22 @@ def is_loose_message(fields: Fields) -> bool:
     return {"message_id", "parent_id", "text", "role"} <= fields.keys()
 
 
+def is_loose_turn(fields: Fields) -> bool:
+    """Whether a record is one turn of a conversation: a speaker of a known role, and what is said."""
+    speaker = next((fields[k] for k in ("role", "from") if k in fields), None)
+    known = type(speaker) is str and spelled(speaker) in PLAIN.roles
+    return known and any(type(fields.get(k)) is str for k in CONTENT_KEYS)
+
+
 def from_loose_message(fields: Fields, _: Reading = PLAIN) -> Conversation:
-    """Refused: a conversation of such messages can be made of whole trees only."""
-    raise MisfitError("loose_message", "the record is one message of a tree; read the file of whole trees instead")
+    """Refused: a conversation of such messages can be made of all of them only."""
+    if "parent_id" in fields:
+        raise MisfitError("loose_message", "the record is one message of a tree; read the file of whole trees instead")
+    raise MisfitError(
+        "loose_message",
+        "the record is one turn of a conversation; write each conversation as one record with a list of its turns, or "
+        "read each turn as a document with --text-field",
+    )
 
 
 def from_tree(fields: Fields, reading: Reading = PLAIN) -> Any:
@@ -519,5 +601,5 @@ def _stands(reply: Fields) -> bool:
     return not reply.get("deleted") and reply.get("review_result") is not False
 
 
-_OTHERS: Final = frozenset((*QUESTIONS, *ANSWERS, "history", "tools", "chosen", "rejected", "completions", "context"))
+_OTHERS: Final = frozenset((*QUESTIONS, *ANSWERS, *HISTORIES, "tools", "chosen", "rejected", "completions", "context"))
 """Fields that may be lists of turns, and are no whole conversation."""

@@ -13,10 +13,20 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from datakit.errors import ConfigError
-from datakit.read.layouts.conversations import ANSWERS, QUESTIONS, from_prompt, from_turns
+from datakit.read.layouts.conversations import ANSWERS, CONTEXTS, QUESTIONS, from_prompt, from_turns
 from datakit.read.layouts.preferences import PROMPTS, from_pair
 from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
-from datakit.read.layouts.turns import CALLERS, CONTENT_KEYS, ROLE_KEYS, ROLES, SYSTEMS, Reading, speaker_of, unzipped
+from datakit.read.layouts.turns import (
+    CALLERS,
+    CONTENT_KEYS,
+    ROLE_KEYS,
+    ROLES,
+    SYSTEMS,
+    Reading,
+    speaker_of,
+    spelled,
+    unzipped,
+)
 
 TARGETS: Final = {
     "text": "a document's text",
@@ -41,6 +51,10 @@ _KINDS: Final = {"text": "document", "messages": "conversation", "answer": "conv
 _HOLE = re.compile(r"\{([^{}]+)\}")
 KNOWN_ROLES: Final = ("system", "user", "assistant", "tool")
 SAMPLE_CHARS: Final = 48
+_ANSWERED: Final = (*ANSWERS[:12], "correct", "label", "summary", "highlights")
+"""What answers are called, also where no layout reads them."""
+_SIDES: Final = (("good", "bad"), ("better", "worse"), ("positive", "negative"), ("winner", "loser"),
+                 ("preferred", "dispreferred"), ("accepted", "rejected"), ("chosen", "rejected"))  # fmt: skip
 _HELPERS: Final = (
     "assist",
     "bot",
@@ -216,7 +230,8 @@ def fields_with_samples(head: Sequence[Fields]) -> str:
 
 def nearest(head: Sequence[Fields], path: str) -> str:
     """The command with the mapping that is nearest to records of no known layout; "" if they hold no text."""
-    flags = _turns_flags(head) or _exchange_flags(head) or _text_flags(head)
+    flat = _flat(head)
+    flags = _pair_flags(flat) or _turns_flags(head) or _turns_flags(flat) or _exchange_flags(flat) or _text_flags(flat)
     return f"datakit ingest {shlex.quote(path)} {flags}" if flags else ""
 
 
@@ -231,8 +246,8 @@ def unknown_speakers(head: Sequence[Fields], field: str, reading: Reading) -> tu
             if type(turn) is dict:
                 key = known or next((k for k in ROLE_KEYS if k in turn), "")
                 found.update([str(speaker_of(turn[key]))] if key in turn else [])
-    strange = {s: n for s, n in found.items() if s.lower() not in reading.roles and s.lower() not in CALLERS}
-    taken = {reading.roles[s.lower()] for s in found if s.lower() in reading.roles}
+    strange = {s: n for s, n in found.items() if spelled(s) not in reading.roles and spelled(s) not in CALLERS}
+    taken = {reading.roles[spelled(s)] for s in found if spelled(s) in reading.roles}
     many = 2 * sum(strange.values()) >= found.total() > 0
     return sorted(strange, key=lambda s: -strange[s]) if many else [], taken
 
@@ -268,11 +283,12 @@ def _turns_flags(head: Sequence[Fields]) -> str:
         content = max(texts, key=lambda k: (k in CONTENT_KEYS, sum(len(t.get(k, "")) for t in turns)))
         few = {k: {str(speaker_of(t.get(k))) for t in turns} for k in common if k != content}
         speakers = {k: v for k, v in few.items() if 1 < len(v) <= max(6, len(turns) // 20) or v <= ROLES.keys()}
+        speakers = {k: v for k, v in speakers.items() if not all(n.isdigit() for n in v) or _names_speakers(k)}
         if not speakers:
             continue
         role = min(speakers, key=lambda k: (k not in ROLE_KEYS, abs(len(speakers[k]) - 2)))
-        strange = sorted(s for s in speakers[role] if s.lower() not in ROLES)
-        if len(strange) == 1 and {ROLES.get(s.lower()) for s in speakers[role]} == {None, "system"}:
+        strange = sorted(s for s in speakers[role] if spelled(s) not in ROLES)
+        if len(strange) == 1 and {ROLES.get(spelled(s)) for s in speakers[role]} == {None, "system"}:
             strange = sorted(speakers[role])  # a system that people talk to: it answers
         flags = [
             f"--map {shlex.quote(f'{n}={v}')}" for n, v in (("messages", name), ("role", role), ("content", content))
@@ -280,10 +296,15 @@ def _turns_flags(head: Sequence[Fields]) -> str:
         return " ".join(
             [
                 *flags,
-                *([roles_flag(strange, role, {ROLES.get(s.lower(), "") for s in speakers[role]})] if strange else []),
+                *([roles_flag(strange, role, {ROLES.get(spelled(s), "") for s in speakers[role]})] if strange else []),
             ]
         )
     return ""
+
+
+def _names_speakers(field: str) -> bool:
+    """Whether numbers in a field may be speakers: other numbers are scores and positions."""
+    return any(part in field.lower() for part in (*ROLE_KEYS, "author", "sender", "user", "party"))
 
 
 def _says_who(name: str, value: Any) -> bool:
@@ -291,25 +312,51 @@ def _says_who(name: str, value: Any) -> bool:
     return type(value) is bool and any(part in name.lower() for part in (*_HELPERS, "human", "user"))
 
 
-def _exchange_flags(head: Sequence[Fields]) -> str:
-    """The mapping for fields whose names resemble those of questions and answers."""
-    texts = _text_columns(_flat(head))
-    answers = {n: _likeness(n, ANSWERS[:12]) for n in texts}
+def _pair_flags(flat: Sequence[Fields]) -> str:
+    """The mapping for two answers whose names say which is better: `good_reply`, `bad_reply`."""
+    texts = _text_columns(flat)
+    for name in texts:
+        for good, bad in _SIDES:
+            other = re.sub(rf"(?<![a-z]){good}(?![a-z])", bad, name.lower())
+            worse = next((n for n in texts if n.lower() == other and n != name), "")
+            asked = {n: _likeness(n, (*QUESTIONS, *PROMPTS)) for n in texts if n not in (name, worse)}
+            prompt = max(asked, key=lambda n: asked[n], default="")
+            if worse and prompt and asked[prompt] >= 0.8:
+                return _flags({"prompt": prompt, "chosen": name, "rejected": worse})
+    return ""
+
+
+def _exchange_flags(flat: Sequence[Fields]) -> str:
+    """The mapping for fields whose names resemble those of questions and answers. Where only one of the two is found,
+    the other is the longest text."""
+    texts = _text_columns(flat)
+    letters = {n.lower(): n for n in texts if len(n) == 1}
+    if {"q", "a"} <= letters.keys():
+        return _flags({"prompt": letters["q"], "answer": letters["a"]})
+    answers = {n: _likeness(n, _ANSWERED) for n in texts}
     asked = {n: _likeness(n, (*QUESTIONS, *PROMPTS)) for n in texts if "system" not in n.lower()}
     best = max(answers, key=lambda n: answers[n], default="")
+    best = best if answers.get(best, 0) >= 0.8 else ""
     question = max((n for n in asked if n != best), key=lambda n: asked[n], default="")
-    if not best or not question or answers[best] < 0.8 or asked[question] < 0.8:
+    question = question if asked.get(question, 0) >= 0.8 else ""
+    others = [n for n in asked if n not in (best, question) and (best or n not in CONTEXTS)]
+    rest = max(others, key=lambda n: texts[n], default="")
+    if not (best or question) or not (rest or (best and question)):
         return ""
+    best, question = best or rest, question or rest
     system = next((n for n in SYSTEMS[1:] if n in texts), "")
-    flags = [f"prompt={question}", f"answer={best}", *([f"system={system}"] if system else [])]
-    return " ".join(f"--map {shlex.quote(flag)}" for flag in flags)
+    return _flags({"prompt": question, "answer": best} | ({"system": system} if system else {}))
 
 
-def _text_flags(head: Sequence[Fields]) -> str:
+def _flags(mapping: Mapping[str, str]) -> str:
+    return " ".join(f"--map {shlex.quote(f'{ours}={theirs}')}" for ours, theirs in mapping.items())
+
+
+def _text_flags(flat: Sequence[Fields]) -> str:
     """The mapping for the longest text of the records, which may be nested."""
-    texts = _text_columns(_flat(head))
+    texts = _text_columns(flat)
     longest = max(texts, key=lambda n: texts[n], default="")
-    if any(str(fields.get(longest)).lstrip().lower().startswith(("<!doctype", "<html")) for fields in head):
+    if any(str(fields.get(longest)).lstrip().lower().startswith(("<!doctype", "<html")) for fields in flat):
         return f"--html-field {shlex.quote(longest)}"
     return f"--map {shlex.quote(f'text={longest}')}" if longest else ""
 
@@ -334,4 +381,4 @@ def _likeness(name: str, known: Sequence[str]) -> float:
     """From 0 to 1: how much a name is like one of the known ones; a part of a name that is one counts most."""
     lowered = name.lower()
     parts = re.split(r"[^a-z0-9]+|(?<=[a-z])(?=[A-Z])", lowered)
-    return max(1.0 if k in parts else SequenceMatcher(None, lowered, k).ratio() for k in known)
+    return max(1.0 if lowered == k else 0.9 if k in parts else SequenceMatcher(None, lowered, k).ratio() for k in known)

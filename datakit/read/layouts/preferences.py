@@ -4,11 +4,19 @@ The two are fields of their own; or two answers and a verdict; or several answer
 best and the worst make the pair. One answer that is judged by itself makes a pair without its other side.
 """
 
-import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from datakit.read.layouts.conversations import TURN_FIELDS, answer, history, parsed_turns, turn_field_of
+from datakit.read.layouts.conversations import (
+    HISTORIES,
+    TURN_FIELDS,
+    answer,
+    earlier,
+    is_transcript,
+    parsed_turns,
+    transcript,
+    turn_field_of,
+)
 from datakit.read.layouts.record import Fields, MisfitError, Number, name_of, text_of
 from datakit.read.layouts.turns import (
     JUDGED,
@@ -32,12 +40,20 @@ PAIRS: Final = (
     ("preferred_output", "non_preferred_output"),
     ("accepted", "rejected"),
     ("response_j", "response_k"),
+    ("chosen_conversations", "rejected_conversations"),
+    ("chosen_conversation", "rejected_conversation"),
+    ("chosen_answer", "rejected_answer"),
+    ("chosen_completion", "rejected_completion"),
+    ("chosen_output", "rejected_output"),
+    ("chosen_text", "rejected_text"),
+    ("answer_chosen", "answer_rejected"),
+    ("messages", "rejected_messages"),
+    ("messages", "rejected_response"),
+    ("response", "rejected_response"),
 )
 PROMPTS: Final = ("prompt", "question", "query", "instruction", "input", "context", "history")
 STEPS: Final = "initial_reason_steps"
 """Math-Step-DPO: the steps that both answers go on from. They begin both: a common beginning changes no preference."""
-_SPEAKER = re.compile(r"(?:^|\n\n)(Human|Assistant):")
-_SPEAKERS = {"Human": "user", "Assistant": "assistant"}
 
 
 class Preference(NamedTuple):
@@ -54,11 +70,6 @@ class Preference(NamedTuple):
 def pair_of(fields: Fields) -> tuple[str, str] | None:
     """The names of a record's chosen and rejected field, if it has both."""
     return next((p for p in PAIRS if fields.get(p[0]) is not None and fields.get(p[1]) is not None), None)
-
-
-def is_transcript(value: Any) -> bool:
-    """Whether an answer is a whole dialogue in one string: "Human: ... Assistant: ..." with blank lines between."""
-    return type(value) is str and _SPEAKER.match(value.lstrip()) is not None
 
 
 def from_pair(fields: Fields, reading: Reading = PLAIN) -> Preference:
@@ -79,6 +90,8 @@ def from_pair(fields: Fields, reading: Reading = PLAIN) -> Preference:
 def _pair(fields: Fields, names: tuple[str, str], answers: list[Turns], reading: Reading) -> Preference:
     left = {n: a.left for n, a in zip(names, answers, strict=True) if a.left}
     tools = answers[0].tools or answers[1].tools
+    if answers[0].messages[0].role != "assistant" and all(m.role == "assistant" for m in answers[1].messages):
+        return _instead_of_last(fields, names, answers, tools, left)
     if all(a.messages[0].role != "assistant" for a in answers):
         return _from_dialogues(fields, names, answers, tools, left)
     key, before, used = _prompt(fields, names, reading)
@@ -94,20 +107,6 @@ def from_transcripts(fields: Fields, _: Reading = PLAIN) -> Preference:
     names = _pair_names(fields)
     answers = [Turns(transcript(text_of(fields[n], n), n), None, None) for n in names]
     return _from_dialogues({n: fields[n] for n in names}, names, answers, None, {})
-
-
-def transcript(text: str, where: str) -> list[Message]:
-    """ "Human: ... Assistant: ..." as messages, without the white space around each.
-
-    Raises:
-        MisfitError: it does not begin with a speaker.
-    """
-    body = text.lstrip()
-    if not _SPEAKER.match(body):
-        raise MisfitError("bad_transcript", f'{where} should begin with "Human:" or "Assistant:", found {body[:40]!r}')
-    cuts = list(_SPEAKER.finditer(body))
-    ends = [c.start() for c in cuts[1:]] + [len(body)]
-    return [Message(_SPEAKERS[c[1]], body[c.end() : end].strip()) for c, end in zip(cuts, ends, strict=True)]
 
 
 def _pair_names(fields: Fields) -> tuple[str, str]:
@@ -134,6 +133,18 @@ def _from_dialogues(
     )
 
 
+def _instead_of_last(
+    fields: Fields, names: tuple[str, str], answers: list[Turns], tools: str | None, left: Fields
+) -> Preference:
+    """A whole dialogue, and what the worse answer is instead of its last one (ms-swift)."""
+    said = answers[0].messages
+    begin = next((i + 1 for i in reversed(range(len(said))) if said[i].role != "assistant"), 0)
+    if begin == len(said):
+        raise MisfitError("no_answer", f"{names[0]} should end with the better answer")
+    whole = around(Turns(said[:begin], tools, None), names[0], fields)
+    return Preference(whole.messages, said[begin:], answers[1].messages, whole.tools, (*names, *whole.used), left)
+
+
 def _prompt(fields: Fields, answers: tuple[str, ...], reading: Reading) -> tuple[str, Turns, tuple[str, ...]]:
     """The prompt in a field of its own: (that field, its messages, more fields that were used)."""
     key = first_of(tuple(n for n in (*TURN_FIELDS[:3], *PROMPTS) if n not in answers), fields)
@@ -148,15 +159,15 @@ def _prompt(fields: Fields, answers: tuple[str, ...], reading: Reading) -> tuple
         return key, Turns(asked.messages, tools or asked.tools, rest or None), ()
     if key in TURN_FIELDS or (type(fields[key]) is list and key != "history"):
         return key, turns(fields[key], key, reading), ()
-    question, used = text_of(fields[key], key), ["history"] if "history" in fields and key != "history" else []
+    question, used = text_of(fields[key], key), list[str]()
     if is_transcript(question):
         said = transcript(question, key)
         return key, Turns(said if said[-1].content else said[:-1], None, None), ()
     if key == "instruction" and "input" in fields:
         used.append("input")
         question = "\n".join(part for part in (question, text_of(fields["input"] or "", "input")) if part)
-    before = history(fields["history"]) if "history" in used else []
-    return key, Turns([*before, Message("user", question)], None, None), tuple(used)
+    before, seen = ([], ()) if key in HISTORIES else earlier(fields, reading)
+    return key, Turns([*before, Message("user", question)], None, None), (*used, *seen)
 
 
 # Two answers and a verdict.
@@ -190,7 +201,7 @@ def _named(value: Any) -> int | None:
     last = text_of(value, "the verdict").lower().replace("model_", "").replace("response_", "").strip()
     if last in ("a", "b", "1", "2", "0"):
         return int(last in ("b", "2"))
-    if last.startswith("tie") or last in ("both", "neither", "none", "equal"):
+    if last.startswith(("tie", "both")) or last in ("neither", "none", "equal"):
         return None
     raise MisfitError("bad_verdict", f"the verdict should name one of the two answers, found {value!r}")
 
@@ -237,19 +248,33 @@ def _ordered(
 
 # Several answers with scores or ranks.
 
-RANKED: Final = ("completions", "answers", "responses", "candidates")
-_SCORES: Final = ("fine-grained_score", "overall_score", "score", "rating", "pm_score")
-_TEXTS: Final = ("response", "answer", "text", "content")
+RANKED: Final = ("completions", "answers", "responses", "candidates", "outputs", "generations")
+_SCORES: Final = ("fine-grained_score", "overall_score", "score", "rating", "pm_score", "reward")
+_SCORE_LISTS: Final = ("scores", "ratings", "rewards", "ranks", "score", "rating", "reward", "rank")
+_TEXTS: Final = ("response", "answer", "text", "content", "completion", "output", "generation")
 
 
 def ranked_field_of(fields: Fields) -> str:
     """The field that is a list of answers with a score or a rank each; "" without one."""
     for name in RANKED:
-        value = fields.get(name)
+        value = _scored(fields, name)
         first = value[0] if type(value) is list and len(value) > 1 else None
         if type(first) is dict and _text_key(first) and _score(first) is not None:
             return name
     return ""
+
+
+def _scored(fields: Fields, name: str) -> Any:
+    """A list of answers as objects, where it is one of texts, and another field is the list of their scores; else the
+    value as it is."""
+    value = fields.get(name)
+    if type(value) is not list or not value or type(value[0]) is not str:
+        return value
+    for key in _SCORE_LISTS:
+        if type(fields.get(key)) is list and len(fields[key]) == len(value):
+            kind = "rank" if key.startswith("rank") else "score"
+            return [{"text": text, kind: score} for text, score in zip(value, fields[key], strict=True)]
+    return value
 
 
 def _text_key(one: Fields) -> str:
@@ -274,12 +299,13 @@ def from_ranked(fields: Fields, reading: Reading = PLAIN) -> Preference:
     key = ranked_field_of(fields)
     if not key:
         raise MisfitError("missing_field", f"a list of answers with scores should be there; found {', '.join(fields)}")
-    scored = [(_score(one), i) for i, one in enumerate(fields[key]) if type(one) is dict and _text_key(one)]
+    listed = _scored(fields, key)
+    scored = [(_score(one), i) for i, one in enumerate(listed) if type(one) is dict and _text_key(one)]
     known = [(score, i) for score, i in scored if score is not None]
     best, worst = max(known, key=lambda s: (s[0], -s[1])), min(known, key=lambda s: (s[0], s[1]))
     if best[0] == worst[0]:
         raise MisfitError("tie", f"all {len(known)} answers in {key} are equally good, so they are no pair")
-    sides = [fields[key][i] for i in (best[1], worst[1])]
+    sides = [listed[i] for i in (best[1], worst[1])]
     answers = [Turns([Message("assistant", side[_text_key(side)])], None, None) for side in sides]
     made = _pair({k: v for k, v in fields.items() if k != key}, (key, key), answers, reading)
     return made._replace(used=tuple(n for n in made.used if n != key))  # the other answers stay beside the pair

@@ -76,7 +76,7 @@ def _styled(names: tuple[str, ...], key: str) -> Callable[[Fields], bool]:
 
 def _is_transcript_pair(fields: Fields) -> bool:
     names = preferences.pair_of(fields)
-    return names is not None and all(preferences.is_transcript(fields[n]) for n in names)
+    return names is not None and all(conversations.is_transcript(fields[n]) for n in names)
 
 
 def _is_tokens(fields: Fields) -> bool:
@@ -98,25 +98,30 @@ def _is_prompt(questions: tuple[str, ...]) -> Callable[[Fields], bool]:
             return False
         if type(fields[key]) is int:  # the place of the right option
             return fields[key] in range(len(conversations.options_of(fields)[0]))
-        return type(fields[asked]) in (str, list, dict) and _is_answer(fields[key])
+        return _is_said(fields[asked]) and _is_said(fields[key])
 
     return fits
 
 
-def _is_answer(value: object) -> bool:
-    return type(value) in (str, list) or (type(value) is dict and any(k in value for k in ROLE_KEYS))
+def _is_said(value: object) -> bool:
+    """Whether a value may be a question or an answer: a text, a turn, or a list of turns."""
+    turn = value[0] if type(value) is list and value else value
+    return type(value) is str or value == [] or (type(turn) is dict and any(k in turn for k in ROLE_KEYS))
 
 
 def _is_document(fields: Fields) -> bool:
     """Whether a record has a text, and no question about it."""
     name = text_field_of(fields)
+    if name not in ("", "text") and not fields[name]:
+        return False
     asks = first_of((*conversations.ASKED, "questions"), fields) and first_of(("answer", "answers"), fields)
     return name == "text" or (name != "" and not asks)
 
 
 def text_field_of(fields: Fields) -> str:
     """The first of `TEXT_FIELDS` that holds a string; "" without one."""
-    return next((n for n in TEXT_FIELDS if type(fields.get(n)) is str), "")
+    found = [n for n in TEXT_FIELDS if type(fields.get(n)) is str]
+    return next((n for n in found if fields[n]), next(iter(found), ""))
 
 
 _PAIRS = frozenset(chosen for chosen, _ in preferences.PAIRS)
@@ -149,7 +154,7 @@ LAYOUTS: Final = (
            conversations.is_loose_message, conversations.from_loose_message),
     Layout("alternating", "conversation", "conversations or data: a list of strings", frozenset(_LISTS),
            lambda f: bool(conversations.alternating_field_of(f)), conversations.from_alternating),
-    Layout("exchanges", "conversation", "conversation: a list of input, output", frozenset(_LISTS),
+    Layout("exchanges", "conversation", "conversation: a list of input, output", frozenset((*_LISTS, "interactions")),
            lambda f: bool(conversations.exchanges_field_of(f)), conversations.from_exchanges),
     Layout("schema_guided", "conversation", "turns: a list of speaker (USER, SYSTEM), utterance", frozenset({"turns"}),
            conversations.is_schema_guided, conversations.from_schema_guided),
@@ -170,6 +175,8 @@ LAYOUTS: Final = (
     Layout("rendered", "conversation", "text or chat: a conversation with the marks of a template",
            frozenset(conversations.RENDERED), lambda f: bool(conversations.rendered_field_of(f)),
            conversations.from_rendered),
+    Layout("loose_turns", "conversation", "refused: role, content; one turn a record", frozenset({"role", "from"}),
+           conversations.is_loose_turn, conversations.from_loose_message),
     Layout("document", "document", f"one of {', '.join(TEXT_FIELDS)}", frozenset(TEXT_FIELDS), _is_document, None),
 )  # fmt: skip
 

@@ -46,23 +46,37 @@ ROLES: Final = MappingProxyType(
 TEXT_PARTS: Final = ("text", "input_text", "output_text")
 REASONING_PARTS: Final = ("reasoning", "thinking", "reasoning_content")
 CALL_PARTS: Final = ("tool_call", "tool_calls", "function_call", "tool_use")
-RESULT_PART: Final = "tool_result"
 PART_VALUES: Final = ("text", "value", "content", "thinking", "reasoning")
+_UNTYPED: Final = MappingProxyType(
+    {
+        "functionCall": "tool_use", "function_call": "tool_use", "toolUse": "tool_use",
+        "functionResponse": "tool_result", "function_response": "tool_result", "toolResult": "tool_result",
+        "reasoningContent": "reasoning",
+    }
+)  # fmt: skip
+"""What is in a part without a type, by its key: Gemini's and Bedrock's calls, results and thoughts."""
 ROLE_KEYS: Final = ("role", "from", "speaker")
 CONTENT_KEYS: Final = ("content", "value", "utterance", "text", "message", "parts")
 SYSTEMS: Final = (
     "system", "system_prompt", "system_message", "meta_instruction", "system_instruction", "systeminstruction",
+    "preamble",
 )  # fmt: skip
-TOOLS: Final = ("tools", "functions")
-JUDGEMENTS: Final = ("label", "kto_tag")
+TOOLS: Final = ("tools", "functions", "toolconfig")
+MEDIA: Final = frozenset({"image", "images", "video", "videos", "audio", "audios"})
+"""Fields with pictures, films and sound."""
+JUDGEMENTS: Final = ("label", "kto_tag", "is_correct", "correct", "is_safe")
 """Fields that say whether the answer is a good one."""
 JUDGED: Final = MappingProxyType({"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False})
 """The values of these fields as text in lower case. Numbers count only where pairs are asked for: among conversations
 a number may be the class of an example."""
-WEIGHTS: Final = ("loss_weight", "weight", "loss", "train", "training")
+WEIGHTS: Final = ("loss_weight", "weight", "loss", "train", "training", "message_training", "output_with_loss")
 """Fields of a turn with its loss weight: a number, or false for turns that are not learned."""
+WEIGHTED_SPANS: Final = ("train_detail", "training_detail", "message_training_detail")
+"""Fields of a turn that say which of its characters are learned (axolotl)."""
 LITERAL: Final = re.compile(r"\s*\[\s*\{\s*'")
 """How a list of objects begins as Python prints it: so pandas writes lists into CSV."""
+_TOOL_NAME = re.compile(r'"name"\s*:\s*"([^"]+)"')
+_SEPARATORS = re.compile(r"[\s-]+")
 _PLAIN = ({"role", "content"}, {"from", "value"})
 CALLERS: Final = ("function_call", "tool_call", "tool_calls")
 """Speakers whose turns are calls of the assistant."""
@@ -143,9 +157,35 @@ def around(body: Turns, key: str, fields: Fields, used: tuple[str, ...] = ()) ->
     if tools is None and declared in fields:
         tools = tools_of(fields[declared], declared)
         used = (*used, declared)
+    if not MEDIA.isdisjoint(fields):
+        _refuse_media(messages, fields)
     return Conversation(
         messages, tools, used, {key: body.left} if body.left else {}, fields.get(judged_field_of(fields))
     )
+
+
+def declares_tools_twice(found: Conversation) -> bool:
+    """Whether the system prompt declares the first tool, too: a template that writes tools writes them once more."""
+    name = _TOOL_NAME.search(found.tools or "")
+    first = found.messages[0]
+    return name is not None and first.role == "system" and any(f"{q}{name[1]}{q}" in first.content for q in "\"'")
+
+
+def _refuse_media(messages: list[Message], fields: Fields) -> None:
+    """Refuse a record with pictures, films or sound. A name of a file counts where a message says `<image>`.
+
+    Raises:
+        MisfitError: the record has such a field.
+    """
+    for name in MEDIA & fields.keys():
+        value = fields[name]
+        found = any(v is not None for v in value.values()) if type(value) is dict else bool(value)
+        if found and (type(value) is not str or any(f"<{name.rstrip('s')}>" in m.content for m in messages)):
+            raise MisfitError(
+                "non_text_part",
+                f"{name} is a part of the record, and only text can be trained on; to read the texts alone, name their "
+                "fields with --map",
+            )
 
 
 def _system_of(value: Any, where: str) -> str:
@@ -158,7 +198,8 @@ def _system_of(value: Any, where: str) -> str:
 
 def judged_field_of(fields: Fields) -> str:
     """The field of `JUDGEMENTS` that says whether the answer is a good one; "" without one."""
-    return first_of(JUDGEMENTS, fields)
+    found = (n for n in JUDGEMENTS if n in fields and str(fields[n]).lower() in JUDGED)
+    return next(found, "") or first_of(JUDGEMENTS[:2], fields)
 
 
 def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
@@ -168,13 +209,20 @@ def turns(value: Any, where: str, reading: Reading = PLAIN) -> Turns:
         MisfitError: it is not a list, it is empty, or one of its turns is not a message.
     """
     value = list_of(value, where)
-    messages, left, tools = [], [], None
+    messages, left, tools, thought = list[Message](), [], None, ""
     for i, turn in enumerate(chain.from_iterable(map(_apart, value))):
         made, rest = message(turn, f"{where}[{i}]", reading)
         if "tools" in rest and tools is None:
             tools = tools_of(rest.pop("tools"), f"{where}[{i}].tools")
+        if rest.get("channel") == "analysis" and made.role == "assistant":  # Harmony: a thought is a turn of its own
+            thought += made.content
+            continue
+        if thought and made.role == "assistant" and made.reasoning_content is None:
+            made, thought = made._replace(reasoning_content=thought), ""
         messages.append(made)
         left.append(rest)
+    if thought:
+        raise MisfitError("no_answer", f"{where} ends with a thought that no answer follows")
     return Turns(messages, tools, left if any(left) else None)
 
 
@@ -213,14 +261,43 @@ def _literal(text: str) -> Any:
 
 
 def _apart(turn: Any) -> list[Any]:
-    """A turn, with each tool's result in its content (Anthropic's `tool_result`) as a turn before it."""
-    content = turn.get("content") if type(turn) is dict else None
+    """A turn, with each tool's result in its content (Anthropic's `tool_result`, Bedrock's, Gemini's) as a turn before
+    it."""
+    key = "parts" if type(turn) is dict and type(turn.get("parts")) is list else "content"
+    content = turn.get(key) if type(turn) is dict else None
     if type(content) is not list:
         return [turn]
-    results = [part for part in content if type(part) is dict and part.get("type") == RESULT_PART]
+    results = [part for part in content if type(part) is dict and _kind(part) == "tool_result"]
     rest = [part for part in content if part not in results]
-    made = [{"role": "tool", "content": p.get("content") or "", "tool_call_id": p.get("tool_use_id")} for p in results]
-    return [*made, turn | {"content": rest}] if rest or not results else made
+    made = list(map(_result, results))
+    return [*made, turn | {key: rest}] if rest or not results else made
+
+
+def _kind(part: Fields) -> str:
+    """The type of a part of content; "text" if it has none."""
+    if part.get("type") is not None:
+        return str(part["type"])
+    if part.get("thought") is True:  # Gemini's
+        return "reasoning"
+    return next((kind for key, kind in _UNTYPED.items() if part.get(key) is not None), "text")
+
+
+def _unwrapped(part: Fields) -> Fields:
+    """A part without a type: what is in its one key, with the keys beside it."""
+    key = next((k for k in _UNTYPED if type(part.get(k)) is dict), "")
+    inner = {k: v for k, v in part.get(key, {}).items() if v is not None}
+    return {k: v for k, v in part.items() if k != key and k not in _UNTYPED} | inner
+
+
+def _result(part: Fields) -> Fields:
+    """A tool's result as a turn of its own."""
+    rest = _unwrapped(part)
+    rest.pop("type", None)
+    given = next((rest.pop(k) for k in ("content", "response") if k in rest), None)
+    if type(given) is list:  # Bedrock's
+        given = [to_json(p["json"]) if type(p) is dict and p.get("json") is not None else p for p in given]
+    called = next((rest.pop(k) for k in ("tool_use_id", "toolUseId", "id") if k in rest), None)
+    return rest | {"role": "tool", "content": "" if given is None else given, "tool_call_id": called}
 
 
 def message(turn: Any, where: str, reading: Reading = PLAIN) -> tuple[Message, Fields]:
@@ -251,7 +328,8 @@ def message(turn: Any, where: str, reading: Reading = PLAIN) -> tuple[Message, F
 
 def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, Fields]:
     role = _role(turn, where, reading)
-    key = next((k for k in CONTENT_KEYS if k in turn), "content")
+    named = [k for k in (*CONTENT_KEYS, *SYSTEMS) if k in turn]
+    key = next((k for k in named if turn[k] is not None), next(iter(named), "content"))
     if key not in turn and not {"tool_calls", "function_call"} & turn.keys():
         raise MisfitError("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
     given = turn.pop(key, None)
@@ -275,7 +353,7 @@ def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, 
         reasoning_content=reasoning or None,
         tool_calls=tool_calls,
         tool_call_id=_optional_text(turn, "tool_call_id"),
-        weight=_weight(turn, where),
+        weight=weight_of(turn, where),
     )
     return made, turn | left
 
@@ -295,8 +373,8 @@ def _role(turn: Fields, where: str, reading: Reading) -> str:
         raise MisfitError(
             "missing_field", f"{where} names no speaker: role or from should be a string, found {name_of(speaker)}"
         )
-    role = reading.roles.get(speaker) or reading.roles.get(speaker.strip().lower())
-    if role is None and speaker.lower() in CALLERS:
+    role = reading.roles.get(speaker) or reading.roles.get(spelled(speaker))
+    if role is None and spelled(speaker) in CALLERS:
         return _CALLS
     if role is None:
         known = f"{', '.join(ROLES)}, {', '.join(CALLERS)}"
@@ -306,6 +384,11 @@ def _role(turn: Fields, where: str, reading: Reading) -> str:
             f"--roles {speaker}=ROLE; known are {known}",
         )
     return role
+
+
+def spelled(speaker: str) -> str:
+    """A speaker's name in the letters of `ROLES`: `Tool-Response` is `tool_response`."""
+    return _SEPARATORS.sub("_", speaker.strip().lower())
 
 
 def speaker_of(value: Any) -> Any:
@@ -338,15 +421,21 @@ def _part(part: Any, where: str) -> tuple[str, Any, Fields]:
         return "text", part, {}
     if type(part) is not dict:
         raise MisfitError("not_text", f"{where} should be a string or an object with a type, found {name_of(part)}")
-    kind = part.get("type", "text")
+    kind = _kind(part)
     if kind not in TEXT_PARTS + REASONING_PARTS + CALL_PARTS:
         raise MisfitError("non_text_part", f"{where} is of type {kind!r}, and only text can be trained on")
-    rest = {k: v for k, v in part.items() if k != "type"}
-    if kind == "tool_use":  # Anthropic's
-        called = {"name": rest.pop("name", None), "arguments": rest.pop("input", None) or {}}
-        return kind, {"id": rest.pop("id", None), "type": "function", "function": called}, rest
+    rest = _unwrapped(part) if part.get("type") is None else {k: v for k, v in part.items() if k != "type"}
+    if kind == "tool_use":  # Anthropic's, Bedrock's, Gemini's
+        given = next((rest.pop(k) for k in ("input", "args", "arguments") if k in rest), None)
+        called = {"name": rest.pop("name", None), "arguments": given or {}}
+        number = next((rest.pop(k) for k in ("id", "toolUseId") if k in rest), None)
+        return kind, ({} if number is None else {"id": number}) | {"type": "function", "function": called}, rest
+    if type(rest.get("reasoningText")) is dict:  # Bedrock's
+        rest |= rest.pop("reasoningText")
+    if kind == "reasoning" and rest.get("thought") is True:
+        del rest["thought"]
     for key in (kind, *PART_VALUES):
-        if key in rest:
+        if rest.get(key) is not None:
             return kind, rest.pop(key), rest
     raise MisfitError("missing_field", f"{where} has no value; its fields are {', '.join(part)}")
 
@@ -389,21 +478,36 @@ def tools_of(value: Any, where: str) -> str | None:
     Raises:
         MisfitError: a string that is not JSON.
     """
+    value = value["tools"] if type(value) is dict and type(value.get("tools")) is list else value
     if not value:
         return None
     if type(value) is list and all(type(tool) is str for tool in value):
         for i, tool in enumerate(value):
             loads(tool, f"{where}[{i}]", "bad_tools")
         return f"[{','.join(value)}]"
-    if type(value) is list:  # Anthropic's have their parameters as `input_schema`
-        renamed = [{"parameters" if k == "input_schema" else k: v for k, v in t.items()} if type(t) is dict else t
-                   for t in value]  # fmt: skip
-        return to_json(renamed)
+    if type(value) is list:
+        return to_json([plain for tool in value for plain in _plain_tools(tool)])
     if type(value) is not str:
         return to_json(value)
     if not value.strip():
         return None
     return value if loads(value, where, "bad_tools") else None
+
+
+def _plain_tools(tool: Any) -> list[Any]:
+    """A tool as OpenAI writes it, from Anthropic's (`input_schema`) or Bedrock's (`toolSpec`); the tools of one of
+    Gemini's lists (`functionDeclarations`)."""
+    if type(tool) is not dict:
+        return [tool]
+    for name in ("functionDeclarations", "function_declarations"):
+        if type(tool.get(name)) is list:
+            return [plain for one in tool[name] for plain in _plain_tools(one)]
+    spec = tool["toolSpec"] if type(tool.get("toolSpec")) is dict else tool
+    made = {"parameters" if k in ("input_schema", "inputSchema") else k: v for k, v in spec.items()}
+    schema = made.get("parameters")
+    if spec is not tool and type(schema) is dict and "json" in schema:
+        made["parameters"] = schema["json"]
+    return [made]
 
 
 def _optional_text(turn: Fields, key: str) -> str | None:
@@ -414,18 +518,34 @@ def _optional_text(turn: Fields, key: str) -> str | None:
     return value if type(value) is str else None
 
 
-def _weight(turn: Fields, where: str) -> float | None:
-    """The loss weight of a message: the first of `WEIGHTS`, a number or a boolean."""
+def weight_of(turn: Fields, where: str) -> float | None:
+    """Take the loss weight of a message out of its turn: the first of `WEIGHTS`, a number or a boolean.
+
+    Raises:
+        MisfitError: no number, a negative one, or a part of the message only is learned.
+    """
+    found = None
     for key in WEIGHTS:
         value = turn.get(key)
         if isinstance(value, bool | int | float | Number):
             turn.pop(key)
-            return float(value)
+            found = float(value)
+            if not 0 <= found < float("inf"):
+                raise MisfitError("bad_weight", f"{where}.{key} should be 0 or more, found {value}")
+            break
         if value is not None and key in ("loss_weight", "weight"):
             raise MisfitError("bad_weight", f"{where}.{key} should be a number, found {name_of(value)}")
         if value is None:
             turn.pop(key, None)
-    return None
+    for key in WEIGHTED_SPANS:
+        parts = turn.get(key)
+        learned = {bool(p.get("train")) for p in parts if type(p) is dict} if type(parts) is list else set()
+        if len(learned) == 2:
+            raise MisfitError(
+                "part_of_an_answer", f"{where}.{key} learns a part of the message, and datakit learns whole messages"
+            )
+        found = float(learned.pop()) if learned else found
+    return found
 
 
 def loads(text: str, where: str, reason: str) -> Any:
