@@ -180,8 +180,8 @@ def test_patterns_are_tried_where_a_word_begins_and_nowhere_else(pieces):
     ):
         tried = [found.span() for found in private._beginning(words, pattern, text)]
         assert tried == [found.span() for found in pattern.finditer(text)]
-    for pattern in (private._PREFIXED, private._PHONE):
-        everywhere = re.compile("(?:" + pattern.pattern.split("(?:", 1)[1], re.ASCII)
+    for pattern, before in ((private._PREFIXED, "(?<![A-Za-z0-9_-])"), (private._PHONE, "")):
+        everywhere = re.compile(before + "(?:" + pattern.pattern.split("(?:", 1)[1], re.ASCII)
         assert [found.span() for found in pattern.finditer(text)] == [f.span() for f in everywhere.finditer(text)]
 
 
