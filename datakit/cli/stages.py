@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,8 +198,9 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
         named_in = section.replace('# tokenizer = ""', f"tokenizer = {json.dumps(given)}", 1)
         write_whole(path, f"{before}{head}{named_in}".encode())
     load_recipe(root, dataset)
-    where = f" --project {root}" if elsewhere else ""
-    click.echo(f"wrote {path.relative_to(root)}: read it, then `datakit run --dataset {dataset}{where}`")
+    where = f" --project {shlex.quote(storage.url_of(root) or str(root))}" if elsewhere else ""
+    wrote = path if elsewhere else path.relative_to(root)
+    click.echo(f"wrote {wrote}: read it, then `datakit run --dataset {dataset}{where}`")
 
 
 @click.command(

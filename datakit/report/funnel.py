@@ -1,5 +1,6 @@
 """The funnel: what each stage of a dataset took in, kept and dropped, how long it took, and what to look at next."""
 
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -118,13 +119,13 @@ def _losses(count: Count, unit: str) -> Iterator[str]:
 def next_lines(stages: list[FunnelStage]) -> Iterator[str]:
     """What to look at next: a command for each stage that has something to show."""
     for stage in stages:
-        name, rows, where = stage.manifest.stage, stage.manifest.ledger.rows, _shown(stage.path)
+        name, rows, where = stage.manifest.stage, stage.manifest.ledger.rows, shlex.quote(_shown(stage.path))
         if rows.quarantined:
             yield f"datakit show {where}    # records that could not be read"
         if name.startswith("dedup") and rows.dropped and name != "dedup_ngrams":
             yield f"datakit pairs {where}    # dropped duplicates beside the rows that stay"
         if name == "filter" and rows.dropped and stage.manifest.of_role("signals"):
-            yield f"datakit tune --dataset {stage.manifest.dataset}    # what each threshold drops"
+            yield f"datakit tune --manifest {where}    # what each threshold drops"
         if name == "pack":
             yield f"datakit peek {where}    # packed rows as text, with their labels"
 
