@@ -32,6 +32,8 @@ UNIT_MEMORY = 1 << 30
 """Bytes of memory that a unit asks for: a shard of about 256 MB, decompressed, and what is written of it."""
 SLOW_S = 120.0
 """A unit that runs for longer is named, again and again in this interval."""
+STARTING_S = 20.0
+"""Seconds after which units are said to wait for a machine that can take them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class Ray:
                 where = f"--ray-address {address}: no Ray cluster answers there" if address else "Ray does not start"
                 raise UsageError(
                     f"{where} ({str(e).splitlines()[0]}). Start a cluster with `ray start --head`, and name it with "
-                    "--ray-address auto"
+                    "--ray-address auto. If it asks for a token: RAY_AUTH_MODE=token, and the token of its head in "
+                    "~/.ray/auth_token or RAY_AUTH_TOKEN"
                 ) from None
         return Ray(self.address, self.workers or all_cores())
 
@@ -90,7 +93,8 @@ class Ray:
         waiting, running = iter(tasks), dict[Any, float]()
         said = time.monotonic()
         while True:
-            room = 2 * int(ray.cluster_resources().get("CPU", 1)) - len(running)  # the cluster may have grown
+            # the cluster may have grown, or have no machine at all until units wait for one
+            room = max(2, 2 * int(ray.cluster_resources().get("CPU", 0))) - len(running)
             running |= {remote.remote(shared, here, task): time.monotonic() for task in islice(waiting, max(0, room))}
             if not running:
                 return
@@ -99,10 +103,21 @@ class Ray:
                 del running[reference]
                 yield _result(reference)
             oldest = max((time.monotonic() - began for began in running.values()), default=0.0)
-            if oldest > SLOW_S and time.monotonic() - said > SLOW_S:
-                said = time.monotonic()
+            since = time.monotonic() - said
+            if oldest > STARTING_S and since > STARTING_S and not done and not _has_room(ray.nodes()):
+                line = "units wait: no machine of the cluster has a core and 1 GiB of memory for one; see `ray status`"
+            elif oldest > SLOW_S and since > SLOW_S:
                 line = f"{len(running)} units are at work or wait for a core; the oldest one for {oldest:,.0f} s"
-                logging.getLogger("datakit.engine.ray").info(line)
+            else:
+                continue
+            said = time.monotonic()
+            logging.getLogger("datakit.engine.ray").info(line)
+
+
+def _has_room(nodes: Iterable[dict[str, Any]]) -> bool:
+    """Whether a unit fits on one of a cluster's machines, once that has nothing else to do."""
+    own = [node["Resources"] for node in nodes if node["Alive"]]
+    return any(has.get("CPU", 0) >= 1 and has.get("memory", 0) >= UNIT_MEMORY for has in own)
 
 
 @dataclass(frozen=True, slots=True)
