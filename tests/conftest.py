@@ -8,7 +8,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# No deadline: the first call of a kernel compiles it. `make test` has the same examples every time, `make campaign` new ones.
+# No deadline: the first call of a kernel compiles it. `make test` has the same examples every time, `make campaign` new
+# ones.
 settings.register_profile("datakit", deadline=None, derandomize=True)
 settings.register_profile("campaign", deadline=None, max_examples=1000)
 settings.load_profile("datakit")

@@ -24,6 +24,7 @@ from train import sft
 from train.engine import checkpoint, distributed, flags
 from train.model import hf
 
+SIZES = ["--hidden-size=64", "--num-layers=2", "--num-heads=2", "--num-kv-heads=1", "--intermediate-size=96"]
 STEPS = 16  # of 13 steps an epoch: across its end, where steps are short
 
 
@@ -95,7 +96,7 @@ def argv(data: Path) -> list[str]:
         "--manifest": data, "--preset": "tiny", "--dtype": "fp32", "--threads": 1, "--batch-rows": 4, "--steps": STEPS,
         "--warmup-steps": 0, "--lr": 1e-3, "--rank-timeout-s": 60,
     }  # fmt: skip
-    return [str(part) for pair in options.items() for part in pair]
+    return [*(str(part) for pair in options.items() for part in pair), *SIZES]
 
 
 def losses(out: Path) -> dict[int, float]:
@@ -115,7 +116,7 @@ def whole(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int
         if accum not in known:
             out = tmp_path_factory.mktemp("whole") / "run"
             plain = ["--manifest", str(data), "--preset", "tiny", "--dtype", "fp32", "--threads", "1", "--lr", "1e-3"]
-            plain += ["--batch-rows", "4", "--warmup-steps", "0", "--steps", str(STEPS), "--out", str(out)]
+            plain += ["--batch-rows", "4", "--warmup-steps", "0", "--steps", str(STEPS), "--out", str(out), *SIZES]
             assert sft.main([*plain, "--grad-accum", str(accum)]) == 0
             known[accum] = losses(out)
         return known[accum]
@@ -327,6 +328,7 @@ def test_what_is_sliced_goes_on_whole_and_sliced_again_as_if_it_never_had_been(
     if "--lora-rank" in argv:
         base = ["--out", str(tmp_path / "base"), "--steps", "1", "--lora-rank", "0"]
         assert Run(tmp_path / "base", 1, [*argv, *base]).wait() == [0]
+        argv = [part for part in argv if part not in SIZES]
         argv += ["--init", str(tmp_path / "base" / "checkpoints" / "step_00000001")]
     whole, out = tmp_path / "whole", tmp_path / "run"
     one = Run(whole, 1, argv)
