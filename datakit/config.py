@@ -8,6 +8,8 @@ import dataclasses
 import difflib
 import hashlib
 import json
+import math
+import re
 import types
 import typing
 from collections.abc import Iterable, Sequence
@@ -159,6 +161,8 @@ def check(value: Any, kind: Any, where: str) -> Any:
         return float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ConfigError(f"{where}: expected {kind.__name__}, found {value!r}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where}: expected a finite number, found {value}")
     return value
 
 
@@ -171,13 +175,15 @@ def _member(kind: Any, many: bool) -> Any:
 def parse(text: str, kind: Any, where: str) -> Any:
     """A flag's or `--set` value's text as `kind`; lists, and the KEY=VALUE of tables, are separated by commas.
 
-    A text with a brace is one KEY=VALUE: templates have commas of their own.
+    A text with a brace is one KEY=VALUE: templates have commas of their own. A comma in brackets separates nothing:
+    `regex:a{1,3}` is one value.
 
     Raises:
         ConfigError: the text is not a value of that type.
     """
     if get_origin(kind) is tuple:
-        return tuple(parse(t.strip(), get_args(kind)[0], where) for t in text.split(",") if t.strip())
+        parts = re.split(r",(?![^{\[(]*[}\])])", text)
+        return tuple(parse(t.strip(), get_args(kind)[0], where) for t in parts if t.strip())
     if get_origin(kind) is dict:
         pairs = [t.partition("=") for t in ([text] if "{" in text else text.split(",")) if t.strip()]
         wrong = next((key for key, equals, _ in pairs if not equals or not key.strip()), None)
@@ -194,7 +200,7 @@ def parse(text: str, kind: Any, where: str) -> Any:
         return text.lower() == "true"
     if kind in (int, float):
         try:
-            return kind(text.replace("_", ""))
+            return check(kind(text.replace("_", "")), kind, where)
         except ValueError:
             raise ConfigError(f"{where}: expected {kind.__name__}, found {text!r}") from None
     return check(text, kind, where)

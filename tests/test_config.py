@@ -70,6 +70,20 @@ def test_an_empty_value_of_an_optional_field_is_none() -> None:
     assert parse("", {o.name: o.type for o in options(Example)}["on"], "--on") is None
 
 
+def test_commas_in_brackets_separate_nothing() -> None:
+    texts = r"exact, regex:^\d{1,3}$,regex:[,;](a,b),tests"
+    assert parse(texts, tuple[str, ...], "--reward") == ("exact", r"regex:^\d{1,3}$", "regex:[,;](a,b)", "tests")
+    assert parse("0.7,0.3", tuple[float, ...], "--weights") == (0.7, 0.3)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-Infinity"])
+def test_a_number_that_is_not_finite_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--threshold: expected a finite number, found"):
+        parse(text, float, "--threshold")
+    with pytest.raises(ConfigError, match="threshold: expected a finite number, found"):
+        build(Example, {"threshold": float(text)}, "recipe")
+
+
 def test_a_path_enters_the_resolved_config_by_its_name_alone() -> None:
     assert resolved(Example(model="/somewhere/deep/lid.176.ftz"))["model"] == "lid.176.ftz"
 

@@ -21,7 +21,7 @@ from train.engine import checkpoint, flags
 from train.engine.device import precision, usable_device
 from train.engine.evaluator import Score, evaluate, total
 from train.engine.start import check_fits
-from train.engine.suites import Suite, SuiteScore, suite_score
+from train.engine.suites import SuiteScore, read_suites, suite_score
 from train.generate import load
 from train.model import lora
 
@@ -82,7 +82,7 @@ def suite_scores(config: EvalConfig) -> dict[str, SuiteScore]:
         return {}
     device = usable_device(config.device, config.threads)
     shots_from = Path(config.shots_from) if config.shots_from else None
-    found = [Suite.read(Path(file), config.shots, shots_from) for file in config.suites]
+    found = read_suites(config.suites, config.shots, shots_from)
     model, tokenizer, _ = load(Path(config.model))
     model, half = model.to(device), precision(config.dtype, device)
     return {s.name: suite_score(model, s, tokenizer, half, new_tokens=config.suite_tokens) for s in found}

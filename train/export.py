@@ -17,6 +17,7 @@ from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine import checkpoint, flags
 from train.generate import load
 from train.model import gguf, hf
+from train.model.batching import stop_ids_of
 
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
@@ -52,10 +53,12 @@ def export(config: ExportConfig) -> Path:
         raise InputError(f"{out}: is not empty; name another --output")
     beside = tokenizer_file(config.tokenizer).parent if config.tokenizer else folder
     model, tokenizer, state = load(folder, beside)
-    plain, stops = state.get("task") == "pretrain", list(state.get("stop_ids", tokenizer.stop_ids()))
+    plain, stops = state.get("task") == "pretrain", sorted(state.get("stop_ids", stop_ids_of(model, tokenizer)))
     text = modelfile(tokenizer, model.config.max_positions, plain) if config.to == "ollama" else ""
     name = model.config.dtype if config.export_dtype == "base" else DTYPES[config.export_dtype]
-    dtype, model.config = hf.torch_dtype(name), replace(model.config, dtype=name)
+    if name not in hf.DTYPES:
+        raise ModelError(f"dtype {name!r}: expected one of {', '.join(hf.DTYPES)}; name one with --export-dtype")
+    dtype, model.config = hf.DTYPES[name], replace(model.config, dtype=name)
     notes: list[str] = []
     out.mkdir(parents=True, exist_ok=True)
     if config.to == "hf":

@@ -168,7 +168,7 @@ def prompt_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
     Raises:
         InputError: a line is not a prompt; the message names it.
     """
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):  # bytes: U+2028 ends no line of JSON
         if not line.strip():
             continue
         try:
@@ -178,7 +178,7 @@ def prompt_rows(path: Path) -> Iterator[tuple[str, dict[str, Any], Any]]:
         fields = row if isinstance(row, dict) else {}
         said = fields.get("messages", fields.get("prompt"))
         if said is None:
-            found = f"the fields {', '.join(fields)}" if fields else line[:60]
+            found = f"the fields {', '.join(fields)}" if fields else str(row)[:60]
             raise InputError(f"{path}:{number}: expected an object with `prompt` or `messages`, found {found}")
         yield f"{path}:{number}", row, said
 

@@ -40,7 +40,7 @@ from train.engine.rewards import Reward, reward_of
 from train.engine.start import RunConfig, configured, finish, prepare
 from train.generate import load, prompt_rows
 from train.model import hf, lora
-from train.model.batching import Job, Sampling, prompt_ids, stream
+from train.model.batching import Job, Sampling, prompt_ids, stop_ids_of, stream
 from train.model.decoder import CausalLM
 from train.model.loss import ChunkedConfig, label_states, token_log_probs
 from train.model.sample import SampleConfig
@@ -238,7 +238,7 @@ class Rollouts(StepStream):
         prompts = [self.prompts.ids_of(row) for row in rows]
         seeds = [[self.trainer.loop.seed, number, row, i] for row in rows for i in range(config.group_size)]
         answers, unended = self._generated([p for p in prompts for _ in range(config.group_size)], seeds)
-        stops, decode = self.prompts.tokenizer.stop_ids(), self.prompts.tokenizer.decode
+        stops, decode = stop_ids_of(self.model, self.prompts.tokenizer), self.prompts.tokenizer.decode
         texts = [decode([t for t in answer if t not in stops], skip_special_tokens=True) for answer in answers]
         owners = [self.prompts.rows[row] for row in rows for _ in range(config.group_size)]
         with ThreadPoolExecutor() as pool:  # tests are processes
@@ -283,7 +283,7 @@ class Rollouts(StepStream):
     def _generated(self, prompts: list[list[int]], seeds: list[list[int]]) -> tuple[list[list[int]], list[bool]]:
         """An answer to each prompt, with its stop token; and whether it was cut at its maximum length."""
         config, jobs = self.settings, list[Job]()
-        stops = frozenset(self.prompts.tokenizer.stop_ids())
+        stops = stop_ids_of(self.model, self.prompts.tokenizer)
         for prompt, seed in zip(prompts, seeds, strict=True):
             one = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0] >> np.uint64(1))
             sample = SampleConfig(max_new_tokens=config.max_new_tokens, temperature=config.temperature, seed=one)
@@ -303,7 +303,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
     prompts = PromptSet.read(Path(config.rollout.prompts), folder, tokenizer, plain, model.config.context)
     config = replace(config, data=replace(config.data, bucket_sizes=(prompts.data.header.seq_len,)))
     trainer = prepare(config, loss, Mixture((prompts.data,)), model)
-    trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(tokenizer.stop_ids()))
+    trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(sorted(stop_ids_of(model, tokenizer))))
     own = config.rollout.kl_beta and not config.lora.lora_rank
     reference = lora.read(folder).requires_grad_(False) if own else None
     trainer.stream = Rollouts(trainer, prompts, config.rollout, loss, reference)

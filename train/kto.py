@@ -76,9 +76,9 @@ def answer_losses(
 class KtoLoss:
     """The objective: (loss_sum, answers); logs rewards, and how far the model is from the reference.
 
-    The distance z is the mean log-ratio of answers that belong to other prompts: each prompt of the step, with the
-    answer of the next packed row. It is never negative, and has no gradient. It is computed for the whole step before
-    its first micro-batch, so that micro-batches and ranks change nothing.
+    The distance z is the mean log-ratio of answers that belong to other prompts: each prompt of the step, with an
+    answer of the next pair that has one. It is never negative, and has no gradient. It is computed for the whole step
+    before its first micro-batch, so that micro-batches and ranks change nothing.
     """
 
     config: JudgedConfig
@@ -106,7 +106,7 @@ class KtoLoss:
         self.good_share = good_total / max(1.0, total)
 
     def mismatched(self, batch: Batch) -> Batch:
-        """The prompts of a batch's answers, each with the answer of the next row that has one."""
+        """The prompts of a batch's answers, each with an answer of the next pair that has one, if possible its side."""
         prompts = [row for row in batch.rows.tolist() if self._row(row)[1]]
         made = [self._joined(row) for row in prompts]
         labels = [np.arange(begin - 1, len(ids) - 1) for ids, begin in made]
@@ -115,9 +115,9 @@ class KtoLoss:
 
     def _joined(self, row: int) -> tuple[Int64, int]:
         """The prompt of a row with another answer, and where the answer begins."""
-        (ids, begin), other, total = self._row(row), row + 1, len(self.data.lengths)
+        (ids, begin), other, total = self._row(row), row + 2, len(self.data.lengths)
         while not (found := self._row(other % total))[1]:
-            other += 1
+            other = other ^ 1 if other % 2 == row % 2 else (other ^ 1) + 2
         joined = np.concatenate([ids[:begin], found[0][found[1] :]])
         return joined[: self.data.header.seq_len + 1], begin
 

@@ -11,7 +11,9 @@ from safetensors.torch import load_file
 from datakit.errors import InputError, ModelError
 from datakit.pack.chat import ChatTokenizer
 from train.export import ExportConfig, export, modelfile, ollama_template
+from train.generate import load
 from train.model import hf
+from train.model.batching import stop_ids_of
 from train.model.decoder import CausalLM, ModelConfig
 
 SMALL = ModelConfig(
@@ -87,6 +89,16 @@ def test_the_folder_holds_the_same_weights_and_nothing_is_overwritten(model_fold
     }
     with pytest.raises(InputError, match="not empty"):
         export(ExportConfig(checkpoint=str(model_folder), output=str(out)))
+
+
+def test_a_published_folder_keeps_all_its_stop_tokens(model_folder: Path, tmp_path: Path) -> None:
+    (model_folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 7], "top_p": 0.9}))
+    stops = set(ChatTokenizer.load(model_folder).stop_ids()) | {2, 7}
+    export(ExportConfig(checkpoint=str(model_folder), output=str(tmp_path / "out")))
+    said = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert (said["eos_token_id"], said["top_p"]) == (sorted(stops), 0.9)
+    model, tokenizer, _ = load(model_folder)
+    assert stop_ids_of(model, tokenizer) == stops, "generation ends where transformers ends it"
 
 
 @pytest.mark.parametrize(

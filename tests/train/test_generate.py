@@ -13,7 +13,7 @@ import torch
 
 from datakit.errors import ConfigError, InputError, ModelError, UsageError
 from tests.train.generation import generate
-from train.generate import GenerateConfig, Generator, load, main
+from train.generate import GenerateConfig, Generator, load, main, prompt_rows
 from train.model.attention import Segments, masked_attention
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig
@@ -111,6 +111,11 @@ def test_lines_of_a_file_are_answered_in_order_and_a_bad_one_is_named(
     source.write_text('{"prompt": "x"}\n\n{"text": "y"}\n')
     with pytest.raises(InputError, match=r"in\.jsonl:3: expected an object .*, found the fields text$"):
         main([*options, "--input", str(source)])
+    source.write_bytes(b'{"prompt": "caf\xe9"}\n')
+    with pytest.raises(InputError, match=r"in\.jsonl:1: it is not JSON: 'utf-8' codec"):
+        main([*options, "--input", str(source)])
+    source.write_text('\ufeff{"prompt": "a\u2028b"}\n{"prompt": "c"}\n', encoding="utf-8")
+    assert [said for _, _, said in prompt_rows(source)] == ["a\u2028b", "c"]
     source.write_text("\n")
     with pytest.raises(InputError, match="has no prompts"):
         main([*options, "--input", str(source)])

@@ -66,14 +66,16 @@ def test_the_loss_is_trls() -> None:
     torch.testing.assert_close(rewards, 0.3 * (policy - ref))
 
 
-def test_a_prompt_gets_the_answer_of_the_next_row_that_has_one(judged: Path, rows: list[Row]) -> None:
+def test_a_prompt_gets_an_answer_of_the_next_pair_that_has_one(judged: Path, rows: list[Row]) -> None:
     data = Mixture.open([judged])
     objective = KtoLoss(JudgedConfig(), lambda model, batch: torch.zeros(len(batch.rows)), data)
     (batch, *_) = StepStream(data, DataConfig(batch_rows=8), seed=0, flat=True).batches(0)
     made = objective.mismatched(batch)
     expected, numbers = [], [r for r in batch.rows.tolist() if has_answer(rows[r])]
     for row in numbers:
-        (ids, places), after = rows[row][0], [*range(row + 1, len(rows)), *range(row + 1)]
+        (ids, places), pair = rows[row][0], row - row % 2
+        pairs = [*range(pair + 2, len(rows), 2), *range(0, pair, 2)]
+        after = [p + side for p in pairs for side in (row % 2, 1 - row % 2)]
         other_ids, other_places = next(rows[r][0] for r in after if has_answer(rows[r]))
         expected += [ids[: places[0] + 1] + other_ids[other_places[0] + 1 :]]
     assert made.rows.tolist() == numbers

@@ -30,9 +30,10 @@ SLOW_MB = 5000
 
 
 def place_of(given: str) -> Path:
-    """Where a manifest is on this machine, from its path, its URL or the URL of its folder; nothing is fetched yet."""
+    """Where a manifest is on this machine, from its path, its URL or those of its folder; nothing is fetched yet."""
     path = storage.local(given)
-    return path / "manifest.json" if storage.is_url(given) and path.suffix != ".json" else path
+    folder = path.suffix != ".json" if storage.is_url(given) else path.is_dir()
+    return path / "manifest.json" if folder else path
 
 
 def fetch(path: Path) -> None:

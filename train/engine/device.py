@@ -49,10 +49,7 @@ def precision(dtype: str, device: torch.device) -> str:
     return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
 
 
-AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-"""Dtypes of autocast by the values of `--dtype`; fp32 has no entry."""
-
-
 def autocast(device: torch.device, precision: str) -> torch.autocast:
     """The autocast context of a precision; does nothing for fp32."""
-    return torch.autocast(device.type, AUTOCAST.get(precision), enabled=precision in AUTOCAST)
+    half = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(precision)
+    return torch.autocast(device.type, half, enabled=half is not None)

@@ -80,7 +80,7 @@ class Ranks:
             with found.network_errors():
                 backend = "nccl" if device.type == "cuda" else "gloo"
                 dist.init_process_group(backend, timeout=timeout)
-            atexit.register(_leave)
+            atexit.register(lambda: dist.is_initialized() and dist.destroy_process_group())
             if not found.first:
                 sys.stdout = open(os.devnull, "w")  # noqa: SIM115
         return found
@@ -176,11 +176,6 @@ class Ranks:
             with self.network_errors(), torch.no_grad():
                 for parameter in model.parameters():
                     dist.broadcast(parameter, 0)
-
-
-def _leave() -> None:
-    if dist.is_initialized():
-        dist.destroy_process_group()
 
 
 class GradientSum:

@@ -26,7 +26,7 @@ from train.data.order import Int64
 from train.data.packed import Mixture, PackedSet, place_of
 from train.engine.device import autocast
 from train.engine.distributed import Ranks
-from train.engine.suites import Suite, suite_score
+from train.engine.suites import Suite, read_suites, suite_score
 from train.model.attention import grouped_attention
 from train.model.batching import answers, prompt_ids
 from train.model.decoder import CausalLM, ModelConfig
@@ -219,13 +219,14 @@ class Evaluator:
         Raises:
             DatakitError: rows or prompts do not fit the model.
         """
-        suites, prompts = [Suite.read(Path(file)) for file in config.eval_suites], list[tuple[str, list[int]]]()
+        suites, prompts = read_suites(config.eval_suites), list[tuple[str, list[int]]]()
         asks = suites or config.sample_prompts
         tokenizer = ChatTokenizer.load(data.tokenizer_files[0].parent) if asks else None
         if tokenizer and (path := config.sample_prompts):
-            texts = [line for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
-            if not texts:
-                raise InputError(f"{path}: has no prompts; expected one per line")
+            lines = Path(path).read_bytes().decode("utf-8-sig", "replace").split("\n")
+            texts = [line.strip() for line in lines if line.strip()]
+            if not texts or any("\ufffd" in text for text in texts):
+                raise InputError(f"{path}: has no prompts, or is not UTF-8; expected one per line")
             plain = data.header.task == "pretrain"
             for text in texts:
                 where = f"{path}: the prompt {text[:40]!r}"

@@ -39,7 +39,7 @@ def given(config: type, prog: str, about: str | None, argv: Sequence[str]) -> di
             parser.error(f"--help {topic}: no such topic; {meant}The topics are {', '.join(groups)}, all")
         print(_page(parser, groups, topic), end="")
         sys.exit(0)
-    values = vars(parser.parse_args([_dashed(a) for a in argv]))
+    values = vars(parser.parse_args([re.sub("^--[^=]*", lambda flag: flag[0].replace("_", "-"), a) for a in argv]))
     nested: dict[str, Any] = {}
     for name, value in values.items():
         table = nested
@@ -71,11 +71,6 @@ def names(config: type) -> dict[str, tuple[str, ...]]:
         if not o.nested and o.type is bool:
             found[f"--no-{flag[2:]}"] = ()
     return found
-
-
-def _dashed(argument: str) -> str:
-    flag, equals, value = argument.partition("=")
-    return flag.replace("_", "-") + equals + value if flag.startswith("--") else argument
 
 
 FIRST = (

@@ -124,11 +124,9 @@ class LoopConfig:
     step_sleep_ms: float = option(0.0, "pause after each step, to leave time for other work on the machine")
 
     def __post_init__(self) -> None:
-        names = ("steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile")
-        if min(getattr(self, name) for name in names) < 0 or self.save_every < 1:
-            raise ConfigError(f"{', '.join(names)} must be 0 or more, save_every at least 1")
-        if self.step_sleep_ms < 0:
-            raise ConfigError("step_sleep_ms must not be negative")
+        names = ["steps", "epochs", "stop_at", "keep_checkpoints", "threads", "checkpoint_every", "profile"]
+        if min(getattr(self, name) for name in (*names, "step_sleep_ms")) < 0 or self.save_every < 1:
+            raise ConfigError(f"{', '.join(names)} and step_sleep_ms must be 0 or more, save_every at least 1")
         if self.log_every < 1 or (self.steps == 0 and self.epochs < 1):
             raise ConfigError("log_every must be at least 1, and so must steps or epochs")
 

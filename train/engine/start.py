@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 import torch
 
-from datakit.config import canonical, option, resolved, section, sha256_file
+from datakit.config import UnknownKeyError, canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
@@ -225,7 +225,10 @@ def configured(config: type[C], prog: str, about: str | None, argv: Sequence[str
     loop = values.get("loop", {})
     if loop.get("resume"):
         values = flags.merged(_earlier_values(Path(loop.get("out", "out/run")) / "run.json"), values)
-    built = flags.built(config, values)
+    try:
+        built = flags.built(config, values)
+    except UnknownKeyError as e:  # flags are known, so it is in run.json
+        raise UsageError(f"{loop['out']}: holds a run of another command: resume it with that one ({e})") from None
     return replace(built, init=str(checkpoint.newest_of_run(Path(built.init)))) if built.init else built
 
 
@@ -491,17 +494,21 @@ def _resume(
         return state
     path, old = found
     _check_same(path, old, state)
+    if config.needs_data and bool(old.stop_ids) != bool(state.stop_ids):
+        trained = "labels" if old.stop_ids else "every token"
+        raise UsageError(f"{path} was trained on {trained}: resume it with the command that began the run")
     if old.step > steps:
         raise UsageError(
             f"{config.loop.out}: the run is at step {old.step}, and is now to end at step {steps}: train on with "
             f"--steps above {old.step}, use {path} as it is, or begin another run with another --out"
         )
-    if (was := old.config["loop"]["steps"]) != config.loop.steps:
-        print(
-            f"[train] note: --steps was {was} and is {config.loop.steps} now, so the learning rate schedule "
-            f"differs from that of one run of {config.loop.steps} steps (--stop-at ends a run early with its schedule)",
-            flush=True,
-        )
+    for name in ("steps", "epochs"):
+        if (was := old.config["loop"][name]) != (now := getattr(config.loop, name)):
+            print(
+                f"[train] note: --{name} was {was} and is {now} now, so the learning rate schedule differs from that "
+                f"of one run of {now} {name} (--stop-at ends a run early with its schedule)",
+                flush=True,
+            )
     checkpoint.restore(path, model, optimizer)
     print(f"[train] resumed from {path}", flush=True)
     return replace(state, step=old.step, loop=old.loop)

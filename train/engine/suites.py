@@ -37,7 +37,7 @@ from train.model.decoder import CausalLM
 from train.model.loss import gathered, row_log_probs
 from train.model.sample import SampleConfig
 
-LETTERS = "ABCDEFGHIJ"
+LETTERS = list("ABCDEFGHIJ")
 STOPS = ("Question:", "</s>", "<|im_end|>")
 """A generated answer ends before the first of these."""
 EXTRACTS = {"strict_match": (r"#### (-?[0-9.,]+)", 0), "flexible_extract": (r"-?[$0-9.,]{2,}|-?[0-9]+", -1)}
@@ -84,27 +84,37 @@ class Suite:
         if shots and shots_from is None:
             raise InputError(f"{path}: --shots needs --shots-from: questions with answers, not those that are scored")
         solved = cls.read(shots_from).items[:shots] if shots and shots_from else []
+        if len(solved) < shots:
+            raise InputError(f"{shots_from}: has {len(solved)} questions, and --shots wants {shots}")
         before = "".join(f"{item.shown}\n\n" for item in solved)
         return cls(path.stem, layout, [replace(i, prompt=i.head + before + i.prompt) for i in items])
 
 
+def read_suites(files: Sequence[str], shots: int = 0, shots_from: Path | None = None) -> list[Suite]:
+    """The suites of some files; files of one name are called by their paths, so that all are reported."""
+    found = [Suite.read(Path(file), shots, shots_from) for file in files]
+    names = [suite.name for suite in found]
+    return [replace(s, name=f) if names.count(s.name) > 1 else s for s, f in zip(found, files, strict=True)]
+
+
 def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    data = path.read_bytes()  # as bytes, since U+2028 and the like end lines of text, and JSON may hold them
+    lines = ((n, json.loads(line)) for n, line in enumerate(data.splitlines(), 1) if line.strip())
     try:
-        text = path.read_text(encoding="utf-8")
-        lines = ((n, json.loads(line)) for n, line in enumerate(text.splitlines(), 1) if line.strip())
-        found = enumerate(json.loads(text), 1) if text.lstrip().startswith("[") else lines
-        rows = [(number, row) for number, row in found if isinstance(row, dict)]
-    except (OSError, ValueError) as e:
+        array = data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+        rows = list(enumerate(json.loads(data), 1) if array else lines)
+    except ValueError as e:
         raise InputError(f"{path}: expected JSON or JSON lines ({e})") from None
-    if not rows:
-        raise InputError(f"{path}: has no questions; expected a JSON object per line")
+    wrong = [f"item {n} is {str(row)[:60]}" for n, row in rows if not isinstance(row, dict)]
+    if wrong or not rows:
+        raise InputError(f"{path}: {(wrong or ['has no questions'])[0]}; expected a JSON object per line")
     return rows
 
 
 def _item(path: Path, number: int, row: Mapping[str, Any], make: Callable[[Mapping[str, Any]], Item]) -> Item:
     try:
         item = make(row)
-    except (KeyError, ValueError, TypeError, IndexError) as e:
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError) as e:
         raise InputError(f"{path}: item {number} lacks its question, its choices or its answer ({e!r})") from None
     if item.choices and not 0 <= item.right < len(item.choices):
         raise InputError(f"{path}: item {number} has {len(item.choices)} choices, and none is the answer")

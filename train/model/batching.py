@@ -371,6 +371,12 @@ def prompt_ids(
     return ids
 
 
+def stop_ids_of(model: CausalLM, tokenizer: ChatTokenizer) -> frozenset[int]:
+    """The tokens that end an answer: those of the tokenizer and its template, and of generation_config.json."""
+    eos = model.config.generation.get("eos_token_id") or []
+    return frozenset((*tokenizer.stop_ids(), *([eos] if isinstance(eos, int) else eos)))
+
+
 def jobs_of(prompts: Sequence[Sequence[int]], stop_ids: frozenset[int], config: SampleConfig) -> list[Job]:
     """An answer to each prompt; each has its own random generator, seeded by the seed and its index."""
     own = (replace(config, seed=config.seed + i) for i in range(len(prompts)))
@@ -401,7 +407,7 @@ def stream_text(
     stop: Sequence[str] = (), slots: int = 0,
 ) -> Iterator[tuple[int, str]]:  # fmt: skip
     """Yield (number of the prompt, piece of its answer); an answer ends before the first of the strings `stop`."""
-    jobs = jobs_of(prompts, frozenset(tokenizer.stop_ids()), config)
+    jobs = jobs_of(prompts, stop_ids_of(model, tokenizer), config)
     decode = partial(tokenizer.decode, skip_special_tokens=True)
     texts = {job: (i, TextStream(decode, stop)) for i, job in enumerate(jobs)}
     for job, token in stream(model, jobs, slots):

@@ -89,6 +89,7 @@ _QUERY_SCALAR = Key("attention_scale", 256, lambda v: float(v) ** -0.5, lambda v
 _QKV = {f"self_attn.{n}_proj": ("self_attn.qkv_proj", i, 3) for i, n in enumerate("qkv")}
 _GEMMA = {"norm_at": "around", "norm_offset": 1.0, "activation": "gelu_tanh"}
 _OLMO = {"norm_at": "after", "qk_norm": True, "qk_norm_whole": True}
+_EPS_1E5 = {"rms_norm_eps": 1e-5}
 _GEMMA_DEFAULTS = {"head_dim": 256, "hidden_act": "gelu_pytorch_tanh", "sliding_window": 4096,
                    "tie_word_embeddings": True, "rms_norm_eps": 1e-6}  # fmt: skip
 FAMILIES = {
@@ -122,13 +123,13 @@ FAMILIES = {
         },
     ),
     "phi3": Family(
-        architecture="Phi3ForCausalLM", windows=1,
+        architecture="Phi3ForCausalLM", windows=1, defaults=_EPS_1E5,
         joined=_QKV | {f"mlp.{n}_proj": ("mlp.gate_up_proj", i, 2) for i, n in enumerate(("gate", "up"))},
     ),
-    "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS),
+    "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, defaults=_EPS_1E5),
     "olmo3": Family(
         architecture="Olmo3ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, windows=4, local_theta=5e5,
-        defaults={"rope_theta": 5e5, "sliding_window": 4096},
+        defaults=_EPS_1E5 | {"rope_theta": 5e5, "sliding_window": 4096},
     ),
     "smollm3": Family(
         architecture="SmolLM3ForCausalLM", keys=_BIASES, defaults={"rope_theta": 2e6, "tie_word_embeddings": True},
@@ -146,7 +147,7 @@ FAMILIES = {
         architecture="GptOssForCausalLM", same={"sinks": True, "mlp_bias": True}, windows=2, experts=True, stacked=True,
         keys=_ATTENTION_BIAS | {"swiglu_limit": Key("swiglu_limit", 7.0, float)},
         defaults={"attention_bias": True, "head_dim": 64, "sliding_window": 128, "max_position_embeddings": 131072,
-                  "rms_norm_eps": 1e-5, "rope_theta": 1.5e5, "rope_scaling": {
+                  "num_experts_per_tok": 4, "rms_norm_eps": 1e-5, "rope_theta": 1.5e5, "rope_scaling": {
                       "rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 4096,
                   }},
         renamed={"num_local_experts": "num_experts"}, tensors=(("mlp.gate.", "mlp.router."),),
@@ -190,14 +191,18 @@ NEUTRAL = re.compile(
     r"_.*|unsloth.*|summary_.*|.*_token_id|(bos|eos|pad|unk|sep|cls)_token|.*dropout.*|.*_pdrop|architectures|"
     r"transformers(_version|\.js_config)|initializer_range|use_cache|max_window_layers|output_(attentions|"
     r"hidden_states|router_logits)|return_dict|id2label|label2id|problem_type|is_encoder_decoder|is_llama_config|"
-    r"chunk_size_feed_forward|tokenizer_class|num_labels|n_ctx|pretraining_tp|auto_map|model_name|name|torchscript|"
+    r"chunk_size_feed_forward|num_labels|n_ctx|pretraining_tp|auto_map|model_name|name|torchscript|"
     r"task_specific_params|cache_implementation|gradient_checkpointing|pruned_heads|finetuning_task|"
     r"num_logits_to_keep|temperature|top_k|top_p|do_sample|max_length|max_new_tokens|attn_implementation|mup_.*|"
-    r"experts_per_token|initial_context_length"
+    r"experts_per_token|initial_context_length|max_sequence_length|sliding_window_size|n_special|output_past|"
+    r"predict_special_tokens|tokenizer_.*|(repetition|length)_penalty|typical_p|num_(beams|beam_groups|return_sequences)"
 )
 """Keys that do not change the logits."""
-REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False, "swiglu_alpha": 1.702}
+REQUIRED: dict[str, Any] = {"scale_attn_weights": True, "use_sliding_window": False, "swiglu_alpha": 1.702,
+                            "full_attn_mod": 1, "interpolate_factor": 1}  # fmt: skip
 """Keys that change the logits, with the only implemented value."""
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+"""Dtypes of stored weights by their names in config.json."""
 SHARD_BYTES = 5_000_000_000
 """Weights of more bytes are written as several files of about one size, and an index."""
 
@@ -249,6 +254,8 @@ def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
     window = config.get("sliding_window") or 0
     windowed = _windowed(config, kind, family, layers) if window and family.windows else ()
     rope, window_rope = _ropes(config, family)
+    if rope.partial_rotary_factor != 1 and kind != "phi3":  # transformers rotates whole heads, whatever the key says
+        raise ModelError(f"partial_rotary_factor = {rope.partial_rotary_factor} is not implemented for {kind}")
     return ModelConfig(
         family=kind, rope=rope, window_rope=window_rope if windowed and window_rope != rope else None,
         window=window if windowed else 0, windowed_layers=windowed,
@@ -294,24 +301,21 @@ def _experts(config: dict[str, Any]) -> MoeConfig:
 
 
 def _check_key(key: str, value: Any, family: Family, where: str) -> None:
-    if (
-        key in family.keys
-        or (family.experts and key in (*EXPERTS, *EXPERT_LAYERS))
-        or (family.windows and key in WINDOWS)
-    ):
+    known, smollm3 = key in (*EXPERTS, *EXPERT_LAYERS) and family.experts, "SmolLM3" in family.architecture
+    if known or key in family.keys or (family.windows and key in WINDOWS):
         return
     if key == "hidden_act":
         fits = value in ACTIVATIONS
-    elif key in READ or (key in ("no_rope_layers", "no_rope_layer_interval") and "SmolLM3" in family.architecture):
+    elif key in READ or (smollm3 and key in ("no_rope_layers", "no_rope_layer_interval")):
         return
     elif key == "layer_types":
         fits = set(value) == {"full_attention"}
     elif key == "sliding_window":
-        fits = not value or "SmolLM3" in family.architecture  # read only with use_sliding_window, which is refused
-    elif key in REQUIRED:
-        fits = value == REQUIRED[key]
+        fits = not value or smollm3  # read only with use_sliding_window, which is refused
+    elif key == "use_qk_norm":
+        fits = bool(value) == bool(family.same.get("qk_norm"))
     else:
-        fits = value in (None, False, 0, "", [], {}) or NEUTRAL.fullmatch(key) is not None
+        fits = value == REQUIRED[key] if key in REQUIRED else not value or NEUTRAL.fullmatch(key) is not None
     if not fits:
         raise ModelError(f"{where}: {key} = {value!r} changes the result and is not implemented")
 
@@ -539,18 +543,6 @@ def read_model(folder: Path) -> CausalLM:
     model.load_state_dict(found, strict=False, assign=True)
     model.tie()
     return model
-
-
-def torch_dtype(name: str) -> torch.dtype:
-    """The dtype that config.json names, such as `bfloat16`.
-
-    Raises:
-        ModelError: not a dtype that weights are stored in.
-    """
-    found = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-    if name not in found:
-        raise ModelError(f"dtype {name!r}: expected one of {', '.join(found)}; name one with --export-dtype")
-    return found[name]
 
 
 def check_sound(folder: Path, names: Sequence[str], tensors: Mapping[str, Tensor]) -> None:

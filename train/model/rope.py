@@ -69,6 +69,7 @@ class Rope:
             raise ModelError(f"rotary scaling {kind!r} changes the result and is not implemented")
         read, known = SCALINGS[kind], {"rope_type", "type", "rope_theta", "partial_rotary_factor"}
         known |= {*read, "factor", "attention_factor", "original_max_position_embeddings", "mscale", "mscale_all_dim"}
+        known |= {"finetuned"}  # says how the weights were made
         if unknown := sorted(k for k in set(found) - known if found[k] and kind != "default"):
             raise ModelError(f"rotary scaling {kind!r} with {unknown[0]} = {found[unknown[0]]!r} is not implemented")
         if absent := [k for k, default in read.items() if default is None and found.get(k) is None]:
@@ -123,7 +124,8 @@ def frequencies(rope: Rope, head_dim: int, device: torch.device, long: bool = Fa
         keep_P = ((turns_P - low) / (high - low)).clamp(0, 1)
         return plain_P * (keep_P + (1 - keep_P) / rope.factor)
     if rope.rope_type == "yarn":
-        low, high = (_pair_with(turns, rope, width) for turns in (rope.beta_fast, rope.beta_slow))
+        longest, spread = rope.original_max_position_embeddings, 2 * math.log(rope.rope_theta)  # pairs by their turns
+        low, high = (width * math.log(longest / (t * 2 * math.pi)) / spread for t in (rope.beta_fast, rope.beta_slow))
         low, high = (math.floor(low), math.ceil(high)) if rope.truncate else (low, high)
         low, high = max(low, 0), min(high, width - 1)
         steps_P = torch.arange(width // 2, device=device, dtype=torch.float32)
@@ -132,12 +134,6 @@ def frequencies(rope: Rope, head_dim: int, device: torch.device, long: bool = Fa
     if rope.rope_type == "longrope":
         return plain_P / torch.tensor(rope.long_factor if long else rope.short_factor, device=device)
     return plain_P
-
-
-def _pair_with(turns: float, rope: Rope, width: int) -> float:
-    """The pair that turns this often over the original length."""
-    longest = rope.original_max_position_embeddings
-    return width * math.log(longest / (turns * 2 * math.pi)) / (2 * math.log(rope.rope_theta))
 
 
 def rotary_tables(positions_BT: Tensor, rope: Rope, head_dim: int, dtype: torch.dtype) -> Rotary:

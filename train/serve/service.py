@@ -20,7 +20,7 @@ from datakit.pack.answer_parts import KEPT, AnswerPart, AnswerParts, Form, form_
 from datakit.pack.chat import ChatTokenizer, RenderError
 from train.engine.device import usable_device
 from train.generate import load
-from train.model.batching import Job, Token
+from train.model.batching import Job, Token, stop_ids_of
 from train.model.decoder import CausalLM
 from train.model.sample import SampleConfig, TextStream
 from train.serve.batcher import Batcher, QueueFullError, RequestSampling
@@ -134,8 +134,7 @@ class Service:
         self.name, self.created = config.name or folder.resolve().name, int(time.time())
         self.form: Form = form_of(tokenizer.template_source)
         found = {name: value for name, value in model.config.generation.items() if value is not None}
-        eos = found.get("eos_token_id", [])
-        self.stop_ids = frozenset(tokenizer.stop_ids()) | frozenset([eos] if isinstance(eos, int) else eos)
+        self.stop_ids = stop_ids_of(model, tokenizer)
         self.hidden = self.stop_ids | {i for text, i in tokenizer.special.items() if text not in KEPT}
         usual: dict[str, Any] = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
         self.defaults = usual | {name: found[name] for name in usual.keys() & found.keys()}

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
 from datakit.manifest import load
-from train import merge, sft
+from train import distill, merge, pretrain, sft
 from train.engine.start import QuickConfig, pack_files
 from train.export import ExportConfig, export
 from train.model import hf
@@ -80,6 +80,10 @@ def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Pat
     with pytest.raises(UsageError, match=r"is at step 3, and is now to end at step 2: train on with --steps above 3"):
         sft.main([*options, "--steps", "2", "--resume"])
     assert sft.main([*options, "--steps", "3", "--resume"]) == 0
+    with pytest.raises(UsageError, match="was trained on labels: resume it with the command that began the run"):
+        pretrain.main([*options, "--steps", "4", "--resume"])
+    with pytest.raises(UsageError, match="run: holds a run of another command: resume it with that one"):
+        distill.main([*options, "--steps", "4", "--resume", "--teacher", str(tmp_path / "run")])
 
 
 def test_the_mean_of_checkpoints_is_written(manifest: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import torch
 from datakit.errors import InputError
 from datakit.pack.chat import ChatTokenizer
 from train import eval as evaluation
-from train.engine.suites import Item, Suite, log_probs_of, suite_score
+from train.engine.suites import Item, Suite, log_probs_of, read_suites, suite_score
 from train.model.attention import Segments, masked_attention
 from train.model.batching import Token, prompt_ids
 from train.model.decoder import PRESETS, CausalLM
@@ -59,6 +59,25 @@ def test_what_is_no_suite_is_refused_by_its_item(tmp_path: Path) -> None:
         Suite.read(file(tmp_path, "z", HELLASWAG | {"label": "-1"}))
     with pytest.raises(InputError, match="has no questions"):
         Suite.read(file(tmp_path, "empty"))
+    for name, row in (("m", MMLU | {"answer": ""}), ("c", CEVAL | {"answer": ""}), ("ab", CEVAL | {"answer": "AB"})):
+        with pytest.raises(InputError, match=r"item 1 lacks .* its answer"):  # a test split without answers
+            Suite.read(file(tmp_path, name, row))
+    with pytest.raises(InputError, match="item 1 lacks its question"):
+        Suite.read(file(tmp_path, "null", MMLU | {"question": None}))
+    with pytest.raises(InputError, match="item 2 is 7; expected a JSON object"):
+        Suite.read(file(tmp_path, "seven", ARC, 7))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="has 1 questions, and --shots wants 5"):
+        Suite.read(file(tmp_path, "m", MMLU), 5, file(tmp_path, "s", ARC))
+
+
+def test_ends_of_lines_within_a_text_end_no_item_and_a_bom_is_read_over(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    for text in (
+        json.dumps(row := ARC | {"question": "a\u2028b\x85c"}, ensure_ascii=False),
+        json.dumps([row], indent=1),
+    ):
+        path.write_text(f"\ufeff{text}\n", encoding="utf-8")
+        assert [i.prompt for i in Suite.read(path).items] == ["Question: a\u2028b\x85c\nAnswer:"]
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +113,9 @@ def test_scores_are_shares_of_right_answers(folder: Path, tmp_path: Path, capsys
     assert evaluation.main(command) == 0
     found = json.loads(capsys.readouterr().out)["suites"]
     assert found["arc"]["items"] == 2 and found["arc"]["acc"] in (0.0, 1.0) and found["gsm"]["exact"] == 0.0
+    (tmp_path / "other").mkdir()
+    files = [str(file(tmp_path, "arc", ARC)), str(file(tmp_path / "other", "arc", ARC))]
+    assert [suite.name for suite in read_suites(files)] == files, "both are reported"
 
 
 @pytest.mark.parametrize(

@@ -171,6 +171,37 @@ def test_what_does_not_change_the_mathematics_is_not_refused() -> None:
     assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here") == PRESETS["tiny"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("phi3", {"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False}),  # Phi-4-mini
+        ("gemma2", {"sliding_window_size": 4096}),  # Gemma 2 9B
+        ("qwen3_moe", {"use_qk_norm": True, "qkv_bias": False, "shared_expert_intermediate_size": 0}),  # Qwen3-Coder
+        ("gpt2", {"n_special": 0, "predict_special_tokens": True, "output_past": True}),  # GPT-2 medium and XL
+        ("llama", {"max_sequence_length": 2048, "rope_scaling": {"type": "linear", "factor": 2, "finetuned": True}}),
+    ],
+)
+def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, more: dict) -> None:
+    plain = SMALL | {"model_type": kind, "n_embd": 32, "n_layer": 3, "n_head": 4}
+    plain = {k: v for k, v in plain.items() if k[:2] != "n_" or kind == "gpt2"}
+    plain |= {"rope_scaling": {"type": "linear", "factor": 2}} if "rope_scaling" in more else {}
+    assert config_from_hf(plain | more, "here") == config_from_hf(plain, "here")
+    for key, value in (("full_attn_mod", 2), ("use_qk_norm", kind != "qwen3_moe"), ("partial_rotary_factor", 0.5)):
+        if key != "partial_rotary_factor" or kind not in ("phi3", "gpt2"):
+            with pytest.raises(ModelError, match=key):
+                config_from_hf(plain | {key: value}, "here")
+
+
+@pytest.mark.parametrize("kind", hf.FAMILIES)
+def test_a_missing_key_has_the_value_of_transformers(kind: str) -> None:
+    transformers = pytest.importorskip("transformers")
+    whole = json.loads(transformers.AutoConfig.for_model(kind).to_json_string(use_diff=False))
+    expected = config_from_hf(whole, "here")
+    for key in ("rms_norm_eps", "layer_norm_epsilon", "num_experts_per_tok", "tie_word_embeddings", "hidden_act"):
+        less = {k: v for k, v in whole.items() if k != key}
+        assert config_from_hf(less, "here") == expected, key
+
+
 @pytest.mark.parametrize("name", [n for n in KINDS if n not in ("MistralConfig", "Qwen3MoeConfig of some layers")])
 @torch.no_grad()
 def test_every_family_packs_generates_serves_and_takes_adapters(
