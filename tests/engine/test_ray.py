@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bench.cluster_faults import workers
 from datakit.engine.ray import UNIT_MEMORY, Ray, _has_room, _Here, code_stamp
 from datakit.errors import MissingExtraError, UsageError
 
@@ -101,20 +102,6 @@ def cluster(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         made.add_node(num_cpus=1)
     yield made
     made.shutdown()
-
-
-def workers(cluster: Any) -> list[int]:
-    """The processes of this cluster in which units run: children of its raylets."""
-    raylets = {info.process.pid for node in cluster.list_all_nodes() for info in node.all_processes["raylet"]}
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            name, _, rest = path.read_text().partition("(")[2].rpartition(")")
-        except OSError:
-            continue
-        if name.startswith("ray::") and int(rest.split()[1]) in raylets:
-            found.append(int(path.parent.name))
-    return found
 
 
 @pytest.mark.campaign
