@@ -3,7 +3,7 @@
     python bench/cluster_faults.py ../shared/tokenizers/smollm FILE... [--rows 2000000] [--kills 20]
 
 Rows are made from the sentences of the files (JSONL with `text`): a tenth repeats an earlier row exactly, a tenth with
-one word changed. The S3 server is moto's, in a process of its own. Raylets, workers and the driver get SIGKILL in
+one word changed; a quarter have an address that another row has, and all share sentences. The S3 server is moto's, in a process of its own. Raylets, workers and the driver get SIGKILL in
 turn, at random times; a driver that died is started again. At the end the manifests must be those of the local run,
 byte for byte, and `verify` must find every file unchanged.
 """
@@ -22,7 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-STAGES = ("ingest", "language", "dedup", "dedup_lines", "filter", "tokenize", "pack")
+DEDUPS = ("dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_substrings")
+STAGES = ("ingest", "language", *DEDUPS, "filter", "tokenize", "pack")
 FILES = 8
 
 
@@ -52,7 +53,8 @@ def write_rows(sources: list[Path], rows: int, folder: Path) -> list[str]:
                     text = "\n".join(picks.choices(sentences, k=5))
                     if picks.random() < 0.05:
                         texts.append(text)
-                out.write(json.dumps({"id": f"{number}-{i}", "text": text}) + "\n")
+                url = f"https://site{picks.randrange(rows // 20)}.example/{picks.randrange(100)}"
+                out.write(json.dumps({"id": f"{number}-{i}", "text": text, "url": url}) + "\n")
     return made
 
 
@@ -149,7 +151,8 @@ def main() -> int:
             subprocess.run(begin, check=True, stdout=subprocess.DEVNULL)
             if not how:
                 recipe = folder / "here/manifests/d/recipe.toml"
-                longer = recipe.read_text().replace('"dedup", "filter"', '"dedup", "dedup_lines", "filter"')
+                levels = ", ".join(f'"{stage}"' for stage in DEDUPS)
+                longer = recipe.read_text().replace('"dedup", "filter"', f'{levels}, "filter"')
                 recipe.write_text(longer)
             else:
                 store.put_object(Bucket="corpus", Key="project/manifests/d/recipe.toml", Body=longer.encode())
