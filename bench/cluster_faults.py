@@ -3,9 +3,10 @@
     python bench/cluster_faults.py ../shared/tokenizers/smollm FILE... [--rows 2000000] [--kills 20]
 
 Rows are made from the sentences of the files (JSONL with `text`): a tenth repeats an earlier row exactly, a tenth with
-one word changed; a quarter have an address that another row has, and all share sentences. The S3 server is moto's, in a process of its own. Raylets, workers and the driver get SIGKILL in
-turn, at random times; a driver that died is started again. At the end the manifests must be those of the local run,
-byte for byte, and `verify` must find every file unchanged.
+one word changed; a fifth have an address that another row has, and many share sentences. The S3 server is moto's, in a
+process of its own. Raylets, workers and the driver get SIGKILL in turn, at random times; a driver that died is started
+again. At the end the manifests must be those of the local run, byte for byte, and `verify` must find every file
+unchanged.
 """
 
 import argparse
