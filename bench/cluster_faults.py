@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-DEDUPS = ("dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_substrings")
+DEDUPS = ("dedup_urls", "dedup", "dedup_substrings", "dedup_spans", "dedup_lines")
 STAGES = ("ingest", "language", *DEDUPS, "filter", "tokenize", "pack")
 FILES = 8
 
