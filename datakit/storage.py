@@ -968,10 +968,15 @@ def _tag(done: Any) -> dict[str, str]:
     return {name: done[name] for name in ("e_tag", "version") if done.get(name)}
 
 
-def tag_of(url: str) -> list[Any] | None:
-    """What changes when the object of a URL does; None where it has to be read to know."""
+def tags_of(urls: Sequence[str]) -> dict[str, list[Any] | None]:
+    """What changes when the object of a URL does, by URL; None where it has to be read to know."""
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        return dict(zip(urls, pool.map(_tag_of, urls), strict=True))
+
+
+def _tag_of(url: str) -> list[Any] | None:
     found = _URL.match(url)
-    if found is None or found[1] not in SCHEMES or "?" in url:
+    if found is None or found[1] not in SCHEMES:
         return None
     try:
         there = _head(local(url))

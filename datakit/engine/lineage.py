@@ -16,7 +16,8 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from os.path import realpath, relpath
@@ -335,11 +336,15 @@ class FileHashes:
         name, mark = str(path.resolve()), str(file_mark(path))
         return self._known(name, mark) or self._note(name, mark, sha256_file(path))
 
-    def of_url(self, url: str, read: Callable[[str], str]) -> str:
-        """The hash of an object's bytes: of a store that says when an object changes, it is read once."""
-        if (tag := storage.tag_of(url)) is None:
-            return read(url)
-        return self._known(url, str(tag)) or self._note(url, str(tag), read(url))
+    def of_urls(self, urls: Sequence[str], read: Callable[[str], str]) -> dict[str, str]:
+        """The hashes of objects' bytes: of a store that says when an object changes, it is read once."""
+        tags = storage.tags_of(urls)
+        found = {url: known for url, tag in tags.items() if tag and (known := self._known(url, str(tag)))}
+        new = [url for url in tags if url not in found]
+        with ThreadPoolExecutor(storage.REQUESTS) as pool:
+            for url, sha256 in zip(new, pool.map(read, new), strict=True):
+                found[url] = self._note(url, str(tags[url]), sha256) if tags[url] else sha256
+        return found
 
     def remember(self, folder: Path, shards: Iterable[Shard]) -> None:
         """Note the hashes of files that were just written to a data folder of this machine."""

@@ -227,13 +227,14 @@ def _begin(run: Run, stage: Stage, kind: str, parents: Sequence[Parent], against
 def _raw_entries(files: Sequence[RawFile], folder: Path) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """How a manifest names raw files, and where they are."""
     hashes, entries, locations = FileHashes(), [], {}
+    remote = hashes.of_urls([f.path for f in files if not f.sha256 and not f.is_local], _remote_hash)
     for file in files:
         if file.name in locations:
             raise UsageError(f"two input files have the name {file.name!r}; rename one")
         if file.sha256:
             found = file.sha256
         else:
-            found = hashes.of(Path(file.path)) if file.is_local else hashes.of_url(file.path, _remote_hash)
+            found = hashes.of(Path(file.path)) if file.is_local else remote[file.path]
             locations[file.name] = relative_path(folder, file.path) if file.is_local else file.path
         entries.append({"raw": file.name, "bytes": file.bytes, "sha256": found})
     hashes.save()

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -55,6 +56,7 @@ from datakit.read.row_builder import Position, RowBuilder
 from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.text import FIELD
 from datakit.stage import RawBatch
+from datakit.storage import REQUESTS, is_url
 
 COUNT_BYTES: Final = 1 << 20
 """Bytes that are read at once where records are only counted."""
@@ -106,7 +108,8 @@ def plan(inputs: Sequence[str], config: IngestConfig) -> Plan:
     found, skipped = find(inputs)
     found, unread, splits = _of_split(found, inputs, config.split)
     limits = FileLimits(config.max_record_mb << 20, config.max_expansion)
-    inspected = [_inspect(*file, limits) for file in found]
+    with ThreadPoolExecutor(REQUESTS if any(is_url(path) for path, _, _ in found) else 1) as pool:
+        inspected = list(pool.map(lambda file: _inspect(file[0], file[1], file[2], limits), found))
     if config.html_field or any(file.format in web.FORMATS for file, _ in inspected):
         web.check(config.extractor)
     made = _plan(inspected, skipped + unread, config)

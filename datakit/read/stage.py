@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from datakit.config import file_mark, option
 from datakit.errors import ConfigError, InputError
 from datakit.stage import Decision, RawBatch, RawFile, RawGroup, Stage
+from datakit.storage import is_url, tags_of
 
 if TYPE_CHECKING:
     from datakit.read.planning import Plan
@@ -133,7 +134,7 @@ class Ingest(Stage):
     plan: "Plan | None" = None
     table: pa.Table | None = None
     """The table in memory that is read, instead of files."""
-    marks: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    marks: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     """By local path: size, times and inode when the files were planned."""
     decisions: Path | None = None
     """The file of new ids and removed rows, in the stage that `bind` returns."""
@@ -177,7 +178,7 @@ class Ingest(Stage):
         if len(inputs) == 1 and isinstance(inputs[0], pa.Table):
             return replace(self, plan=plan_table(inputs[0], self.config), table=inputs[0])
         planned = plan(inputs, self.config)
-        return replace(self, plan=planned, marks=_marks(planned))
+        return replace(self, plan=planned, marks=_marks([f.path for f in planned.files if f.format != "dangling"]))
 
     def describe(self) -> tuple[str, ...]:
         """What was found in the inputs, for people."""
@@ -284,9 +285,9 @@ class Ingest(Stage):
         Raises:
             InputError: a file changed while it was read.
         """
-        changed = [path for path, mark in self.marks if tuple(file_mark(Path(path))) != mark]
+        changed = [path for path, _ in set(self.marks) - set(_marks([path for path, _ in self.marks]))]
         if changed:
-            raise InputError(f"{changed[0]}: it changed while it was read; run the same command again")
+            raise InputError(f"{min(changed)}: it changed while it was read; run the same command again")
         decisions = _new_ids(sketches)
         if self.removals and self.removals.rows:
             decisions = _with_removed(decisions, sketches, self.removals)
@@ -332,8 +333,10 @@ class Ingest(Stage):
             return pa.ipc.open_file(file).read_all()
 
 
-def _marks(plan: "Plan") -> tuple[tuple[str, tuple[int, ...]], ...]:
-    return tuple((f.path, tuple(file_mark(Path(f.path)))) for f in plan.files if f.is_local and f.format != "dangling")
+def _marks(paths: Sequence[str]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """By path or URL: what changes when the file does; nothing where it would have to be read to know."""
+    tags = tags_of([path for path in paths if is_url(path)])
+    return tuple((path, tuple(tags[path] or ()) if path in tags else tuple(file_mark(Path(path)))) for path in paths)
 
 
 def _table_hash(table: pa.Table) -> str:

@@ -37,6 +37,7 @@ from datakit.dedup.stage import Dedup, DedupConfig
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
 from datakit.manifest import FORMAT, load
 from datakit.read.files import HIDDEN, OURS, find, open_binary
+from datakit.read.stage import Ingest
 from datakit.stage import CompareUnits, SketchFile
 from datakit.text.ids import tokenizer_file
 from tests.cli.conftest import Said
@@ -599,6 +600,16 @@ def test_raw_objects_are_read_under_their_own_keys(s3: "boto3.Client") -> None:
     s3.put_object(Bucket=BUCKET, Key="raw//x.jsonl", Body=b'{"text": "of a folder without a name"}')
     with pytest.raises(InputError, match=r"raw//x\.jsonl: a key with an empty part"):
         find([f"s3://{BUCKET}/raw"])
+
+
+def test_an_object_that_changes_while_it_is_read_is_told(s3: "boto3.Client", tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        s3.put_object(Bucket=BUCKET, Key=f"raw/{name}.jsonl", Body=b'{"text": "the old words"}\n')
+    stage = Ingest().read_from([f"s3://{BUCKET}/raw"])
+    stage.reduce([], tmp_path / "out", workers=1)
+    s3.put_object(Bucket=BUCKET, Key="raw/b.jsonl", Body=b'{"text": "the new words"}\n')
+    with pytest.raises(InputError, match=r"raw/b\.jsonl: it changed while it was read"):
+        stage.reduce([], tmp_path / "out", workers=1)
 
 
 def test_paths_and_urls() -> None:
