@@ -88,8 +88,9 @@ class ModelConfig:
     moe: MoeConfig = field(default_factory=MoeConfig)
 
     def __post_init__(self) -> None:
-        if min(self.vocab_size, self.hidden_size, self.num_layers, self.num_kv_heads, self.max_positions) < 1:
-            raise ConfigError(f"model: sizes must be at least 1, found {self}")
+        sizes = self.vocab_size, self.hidden_size, self.num_layers, self.num_heads, self.num_kv_heads, self.head_dim
+        if any(type(size) is not int or size < 1 for size in (*sizes, self.intermediate_size, self.max_positions)):
+            raise ConfigError(f"model: sizes must be whole numbers from 1 on, found {self}")
         if self.num_heads % self.num_kv_heads:
             raise ConfigError(
                 f"model: num_heads {self.num_heads} is not a multiple of num_kv_heads {self.num_kv_heads}"

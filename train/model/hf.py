@@ -215,23 +215,23 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     """
     if text := config.get("text_config"):  # the text part of a model that reads images, too (Gemma 3)
         config = {k: v for k, v in config.items() if k in TEXT_KEYS} | text
-    kind = config.get("model_type", "")
+    kind = str(config.get("model_type", ""))
     if kind not in FAMILIES:
         raise ModelError(f"{where}: model_type {kind!r} is not supported; expected one of {', '.join(FAMILIES)}")
     family = FAMILIES[kind]
     plain = {k: v for k, v in config.items() if v is not None or k in NULLABLE}
     config = dict(family.defaults) | plain | {ours: plain[k] for k, ours in family.renamed.items() if k in plain}
     config = {k: v for k, v in config.items() if k not in family.renamed}
-    for key, value in config.items():
-        _check_key(key, value, family, where)
     try:
+        for key, value in config.items():
+            _check_key(key, value, family)
         return _config(config, kind, family)
     except KeyError as e:
         raise ModelError(f"{where}: the key {e} is missing") from None
-    except ConfigError as e:
-        raise ModelError(str(e)) from None
-    except ModelError as e:
+    except (ConfigError, ModelError) as e:
         raise ModelError(f"{where}: {e}") from None
+    except (TypeError, ValueError, ArithmeticError, AttributeError, IndexError) as e:
+        raise ModelError(f"{where}: a value has the wrong type or size ({e})") from None
 
 
 def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
@@ -300,7 +300,7 @@ def _experts(config: dict[str, Any]) -> MoeConfig:
     return MoeConfig(**found, dense_layers=tuple(sorted(dense)))
 
 
-def _check_key(key: str, value: Any, family: Family, where: str) -> None:
+def _check_key(key: str, value: Any, family: Family) -> None:
     known, smollm3 = key in (*EXPERTS, *EXPERT_LAYERS) and family.experts, "SmolLM3" in family.architecture
     if known or key in family.keys or (family.windows and key in WINDOWS):
         return
@@ -317,7 +317,7 @@ def _check_key(key: str, value: Any, family: Family, where: str) -> None:
     else:
         fits = value == REQUIRED[key] if key in REQUIRED else not value or NEUTRAL.fullmatch(key) is not None
     if not fits:
-        raise ModelError(f"{where}: {key} = {value!r} changes the result and is not implemented")
+        raise ModelError(f"{key} = {value!r} changes the result and is not implemented")
 
 
 def family_of(c: ModelConfig) -> str:
@@ -574,14 +574,14 @@ def read_config(folder: Path, name: str = "config.json") -> ModelConfig:
     """
     path = folder / name
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as e:
+        config = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as e:
         if (folder / "adapter_config.json").is_file():
             raise ModelError(f"{folder}: holds only LoRA adapters; merge them with train.merge first") from None
         raise ModelError(f"{path}: cannot read it ({e}); expected a folder with a Hugging Face model") from None
     try:
-        generation = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        generation = dict(json.loads((folder / "generation_config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
         generation = {}
     return replace(config_from_hf(config, str(path)), generation=generation)
 

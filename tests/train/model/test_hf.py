@@ -192,6 +192,22 @@ def test_keys_of_published_folders_that_change_nothing_are_read_over(kind: str, 
                 config_from_hf(plain | {key: value}, "here")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hidden_size": "32"}, {"num_hidden_layers": 2.5}, {"rope_scaling": ["linear"]}, {"rope_theta": "x"},
+        {"hidden_act": ["silu"]}, {"max_position_embeddings": {}}, {"model_type": ["llama"]}, {"layer_types": 3},
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_refused_by_its_file(change: dict, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SMALL | {"model_type": "llama"} | change))
+    with pytest.raises(ModelError, match=r"config\.json: "):
+        hf.read_config(tmp_path)
+    (tmp_path / "config.json").write_text("[1]")
+    with pytest.raises(ModelError, match=r"config\.json: cannot read it"):
+        hf.read_config(tmp_path)
+
+
 @pytest.mark.parametrize("kind", hf.FAMILIES)
 def test_a_missing_key_has_the_value_of_transformers(kind: str) -> None:
     transformers = pytest.importorskip("transformers")
