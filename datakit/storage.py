@@ -189,7 +189,7 @@ def _store(scheme: str, bucket: str, _process: int, *_environment: str) -> Any:
             return GCSStore(bucket, client_options=options, retry_config=retry, **_emulated())
         return AzureStore(bucket, client_options=options, retry_config=retry)
     except _errors().BaseError as e:
-        raise ConfigError(f"{scheme}://{bucket}: {_first_line(e)}") from None
+        raise ConfigError(f"{scheme}://{bucket}: {first_line(e)}") from None
 
 
 def fsspec_store(url: str) -> Any:
@@ -297,7 +297,16 @@ def _errors() -> Any:
     return exceptions
 
 
-def _first_line(error: BaseException) -> str:
+def reading_errors() -> tuple[type[Exception], ...]:
+    """What reading an object raises through Arrow, fsspec or obstore, whose errors are no `OSError`."""
+    try:
+        from obstore.exceptions import BaseError
+    except ImportError:
+        return (OSError,)
+    return (OSError, BaseError)
+
+
+def first_line(error: BaseException) -> str:
     """What a client says about an error, without the server's page: `... 403 Forbidden (AccessDenied)`."""
     text = str(error)
     code = re.search(r"<Code>(\w+)</Code>", text)
@@ -366,10 +375,10 @@ def _ask(path: Path, request: Callable[[Any, str], T]) -> T:
             if isinstance(e, FileNotFoundError):
                 raise
             if advice := _lasting(e):
-                raise NoAccessError(f"{scheme}://{bucket}/{key}: {_first_line(e)}. {advice}") from None
+                raise NoAccessError(f"{scheme}://{bucket}/{key}: {first_line(e)}. {advice}") from None
             if attempt == ATTEMPTS:
                 raise InputError(
-                    f"{scheme}://{bucket}/{key}: still failing after {ATTEMPTS} attempts: {_first_line(e)}. {_again(e)}"
+                    f"{scheme}://{bucket}/{key}: still failing after {ATTEMPTS} attempts: {first_line(e)}. {_again(e)}"
                 ) from None
             # jitter: many workers that failed together do not come back together
             time.sleep(0.2 * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
@@ -912,7 +921,9 @@ class Claim:
         body = json.dumps(self._about | {"renewal": uuid.uuid4().hex}).encode()  # another tag each time
         try:
             done = _ask(self._path, lambda store, key: obstore.put(store, key, body, mode=mode, use_multipart=False))
-        except (_errors().AlreadyExistsError, _errors().PreconditionError, FileNotFoundError):
+        except (_errors().AlreadyExistsError, _errors().PreconditionError, FileNotFoundError) as e:
+            if mode == "create" and isinstance(e, FileNotFoundError):
+                raise InputError(f"{self._path.parent}: there is no such bucket; make it, or name another") from None
             about, done = self._read()
             if about.get("run") != self._about["run"]:  # else the answer to an earlier attempt was lost
                 return False

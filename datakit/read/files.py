@@ -22,7 +22,7 @@ import pyarrow as pa
 from datakit.errors import InputError, MissingExtraError
 from datakit.manifest import FORMAT, ROLES
 from datakit.read.layouts.record import MisfitError
-from datakit.storage import SCHEMES, arrow_s3, fsspec_store, spelled
+from datakit.storage import SCHEMES, arrow_s3, first_line, fsspec_store, reading_errors, spelled
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",
@@ -282,8 +282,8 @@ def _expand_url(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]
             fixed = re.split(r"[*?\[]", inner)[0].rpartition("/")[0]
             wanted = inner.rstrip("/").removeprefix(f"{fixed}/").split("/")
         listed = system.get_file_info(fs.FileSelector(fixed, recursive=True, allow_not_found=True))
-    except (OSError, pa.ArrowException) as e:
-        raise InputError(f"{given}: cannot be listed: {e}") from e
+    except (*reading_errors(), pa.ArrowException) as e:
+        raise InputError(f"{given}: cannot be listed: {first_line(e)}") from e
     if not listed:
         raise InputError(f"{given}: {_missing(system, given, fixed, bool(wanted))}")
     files = {i.path: i.size for i in listed if i.type == fs.FileType.File}
@@ -315,7 +315,7 @@ def _missing(system: Any, given: str, folder: str, pattern: bool) -> str:
     from pyarrow import fs
 
     bucket = folder.split("/")[0]
-    with suppress(OSError):  # some may list a folder, but not ask for the bucket
+    with suppress(*reading_errors()):  # some may list a folder, but not ask for the bucket
         if given.split("://")[0] in SCHEMES and system.get_file_info(bucket).type == fs.FileType.NotFound:
             return f"there is no such bucket ({bucket}); make it, or name another"
     return "no file matches" if pattern else "no such file or folder"
@@ -505,8 +505,8 @@ def open_binary(path: str) -> BinaryIO:
             fs, inner = filesystem(path)
             return cast(BinaryIO, fs.open_input_file(inner))
         return open(path, "rb")
-    except OSError as e:
-        raise InputError(f"{path}: cannot be opened: {e.strerror or e}") from e
+    except reading_errors() as e:
+        raise InputError(f"{path}: cannot be opened: {getattr(e, 'strerror', '') or first_line(e)}") from e
 
 
 def filesystem(url: str) -> tuple[Any, str]:
@@ -580,8 +580,8 @@ def blocks(file: SourceFile, size: int = BLOCK) -> Iterator[bytes]:
                 made += len(block)
                 file.limits.check_expansion(file.name, file.bytes if raw.closed else raw.tell(), made)
                 yield block
-        except OSError as e:
-            raise InputError(f"{file.path}: cannot be read: {e}") from e
+        except reading_errors() as e:
+            raise InputError(f"{file.path}: cannot be read: {first_line(e)}") from e
 
 
 def read_whole(path: str) -> tuple[bytes, bytes]:

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ import datakit.filter.fasttext_model as fasttext_model
 import datakit.filter.perplexity as perplexity
 import datakit.filter.word_lists as word_lists
 import datakit.pack.chat as chat
+import datakit.read.files as files
 import datakit.storage as storage
 import train.engine.flags as flags
 from datakit.config import option
@@ -46,7 +48,7 @@ from tests.object_stores import GoogleXml, Hub, Proxy
 
 boto3 = pytest.importorskip("boto3")
 moto_server = pytest.importorskip("moto.server")
-pytest.importorskip("obstore")
+PermissionDeniedError = pytest.importorskip("obstore.exceptions").PermissionDeniedError
 
 Datakit = Callable[..., Said]
 BUCKET = "corpus"
@@ -574,6 +576,18 @@ def test_an_error_that_stays_is_told_at_once_and_with_what_to_do(
     with Proxy(server, lambda *_: "" if len(proxy.seen) else "400 RequestTimeout") as proxy:
         use(monkeypatch, proxy.url, project / "another machine")
         assert storage.sizes(storage.local(f"s3://{BUCKET}/x")) == {"part.parquet": 5}
+
+
+def test_errors_of_a_store_that_fsspec_reads_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionDeniedError("403 Forbidden\n\nDebug source: of many lines")
+
+    system = SimpleNamespace(get_file_info=refuse, open_input_file=refuse)
+    monkeypatch.setattr(files, "filesystem", lambda url: (system, url.split("://")[1]))
+    with pytest.raises(InputError, match=r"az://b/x: cannot be listed: 403 Forbidden$"):
+        find(["az://b/x"])
+    with pytest.raises(InputError, match=r"az://b/x: cannot be opened: 403 Forbidden$"):
+        open_binary("az://b/x")
 
 
 def test_raw_objects_are_read_under_their_own_keys(s3: "boto3.Client") -> None:
