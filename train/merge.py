@@ -48,9 +48,7 @@ def merge(config: MergeConfig) -> Path:
         raise ModelError(f"{folder}: has no {lora.CONFIG}, so there are no adapters to merge")
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty; name another --output")
-    base = folder
-    if adapted:
-        base = Path(config.base or json.loads((folder / lora.CONFIG).read_text())["base_model_name_or_path"])
+    base = Path(config.base or lora.settings_of(folder)["base_model_name_or_path"]) if adapted else folder
     model = _mean(config, base) if config.average else lora.read(folder, base)
     out.mkdir(parents=True, exist_ok=True)
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))

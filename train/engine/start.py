@@ -236,11 +236,11 @@ def _earlier_values(path: Path) -> dict[str, Any]:
     """The configuration with which a run was started; empty if there was none."""
     try:
         values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["config"]
+        values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
     except FileNotFoundError:
         return {}
-    except (ValueError, KeyError, TypeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError) as e:
         raise InputError(f"{path}: unreadable ({e!r}); delete it and give all options again") from None
-    values["loop"] = {k: v for k, v in values["loop"].items() if k not in ("resume", "stop_at")}
     return values
 
 

@@ -597,7 +597,7 @@ def _open_weights(folder: Path) -> Iterator[dict[str, tuple[Any, str]]]:
                 names = set(json.loads(index.read_bytes())["weight_map"].values())
             opened = [stack.enter_context(safe_open(folder / Path(name).name, "pt")) for name in sorted(names)]
             files = {_text_name(key): (f, key) for f in opened for key in f.keys()}  # noqa: SIM118
-        except (OSError, ValueError, KeyError, SafetensorError) as e:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError) as e:
             raise ModelError(f"{folder}: cannot read the weights ({e}); expected model.safetensors") from None
         yield files
 

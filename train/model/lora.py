@@ -226,7 +226,7 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     """
     if not (folder / CONFIG).is_file():
         return hf.read_model(folder)
-    settings = _settings(folder)
+    settings = settings_of(folder)
     base = base or Path(settings["base_model_name_or_path"])
     found, expected = tensors(folder)
     if expected and base.is_dir() and (sha256 := hf.fingerprint(base)) != expected:
@@ -254,10 +254,11 @@ def read_config(folder: Path) -> ModelConfig:
         ModelError: no readable configuration.
     """
     adapted = (folder / CONFIG).is_file()
-    return hf.read_config(Path(_settings(folder)["base_model_name_or_path"]) if adapted else folder)
+    return hf.read_config(Path(settings_of(folder)["base_model_name_or_path"]) if adapted else folder)
 
 
-def _settings(folder: Path) -> dict[str, Any]:
+def settings_of(folder: Path) -> dict[str, Any]:
+    """What adapter_config.json says, checked."""
     path = folder / CONFIG
     try:
         settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

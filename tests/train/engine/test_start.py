@@ -72,6 +72,9 @@ def test_a_run_ends_with_the_next_command(manifest: Path, tmp_path: Path, capsys
 def test_a_folder_without_a_run_is_not_resumed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="typo: holds no run to resume"):
         sft.main(["--out", str(tmp_path / "typo"), "--resume"])
+    (tmp_path / "run.json").write_text('{"config": {}}')
+    with pytest.raises(InputError, match=r"run\.json: unreadable .* delete it"):
+        sft.main(["--out", str(tmp_path), "--resume"])
 
 
 def test_a_run_beyond_its_last_step_is_not_resumed(manifest: Path, tmp_path: Path) -> None:

@@ -319,6 +319,9 @@ def test_missing_and_misshapen_tensors_are_refused_by_name(tmp_path: Path) -> No
     (tmp_path / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(ModelError, match="cannot read the weights"):
         read_model(tmp_path)
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": []}')
+    with pytest.raises(ModelError, match="cannot read the weights"):
+        read_model(tmp_path)
 
 
 def test_a_trained_model_says_what_its_reference_says(shared: Path) -> None:

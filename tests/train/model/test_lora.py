@@ -240,6 +240,9 @@ def test_senseless_options_are_refused(argv: list[str], text: str) -> None:
 
 
 def test_merging_what_has_no_adapters_is_refused(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "adapter_config.json").write_text('{"r": 4}')
+    with pytest.raises(ModelError, match="expected the configuration of a LoRA adapter"):
+        merge.main(["--adapter", str(tmp_path), "--output", str(tmp_path / "merged")])
     with pytest.raises(ModelError, match="no adapters to merge"):
         merge.main(["--adapter", str(base), "--output", str(tmp_path / "out")])
     assert flags.built(merge.MergeConfig, {"adapter": "a", "output": "b"}).base == ""
