@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from itertools import pairwise
 from pathlib import PurePath
@@ -42,6 +43,7 @@ from datakit.read.files import (
 )
 from datakit.read.layouts.conversations import TURN_FIELDS, turn_field_of, unread_context
 from datakit.read.layouts.mapping import (
+    HOLE,
     fields_with_samples,
     kind_of,
     nearest,
@@ -51,7 +53,7 @@ from datakit.read.layouts.mapping import (
 )
 from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
-from datakit.read.layouts.turns import Reading, judged_field_of
+from datakit.read.layouts.turns import Reading, judged_field_of, unzipped
 from datakit.read.row_builder import Position, RowBuilder
 from datakit.read.stage import UNPACKED_RATIO, IngestConfig
 from datakit.read.text import FIELD
@@ -280,6 +282,16 @@ def _looks_binary(head: bytes) -> bool:
 
 def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileLayout:
     reading = reading_of(config.map, config.roles)
+    named = {f"--map {ours}={theirs}": theirs for ours, theirs in reading.mapping}
+    if theirs := config.map.get("id"):
+        named[f"--map id={theirs}"] = theirs
+    if config.id_field:
+        named[f"--id-field {config.id_field}"] = config.id_field
+    _check_names(file, named, head)
+    lists = [unzipped(f.get(config.map.get("messages", ""))) for f in head]
+    turns = [t for v in lists if type(v) is list for t in v if type(t) is dict]
+    in_turns = [(ours, theirs) for ours, theirs in reading.turn_fields if ours in ("role", "content")]
+    _check_names(file, {f"--map {ours}={theirs}": theirs for ours, theirs in in_turns}, turns)
     if kind := kind_of(config.map):
         if (
             kind == "conversation"
@@ -324,6 +336,23 @@ def _loose(file: SourceFile, head: list[Fields]) -> str:
         f"the field that names their conversation; JSON lines:\n  jq -s -c 'group_by(.{ids[0] if ids else 'FIELD'})[] "
         f"| {{messages: .}}' {file.path} > {made}\nTo read every turn as a document: --kind text"
     )
+
+
+def _check_names(file: SourceFile, named: Mapping[str, str], records: list[Fields]) -> None:
+    """Refuse a flag that names a field which none of a file's first records, or of their turns, has.
+
+    Raises:
+        LayoutError: there is one; with the nearest field.
+    """
+    known = list(dict.fromkeys(n for fields in records for n in fields))
+    for flag, source in named.items():
+        paths = HOLE.findall(source) if "{" in source else [source]
+        if known and not any(path in known or path.split(".")[0] in known for path in paths):
+            near = get_close_matches(paths[0], known, 1, 0.5) if paths else []
+            raise LayoutError(
+                f"{file.path}: {flag}: none of its first records has such a field; "
+                f"{f'perhaps {near[0]} is meant; ' if near else ''}the fields are {', '.join(known[:24])}"
+            )
 
 
 def _with_fields_beside(layout: FileLayout, head: list[Fields], config: IngestConfig) -> FileLayout:

@@ -678,6 +678,21 @@ UNKNOWN = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("config", "match"),
+    [({"map": {"prompt": "instrction", "answer": "output"}}, "--map prompt=instrction: .*perhaps instruction is meant"),
+     ({"map": {"prompt": "{ask}: {what}", "answer": "output"}}, "none of its first records has such a field"),
+     ({"map": {"id": "meta_id"}}, "--map id=meta_id: .*the fields are instruction, output, meta, turns"),
+     ({"id_field": "uid"}, "--id-field uid"),
+     ({"map": {"messages": "turns", "role": "who", "content": "wat"}}, "--map content=wat: .*perhaps what is meant")],
+)  # fmt: skip
+def test_a_field_that_no_record_has_is_refused_before_any_work_with_the_nearest_one(read_records, config, match):
+    record = {"instruction": "hi", "output": "yo", "meta": {"id": 1}, "turns": [{"who": "user", "what": "hi"}]}
+    with pytest.raises(LayoutError, match=match):
+        read_records(record, **config)
+    assert read_records(record, map={"prompt": "{ask}{instruction}", "answer": "output", "id": "meta.id"}).rows
+
+
 @pytest.mark.parametrize(("record", "flags"), UNKNOWN)
 def test_an_unknown_layout_shows_its_fields_and_the_nearest_mapping_which_works(read_records, record, flags):
     with pytest.raises(LayoutError) as caught:

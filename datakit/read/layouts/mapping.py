@@ -48,7 +48,7 @@ TARGETS: Final = {
 """What can be mapped."""
 _IN_TURNS: Final = ("role", "content", "reasoning_content", "tool_calls", "weight")
 _KINDS: Final = {"text": "document", "messages": "conversation", "answer": "conversation", "chosen": "preference"}
-_HOLE = re.compile(r"\{([^{}]+)\}")
+HOLE: Final = re.compile(r"\{([^{}]+)\}")
 KNOWN_ROLES: Final = ("system", "user", "assistant", "tool")
 SAMPLE_CHARS: Final = 48
 _ANSWERED: Final = (*ANSWERS[:12], "correct", "label", "summary", "highlights")
@@ -157,7 +157,7 @@ _OURS: Final = {"answer": "completion"}
 @cache
 def _holes(template: str) -> list[str]:
     """Text and fields of a template in turn."""
-    return _HOLE.split(template.replace("\\n", "\n"))
+    return HOLE.split(template.replace("\\n", "\n"))
 
 
 def _filled(template: str, fields: Fields, used: list[str]) -> str:
