@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line (RFC 4180): one record a row, every cell a string."""
+"""CSV and TSV with a header line (RFC 4180): one record a row, every cell a string, or a list or object as JSON."""
 
 import csv
 import sys
@@ -12,6 +12,7 @@ from datakit.errors import InputError
 from datakit.read import _kernels_records as kernels
 from datakit.read.files import Remaining, Segment, SegmentEnd, SourceFile, Spans, count_newlines, cut_stream
 from datakit.read.layouts.record import Fields, MisfitError, decoded
+from datakit.read.layouts.turns import parsed
 from datakit.read.row_builder import Cells, Position, RowBuilder
 
 ROWS: Final = 256
@@ -101,7 +102,10 @@ def _fields(raw: bytes, file: SourceFile) -> Fields:
         raise MisfitError("bad_row", f"it is not CSV: {e}") from None
     if len(cells) != len(file.header):
         raise MisfitError("bad_row", f"it has {len(cells)} cells, the header {len(file.header)}")
-    return dict(zip(file.header, cells, strict=True))
+    fields: Fields = dict(zip(file.header, cells, strict=True))
+    for name in file.nested:
+        fields[name] = parsed(fields[name])
+    return fields
 
 
 def _cells(text: str, delimiter: str) -> list[str]:

@@ -149,6 +149,8 @@ class SourceFile:
     """Column names of a CSV file."""
     delimiter: str = ","
     """The character between the cells of a CSV file."""
+    nested: tuple[str, ...] = ()
+    """Columns of a CSV file whose cells are lists and objects."""
     limits: FileLimits = field(default_factory=FileLimits)
 
     @property

@@ -51,7 +51,7 @@ from datakit.read.layouts.mapping import (
     roles_flag,
     unknown_speakers,
 )
-from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose
+from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose, nested_fields
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
 from datakit.read.layouts.turns import Reading, judged_field_of, unzipped
 from datakit.read.row_builder import Position, RowBuilder
@@ -238,6 +238,7 @@ def _inspect_stream(file: SourceFile, head: bytes) -> tuple[SourceFile, list[Fie
         header, delimiter = csv.header_of(head, file.name)
         file = replace(file, header=header, delimiter=delimiter)
         stand_in = [dict.fromkeys(header, "x")] if header else []
+        file = replace(file, nested=nested_fields(csv.first_records(file, head, json.HEAD_RECORDS)))
         return file, csv.first_records(file, head, json.HEAD_RECORDS) or stand_in
     if file.format == "text":
         return file, []

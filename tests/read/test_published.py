@@ -1,6 +1,8 @@
 """Layouts of published datasets, each by the fields that it really has; what a user maps; splits of a folder."""
 
+import csv
 import gzip
+import io
 import json
 import re
 
@@ -580,6 +582,28 @@ def test_the_layout_of_csv_is_told_by_its_cells(read_bytes):
     assert said(about)[1][1].startswith("[{")
     with pytest.raises(LayoutError, match="oddity: a thing"):
         read_bytes(b"oddity,n\na thing,3\n", "odd.csv")
+
+
+def test_lists_and_objects_in_cells_of_csv_are_what_they_are_in_json(read_records, read_bytes):
+    for about, _, record, *_ in CONVERSATIONS + PAIRS:
+        if about == "choices by number (MMLU)":  # the text "1" may count from 0 or from 1
+            continue
+        cells = io.StringIO()
+        table = csv.DictWriter(cells, record.keys())
+        table.writeheader()
+        table.writerow({k: json.dumps(v) if type(v) in (list, dict) else v for k, v in record.items()})
+        found, wanted = read_bytes(cells.getvalue().encode(), "cells.csv"), read_records(record)
+        for name in ("messages", "prompt", "chosen", "rejected"):
+            assert [row.get(name) for row in found.rows] == [row.get(name) for row in wanted.rows], about
+    about = read_bytes(b'prompt,completion\nas JSON,"{""a"": 1}"\nas JSON,"[1]"\n', "about.csv")
+    assert [said(row)[1][1] for row in about.rows] == ['{"a": 1}', "[1]"]
+
+
+def test_tools_as_text_are_those_of_a_list(read_records):
+    turns = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]
+    given = ('[{"name": "f", "input_schema": {"x": 1.50}}]', '["{\\"name\\": \\"g\\"}"]', '[{"name": "h", "x": 1.50}]')
+    found = read_records(*({"messages": turns, "tools": text} for text in given))
+    assert [r["tools"] for r in found.rows] == ['[{"name":"f","parameters":{"x":1.50}}]', '[{"name": "g"}]', given[2]]
 
 
 def test_ties_are_quarantined_as_such(read_records):

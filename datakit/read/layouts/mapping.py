@@ -23,6 +23,7 @@ from datakit.read.layouts.turns import (
     ROLES,
     SYSTEMS,
     Reading,
+    parsed,
     speaker_of,
     spelled,
     unzipped,
@@ -195,6 +196,7 @@ def value_at(fields: Fields, path: Sequence[str], source: str) -> Any:
     """
     value: Any = fields
     for key in path:
+        value = parsed(value) if type(value) is str else value
         if type(value) is list and key.isdigit() and int(key) < len(value):
             value = value[int(key)]
         elif type(value) is dict:

@@ -148,7 +148,8 @@ def _instead_of_last(
 def _prompt(fields: Fields, answers: tuple[str, ...], reading: Reading) -> tuple[str, Turns, tuple[str, ...]]:
     """The prompt in a field of its own: (that field, its messages, more fields that were used)."""
     key = first_of(tuple(n for n in (*TURN_FIELDS[:3], *PROMPTS) if n not in answers), fields)
-    key = key or turn_field_of({n: v for n, v in fields.items() if n not in answers})
+    if not key and (key := turn_field_of({n: v for n, v in fields.items() if n not in answers})):
+        return key, turns(fields[key], key, reading), ()
     if not key:
         raise MisfitError("missing_field", f"the pair has no prompt; the fields are {', '.join(fields)}")
     if type(fields[key]) is dict and "messages" in fields[key]:  # OpenAI's format for preferences
@@ -176,7 +177,13 @@ Verdict = Callable[[Any], int | None]
 """From the value of the field: 0 or 1, the place of the better answer; None for a tie."""
 
 
+def _digits(value: Any) -> Any:
+    """The number that a cell of a CSV file holds; any other value as it is."""
+    return int(value) if type(value) is str and value.strip().lstrip("-").isdecimal() else value
+
+
 def _number(value: Any) -> float:
+    value = _digits(value)
     if isinstance(value, bool) or not isinstance(value, int | float | Number):
         raise MisfitError("bad_verdict", f"the verdict should be a number, found {name_of(value)}")
     return float(value)
@@ -187,6 +194,7 @@ def _below_zero(value: Any) -> int | None:
 
 
 def _place(value: Any) -> int | None:
+    value = _digits(value)
     if type(value) is int and value in (0, 1):
         return value
     raise MisfitError("bad_verdict", f"the verdict should be 0 or 1, found {name_of(value)}")
@@ -198,7 +206,13 @@ def _first_is_one(value: Any) -> int | None:
 
 def _named(value: Any) -> int | None:
     """`model_a`, `a`, `tie`, ..."""
-    last = text_of(value, "the verdict").lower().replace("model_", "").replace("response_", "").strip()
+    last = (
+        text_of(str(value) if type(value) is int else value, "the verdict")
+        .lower()
+        .replace("model_", "")
+        .replace("response_", "")
+        .strip()
+    )
     if last in ("a", "b", "1", "2", "0"):
         return int(last in ("b", "2"))
     if last.startswith(("tie", "both")) or last in ("neither", "none", "equal"):
@@ -250,7 +264,7 @@ def _ordered(
 
 RANKED: Final = ("completions", "answers", "responses", "candidates", "outputs", "generations")
 _SCORES: Final = ("fine-grained_score", "overall_score", "score", "rating", "pm_score", "reward")
-_SCORE_LISTS: Final = ("scores", "ratings", "rewards", "ranks", "score", "rating", "reward", "rank")
+SCORE_LISTS: Final = ("scores", "ratings", "rewards", "ranks", "score", "rating", "reward", "rank")
 _TEXTS: Final = ("response", "answer", "text", "content", "completion", "output", "generation")
 
 
@@ -270,7 +284,7 @@ def _scored(fields: Fields, name: str) -> Any:
     value = fields.get(name)
     if type(value) is not list or not value or type(value[0]) is not str:
         return value
-    for key in _SCORE_LISTS:
+    for key in SCORE_LISTS:
         if type(fields.get(key)) is list and len(fields[key]) == len(value):
             kind = "rank" if key.startswith("rank") else "score"
             return [{"text": text, kind: score} for text, score in zip(value, fields[key], strict=True)]

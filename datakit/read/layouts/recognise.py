@@ -13,7 +13,7 @@ from typing import Any, Final
 from datakit.read.layouts import conversations, preferences, tokenised
 from datakit.read.layouts.mapping import from_mapping
 from datakit.read.layouts.record import Fields
-from datakit.read.layouts.turns import ROLE_KEYS, Reading, first_of, judged_field_of
+from datakit.read.layouts.turns import MEDIA, ROLE_KEYS, SYSTEMS, Reading, first_of, judged_field_of, parsed
 
 TEXT_FIELDS: Final = (
     "text", "content", "markdown", "raw_content", "body", "document", "contents", "page_content", "raw_text",
@@ -129,6 +129,16 @@ _LISTS = conversations.TURN_FIELDS
 _CONVERSATIONS = ("conversations", "conversation")
 _VERDICTS = frozenset(verdict for _, verdict, _ in preferences.VERDICTS)
 
+_SIDES = frozenset(name for pair in preferences.PAIRS for name in pair)
+_NESTED: Final = frozenset(
+    (
+        *(*_LISTS, "interactions", "answers", *conversations.CONTEXTS, *conversations.OPTIONS),
+        *(*conversations.HISTORIES, *conversations.REASONINGS, *preferences.RANKED, *preferences.SCORE_LISTS),
+        *(*MEDIA, *SYSTEMS, *(name for names, _, _ in preferences.VERDICTS for name in names)),
+    )
+) - {*TEXT_FIELDS, *conversations.QUESTIONS, *conversations.ANSWERS, *_SIDES}
+"""Fields in which layouts read lists and objects that are neither a question nor an answer."""
+
 LAYOUTS: Final = (
     Layout("token_pairs", "tokens_preference", "chosen_ids, rejected_ids, prompt_ids", frozenset({"chosen_ids"}),
            lambda f: all(tokenised.is_ids(f.get(n)) for n in ("chosen_ids", "rejected_ids")), tokenised.from_id_pair),
@@ -183,6 +193,20 @@ LAYOUTS: Final = (
 MAPPED: Final = Layout("mapped", "", "the fields that --map names", None, lambda f: True, from_mapping)
 
 BY_NAME: Final = {layout.name: layout for layout in (*LAYOUTS, MAPPED)}
+
+
+def nested_fields(head: Sequence[Fields]) -> tuple[str, ...]:
+    """The columns of a CSV file whose first cells all are lists or objects as text, where layouts read such values.
+
+    A question, and an answer to one that is such a value, must hold turns: an answer alone may be about JSON.
+    """
+    cells = {n: [parsed(f[n]) for f in head if f.get(n)] for n in dict.fromkeys(n for f in head for n in f)}
+    nested = {n: v for n, v in cells.items() if v and all(type(x) in (list, dict) for x in v)}
+    said = [n for n, v in nested.items() if all(_is_said(x) or (type(x) is dict and "messages" in x) for x in v)]
+    asked = [n for n in said if folded(n) in (*conversations.QUESTIONS, *preferences.PROMPTS)]
+    answers = _SIDES if not asked else {*_SIDES, *conversations.ANSWERS}
+    wanted = [n for n in nested if folded(n) in _NESTED]
+    return tuple(dict.fromkeys((*wanted, *asked, *(n for n in said if folded(n) in answers))))
 
 
 def layout_of(fields: Fields, kind: str = "auto", text_field: str = "") -> Layout | None:

@@ -260,6 +260,17 @@ def _literal(text: str) -> Any:
         return None
 
 
+def parsed(text: str) -> Any:
+    """The list or object that a text holds as JSON, or as Python prints it; any other text as it is."""
+    if not text.lstrip().startswith(("[", "{")):
+        return text
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = _literal(text)
+        return value if type(value) in (list, dict) else text
+
+
 def _apart(turn: Any) -> list[Any]:
     """A turn, with each tool's result in its content (Anthropic's `tool_result`, Bedrock's, Gemini's) as a turn before
     it."""
@@ -491,7 +502,10 @@ def tools_of(value: Any, where: str) -> str | None:
         return to_json(value)
     if not value.strip():
         return None
-    return value if loads(value, where, "bad_tools") else None
+    read = loads(value, where, "bad_tools")
+    if type(read) is list and any(type(tool) is str or _plain_tools(tool) != [tool] for tool in read):
+        return tools_of(parse_exactly(value), where)
+    return value if read else None
 
 
 def _plain_tools(tool: Any) -> list[Any]:
