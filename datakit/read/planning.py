@@ -283,16 +283,8 @@ def _looks_binary(head: bytes) -> bool:
 
 def _layout(file: SourceFile, head: list[Fields], config: IngestConfig) -> FileLayout:
     reading = reading_of(config.map, config.roles)
-    named = {f"--map {ours}={theirs}": theirs for ours, theirs in reading.mapping}
-    if theirs := config.map.get("id"):
-        named[f"--map id={theirs}"] = theirs
-    if config.id_field:
-        named[f"--id-field {config.id_field}"] = config.id_field
-    _check_names(file, named, head)
-    lists = [unzipped(f.get(config.map.get("messages", ""))) for f in head]
-    turns = [t for v in lists if type(v) is list for t in v if type(t) is dict]
-    in_turns = [(ours, theirs) for ours, theirs in reading.turn_fields if ours in ("role", "content")]
-    _check_names(file, {f"--map {ours}={theirs}": theirs for ours, theirs in in_turns}, turns)
+    if config.map or config.id_field:
+        _check_fields(file, head, config, reading)
     if kind := kind_of(config.map):
         if (
             kind == "conversation"
@@ -337,6 +329,20 @@ def _loose(file: SourceFile, head: list[Fields]) -> str:
         f"the field that names their conversation; JSON lines:\n  jq -s -c 'group_by(.{ids[0] if ids else 'FIELD'})[] "
         f"| {{messages: .}}' {file.path} > {made}\nTo read every turn as a document: --kind text"
     )
+
+
+def _check_fields(file: SourceFile, head: list[Fields], config: IngestConfig, reading: Reading) -> None:
+    """Refuse flags that name a field which none of a file's first records, or of their turns, has."""
+    named = {f"--map {ours}={theirs}": theirs for ours, theirs in reading.mapping}
+    if theirs := config.map.get("id"):
+        named[f"--map id={theirs}"] = theirs
+    if config.id_field:
+        named[f"--id-field {config.id_field}"] = config.id_field
+    _check_names(file, named, head)
+    lists = [unzipped(f.get(config.map.get("messages", ""))) for f in head]
+    turns = [t for v in lists if type(v) is list for t in v if type(t) is dict]
+    in_turns = [(ours, theirs) for ours, theirs in reading.turn_fields if ours in ("role", "content")]
+    _check_names(file, {f"--map {ours}={theirs}": theirs for ours, theirs in in_turns}, turns)
 
 
 def _check_names(file: SourceFile, named: Mapping[str, str], records: list[Fields]) -> None:
