@@ -75,6 +75,7 @@ WEIGHTED_SPANS: Final = ("train_detail", "training_detail", "message_training_de
 """Fields of a turn that say which of its characters are learned (axolotl)."""
 LITERAL: Final = re.compile(r"\s*\[\s*\{\s*'")
 """How a list of objects begins as Python prints it: so pandas writes lists into CSV."""
+_WEIGHTED = frozenset((*WEIGHTS, *WEIGHTED_SPANS))
 _TOOL_NAME = re.compile(r'"name"\s*:\s*"([^"]+)"')
 _SEPARATORS = re.compile(r"[\s-]+")
 _PLAIN = ({"role", "content"}, {"from", "value"})
@@ -339,8 +340,7 @@ def message(turn: Any, where: str, reading: Reading = PLAIN) -> tuple[Message, F
 
 def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, Fields]:
     role = _role(turn, where, reading)
-    named = [k for k in (*CONTENT_KEYS, *SYSTEMS) if k in turn]
-    key = next((k for k in named if turn[k] is not None), next(iter(named), "content"))
+    key = "content" if turn.get("content") is not None else _content_key(turn)
     if key not in turn and not {"tool_calls", "function_call"} & turn.keys():
         raise MisfitError("missing_field", f"{where} has neither content nor value; its fields are {', '.join(turn)}")
     given = turn.pop(key, None)
@@ -367,6 +367,12 @@ def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, 
         weight=weight_of(turn, where),
     )
     return made, turn | left
+
+
+def _content_key(turn: Fields) -> str:
+    """The field of a turn that holds what is said: one that is null gives way to another."""
+    named = [k for k in (*CONTENT_KEYS, *SYSTEMS) if k in turn]
+    return next((k for k in named if turn[k] is not None), next(iter(named), "content"))
 
 
 def _is_text(value: Any) -> bool:
@@ -538,6 +544,8 @@ def weight_of(turn: Fields, where: str) -> float | None:
     Raises:
         MisfitError: no number, a negative one, or a part of the message only is learned.
     """
+    if _WEIGHTED.isdisjoint(turn):
+        return None
     found = None
     for key in WEIGHTS:
         value = turn.get(key)
