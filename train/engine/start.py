@@ -532,6 +532,7 @@ def _check_same(path: Path, old: checkpoint.State, new: checkpoint.State) -> Non
 def _summary(config: RunConfig, trainer: Trainer) -> str:
     data, model, split, sizes = trainer.stream.data, trainer.model, trainer.stream.split, config.sizes
     named = config.init or (f"depth {sizes.depth}" if sizes.depth else sizes.model_config or config.preset)
+    named += ", resized" if any(sizes.sizes().values()) else ""
     counts = [None if s.packed.labels is None else len(s.packed.labels) for s in data.sets]
     labels = "every target" if None in counts else f"{sum(filter(None, counts)):,}"
     adapters = ranks = ""
