@@ -366,7 +366,7 @@ def test_unknown_rules_are_refused_with_those_there_are():
     [
         ({"min_alpha_word_ratio": 1.5}, "min_alpha_word_ratio = 1.5: expected a share"),
         ({"min_words": -1}, "min_words = -1"),
-        ({"max_hash_word_ratio": float("nan")}, "max_hash_word_ratio = nan"),
+        ({"max_hash_word_ratio": float("nan")}, "max_hash_word_ratio: expected a finite number, found nan"),
         ({"min_words": 60, "max_words": 50}, "min_words = 60 is more than max_words = 50"),
     ],
 )

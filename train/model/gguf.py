@@ -131,8 +131,6 @@ def _beyond(c: ModelConfig, arch: Architecture) -> str:
         return "layers without experts beside others, or norm_topk_prob false"
     if found := [n for n in _ANY.split() if getattr(c, n) and n not in arch.biases]:
         return f"{found[0]} in {arch.name}"
-    if rope.partial_rotary_factor != 1 and arch.paired:
-        return f"partial_rotary_factor in {arch.name}"
     local = c.window_rope or rope
     reads = {"llama3": ("llama",), "longrope": ("phi3",)}.get(rope.rope_type, (arch.name,))
     apart = local.rope_theta != rope.rope_theta and arch.name != "gemma3"

@@ -258,7 +258,7 @@ TINY = replace(PRESETS["tiny"], vocab_size=320, num_layers=2)
     [
         (replace(TINY, plain_layers=(0,), family="smollm3"), r"layers without rotary positions, \(0,\)"),
         (replace(TINY, family="qwen3", qk_norm=True, qkv_bias=True, output_bias=True), "qkv_bias in qwen3"),
-        (replace(TINY, rope=Rope(partial_rotary_factor=0.5)), "partial_rotary_factor in llama"),
+        (replace(TINY, rope=Rope(partial_rotary_factor=0.5)), "no Hugging Face architecture has these options"),
         (replace(TINY, moe=MoeConfig(num_experts=4, norm_topk=False), qk_norm=True), "norm_topk_prob false"),
     ],
 )
