@@ -59,17 +59,15 @@ def export(config: ExportConfig) -> Path:
     if name not in hf.DTYPES:
         raise ModelError(f"dtype {name!r}: expected one of {', '.join(hf.DTYPES)}; name one with --export-dtype")
     dtype, model.config = hf.DTYPES[name], replace(model.config, dtype=name)
-    notes: list[str] = []
     out.mkdir(parents=True, exist_ok=True)
     if config.to == "hf":
         ids = {"pad_token_id": tokenizer.pad_id, "eos_token_id": tokenizer.eos_id, "bos_token_id": tokenizer.bos_id}
         hf.write_model(out, model, hf.tokenizer_files(beside), ids, stops, dtype=dtype)
     else:
-        notes = gguf.write(out / "model.gguf", model, tokenizer, stops, dtype, chat=not plain)
+        for note in gguf.write(out / "model.gguf", model, tokenizer, stops, dtype, chat=not plain):
+            print(f"[train] note: {note}", flush=True)
     if text:
         (out / "Modelfile").write_text(text, encoding="utf-8")
-    for note in notes:
-        print(f"[train] note: {note}", flush=True)
     return out
 
 

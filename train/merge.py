@@ -53,8 +53,8 @@ def merge(config: MergeConfig) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     special = json.loads((base / "config.json").read_text(encoding="utf-8"))
     ids = {name: special.get(name) for name in ("pad_token_id", "eos_token_id", "bos_token_id")}
-    stops = hf.saved_state(folder).get("stop_ids", ())
-    hf.write_model(out, model, hf.tokenizer_files(folder, base), ids, stops)
+    files, stops = hf.tokenizer_files(folder, base), hf.saved_state(folder).get("stop_ids", ())
+    hf.write_model(out, model, files, ids, stops, hf.DTYPES.get(model.config.dtype))
     return out
 
 

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -71,6 +72,15 @@ def test_operations_count_the_causal_half_and_no_look_ups(gpu: ModuleType) -> No
     matrices = c.num_layers * per_layer + c.vocab_size * c.hidden_size + norms
     attention = 12 * c.num_layers * c.num_heads * c.head_dim * 1000 / 2
     assert model.flops_per_token(500) == pytest.approx(6 * matrices + attention)
+    model.requires_grad_(False)
+    assert model.flops_per_token(500) == pytest.approx(4 * matrices + attention)
+
+
+def test_layers_with_a_window_count_what_it_shows(gpu: ModuleType) -> None:
+    c = replace(gpu.SIZES["104m"], window=128, windowed_layers=(0, 2, 4))
+    with torch.device("meta"):
+        less = gpu.CausalLM(c).flops_per_token(500) - gpu.CausalLM(c).flops_per_token(500, 400)
+    assert less == pytest.approx(12 * 3 * c.num_heads * c.head_dim * 400)
 
 
 def test_the_command_reports_a_part_that_dies_and_goes_on(gpu: ModuleType, data: Path, tmp_path: Path) -> None:

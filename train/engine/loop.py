@@ -324,16 +324,16 @@ class Trainer:
         raise DatakitError(
             f"step {step}: loss {loss} with gradient norm {grad_norm} is not finite, so the run stops before the "
             f"weights are damaged (last good step: {step - 1}). Its rows, also in {path}: "
-            f"{'; '.join(shown)}. "
-            f"Try a lower --lr or --dtype fp32, or look at these rows"
+            f"{'; '.join(shown)}. Try a lower --lr or --dtype fp32, or look at these rows"
         )
 
     def _report(
         self, lr: float, loss: float, grad_norm: float, batches: list[Batch], seconds: float, data_seconds: float
     ) -> StepReport:
         real = sum(b.real_tokens for b in batches)
-        context = sum(s * w * w for b in batches for s, w in b.segments.groups) / (2 * max(1, real))
-        flops = self.model.flops_per_token(context) * real
+        groups, window = [g for b in batches for g in b.segments.groups], self.model.config.window
+        whole, far = (sum(s * max(0, w - n) ** 2 for s, w in groups) / (2 * max(1, real)) for n in (0, window))
+        flops = self.model.flops_per_token(whole, far) * real
         tokens = sum(b.ids_BT.numel() for b in batches), real, sum(b.labels for b in batches)
         *counts, flops = self.ranks.sums([*tokens, flops])
         all_tokens, real, labels = map(int, counts)

@@ -506,12 +506,15 @@ class CausalLM(nn.Module):
         """Number of parameters; a tied matrix counts once. A byte of NF4 has two of them."""
         return sum(p.numel() * (2 if p.dtype == torch.uint8 else 1) for p in self.parameters())
 
-    def flops_per_token(self, context: float) -> float:
-        """Operations to train on one token that attends to `context` tokens (PaLM: Chowdhery et al., 2022)."""
+    def flops_per_token(self, context: float, far: float = 0.0) -> float:
+        """Operations to train on a token that sees `context` tokens, `far` beyond a window (Chowdhery et al., 2022)."""
         c = self.config
         embeddings = [m for m in self.modules() if isinstance(m, nn.Embedding)]
-        lookups = embeddings[1:] if c.tied_embeddings else embeddings  # a tied matrix is multiplied, in the head
-        idle = [sum(p.numel() for p in m.experts.parameters()) for m in self.modules() if isinstance(m, MoE)]
-        share = 1 - c.moe.experts_per_token / max(1, c.moe.num_experts)
-        matmul = self.num_parameters() - sum(t.weight.numel() for t in lookups) - share * sum(idle)
-        return 6.0 * matmul + 12.0 * c.num_layers * c.num_heads * c.head_dim * context
+        lookups = {id(m.weight) for m in embeddings[bool(c.tied_embeddings) :]}  # a tied one is multiplied, in the head
+        experts = {id(p) for m in self.modules() if isinstance(m, MoE) for p in m.experts.parameters()}
+        used, seen = c.moe.experts_per_token / max(1, c.moe.num_experts), context * c.num_layers
+        flops = 12.0 * c.num_heads * c.head_dim * (seen - far * len(c.windowed_layers))
+        for p in self.parameters():  # a frozen matrix has no gradient of its own
+            share = used if id(p) in experts else id(p) not in lookups
+            flops += (6 if p.requires_grad else 4) * share * p.numel() * (1 + (p.dtype == torch.uint8))
+        return flops

@@ -232,10 +232,11 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     if expected and base.is_dir() and (sha256 := hf.fingerprint(base)) != expected:
         raise ModelError(f"{folder}: the adapters belong to the model {expected}, but the model in {base} is {sha256}")
     model = hf.read_model(base)
-    targets = tuple(t.removesuffix("_proj") for t in settings["target_modules"])
+    named = settings["target_modules"]
+    named = {n.split(".")[-2] for n in found} if isinstance(named, str) else named  # a pattern: what it met has tensors
     config = LoraConfig(
-        lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), lora_targets=targets,
-        rslora=bool(settings.get("use_rslora")),
+        lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), rslora=bool(settings.get("use_rslora")),
+        lora_targets=tuple(sorted(t.removesuffix("_proj") for t in named)),
     )  # fmt: skip
     attach(model, config, torch.Generator())
     own = trained(model)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from datakit.errors import DatakitError, ModelError
 from train import dpo, merge, sft
@@ -115,6 +116,8 @@ def test_a_merged_folder_is_the_adapted_model_for_every_reader(run: Path, base: 
     assert (logits(model) - logits(hf.read_model(base))).abs().max() > 1e-3
     special = [json.loads((d / "config.json").read_text())["eos_token_id"] for d in (base, out)]
     assert special[0] == special[1] is not None
+    stored = {t.dtype for t in load_file(out / "model.safetensors").values()}
+    assert stored == {hf.DTYPES[json.loads((out / "config.json").read_text())["torch_dtype"]]}
     said = []
     for folder in (run, out):
         capsys.readouterr()
@@ -199,6 +202,23 @@ def test_the_root_of_the_rank_scales_adapters_that_are_saved_and_read(base: Path
     lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, model)
     assert json.loads((tmp_path / "adapter_config.json").read_text())["use_rslora"] is True
     torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+
+
+def test_a_pattern_of_modules_is_what_it_met_and_a_name_without_tensors_is_refused(base: Path, tmp_path: Path) -> None:
+    config = lora.LoraConfig(lora_rank=4, lora_targets=("q", "down"))
+    model = hf.read_model(base)
+    lora.attach(model, config, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        for p in lora.trained(model).values():
+            p.add_(0.02)
+    lora.Adapters(config, base, hf.fingerprint(base)).write(tmp_path, model)
+    file = tmp_path / "adapter_config.json"
+    settings = json.loads(file.read_text())
+    file.write_text(json.dumps(settings | {"target_modules": r".*\.(q_proj|down_proj)"}))
+    torch.testing.assert_close(logits(lora.read(tmp_path)), logits(model), atol=1e-5, rtol=1e-5)
+    file.write_text(json.dumps(settings | {"target_modules": ["q_proj", "down_proj", "up_proj"]}))
+    with pytest.raises(ModelError, match="up_proj"):
+        lora.read(tmp_path)
 
 
 def test_another_base_is_refused_with_both_hashes(run: Path, base: Path, manifest: Path, tmp_path: Path) -> None:
