@@ -25,7 +25,7 @@ LEVELS = (
     {"filter", "dedup", "pack"},
     {"read"},
     {"text", "stage", "data"},
-    {"manifest", "config", "errors", "terminal", "kernels", "storage", "absent"},
+    {"manifest", "config", "errors", "terminal", "kernels", "storage", "object_store", "absent"},
 )
 """From the top down: a module imports from its own level or from lower ones."""
 ROOMS = {"filter", "dedup", "pack"}
@@ -37,6 +37,7 @@ CONTRACT = (
     "datakit.errors",
     "datakit.terminal",
     "datakit.storage",
+    "datakit.object_store",
     "datakit.pack.format",
     "datakit.pack.answer_parts",
     "datakit.pack.chat",

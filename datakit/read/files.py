@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from datakit.errors import InputError, MissingExtraError
 from datakit.manifest import FORMAT, ROLES
+from datakit.object_store import arrow_s3, first_line, fsspec_store, reading_errors
 from datakit.read.layouts.record import MisfitError
-from datakit.storage import SCHEMES, arrow_s3, first_line, fsspec_store, reading_errors, spelled
+from datakit.storage import SCHEMES, spelled
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",

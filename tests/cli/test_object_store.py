@@ -29,6 +29,7 @@ import datakit.filter.blocklists as blocklists
 import datakit.filter.fasttext_model as fasttext_model
 import datakit.filter.perplexity as perplexity
 import datakit.filter.word_lists as word_lists
+import datakit.object_store as object_store
 import datakit.pack.chat as chat
 import datakit.read.files as files
 import datakit.storage as storage
@@ -205,7 +206,7 @@ def test_without_obstore_the_error_names_the_extra(
     datakit: Datakit, project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "obstore.store", None)
-    storage._store.cache_clear()
+    object_store.client.cache_clear()
     said = datakit("dedup", *write_rows(project), "--output", f"s3://{BUCKET}/out")
     assert said.code == 1 and "datakit[remote]" in said.err
 
@@ -520,7 +521,7 @@ def test_an_answer_with_a_wrong_byte_is_asked_for_again_and_then_an_error(
 def test_a_store_that_stays_broken_ends_with_one_sentence_without_credentials(
     server: str, s3: "boto3.Client", project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "ATTEMPTS", 2)
+    monkeypatch.setattr(object_store, "ATTEMPTS", 2)
     with Proxy(server, lambda *_: "cut") as proxy:
         use(monkeypatch, proxy.url, project / "another machine")
         with pytest.raises(InputError, match="run the same command again") as caught:
@@ -549,10 +550,10 @@ def test_a_profile_is_used_as_other_tools_use_it(
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
     monkeypatch.delenv("AWS_REGION")
     expected = {"access_key_id": "me", "secret_access_key": SECRET, "endpoint": server, "region": "eu-west-3"}
-    assert storage._profile() == expected
+    assert object_store.aws_profile() == expected
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "another")
     monkeypatch.setenv("AWS_REGION", "eu-north-1")
-    assert storage._profile() == {"endpoint": server}  # what the environment names goes first
+    assert object_store.aws_profile() == {"endpoint": server}  # what the environment names goes first
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     with pytest.raises(DatakitError, match="no such profile"):
         storage.sizes(storage.local(f"s3://{BUCKET}/x"))

@@ -28,6 +28,7 @@ ALLOWED = tuple(
         "errors",
         "terminal",
         "storage",
+        "object_store",
     )
 )
 ROOMS = {"data": {"data", "model"}, "model": {"model"}, "engine": {"data", "model", "engine"}}

@@ -241,7 +241,7 @@ assert main(options) == 0
 from train.generate import main
 assert main(["--checkpoint", {str(tmp_path / "run")!r}, "--prompt", "hello", "--max-new-tokens", "2"]) == 0
 used = {{n for n in sys.modules if n.startswith("datakit.") and n.count(".") == 1}}
-allowed = {{"manifest", "pack", "config", "errors", "terminal", "storage"}}
+allowed = {{"manifest", "pack", "config", "errors", "terminal", "storage", "object_store"}}
 assert used <= {{f"datakit.{{name}}" for name in allowed}}, used
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
