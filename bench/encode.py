@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.tokenize import Encoder
+from datakit.pack.encoder import Encoder
 
 BATCH_BYTES = 8_000_000
 

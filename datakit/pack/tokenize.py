@@ -1,11 +1,6 @@
 """Rows of text, conversations or preference pairs -> token ids with the spans that the model must produce.
 
-**Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. Before a run
-begins, the identity gate (`choose_engine`) encodes a sample of the input and some awkward strings with both. If one id
-differs, `tokenizers` encodes the whole run. The choice is stored, so every worker and every resumed run uses the same
-library. fastokens returns ids without offsets in the text. If the tokens of a row, written as bytes, are exactly the
-bytes of its text, the offsets follow from the lengths of the tokens. `tokenizers` encodes all other rows (for example
-those that a normaliser changes).
+`encoder.py` decides which library encodes.
 
 **Documents** end with the tokenizer's `eos_token`. Generation stops at the same token, so a model that is pretrained on
 documents and fine-tuned on conversations has one stop token (minimind and Qwen end turns with it, too). All tokens of a
@@ -29,66 +24,44 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property, lru_cache, partial
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-import datakit.storage as storage
 from datakit.config import option
 from datakit.data import SPANS, tokens
 from datakit.errors import ConfigError, ModelError, UsageError
-from datakit.manifest import Ledger, tokenizer_file, write_whole
-from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
+from datakit.manifest import Ledger, tokenizer_file
+from datakit.pack.chat import RESERVED, ChatTokenizer
+from datakit.pack.encoder import (
+    COUNTED,
+    Encoder,
+    EncodingCounts,
+    Engine,
+    EngineChoice,
+    Int32,
+    Int64,
+    Sample,
+    choose_engine,
+    encoder_of,
+)
 from datakit.pack.labels import Labelled, RowError, Spans, label, labelled_bytes, labelled_ids, plain_ids
-from datakit.pack.shapes import Joined, Sequences, Shapes
+from datakit.pack.shapes import Joined, Sequences
 from datakit.pack.template import TooSlowError, Watch
 from datakit.stage import Decision, Parent, Stage
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-
-SAMPLE_BYTES = 1 << 20
-"""The identity gate compares at most this much text; `tokenizers` encodes it in about a quarter of a second."""
 READ_BYTES = 32 << 20
 """The sample is chosen from shards of about this size, in bytes."""
-SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
-"""Rows in the sample, and the maximum of characters taken from each text."""
-SMALL_BYTES = 500_000
-"""`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
 MAX_NOT_RENDERED = 0.01
 """With thoughts left out of a larger share of the rows, the run raises an alarm."""
 LONG_ROW = 100
 """With more tokens per row on average, `surround` copies row by row."""
-AWKWARD = (
-    *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
-    *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
-    *(
-        "é e\u0301 \u212b \u0958 \u1112\u1161\u11ab",
-        "\u0345\u0334\u0301 \u0334\u0345",
-        "ﬁ Ǆ ß ẞ İ ı",
-        "中文字，首都です。",
-    ),
-    *("ไทยนี้ 한국 हिन्दी עברית العربية", "🦊 👩‍👩‍👧 🇩🇪", "\U0010ffff \ufffd \ue000 \ufdd1", "日本の首都です東京は" * 4),
-    *("!...---://_#\\", '"quoted"', "<|im_end|>", "<|im_", "<s> [INST] <think>", "▁ Ġ Ċ <0x0A> ##ing", "aaaaab" * 12),
-    *(
-        "\tdef f(x):\n        return x\n\n\n",
-        "https://a.b/c?d=e&f=%20",
-        "ALLCAPS CamelCase snake_case",
-        "\n \n\t\n  x\r y",
-    ),
-)
-"""Strings on which tokenizers often differ; the identity gate always compares them."""
-
-Engine = Literal["fastokens", "tokenizers"]
-
 IDS, REJECTED_IDS = ("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
 IGNORED, ROUNDED = "chat_template_kwargs_ignored", "loss_weights_rounded"
@@ -143,270 +116,6 @@ def _json_or_text(text: str) -> Any:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class EngineChoice:
-    """Which library encodes a run, and the reason if it is not fastokens."""
-
-    engine: Engine = "tokenizers"
-    reason: str = ""
-    rows: int = 0
-    """Number of texts that were compared."""
-
-    def save(self, path: Path) -> None:
-        """Write the choice as JSON."""
-        write_whole(path, json.dumps(asdict(self)).encode())
-
-    @classmethod
-    def load(cls, path: Path) -> Self | None:
-        """The choice that `save` wrote; None if there is no file."""
-        return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
-
-
-@dataclass(slots=True)
-class EncodingCounts:
-    """Encoding counters."""
-
-    fast_rows: int = 0
-    """Rows that fastokens encoded."""
-    library_rows: int = 0
-    """Rows that `tokenizers` encoded."""
-
-    def add(self, other: "EncodingCounts") -> None:
-        """Add another's counts."""
-        self.fast_rows += other.fast_rows
-        self.library_rows += other.library_rows
-
-
-COUNTED = {"fastokens": "fast_rows", "tokenizers": "library_rows"}
-
-
-def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
-    """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample and on the awkward strings."""
-    if sample.seen_bytes < SMALL_BYTES:
-        return EngineChoice("tokenizers", "there is little text")
-    try:
-        encoder.load_fastokens()
-    except Exception as e:  # fastokens raises several types
-        return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
-    given = [*AWKWARD, *sample.texts()]
-    ids, offsets = encoder.encode(given, "fastokens")
-    for i, wanted in enumerate(encoder.tokenizer.encoder.encode_batch_fast(given, add_special_tokens=False)):
-        if not np.array_equal(ids[offsets[i] : offsets[i + 1]], wanted.ids):
-            shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
-            return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}", len(given))
-    return EngineChoice("fastokens", "", len(given))
-
-
-class Sample:
-    """A sample of the input's texts: the `SAMPLE_ROWS` rows with the smallest hashes of their row keys (bottom-k)."""
-
-    def __init__(self) -> None:
-        self.seen_bytes = 0
-        self._ranks = np.empty(0, np.uint64)
-        self._texts: list[list[str]] = []
-
-    def add(
-        self, row_keys: npt.NDArray[np.uint64], size: int, texts_of: Callable[[list[int]], list[list[str]]]
-    ) -> None:
-        """Add the rows of a batch of `size` bytes; `texts_of` returns the texts of some of its rows.
-
-        The sample does not depend on the size of the batches.
-        """
-        self.seen_bytes += size
-        ranks = _hashed(row_keys)
-        chosen = np.argsort(ranks)[:SAMPLE_ROWS]
-        if len(self._ranks) == SAMPLE_ROWS:
-            chosen = chosen[ranks[chosen] < self._ranks[-1]]
-        texts = self._texts + [
-            [_passage(text, rank) for text in row]
-            for row, rank in zip(texts_of(chosen.tolist()), ranks[chosen].tolist(), strict=True)
-        ]
-        joined = np.concatenate([self._ranks, ranks[chosen]])
-        order = np.argsort(joined)[:SAMPLE_ROWS]
-        self._ranks, self._texts = joined[order], [texts[i] for i in order.tolist()]
-
-    def texts(self) -> list[str]:
-        """The sampled passages, at most `SAMPLE_BYTES` in total."""
-        found, left = [], SAMPLE_BYTES
-        for text in chain.from_iterable(self._texts):
-            left -= len(text.encode(errors="ignore"))
-            if left < 0:
-                break
-            found.append(text)
-        return found
-
-
-def _hashed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """SplitMix64 (Steele et al. 2014): distinct keys have distinct hashes."""
-    mixed = keys + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
-
-
-def _passage(text: str, rank: int) -> str:
-    """At most `PASSAGE_CHARS` characters of a text; `rank` chooses where they start."""
-    first = rank % max(len(text) - PASSAGE_CHARS + 1, 1)
-    return text[first : first + PASSAGE_CHARS]
-
-
-class Encoder:
-    """A tokenizer, loaded in both libraries. Safe for use by several threads at once."""
-
-    def __init__(self, tokenizer: ChatTokenizer) -> None:
-        self.tokenizer = tokenizer
-        self._fast: Any = None
-        self._shapes: dict[str, Shapes] = {}
-        self._lock = threading.Lock()
-
-    def load_fastokens(self) -> Any:
-        """The tokenizer in fastokens, with the ids of `tokenizer.encoder`.
-
-        Raises:
-            ValueError: fastokens does not support a part of this tokenizer.json. It raises other exceptions, too.
-        """
-        with self._lock:
-            if self._fast is None:
-                import fastokens
-
-                spec = self.tokenizer.spec()
-                _fill_holes(spec["model"].get("vocab"), len(spec["added_tokens"]))
-                _join_merges(spec["model"])
-                made = fastokens.Tokenizer.from_json_str(orjson.dumps(spec).decode())
-                made.no_truncation()
-                made.no_padding()
-                self._fast = made
-        return self._fast
-
-    def encode(self, texts: list[str], engine: Engine) -> tuple[Int32, Int64]:
-        """Encode texts. Returns their ids, int32, flat, and offsets in these, int64 (texts + 1,)."""
-        if engine == "fastokens":
-            ids, offsets = self.load_fastokens().encode_batch_flat(texts)
-            return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
-        found = self.tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)
-        rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in found)]
-        return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
-
-    def encode_placed(self, texts: list[str]) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
-        """Encode texts with fastokens, and find where each token ends in its text.
-
-        Returns ids and offsets as `encode` does; ends, int64 (ids,): the byte offset in its text at which each token
-        ends; placed, bool (texts,): True if the tokens of a text, written as bytes, are exactly the bytes of the text.
-        For other texts `ends` has no meaning.
-        """
-        ids, offsets = self.encode(texts, "fastokens")
-        spelled, starts = self._spellings
-        lengths = np.diff(starts)[ids]
-        ends = np.cumsum(lengths)
-        until = np.concatenate([[0], ends])[offsets]
-        data = [text.encode() for text in texts]
-        placed = np.diff(until) == [len(d) for d in data]
-        of_token = np.repeat(placed, np.diff(offsets))
-        own = lengths[of_token]
-        within = np.arange(int(own.sum())) - np.repeat(np.cumsum(own) - own, own)
-        given = np.frombuffer(b"".join(d for d, p in zip(data, placed, strict=True) if p), np.uint8)
-        wrong = spelled[np.repeat(starts[ids[of_token]], own) + within] != given
-        rows = np.flatnonzero(placed)
-        row_of_byte = np.repeat(rows, np.diff(until)[rows])
-        placed[row_of_byte[wrong]] = False
-        return ids, offsets, ends - np.repeat(until[:-1], np.diff(offsets)), placed
-
-    def shapes(self, train_on: Literal["all", "last"]) -> Shapes:
-        """The plans of conversations, which all batches of a process share."""
-        with self._lock:
-            return self._shapes.setdefault(train_on, Shapes(self.tokenizer, train_on))
-
-    def edges(self, made: Joined, ids: Int32, offsets: Int64) -> tuple[Int64, Int64, npt.NDArray[np.bool_]]:
-        """The tokens at the edges of the labels of N joined rows, flat, with offsets, int64 (N + 1,); whether they and
-        the special tokens are certain, bool (N,)."""
-        from datakit.pack import _kernels_labels as kernels
-
-        spelled, starts = self._spellings
-        begins, bounds = (np.cumsum([0, *lengths]) for lengths in (made.sizes, made.num_edges))
-        data = "".join(made.texts).encode()
-        eights = np.frombuffer(data + bytes(16 - len(data) % 8), np.uint64)
-        found, counts, placed = kernels.place(
-            ids, offsets, self._token_table, spelled, starts, eights, begins, np.array(made.edges, np.int64), bounds
-        )
-        return found, bounds, placed & (counts == np.array(made.structural))
-
-    @cached_property
-    def _token_table(self) -> npt.NDArray[np.uint64]:
-        """What `_kernels_labels.place` looks up for each id, uint64 (ids, 2)."""
-        spelled, starts = self._spellings
-        lengths = np.diff(starts)
-        padded = np.concatenate([spelled, np.zeros(8, np.uint8)])
-        within = np.arange(8)
-        heads = np.where(within < lengths[:, None], padded[starts[:-1, None] + within], 0).astype(np.uint8)
-        structural = np.isin(np.arange(len(lengths)), list(self.tokenizer.structural_ids))
-        return np.stack([heads.view(np.uint64)[:, 0], (lengths * 2 + structural).astype(np.uint64)], axis=1)
-
-    @cached_property
-    def _spellings(self) -> tuple[npt.NDArray[np.uint8], Int64]:
-        """The bytes of all tokens, flat, and offsets, int64 (ids + 1,). A token of unknown spelling has no bytes."""
-        spec = self.tokenizer.spec()
-        known = dict(_token_bytes(spec))
-        for token in spec["added_tokens"]:
-            if token["special"] or _on_bytes(spec) or token["id"] not in known:
-                known[token["id"]] = token["content"].encode()
-        tokens = [known.get(i, b"") for i in range(self.tokenizer.vocab_size)]
-        return np.frombuffer(b"".join(tokens), np.uint8), np.cumsum([0, *map(len, tokens)], dtype=np.int64)
-
-
-def _fill_holes(vocab: Any, added: int) -> None:
-    """Give the ids that a vocabulary skips (GPT-4o's does) to tokens that no text reaches: fastokens needs every id."""
-    if isinstance(vocab, dict) and max(vocab.values(), default=0) < len(vocab) + PRIVATE - added:
-        missing = sorted(set(range(max(vocab.values(), default=0))) - set(vocab.values()))
-        vocab |= {RESERVED + chr(FIRST_PRIVATE + added + i): number for i, number in enumerate(missing)}
-
-
-def _join_merges(model: dict[str, Any]) -> None:
-    """Write merges as texts, which fastokens reads a tenth faster than pairs; not if a token has a space."""
-    merges = model.get("merges") or []
-    if not any(isinstance(pair, str) or " " in pair[0] or " " in pair[1] for pair in merges):
-        model["merges"] = list(map(" ".join, merges))
-
-
-def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
-    """Each id of the vocabulary, with the bytes of text that it stands for."""
-    vocab = spec["model"].get("vocab")
-    if not isinstance(vocab, dict):
-        return
-    if _on_bytes(spec):
-        table = _byte_alphabet()
-        for token, number in vocab.items():
-            yield number, token.translate(table).encode("latin-1", errors="ignore")
-    else:
-        for token, number in vocab.items():
-            is_byte = len(token) == 6 and token.startswith("<0x")
-            yield number, bytes.fromhex(token[3:5]) if is_byte else token.replace("▁", " ").encode()
-
-
-def _on_bytes(spec: dict[str, Any]) -> bool:
-    return '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")])
-
-
-def _byte_alphabet() -> dict[int, int]:
-    """GPT-2's characters for bytes (Radford et al. 2019): printable characters stand for themselves, the others are
-    numbered from U+0100."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (b for b in range(256) if b not in printable)
-    return {0x100 + i: b for i, b in enumerate(others)}
-
-
-@lru_cache(maxsize=1)
-def _encoder_of(tokenizer: str, chat_template: str, variables: str, _: tuple[tuple[str, int, int], ...]) -> Encoder:
-    """The encoder, cached per process: a large tokenizer takes seconds to load. `variables` are JSON."""
-    return Encoder(ChatTokenizer.load(tokenizer, chat_template, json.loads(variables)))
-
-
-def _stamps(tokenizer: str, chat_template: str) -> tuple[tuple[str, int, int], ...]:
-    """Name, modification time and size of every file that the tokenizer is loaded from."""
-    files = [*tokenizer_file(tokenizer).parent.iterdir(), storage.here(chat_template)]
-    found = ((file, file.stat()) for file in files if file.is_file())
-    return tuple(sorted((str(file), s.st_mtime_ns, s.st_size) for file, s in found))
-
-
 @dataclass(frozen=True)
 class Tokenize(Stage):
     """The stage: rows of any kind -> token rows."""
@@ -451,9 +160,8 @@ class Tokenize(Stage):
         if self._loaded.encoder is None:
             if not self.config.tokenizer:
                 raise UsageError("tokenize: no tokenizer; give --tokenizer FILE_OR_FOLDER or set it in the recipe")
-            given = self.config.tokenizer, self.config.chat_template
-            variables = json.dumps(template_variables(self.config.template_var), sort_keys=True)
-            self._loaded.encoder = _encoder_of(*given, variables, _stamps(*given))
+            c = self.config
+            self._loaded.encoder = encoder_of(c.tokenizer, c.chat_template, template_variables(c.template_var))
         return self._loaded.encoder
 
     def use_processes(self) -> bool:

@@ -13,8 +13,8 @@ import pytest
 from tokenizers import AddedToken
 
 from datakit.pack.chat import ChatTokenizer
+from datakit.pack.encoder import AWKWARD, Encoder
 from datakit.pack.labels import RowError, label, labelled_ids
-from datakit.pack.tokenize import AWKWARD, Encoder
 from tests.pack.by_hand import says, user
 from tests.pack.test_published_templates import CONVERSATIONS, TEMPLATES
 

@@ -11,10 +11,11 @@ import pytest
 from datakit.pack import _kernels_labels as kernels
 from datakit.pack import shapes
 from datakit.pack.chat import ChatTokenizer
+from datakit.pack.encoder import EngineChoice
 from datakit.pack.labels import bytes_before, label
 from datakit.pack.shapes import PLAIN, Form, Joined, Sequences, Shape, Shapes, make_plan
 from datakit.pack.template import Watch
-from datakit.pack.tokenize import EngineChoice, Tokenize, TokenizeConfig
+from datakit.pack.tokenize import Tokenize, TokenizeConfig
 from datakit.pack.tracked import spelled
 from datakit.stage import with_column
 from tests.pack.by_hand import says, user

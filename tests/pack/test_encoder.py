@@ -1,0 +1,268 @@
+"""fastokens gives the ids of `tokenizers` on hostile text, or the identity gate sends all to `tokenizers`."""
+
+import copy
+import itertools
+import json
+import queue
+import threading
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import normalizers
+
+from datakit.pack import encoder as module
+from datakit.pack.chat import ChatTokenizer
+from datakit.pack.encoder import AWKWARD, Encoder, EngineChoice, Sample, choose_engine
+from datakit.pack.train_tokenizer import TokenizerConfig, train_tokenizer
+
+GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+HEAD = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+TAIL = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA3, QWEN2 = HEAD + r"\p{N}{1,3}|" + TAIL, HEAD + r"\p{N}|" + TAIL
+TEXT = (
+    "The tokenizer's job: 1234567 pieces, we'LL say; über 東京は日本の首都です。 ได้ยินเสียง\r\n\r\n"
+    "\tdef f(x):\n        return x\n"
+)
+
+
+def byte_level(**more):
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True} | more
+
+
+def split_by(regex):
+    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+    return {"type": "Sequence", "pretokenizers": [split, byte_level(use_regex=False)]}
+
+
+@pytest.fixture(scope="session")
+def trained_spec() -> dict:
+    own = Path(__file__).read_text(encoding="utf-8")
+    files = train_tokenizer([TEXT * 3, own, own.upper()], TokenizerConfig(vocab_size=700))
+    return json.loads(files["tokenizer.json"])
+
+
+def changed(spec, **parts):
+    made = copy.deepcopy(spec)
+    made["model"] |= parts.pop("model", {})
+    return made | parts
+
+
+def without_bytes(spec):
+    """As SmolLM: a few bytes are no token, and the library leaves them out of the text."""
+    model = spec["model"]
+    gone = {"e", "x", "æ", "Ģ", "Ġ"}
+    merges = [m for m in model["merges"] if not gone & set("".join(m))]
+    left = sorted((i, t) for t, i in model["vocab"].items() if not gone & set(t))
+    vocab = {t: i for i, (_, t) in enumerate(left)}
+    return changed(spec, model={"merges": merges, "vocab": vocab})
+
+
+VARIANTS = {
+    "ours": lambda spec: spec,
+    "gpt2": lambda spec: changed(spec, pre_tokenizer=byte_level()),
+    "gpt2 as Split": lambda spec: changed(spec, pre_tokenizer=split_by(GPT2)),
+    "llama3": lambda spec: changed(spec, pre_tokenizer=split_by(LLAMA3)),
+    "qwen2": lambda spec: changed(spec, pre_tokenizer=split_by(QWEN2), normalizer={"type": "NFC"}),
+    "ignore_merges": lambda spec: changed(spec, model={"ignore_merges": True, "merges": spec["model"]["merges"][:150]}),
+    "bytes missing": without_bytes,
+}
+
+
+def encoder_of(spec, folder) -> Encoder:
+    folder.mkdir(exist_ok=True)
+    (folder / "tokenizer.json").write_text(json.dumps(spec), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<|im_end|>"}', encoding="utf-8")
+    return Encoder(ChatTokenizer.load(folder))
+
+
+@pytest.fixture(scope="session", params=VARIANTS)
+def encoder(request, trained_spec, tmp_path_factory):
+    return encoder_of(VARIANTS[request.param](trained_spec), tmp_path_factory.mktemp("variant"))
+
+
+def rows_of(encoder, texts):
+    ids, offsets = encoder.encode(texts, "fastokens")
+    return [ids[a:b].tolist() for a, b in itertools.pairwise(offsets)]
+
+
+def expected(encoder, texts):
+    return [e.ids for e in encoder.tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+HOSTILE = [
+    *(" ", "  ", "\n", "\r\n", "\t", "\u00a0", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeff"),
+    *("'s", "'S", "'ſ", "'ll", "'lL", "'Re", "'K", "'", "''", "’s"),
+    *("1", "12345", "٣", "²", "½", "Ⅷ", "〇", "一", "𝟘", "१२"),
+    *(
+        "a",
+        "Ab",
+        "é",
+        "e\u0301",
+        "ß",
+        "中文字",
+        "首都です",
+        "ไทยนี้",
+        "한국",
+        "\u1112\u1161\u11ab",
+        "हिन्दी",
+        "🦊",
+        "👩‍👩‍👧",
+        "🇩🇪",
+    ),
+    *("\u0301", "\u0345\u0334", "\u0334\u0345", "\u212b", "\u0958", "\ufdd0\ue001", "\U00010ffff"[:1], "\U0010ffff"),
+    *("!", "...", "--------", "======", "://", "_", "#", "\\", '"', "<|im_end|>", "<|im_start|>", "<|im_", "|>", "<"),
+    *("the", "return", " tokenizer", "x" * 40, "=" * 70, " " * 50, "日本の首都です東京は" * 4, "aaaaab" * 12),
+]
+CHARACTERS = st.characters(exclude_categories=["Cs"])
+TEXTS = st.lists(st.one_of(st.sampled_from(HOSTILE), st.text(CHARACTERS, max_size=4)), max_size=12).map("".join)
+
+
+@settings(max_examples=40)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=6))
+def test_ids_are_the_librarys_on_hostile_text(encoder, texts):
+    assert rows_of(encoder, texts) == expected(encoder, texts)
+
+
+@pytest.mark.parametrize("encoder", ["ours", "qwen2"], indirect=True)
+def test_every_code_point_is_classed_as_the_library_does(encoder):
+    codes = [c for c in range(0x34000) if not 0xD800 <= c < 0xE000]
+    rest = [*range(0x34000, 0x110000, 37), *range(0xE0000, 0xE0200)]  # planes of private use, and unassigned ones
+    texts = ["".join(f"a{chr(c)}1" for c in codes[i : i + 997]) for i in range(0, len(codes), 997)]
+    texts += ["".join(map(chr, rest[i : i + 4001])) for i in range(0, len(rest), 4001)]
+    for i in range(0, len(texts), 50):
+        assert rows_of(encoder, texts[i : i + 50]) == expected(encoder, texts[i : i + 50])
+
+
+def test_two_awkward_strings_in_every_order(encoder):
+    texts = [a + b + c for a in HOSTILE for b in HOSTILE for c in ("", "a")]
+    assert rows_of(encoder, texts) == expected(encoder, texts)
+
+
+@pytest.mark.parametrize("n", [16, 64, 300])
+def test_long_pieces(encoder, n):
+    texts = [unit * k for unit in ("a", "ab", "the", "東", "東京", "-") for k in range(n // 4 - 3, n + 3)]
+    assert rows_of(encoder, texts) == expected(encoder, texts)
+
+
+def test_a_piece_of_a_million_bytes_takes_no_quadratic_time(encoder):
+    text = ["the" * 100_000 + "東京" * 20_000]
+    assert rows_of(encoder, text) == expected(encoder, text)
+
+
+@settings(max_examples=40)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=6))
+def test_placed_tokens_end_where_the_librarys_do(encoder, texts):
+    ids, offsets, ends, placed = encoder.encode_placed(texts)
+    library = encoder.tokenizer.encoder
+    nfc, lacking = library.normalizer is not None, library.token_to_id("x") is None
+    for i, encoding in enumerate(library.encode_batch(texts, add_special_tokens=False)):
+        own, text = slice(offsets[i], offsets[i + 1]), texts[i]
+        changed = nfc and normalizers.NFC().normalize_str(text) != text
+        assert not (changed and placed[i])
+        assert placed[i] or changed or lacking
+        if placed[i]:
+            assert ids[own].tolist() == encoding.ids
+            starts = [0, *ends[own].tolist()][: len(encoding)]
+            in_chars = [len(text.encode()[:start].decode(errors="ignore")) for start in starts]
+            assert in_chars == [start for start, _ in encoding.offsets]
+
+
+def test_bytes_that_add_up_are_no_place_where_they_are_others(trained_spec, tmp_path):
+    """NFC makes one of these characters longer and the other shorter."""
+    encoder = encoder_of(VARIANTS["qwen2"](trained_spec), tmp_path)
+    text = "\u0958" + "e\u0301" * 3
+    assert len(normalizers.NFC().normalize_str(text).encode()) == len(text.encode())
+    assert encoder.encode_placed([text, "plain"])[3].tolist() == [False, True]
+
+
+def test_threads_share_an_encoder(encoder):
+    texts = [TEXT[i:] + TEXT[:i] for i in range(60)]
+    wanted, found = expected(encoder, texts), queue.SimpleQueue()
+    threads = [threading.Thread(target=lambda: found.put(rows_of(encoder, texts))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(found.get() == wanted for _ in threads)
+
+
+def test_added_tokens_are_found_before_normal_forms(trained_spec, tmp_path):
+    """NFC composes `>` and U+0338; an added token is found before that can happen."""
+    encoder = encoder_of(VARIANTS["qwen2"](trained_spec), tmp_path)
+    end = encoder.tokenizer._spelled["<|im_end|>"]
+    texts = [f"{end}\u0338", f"e\u0301{end}e\u0301", "e\u0301>\u0338", "\u037e<\u2000|im_end|>", "\u1fef e\u0301\u0323"]
+    assert rows_of(encoder, texts) == expected(encoder, texts)
+
+
+def sampled(documents, cuts=(), first_key=0) -> Sample:
+    """A sample of documents that come in batches."""
+    sample, keys = Sample(), np.arange(first_key, first_key + len(documents), dtype=np.uint64)
+    edges = [0, *cuts, len(documents)]
+    for a, b in itertools.pairwise(edges):
+        own = documents[a:b]
+        sample.add(keys[a:b], sum(map(len, own)), lambda which, own=own: [[own[i]] for i in which])
+    return sample
+
+
+def test_the_sample_is_from_the_whole_input_whatever_the_batches():
+    documents = [f"document {i} " * (i % 700) for i in range(3000)]
+    whole = sampled(documents).texts()
+    assert whole == sampled(documents, (1, 500, 501, 2999)).texts()
+    assert sum(len(t) for t in whole) <= module.SAMPLE_BYTES and max(map(len, whole)) <= module.PASSAGE_CHARS
+    numbers = sorted(int(t.removeprefix("document ").split()[0]) for t in whole if t.startswith("document "))
+    assert min(numbers) < 300 and max(numbers) > 2700
+    assert any(t and not t.startswith("document") for t in whole)
+
+
+MUCH = ["the quick brown fox, 東京 12345\n" * 100] * 200
+
+
+def test_the_gate_takes_fastokens_where_ids_are_equal(encoder):
+    assert choose_engine(encoder, sampled(MUCH)) == EngineChoice("fastokens", "", len(AWKWARD) + 200)
+
+
+def test_little_text_is_not_worth_loading_fastokens(encoder):
+    assert choose_engine(encoder, sampled(MUCH[:2])) == EngineChoice("tokenizers", "there is little text")
+
+
+def test_one_other_id_sends_everything_to_the_library(trained_spec, tmp_path, monkeypatch):
+    encoder = encoder_of(trained_spec, tmp_path)
+    right = encoder.encode
+
+    def wrong(texts, engine):
+        ids, offsets = right(texts, engine)
+        ids = ids.copy()
+        ids[-1] += 1
+        return ids, offsets
+
+    monkeypatch.setattr(encoder, "encode", wrong)
+    choice = choose_engine(encoder, sampled(MUCH))
+    assert choice.engine == "tokenizers" and "other ids than tokenizers for '" in choice.reason
+
+
+def test_a_tokenizer_that_fastokens_does_not_read_goes_to_the_library(trained_spec, tmp_path):
+    encoder = encoder_of(changed(trained_spec, normalizer={"type": "Nmt"}), tmp_path)
+    choice = choose_engine(encoder, sampled(MUCH))
+    assert choice.engine == "tokenizers" and choice.reason.startswith("fastokens does not read this tokenizer: ")
+
+
+@pytest.mark.parametrize("name", ["minimind", "smollm", "qwen2"])
+def test_real_tokenizers_on_real_text(shared, real, load, name):
+    """The reserved spelling of added tokens is what the stage encodes with."""
+    encoder = Encoder(load(real(name)))
+    spelled = encoder.tokenizer._spelled
+    corpora = shared / "corpora"
+    texts = pq.read_table(corpora / "web/classic_books_en.parquet", columns=["text"])["text"][:1].to_pylist()
+    for path in ("language/udhr_paragraphs.jsonl.zst", "web/react_docs_zh.jsonl.zst", "web/electron_8_langs.jsonl.zst"):
+        with pa.input_stream(str(corpora / path)) as stream:
+            lines = stream.read().splitlines()
+        texts += [json.loads(line)["text"] for line in lines[:: max(1, len(lines) // 60)]][:60]
+    texts += [text[: len(text) // 2] + spelled[min(spelled)] + text for text in texts[1:50]]
+    texts = [text[:6_000] for text in texts]
+    assert rows_of(encoder, texts) == expected(encoder, texts)
+    assert choose_engine(encoder, sampled(texts * 3)).engine == "fastokens"
