@@ -42,8 +42,11 @@ format: setup ## format, and fix what lint can fix by itself
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# One more than there are cores, because some tests wait; at most 4, because each takes up to 2 GB.
+TESTERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 3 ? cores + 1 : 4)))
+
 test: setup ## the tests: exactly what CI runs second
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not campaign"
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadfile -m "not campaign"
 
 TOKENIZERS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/datakit/tokenizers
 MODELS := gemma2 gemma3 gpt4 gpt4o qwen2_5 qwen3 yi llama3_1 deepseek_v3 mistral_nemo command_r_plus
