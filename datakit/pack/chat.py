@@ -270,9 +270,11 @@ class ChatTokenizer:
 
     def __init__(
         self, definition: bytes, settings: Mapping[str, Any], chat_template: str, where: str,
-        variables: Mapping[str, Any] = MappingProxyType({}),
+        variables: Mapping[str, Any] = MappingProxyType({}), template_where: str = "",
     ) -> None:  # fmt: skip
         self.settings, self.template_source, self.where = dict(settings), chat_template, where
+        self.template_where = f"the chat template {template_where}" if template_where else f"{where}: the chat template"
+        """Names the template in errors."""
         self.variables = dict(settings.get("chat_template_kwargs") or {}) | dict(variables)
         """What every rendering gets besides the messages; stored with the tokenizer, so that generation has it, too."""
         self.definition = definition
@@ -293,14 +295,14 @@ class ChatTokenizer:
         try:
             self._template: Template = Sandbox().from_string(chat_template)
         except TemplateError as e:
-            raise ModelError(f"{where}: the chat template does not compile: {e}") from None
+            raise ModelError(f"{self.template_where} does not compile: {e}") from None
         self._check_variables(variables)
         try:
             with Watch() as watch:
                 watch.begin(1)
                 self.reads = self._probed()
         except TooSlowError:
-            raise ModelError(f"{where}: the chat template takes too long for a question and an answer") from None
+            raise ModelError(f"{self.template_where} takes too long for a question and an answer") from None
 
     def _check_variables(self, given: Mapping[str, Any]) -> None:
         """Refuse a variable that the template never reads: it would change nothing.
@@ -318,7 +320,7 @@ class ChatTokenizer:
             own = (read - made) | (read & asked)
             own -= {"messages", "tools", "documents", "add_generation_prompt", *NAMED, *Sandbox().globals}
             known = f"it reads {', '.join(sorted(own))}" if own else "it reads none"
-            raise ConfigError(f"template_var {name}: the chat template of {self.where} has no such variable; {known}")
+            raise ConfigError(f"{self.template_where} has no variable {name} (--template-var); {known}")
 
     def _probed(self) -> Reads:
         """How the template reads messages, found by rendering probes."""
@@ -360,7 +362,8 @@ class ChatTokenizer:
         own = file.with_name("chat_template.jinja")
         if own.is_file():
             settings["chat_template"] = own.read_text(encoding="utf-8")
-        return cls(file.read_bytes(), settings, _choose(chat_template, settings, str(file)), str(file), variables)
+        source = _choose(chat_template, settings, str(file))
+        return cls(file.read_bytes(), settings, source, str(file), variables, chat_template)
 
     def _special(self) -> list[dict[str, Any]]:
         return [t for t in self._added if t["special"]]

@@ -242,7 +242,7 @@ class Tokenize(Stage):
                 sample.add(keys, batch.nbytes, partial(self._texts_of, batch, tried))
             if tried.rows and sum(tried.failed.values()) == tried.rows:
                 why = tried.failed.most_common(1)[0][0]
-                raise ModelError(f"{self.tokenizer.where}: the chat template fails on every row: {why}")
+                raise ModelError(f"{self.tokenizer.template_where} fails on every row: {why}")
             choice = choose_engine(self._encoder, sample)
             choice.save(path)
         self._loaded.reason = choice.reason
@@ -307,9 +307,7 @@ class Tokenize(Stage):
             label(self.tokenizer, turns)
         except RowError as e:
             if e.reason == "labels_uncertain":
-                raise ModelError(
-                    f"{self.tokenizer.where}: this chat template cannot be used to train: {e.detail}"
-                ) from None
+                raise ModelError(f"{self.tokenizer.template_where} cannot be used to train: {e.detail}") from None
         self._loaded.template_is_checked = True
 
     def _documents(self, batch: pa.RecordBatch) -> Decision:
@@ -645,7 +643,7 @@ class _Conversations:
             return []
         except TooSlowError:
             row = self.batch.column("id")[i]
-            raise ModelError(f"{self.tokenizer.where}: the chat template takes too long for the row {row}") from None
+            raise ModelError(f"{self.tokenizer.template_where} takes too long for the row {row}") from None
         finally:
             watch.begin(0)
         seen = {UNENDED: not all(row.ended for row in made)}

@@ -31,7 +31,7 @@ def test_a_variable_that_the_template_never_reads_is_refused_with_those_that_it_
         "{% for m in messages %}{% set text = m.content %}<|im_start|>{{ m.role }}\n{{ text }}<|im_end|>{% endfor %}"
     )
     template.write_text("{% if mood is not defined %}{% set mood = 'calm' %}{% endif %}{{ mood }}" + turns)
-    with pytest.raises(ConfigError, match=r"template_var moood: .* no such variable; it reads mood$"):
+    with pytest.raises(ConfigError, match=r"has no variable moood .*; it reads mood$"):
         ChatTokenizer.load(trained, str(template), {"moood": "glad"})
     made = ChatTokenizer.load(trained, str(template), {"mood": "glad", "today": "2025-01-01"})
     assert made.render(ASK).text.startswith("glad")
