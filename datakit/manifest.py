@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -313,6 +313,18 @@ def save(path: Path, manifest: Manifest, run: dict[str, Any]) -> None:
     write_whole(path, data)
 
 
+def renew_run_file(path: Path, manifest: Manifest, locations: Mapping[str, Mapping[str, str]]) -> bool:
+    """Write the run file again if it does not say that the inputs are in these `locations`; returns whether.
+
+    It was lost or damaged, or the inputs were moved. What the run measured is taken from the copy in `history/`.
+    """
+    run = load_run(path)
+    if all(run.get(kind) == places for kind, places in locations.items()):
+        return False
+    save(path, manifest, load_run(_history(path, manifest.version)) | run | dict(locations))
+    return True
+
+
 def data_dir(path: Path | str, manifest: Manifest) -> Path:
     """The folder that a manifest's shard paths are relative to.
 
@@ -522,7 +534,9 @@ def _shard_problems(folder: Path, shard: Shard) -> Iterator[str]:
 def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:
     lay = load_run(path).get("raw", {}).get(parent["raw"])
     if lay is None:
-        return parent["raw"], "raw input: the run file does not say where it lay, so it cannot be checked"
+        return parent[
+            "raw"
+        ], f"raw input: cannot be checked, since {run_file(path)} is missing or damaged; `datakit run` writes it again"
     if "://" in lay:
         return parent["raw"], _remote_problem(lay, parent)
     file = path.parent / lay
@@ -550,7 +564,9 @@ def _verify_parent(
 ) -> Iterator[tuple[str, str | None]]:
     place, name = find_parent(path, parent), f"{parent['manifest']} {parent['version']}"
     if place is None:
-        yield name, f"parent manifest of {path}: missing"
+        file, place = run_file(path), (load_run(path).get("parents") or {}).get(parent["version"])
+        why = f"missing; {file.name} says that it is {place}" if place else f"unknown: {file} is missing or damaged"
+        yield name, f"parent manifest of {path}: {why}. `datakit run` makes what is missing again"
         return
     if sha256_file(place) != parent["sha256"]:
         yield str(place), f"is not the {name} that {path} was made from: changed, or run again since"

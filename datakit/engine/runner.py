@@ -72,6 +72,7 @@ from datakit.manifest import (
     data_dir,
     load,
     make_folder,
+    renew_run_file,
     save,
     tables,
     write_whole,
@@ -259,7 +260,9 @@ def _up_to_date(job: Job) -> bool:
             job.run.progress.line(line)
     if manifest is not None:
         Work.sweep(job.data)
-        job.run.progress.line(f"{job.stage.name}: up to date ({manifest.version})")
+        renewed = renew_run_file(job.manifest, manifest, job.locations)
+        where = "; where its inputs are is written down again" if renewed else ""
+        job.run.progress.line(f"{job.stage.name}: up to date ({manifest.version}){where}")
         stop_if_strict(job.run.strict, job.manifest, manifest)
     return manifest is not None
 

@@ -167,6 +167,25 @@ def test_only_what_a_change_touches_runs_again(datakit: Callable, project: Path)
     assert load(project / "manifests/d/dedup.json").ledger.rows.into == 81
 
 
+@pytest.mark.parametrize(
+    ("stage", "found"), [("ingest", "raw input: cannot be checked"), ("language", "parent manifest")]
+)
+def test_a_run_file_that_is_lost_or_damaged_is_named_and_written_again(
+    datakit: Callable, project: Path, stage: str, found: str
+) -> None:
+    write_project(project, rows=20, files=1)
+    assert datakit("run", "--until", "language").code == 0
+    file, result = project / f"manifests/d/{stage}.run.json", "manifests/d/language.json"
+    whole = file.read_bytes()
+    for spoil in (Path.unlink, lambda file: file.write_bytes(whole[:40])):
+        spoil(file)
+        said = datakit("verify", result)
+        assert said.code == 1 and found in said.err and f"{file.name} is missing or damaged" in said.err
+        assert "where its inputs are is written down again" in datakit("run", "--until", "language").err
+        assert file.read_bytes() == whole and datakit("verify", result).code == 0
+    assert "written down" not in datakit("run", "--until", "language").err
+
+
 def test_a_stage_given_raw_files_does_what_it_needs_first(datakit: Callable, project: Path) -> None:
     chats(project / "chats.jsonl")
     for stage in ("dedup", "filter", "language"):
