@@ -7,6 +7,7 @@ Importing this file needs the standard library only; `obstore` (the extra `remot
 """
 
 import configparser
+import errno
 import hashlib
 import hmac
 import os
@@ -27,6 +28,8 @@ T = TypeVar("T")
 
 ATTEMPTS: Final = 6
 """How often a request is sent, with pauses of 0.2, 0.4, ... seconds; obstore repeats 5xx answers by itself, too."""
+OF_THE_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.ENOTDIR})
+"""Errors of this machine's file system: sending the request again would not help."""
 _CHOOSES: Final = (
     "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE", "AWS_ACCESS_KEY_ID", "GOOGLE_APPLICATION_CREDENTIALS",
     "STORAGE_EMULATOR_HOST", "AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ENDPOINT",
@@ -241,7 +244,7 @@ def ask(scheme: str, bucket: str, key: str, request: Callable[[Any, str], T]) ->
         except (errors.BaseError, OSError) as e:
             if _no_bucket(e):
                 raise InputError(f"{scheme}://{bucket}: there is no such bucket; make it, or name another") from None
-            if isinstance(e, FileNotFoundError):
+            if isinstance(e, FileNotFoundError) or getattr(e, "errno", None) in OF_THE_DISK:
                 raise
             if advice := _lasting(e):
                 raise NoAccessError(f"{scheme}://{bucket}/{key}: {first_line(e)}. {advice}") from None

@@ -33,7 +33,7 @@ from typing import Any, Final, Self, TypeVar
 from xml.etree import ElementTree
 
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
-from datakit.object_store import NoAccessError, ask, obstore_errors, signed
+from datakit.object_store import OF_THE_DISK, NoAccessError, ask, obstore_errors, signed
 
 T = TypeVar("T")
 
@@ -366,6 +366,12 @@ def refresh(file: Path) -> Path:
     return file
 
 
+def on_this_machine(path: str | os.PathLike[str]) -> str:
+    """For the end of an error about a path in the mirror: where it is on this machine's disk. Empty for other paths."""
+    found = f" on this machine's disk: its copy is below {mirror()} ($DATAKIT_MIRROR names another folder)"
+    return found if url_of(path) else ""
+
+
 def _download(file: Path) -> str:
     """Fetch an object to its place in the mirror; returns its SHA-256."""
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -387,6 +393,10 @@ def _download(file: Path) -> str:
     try:
         digest = _ask(file, request)
         aside.rename(file)
+    except OSError as e:
+        if e.errno not in OF_THE_DISK:
+            raise
+        raise InputError(f"{file}: {e.strerror}{on_this_machine(file)}. Make room, and run the same again") from None
     finally:
         aside.unlink(missing_ok=True)
     return digest

@@ -8,6 +8,7 @@ import sys
 
 import click
 
+import datakit.storage as storage
 from datakit import __version__
 from datakit.engine.recipe import FLOW, STAGES
 from datakit.errors import DatakitError
@@ -132,7 +133,9 @@ def _exit_code(args: list[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as e:
-        _say(f"{e.filename or 'file system'}: {e.strerror or e}. Finished work is kept: fix the cause and run again.")
+        where = storage.on_this_machine(e.filename) if isinstance(e.filename, str) else ""
+        why = f"{e.filename or 'file system'}: {e.strerror or e}{where}"
+        _say(f"{why}. Finished work is kept: fix the cause and run again.")
         return 1
     except Exception as e:
         if isinstance(e, MemoryError) or "can't start new thread" in str(e):  # no memory for the thread's stack

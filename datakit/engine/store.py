@@ -441,8 +441,9 @@ def _perform(
         write_sealed(records / f"{index:05d}.json", result)
     except OSError as e:
         raise DatakitError(
-            f"{e.filename or records}: {os.strerror(e.errno) if e.errno else e}. Finished work is kept: make room or "
-            "mend the cause, and run the same command again to go on."
+            f"{e.filename or records}: {os.strerror(e.errno) if e.errno else e}"
+            f"{storage.on_this_machine(e.filename or records)}. Finished work is kept: make room or mend the cause, "
+            "and run the same command again to go on."
         ) from e
     return index, result
 

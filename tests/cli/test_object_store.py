@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -184,6 +185,27 @@ def test_damage_on_the_store_is_found_by_verify_and_by_the_next_reader(
     monkeypatch.setenv("DATAKIT_MIRROR", str(project / "another machine"))
     read = datakit("dedup", url, "--output", "deduped")
     assert read.code == 1 and key in read.err and "sha256" in read.err
+
+
+def test_a_mirror_without_room_is_named_and_nothing_is_sent_again(
+    datakit: Datakit, project: Path, s3: "boto3.Client", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A real file system in memory, smaller than one shard."""
+    rows = [json.dumps({"id": str(i), "text": random.Random(i).randbytes(2000).hex()}) for i in range(200)]
+    (project / "long.jsonl").write_text("\n".join(rows))
+    assert datakit("ingest", "long.jsonl", "--output", f"s3://{BUCKET}/out").code == 0
+    full = project / "full"
+    full.mkdir()
+    monkeypatch.setenv("DATAKIT_MIRROR", str(full))
+    script = f"mount -t tmpfs -o size=128k tmpfs {full} || exit 77; {sys.executable} -m datakit"
+    for command in (f"verify s3://{BUCKET}/out", f"ingest {project}/long.jsonl --output s3://{BUCKET}/new"):
+        own = ["unshare", "--map-root-user", "--mount", "sh", "-c", f"{script} {command}"]
+        done = subprocess.run(own, capture_output=True, text=True)
+        if done.returncode == 77 or "unshare" in done.stderr:
+            pytest.skip("a file system cannot be mounted here")
+        assert done.returncode == 1 and "No space left on device on this machine's disk" in done.stderr, done.stderr
+        assert f"below {full} ($DATAKIT_MIRROR" in done.stderr and "attempts" not in done.stderr
+    assert "new/manifest.json" not in keys(s3)
 
 
 def test_what_cannot_be_written_to_is_refused_before_any_work(
