@@ -5,6 +5,7 @@ everything it names: if it exists, the stage is complete. It holds nothing of th
 and where inputs lay are in `<stage>.run.json` beside it.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -451,6 +452,31 @@ def lock(data: Path) -> int | None:
                 "Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
             ) from None
     return held
+
+
+@contextlib.contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Keep other processes from writing to a folder, which is made if it is not there.
+
+    Unlike `lock`, this ends with the process also where its children live on, and a process may hold a folder twice.
+
+    Raises:
+        UsageError: another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    held = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            import fcntl
+
+            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
+            raise UsageError(f"{folder}: another run is writing to this folder; wait for it, or name another") from None
+        except (ImportError, OSError):
+            pass  # Windows, and file systems without locks: one can train there
+        yield
+    finally:
+        os.close(held)
 
 
 def _history(path: Path, version: str) -> Path:

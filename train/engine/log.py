@@ -163,6 +163,7 @@ class Log:
     ) -> None:
         self.metrics, self.evaluations = (RecordFile(out / f"{n}.jsonl", first_step) for n in ("metrics", "eval"))
         self.closing = contextlib.ExitStack()
+        """Closes all logs; to be left after errors, too."""
         self.trackers = trackers(config, out, values, first_step, self.closing)
         self.profiler = self.closing.enter_context(profiler(profile, out / "profile.json")) if profile else None
 
@@ -181,10 +182,6 @@ class Log:
     def _track(self, step: int, numbers: Mapping[str, float]) -> None:
         for tracker in self.trackers:
             tracker(step, numbers)
-
-    def close(self) -> None:
-        """Close all logs; called after errors too."""
-        self.closing.close()
 
 
 @contextlib.contextmanager

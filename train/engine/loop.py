@@ -23,7 +23,7 @@ from torch.distributed.tensor import DTensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
-from datakit.manifest import write_whole
+from datakit.manifest import exclusive, write_whole
 from train.data.batches import Batch, StepStream
 from train.engine import checkpoint
 from train.engine.device import autocast, need_compiler, precision
@@ -208,10 +208,12 @@ class Trainer:
             DatakitError: a loss or gradient that is not finite.
         """
         self.stream.first_step = self.state.step
-        logged = self.out, self.track, self.state.config, self.state.step, self.loop.profile
-        steps, log = self.stream.on(self.device), Log(*logged) if self.ranks.first else None
-        closing = contextlib.closing(log) if log else contextlib.nullcontext()
-        with self.interrupt.watching(), self.ranks.network_errors(), closing:
+        with self.interrupt.watching(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
+            self.ranks.by_first(lambda: closing.enter_context(exclusive(self.out)))
+            steps, logged = self.stream.on(self.device), (self.state.config, self.state.step, self.loop.profile)
+            log = Log(self.out, self.track, *logged) if self.ranks.first else None
+            if log:
+                closing.enter_context(log.closing)
             while self.state.step < self.total_steps:
                 report = self._step(steps)
                 if log:

@@ -8,6 +8,7 @@ With --data, `datakit pack` packs files into the run's folder first, which needs
     python -m train.sft --data chats.jsonl --tokenizer path/to/tokenizer --seq-len 512 --preset tiny
 """
 
+import contextlib
 import importlib.util
 import json
 import math
@@ -22,7 +23,7 @@ import torch
 
 from datakit.config import UnknownKeyError, canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
-from datakit.manifest import write_whole
+from datakit.manifest import exclusive, write_whole
 from datakit.pack.chat import ChatTokenizer
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, bring, place_of
@@ -258,9 +259,8 @@ def open_data(config: RunConfig) -> Mixture:
     data = Mixture.open(manifests, verify=False)
     if (found := data.header.rows_per_unit) != config.rows_per_unit:
         raise InputError(
-            f"{data.name}: has {found} rows per unit (task {data.header.task!r}), and this objective needs "
-            f"{config.rows_per_unit}: use train.dpo or train.kto for preferences, train.pretrain or train.sft for "
-            f"text and conversations"
+            f"{data.name}: has {found} rows per unit (task {data.header.task!r}), expected {config.rows_per_unit}: "
+            "train.dpo and train.kto take preferences, train.pretrain and train.sft text and conversations"
         )
     return data
 
@@ -295,14 +295,11 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         label_fill=LABEL_FILL, flat=config.flat_rows and not config.loop.compile,  # compiled layers want few shapes
     )  # fmt: skip
     how = precision(config.loop.dtype, device), model.config, ranks
-    evaluator = (
-        Evaluator.of(config.evaluator, data, config.data, *how, packed=config.needs_data)
-        if config.evaluator.eval_every
-        else None
-    )
-    steps = (
-        config.loop.steps or _optimal_steps(config, model, stream) or config.loop.epochs * stream.plan.steps_per_epoch
-    )
+    evaluator: Evaluator | None = None
+    if config.evaluator.eval_every:
+        evaluator = Evaluator.of(config.evaluator, data, config.data, *how, packed=config.needs_data)
+    steps = config.loop.steps or _optimal_steps(config, model, stream)
+    steps = steps or config.loop.epochs * stream.plan.steps_per_epoch
     if config.optim.head_lr_ratio != 1 and model.config.tied_embeddings:
         raise ConfigError("head_lr_ratio: the output head of this model is its embedding matrix; use embed_lr_ratio")
     stop_ids: tuple[int, ...] = ()
@@ -314,15 +311,17 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "",
     )  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
-    if config.loop.resume:
-        state = _resume(config, ranks, state, model, optimizer, steps)
-    elif held := checkpoint.steps(out / "checkpoints"):
-        raise UsageError(
-            f"{out} already holds a run, up to {held[0].name}: add --resume to continue it, or choose another --out"
-        )
-    if ranks.first:
-        run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
-        write_whole(out / "run.json", canonical(run) + b"\n")
+    with contextlib.ExitStack() as held:
+        ranks.by_first(lambda: held.enter_context(exclusive(out)))
+        if config.loop.resume:
+            state = _resume(config, ranks, state, model, optimizer, steps)
+        elif done := checkpoint.steps(out / "checkpoints"):
+            raise UsageError(
+                f"{out} already holds a run, up to {done[0].name}: add --resume to continue it, or choose another --out"
+            )
+        if ranks.first:
+            run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
+            write_whole(out / "run.json", canonical(run) + b"\n")
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
         state=state, total_steps=steps, device=device, adapters=adapters, ranks=ranks,

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 from safetensors.torch import load_file, save_file
 
-from datakit.errors import DatakitError, ManifestError, ModelError
+from datakit.errors import DatakitError, ManifestError, ModelError, UsageError
 from train import distill, generate, sft
 from train import eval as evaluation
 from train.engine import checkpoint, flags
@@ -274,3 +274,17 @@ def test_a_loss_that_is_no_number_leaves_the_rows_of_its_step_in_a_file(
     assert all(key // 100 in rows["packed_rows"] for key in rows["row_keys"])
     assert told["step"] > 1 and place.name == f"not_finite_step_{told['step']:08d}.json"
     assert all(int(p.name[-8:]) < told["step"] for p in (out / "checkpoints").glob("step_*"))
+
+
+def test_of_two_runs_in_one_folder_the_second_is_refused_and_the_first_goes_on(
+    whole: Path, manifest: Path, tmp_path: Path, forked: Callable, capsys: pytest.CaptureFixture
+) -> None:
+    out = tmp_path / "run"
+    first = forked(lambda: sft.main([*options(manifest, out), "--step-sleep-ms", "200"]))
+    first.until("step=1 ")  # before its first checkpoint
+    for more in ([], ["--resume"]):
+        with pytest.raises(UsageError, match="another run is writing to this folder"):
+            sft.main([*options(manifest, out), *more])
+    assert first.wait() == 0, first.output()
+    assert_same(out, whole)
+    assert sft.main(["--resume", "--out", str(out)]) == 0
