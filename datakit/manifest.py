@@ -471,7 +471,9 @@ def exclusive(folder: Path) -> Iterator[None]:
 
             fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
-            raise UsageError(f"{folder}: another run is writing to this folder; wait for it, or name another") from None
+            raise UsageError(
+                f"{folder}: another run is writing to this folder; wait for it, or name another folder"
+            ) from None
         except (ImportError, OSError):
             pass  # Windows, and file systems without locks: one can train there
         yield
@@ -560,9 +562,8 @@ def _shard_problems(folder: Path, shard: Shard) -> Iterator[str]:
 def _verify_raw(path: Path, parent: dict[str, Any]) -> tuple[str, str | None]:
     lay = load_run(path).get("raw", {}).get(parent["raw"])
     if lay is None:
-        return parent[
-            "raw"
-        ], f"raw input: cannot be checked, since {run_file(path)} is missing or damaged; `datakit run` writes it again"
+        why = f"cannot be checked, since {run_file(path)} is missing or damaged; `datakit run` writes it again"
+        return parent["raw"], f"raw input: {why}"
     if "://" in lay:
         return parent["raw"], _remote_problem(lay, parent)
     file = path.parent / lay
@@ -590,8 +591,8 @@ def _verify_parent(
 ) -> Iterator[tuple[str, str | None]]:
     place, name = find_parent(path, parent), f"{parent['manifest']} {parent['version']}"
     if place is None:
-        file, place = run_file(path), (load_run(path).get("parents") or {}).get(parent["version"])
-        why = f"missing; {file.name} says that it is {place}" if place else f"unknown: {file} is missing or damaged"
+        file, expected = run_file(path), (load_run(path).get("parents") or {}).get(parent["version"])
+        why = f"missing; {file.name} names {expected}" if expected else f"unknown: {file} is missing or damaged"
         yield name, f"parent manifest of {path}: {why}. `datakit run` makes what is missing again"
         return
     if sha256_file(place) != parent["sha256"]:

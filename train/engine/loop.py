@@ -210,9 +210,10 @@ class Trainer:
         self.stream.first_step = self.state.step
         with self.interrupt.watching(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
             self.ranks.by_first(lambda: closing.enter_context(exclusive(self.out)))
-            steps, logged = self.stream.on(self.device), (self.state.config, self.state.step, self.loop.profile)
-            log = Log(self.out, self.track, *logged) if self.ranks.first else None
-            if log:
+            steps = self.stream.on(self.device)
+            log: Log | None = None
+            if self.ranks.first:
+                log = Log(self.out, self.track, self.state.config, self.state.step, self.loop.profile)
                 closing.enter_context(log.closing)
             while self.state.step < self.total_steps:
                 report = self._step(steps)

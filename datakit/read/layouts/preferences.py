@@ -206,13 +206,8 @@ def _first_is_one(value: Any) -> int | None:
 
 def _named(value: Any) -> int | None:
     """`model_a`, `a`, `tie`, ..."""
-    last = (
-        text_of(str(value) if type(value) is int else value, "the verdict")
-        .lower()
-        .replace("model_", "")
-        .replace("response_", "")
-        .strip()
-    )
+    value = str(value) if type(value) is int else value
+    last = text_of(value, "the verdict").lower().replace("model_", "").replace("response_", "").strip()
     if last in ("a", "b", "1", "2", "0"):
         return int(last in ("b", "2"))
     if last.startswith(("tie", "both")) or last in ("neither", "none", "equal"):
