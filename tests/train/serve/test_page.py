@@ -67,6 +67,10 @@ def settings(page: Any, **values: str) -> None:
         field = page.locator(f"dialog [name={name}]")
         field.select_option(value) if name in ("language", "look") else field.fill(value)
     page.click("dialog button[value=save]")
+    page.evaluate("""() => new Promise(done => {  // the value is emptied once the settings are taken over
+        const look = () => document.getElementById("settings").returnValue ? setTimeout(look) : done();
+        look();
+    })""")
 
 
 def picture(page: Any, name: str) -> None:
@@ -210,8 +214,16 @@ def test_the_keyboard_is_enough_and_everything_has_a_name(page: Any) -> None:
     assert page.evaluate("document.activeElement !== document.body")
 
 
-def test_an_error_is_shown(page: Any) -> None:
+def test_an_error_is_shown_and_a_late_answer_about_the_model_leaves_it(page: Any) -> None:
+    late: list[Any] = []
+    page.route("**/v1/models", lambda route: late.append(route))
     settings(page, tools="{not json")
     page.fill("#entry", "hello")
     page.keyboard.press("Enter")
-    assert "Tools" in page.locator("#status").inner_text()
+    status = page.locator("#status", has_text="Tools")
+    status.wait_for()
+    with page.expect_response("**/v1/models") as answer:
+        late.pop().continue_()
+    answer.value.finished()
+    page.evaluate("new Promise(requestAnimationFrame)")
+    assert status.is_visible()

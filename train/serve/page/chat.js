@@ -372,13 +372,13 @@ function fit() {
 }
 
 async function findModel() {
+  say(""); // now and not after the answer: by then the line may tell of something newer
   try {
     const response = await fetch("/v1/models", { headers: headers() });
     const found = await response.json();
     if (found.error) throw new Error(found.error.message);
     model = found.data[0];
     $("model").textContent = document.title = model.id;
-    say("");
   } catch (error) {
     say(words.failed + error.message);
   }
