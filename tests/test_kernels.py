@@ -208,7 +208,8 @@ def test_a_package_that_the_user_may_not_write(package: Path, tmp_path: Path) ->
     for folder in (home, package, package / "made"):
         folder.chmod(0o555)
     command = [*without_rights(), sys.executable, "-c", CALL]
-    environment = os.environ | {"PYTHONPATH": str(tmp_path), "HOME": str(home), "XDG_CACHE_HOME": str(home / "cache")}
+    own = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "TMPDIR": str(tmp_path)}
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)} | own
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [*RIGHT, COMPILED, 1]

@@ -18,7 +18,8 @@ import numpy as np
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from datakit.dedup._kernels_alike import alike, facts, word_hash, word_variants
+from datakit.dedup._kernels_alike import alike, facts, word_variants
+from datakit.dedup._kernels_tokens import word_hash
 from datakit.kernels import kernel
 
 _STRIDE = 512  # merge steps between two checks whether enough can still be shared

@@ -8,8 +8,8 @@ order of its terms: threads and hosts agree. The named tuples are those of `sema
 
 import numpy as np
 
-from datakit.dedup._kernels_alike import next_state, tokenize, word_hash
 from datakit.dedup._kernels_cluster import least_shared, set_at
+from datakit.dedup._kernels_tokens import next_state, tokenize, word_hash
 from datakit.kernels import kernel
 
 _ONE = 32767  # the length of vectors

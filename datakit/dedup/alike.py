@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import Offsets, row_chunks, string_buffers
-from datakit.dedup import _kernels_alike as kernels
+from datakit.dedup import _kernels_streams as kernels
 from datakit.dedup.exact import Memory, SketchRows
 from datakit.dedup.politeness import phrase_table
 from datakit.dedup.spelling import signs, spelled_out

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import string_buffers
-from datakit.dedup import _kernels_alike as kernels
+from datakit.dedup import _kernels_streams as kernels
 from datakit.text.words import compose
 
 _CODE_POINTS = 0x30000
