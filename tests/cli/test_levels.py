@@ -88,7 +88,7 @@ def test_every_level_has_work_and_every_ledger_balances(reference: Path) -> None
 def test_a_killed_run_goes_on_with_one_worker_to_the_same_bytes(reference: Path, tmp_path: Path) -> None:
     root, rng, killed = write_project(tmp_path), random.Random(11), 0
     for _ in range(60):
-        moment = str(rng.randint(36, 60)), rng.choice(["before", "after"])
+        moment = str(rng.randint(50, 110)), rng.choice(["before", "after"])
         done = subprocess.run([sys.executable, "-c", KILLED, *moment], cwd=root, capture_output=True, text=True)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
         killed += done.returncode != 0

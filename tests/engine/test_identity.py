@@ -4,7 +4,9 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -208,34 +210,54 @@ def interpreters() -> dict[str, Path]:
     return found
 
 
+HASHES = """
+import json, sys
+from pathlib import Path
+from datakit.engine import lineage as identity
+
+found = {}
+for folder in sys.argv[1:]:
+    identity.PACKAGE = Path(folder)
+    for path in Path(folder).rglob("*.py"):
+        name = ".".join(path.relative_to(identity.PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        found[name] = identity.module_hash(name), sorted(identity.import_closure([name]))
+print(json.dumps(found, sort_keys=True))
+"""
+
+
+def every_hash(python: str | Path, folders: Sequence[Path]) -> dict[str, object]:
+    """What a Python without any package, which needs the standard library only, says of every module."""
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [str(python), "-S", "-c", HASHES, *map(str, folders)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The package, and every syntax there is."""
+    made = tmp_path_factory.mktemp("syntax") / "datakit"
+    made.mkdir()
+    (made / "syntax.py").write_text(SYNTAX)
+    return [ROOT / "datakit", made]
+
+
+@pytest.fixture(scope="module")
+def hashes_here(folders: list[Path]) -> dict[str, object]:
+    return every_hash(sys.executable, folders)
+
+
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_hash_is_the_same_on_every_python(version: str, tmp_path: Path) -> None:
-    """The other Pythons need no package: taking a hash needs the standard library only."""
+def test_the_hash_is_the_same_on_every_python(
+    folders: list[Path], hashes_here: dict[str, object], version: str
+) -> None:
     known = interpreters()
     if version not in known:
         pytest.skip(f"no Python {version} on this machine; there are {', '.join(known)}")
-    (tmp_path / "datakit").mkdir()
-    (tmp_path / "datakit/syntax.py").write_text(SYNTAX)
-    script = (
-        "import json, sys; from pathlib import Path; from datakit.engine import lineage as identity\n"
-        "found = {}\n"
-        "for folder in sys.argv[1:]:\n"
-        "    identity.PACKAGE = Path(folder)\n"
-        "    for path in Path(folder).rglob('*.py'):\n"
-        "        name = '.'.join(path.relative_to(identity.PACKAGE.parent).with_suffix('').parts)\n"
-        "        name = name.removesuffix('.__init__')\n"
-        "        found[name] = identity.module_hash(name), sorted(identity.import_closure([name]))\n"
-        "print(json.dumps(found, sort_keys=True))"
-    )
-    folders = [str(ROOT / "datakit"), str(tmp_path / "datakit")]
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = ["-S", "-c", script, *folders]
-    there = subprocess.run([known[version], *command], env=environment, capture_output=True, text=True)
-    assert there.returncode == 0, there.stderr
-    here = json.loads(run(ROOT / "datakit", *command[1:]).stdout)
-    found = json.loads(there.stdout)
+    found = every_hash(known[version], folders)
     assert len(found) > 80
-    assert {name: value for name, value in found.items() if value != here[name]} == {}
+    assert {name: value for name, value in found.items() if value != hashes_here[name]} == {}
 
 
 RECIPE = """
