@@ -83,8 +83,7 @@ def completion(shell: str) -> str:
         f"  if [ $COMP_CWORD = 1 ]; then words='{' '.join(COMMANDS)}'; else",
         '    case "${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD-1]}" in', *cases, "    esac", "  fi",
         '  COMPREPLY=($(compgen -W "$words" -- "$word"))', "}",
-        "complete -o default -F _datakit_train datakit-train",
-    ])  # fmt: skip
+        "complete -o default -F _datakit_train datakit-train"])  # fmt: skip
 
 
 def run(argv: Sequence[str]) -> int:

@@ -3,8 +3,7 @@
     python -m train.dpo --manifest manifests/pairs/pack.json --init out/sft/checkpoints/step_00001000 --out out/dpo
 
 Both sides of a pair are in the same micro-batch, which is one row of sequences without padding. The reference is the
-model of --init, or the one of --reference, and stays in memory; with adapters it is their base, and with SimPO there is
-none.
+model of --init, or the one of --reference, and stays in memory; with adapters it is their base; SimPO has none.
 
 Shapes: B rows, P = B/2 pairs, L labels.
 """
@@ -40,9 +39,7 @@ class PairConfig:
         "sigmoid: DPO; sigmoid_norm: per label token, so that long answers do not weigh more; ipo: a fixed margin, for "
         "few or certain pairs; simpo: per label token, without a reference",
     )
-    beta: float = option(
-        0.0, "strength of the link to the reference; larger values keep the model closer; 0: 0.1, for simpo 2"
-    )
+    beta: float = option(0.0, "strength of the link to the reference; larger: it stays closer; 0: 0.1, for simpo 2")
     simpo_gamma: float = option(1.0, "margin of rewards that simpo aims at")
     reference: str = option("", "folder of the reference model; default: the model of --init")
 

@@ -29,9 +29,7 @@ class ExportConfig:
     checkpoint: str = option("out/run", "checkpoint, Hugging Face folder, or a run's folder for its newest checkpoint")
     tokenizer: str = option("", "folder of the tokenizer, if it is not in the folder of the model")
     output: str = option("", "folder to write")
-    to: Literal["hf", "gguf", "ollama"] = option(
-        "hf", "hf: a Hugging Face folder; gguf: model.gguf, for llama.cpp; ollama: with a Modelfile"
-    )
+    to: Literal["hf", "gguf", "ollama"] = option("hf", "hf: Hugging Face; gguf: for llama.cpp; ollama: and a Modelfile")
     export_dtype: Literal["base", "fp32", "bf16", "fp16"] = option(
         "base", "dtype of the weights; base: the one that config.json of the model named at the start of its training"
     )
@@ -79,9 +77,7 @@ def modelfile(tokenizer: ChatTokenizer, context: int, plain: bool = False) -> st
     """
     template = "{{ .Prompt }}" if plain else ollama_template(tokenizer)
     if '"""' in template:
-        raise ModelError(
-            f'{tokenizer.where}: the chat template holds """, which ends a template of a Modelfile; use --to hf'
-        )
+        raise ModelError(f'{tokenizer.where}: the chat template holds """, which ends one of a Modelfile; use --to hf')
     stops = [text for text in map(tokenizer.token, tokenizer.stop_ids()) if text is not None]
     lines = ["FROM ./model.gguf", f'TEMPLATE """{template}"""', f"PARAMETER num_ctx {context}"]
     return "\n".join([*lines, *(f"PARAMETER stop {json.dumps(s, ensure_ascii=False)}" for s in stops)]) + "\n"

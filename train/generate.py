@@ -38,9 +38,7 @@ class GenerateConfig:
     output: str = option("", "file for the lines of --input with their `completion`; default: the terminal")
     batch_rows: int = option(8, "lines of --input per batch")
     system: str = option("", "system message before the conversation")
-    plain: bool = option(
-        False, "continue the prompt as plain text, without chat template (always for plain-text models)"
-    )
+    plain: bool = option(False, "continue the prompt as plain text, without template (always for plain-text models)")
     stop: tuple[str, ...] = option((), "stop strings: an answer ends before the first one; \\n is a new line")
     dtype: Literal["fp32", "bf16"] = option("fp32", "dtype of the weights; bf16 halves their memory")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
@@ -135,9 +133,7 @@ def load(
             )
     model = lora.read(folder, base).eval()
     if tokenizer.vocab_size > model.config.vocab_size:
-        raise ModelError(
-            f"{folder}: the tokenizer has {tokenizer.vocab_size} tokens, the model {model.config.vocab_size}"
-        )
+        raise ModelError(f"{folder}: tokenizer of {tokenizer.vocab_size} tokens, model of {model.config.vocab_size}")
     return model, tokenizer, state
 
 

@@ -36,7 +36,7 @@ from train.engine import flags
 from train.engine.device import autocast, usable_device
 from train.engine.evaluator import untouched
 from train.engine.loop import LossSum, Trainer
-from train.engine.rewards import Reward, reward_of
+from train.engine.rewards import FIELDS, Reward, needed, reward_of
 from train.engine.start import RunConfig, configured, finish, prepare
 from train.generate import load, prompt_rows
 from train.model import hf, lora
@@ -51,9 +51,7 @@ class RolloutConfig:
     """Prompts, answers and rewards."""
 
     prompts: str = option("", "JSONL file with a prompt, and what its reward needs, on each line")
-    reward: tuple[str, ...] = option(
-        (), "exact, tests, regex:PATTERN or FILE.py:FUNCTION(text, row); several are added"
-    )
+    reward: tuple[str, ...] = option((), "exact, tests, regex:PATTERN or FILE.py:FUNCTION(text, row); several add up")
     answer_pattern: str = option("", "regular expression of the answer in a text, for exact; default: ####, \\boxed")
     group_size: int = option(8, "answers to each prompt")
     max_new_tokens: int = option(256, "maximum tokens of an answer")
@@ -94,9 +92,7 @@ class GrpoConfig(RunConfig):
             raise UsageError("--fsdp: the ranks generate different answers, so each needs the whole model: remove it")
         each, loop = self.rollout.updates, self.loop
         if loop.save_every % each or loop.stop_at % each or loop.steps % each or (each > 1 and not loop.steps):
-            raise ConfigError(
-                f"steps, save_every and stop_at must be multiples of updates {each}: answers are not saved"
-            )
+            raise ConfigError(f"steps, save_every, stop_at must be multiples of updates {each}: answers are not saved")
         if self.manifest or self.quick.data:
             raise UsageError("GRPO trains on the prompts of --prompts: remove --manifest and --data")
 
@@ -107,19 +103,23 @@ class PromptSet:
 
     data: PackedSet
     rows: list[dict[str, Any]]
+    ids: list[list[int]]
     tokenizer: ChatTokenizer
 
     @classmethod
-    def read(cls, path: Path, folder: Path, tokenizer: ChatTokenizer, plain: bool, room: int) -> "PromptSet":
-        """Read a prompts file for the tokenizer in `folder`; a prompt leaves at least one of `room` positions.
+    def read(cls, config: RolloutConfig, folder: Path, tokenizer: ChatTokenizer, plain: bool, room: int) -> "PromptSet":
+        """Read the prompts file for the tokenizer in `folder`; a prompt leaves at least one of `room` positions.
 
         With `plain`, prompts are plain text, without a chat template.
 
         Raises:
-            InputError: a line is no prompt, or too long.
+            InputError: a line is no prompt, too long, or lacks what its reward needs.
         """
-        rows, ids = list[dict[str, Any]](), list[list[int]]()
+        path, rows, ids = Path(config.prompts), list[dict[str, Any]](), list[list[int]]()
         for where, row, said in prompt_rows(path):
+            for name in config.reward:
+                if name in FIELDS:
+                    needed(row, FIELDS[name], where)
             rows.append(row)
             ids.append(prompt_ids(tokenizer, said, plain, room, where))
         if not ids:
@@ -127,16 +127,9 @@ class PromptSet:
         facts = tokenizer.facts()
         header = Header(
             task="pretrain" if plain else "sft", seq_len=1, pad_id=facts["pad_id"] or 0, eos_id=facts["eos_id"] or 0,
-            vocab_size=facts["vocab_size"],
-        )  # fmt: skip
+            vocab_size=facts["vocab_size"])  # fmt: skip
         version, files = sha256_file(path)[:12], tuple(hf.tokenizer_files(folder))
-        data = PackedSet.of_sequences(path, version, ids, header, facts, files)
-        return cls(data, rows, tokenizer)
-
-    def ids_of(self, row: int) -> list[int]:
-        """The tokens of a prompt."""
-        found: list[int] = self.data.packed.ids[row, : self.data.lengths[row]].tolist()
-        return found
+        return cls(PackedSet.of_sequences(path, version, ids, header, facts, files), rows, ids, tokenizer)
 
 
 def advantages(rewards_PG: Tensor, scale: bool) -> Tensor:
@@ -235,14 +228,16 @@ class Rollouts(StepStream):
     def _answered(self, rows: list[int], number: int, device: torch.device) -> list[Batch]:
         """Micro-batches of the answers to the prompts in some rows; `number` counts the times of answering."""
         config = self.settings
-        prompts = [self.prompts.ids_of(row) for row in rows]
+        prompts = [self.prompts.ids[row] for row in rows]
         seeds = [[self.trainer.loop.seed, number, row, i] for row in rows for i in range(config.group_size)]
         answers, unended = self._generated([p for p in prompts for _ in range(config.group_size)], seeds)
         stops, decode = stop_ids_of(self.model, self.prompts.tokenizer), self.prompts.tokenizer.decode
         texts = [decode([t for t in answer if t not in stops], skip_special_tokens=True) for answer in answers]
         owners = [self.prompts.rows[row] for row in rows for _ in range(config.group_size)]
-        with ThreadPoolExecutor() as pool:  # tests are processes
-            found = list(pool.map(lambda t, row: sum(reward(t, row) for reward in self.rewards), texts, owners))
+        with ThreadPoolExecutor() as pool:  # tests are processes; functions of the user may need the main thread
+            mapped = [pool.map if spec == "tests" else map for spec in config.reward]
+            each = [list(m(reward, texts, owners)) for m, reward in zip(mapped, self.rewards, strict=True)]
+        found = [sum(values) for values in zip(*each, strict=True)]
         rewards_PG = torch.tensor(found, dtype=torch.float32).view(-1, config.group_size)
         spread_PG = rewards_PG.std(1, keepdim=True).expand_as(rewards_PG)
         advantage_A = advantages(rewards_PG, config.scale_rewards).flatten()
@@ -263,8 +258,7 @@ class Rollouts(StepStream):
             names = ("reward", "reward_std", "answer_tokens", "unended")
             self.loss.rollouts[part[0]] = Rollout(
                 advantage_A[part].to(device), weight_L, *self._earlier(batch),
-                logged=dict(zip(names, sums, strict=True)),
-            )  # fmt: skip
+                logged=dict(zip(names, sums, strict=True)))  # fmt: skip
             batches.append(batch)
         return batches
 
@@ -300,7 +294,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.grpo") -> int:
     loss = GrpoLoss(config.rollout, config.labels.on(device))
     model, tokenizer, state = load(folder)
     plain = state.get("task") == "pretrain"
-    prompts = PromptSet.read(Path(config.rollout.prompts), folder, tokenizer, plain, model.config.context)
+    prompts = PromptSet.read(config.rollout, folder, tokenizer, plain, model.config.context)
     config = replace(config, data=replace(config.data, bucket_sizes=(prompts.data.header.seq_len,)))
     trainer = prepare(config, loss, Mixture((prompts.data,)), model)
     trainer.state = replace(trainer.state, stop_ids=() if plain else tuple(sorted(stop_ids_of(model, tokenizer))))

@@ -3,8 +3,7 @@
     python -m train.kto --manifest manifests/judged/pack.json --init out/sft --out out/kto
 
 The data are packed preferences: each chosen side is a good answer, each rejected side a bad one. One side may be
-missing: `datakit pack judged.jsonl --kind preference` makes such pairs of records with a prompt, a completion and a
-label, true or false.
+missing: `datakit pack judged.jsonl --kind preference` makes such pairs of prompt, completion and label.
 
 Shapes: A answers of a batch, L labels.
 """

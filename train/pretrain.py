@@ -2,8 +2,7 @@
 
     python -m train.pretrain --manifest manifests/mydata/pack.json --preset 26m --out out/base
 
-With conversations, every token is a label, including user turns and template tokens. To train on the answers only, use
-train.sft.
+With conversations, every token is a label, also user turns and template tokens. For the answers only, use train.sft.
 """
 
 import sys

@@ -27,9 +27,7 @@ from train.model.loss import ChunkedConfig, chunked_loss, head_loss, label_state
 class LabelConfig(ChunkedConfig):
     """How the loss is computed; no value here changes the result, except z_loss."""
 
-    head_loss: Literal["plain", "liger"] = option(
-        "plain", "liger: a fused kernel for output head and loss on CUDA, if liger-kernel is installed"
-    )
+    head_loss: Literal["plain", "liger"] = option("plain", "liger: a fused kernel on CUDA, needs liger-kernel")
     z_loss: float = option(0.0, "weight of log(Z)^2, such as 1e-4, against drifting logits (PaLM, 2022); 0: off")
 
     def __post_init__(self) -> None:

@@ -1,15 +1,19 @@
 """GRPO: the field's loss on the same rollouts, rewards, resumed runs, steps that do not depend on their split."""
 
 import json
+import resource
+import socket
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from datakit.errors import ConfigError, InputError
 from train import grpo
 from train.data.batches import flat_packet
-from train.engine.rewards import answer_in, passes, reward_of
+from train.engine.rewards import answer_in, reward_of
+from train.engine.sandbox import passes
 from train.grpo import GrpoLoss, Rollout, RolloutConfig, advantages, token_losses
 from train.model.decoder import PRESETS, CausalLM
 from train.model.hf import write_model
@@ -90,7 +94,7 @@ def test_code_is_judged_by_its_tests_in_a_process_that_ends(tmp_path: Path) -> N
     assert tests(good, row) == 1.0
     assert tests(good.replace("+", "-"), row) == 0.0
     assert tests("```python\nimport os\nos._exit(0)\n```", row) == 0.0, "leaving early passes nothing"
-    assert not passes("while True: pass", "", 1.0)
+    assert not passes("while True: pass", "", 0.3)
     mark = tmp_path / "mark"
     assert not passes(f"open({str(mark)!r}, 'w').write('x' * (2 << 20))", "", 5.0), "files are limited"
 
@@ -138,3 +142,111 @@ def test_micro_batches_change_nothing(start: Path, prompts: Path, tmp_path: Path
     for a, b in zip(one, many, strict=True):
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5) and a["reward"] == b["reward"]
         assert a["grad_norm"] == pytest.approx(b["grad_norm"], abs=1e-4)
+
+
+GOOD = "def add(a, b):\n    return a + b\n"
+"""Code that passes `TEST`, unless what stands before it is stopped."""
+TEST = "assert add(2, 3) == 5"
+
+
+def test_code_cannot_leave_its_process(tmp_path: Path) -> None:
+    assert passes(GOOD, TEST, 5.0) and passes(f"open('own', 'w').write('x')\n{GOOD}", TEST, 5.0)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        for harm in [
+            f"open({str(tmp_path / 'made')!r}, 'w').close()",
+            "import os\nif not os.fork(): os._exit(0)",
+            "import subprocess\nsubprocess.run(['true'], check=True)",
+            "import os\nos.kill(os.getppid(), 0)",
+            "import os\nopen(f'/proc/{os.getppid()}/environ').read()",
+            f"import socket\nsocket.create_connection({server.getsockname()!r}, 1)",
+        ]:
+            assert not passes(f"{harm}\n{GOOD}", TEST, 5.0), harm
+    assert not list(tmp_path.iterdir())
+
+
+def test_code_that_floods_its_errors_or_looks_for_the_mark_passes_nothing() -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert not passes("import os\nwhile True: os.write(2, b'x' * (1 << 20))", TEST, 0.3)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10, "KiB"
+    for cheat in ["for fd in (1, 2, 3): os.write(fd, sys.orig_argv[-1].encode())", "sys.exit(0)", "input()"]:
+        assert not passes(f"import os, sys\n{cheat}", TEST, 5.0), cheat
+
+
+@pytest.mark.parametrize(
+    "tests",
+    [
+        ["assert add(2, 3) == 5", "assert add(0, 1) == 1"],
+        "def test_sum():\n    assert add(2, 3) == 5",
+        "import unittest\nclass Sum(unittest.TestCase):\n    def test(self): self.assertEqual(add(2, 3), 5)\n"
+        "unittest.main()",
+    ],
+)
+def test_tests_of_every_usual_form_are_run(tests: str | list[str]) -> None:
+    reward = reward_of("tests")
+    assert reward(GOOD, {"tests": tests}) == 1.0
+    changed = "import unittest\nunittest.TestCase.assertEqual = lambda *_: None\n"
+    assert reward(changed + GOOD.replace("+", "-"), {"tests": tests}) == 0.0
+
+
+def test_tests_that_test_nothing_are_refused() -> None:
+    with pytest.raises(InputError, match="pass without any code, so they test nothing"):
+        reward_of("tests")(GOOD, {"tests": "def check(f):\n    assert f(2, 3) == 5"})
+
+
+@pytest.mark.parametrize(("reward", "row"), [("tests", {"tests": None}), ("exact", {"answer": ""}), ("exact", {})])
+def test_a_prompt_without_what_its_reward_needs_is_refused_by_line(
+    start: Path, tmp_path: Path, reward: str, row: dict
+) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    whole = {"answer": "1", "tests": TEST}
+    prompts.write_text("".join(json.dumps({"prompt": "the cat"} | more) + "\n" for more in (whole, row)))
+    options = ["--prompts", str(prompts), "--init", str(start), "--out", str(tmp_path / "out"), "--reward", reward]
+    with pytest.raises(InputError, match=r"prompts.jsonl:2: its reward needs a text in the field"):
+        grpo.main(options)
+
+
+FUNCTIONS = """
+from __future__ import annotations
+import signal
+from dataclasses import dataclass
+
+@dataclass
+class Parts:
+    one: float
+
+def fails(text, row):
+    return row["nope"]
+
+def none(text, row):
+    return None
+
+def list(completions, **kwargs):
+    return [0.0]
+
+def alarm(text, row):
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    return Parts(len(text) % 2).one
+"""
+
+
+def test_an_error_in_a_function_of_the_user_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FUNCTIONS)
+    for name, said in [("fails", r"KeyError: 'nope' \(mine.py, line 11\)"), ("none", "NoneType"), ("list", "list()")]:
+        with pytest.raises(InputError, match=said):
+            reward_of(f"{file}:{name}")("text", {})
+    with pytest.raises(ConfigError, match="has no function absent"):
+        reward_of(f"{file}:absent")
+    file.write_text("import not_there")
+    with pytest.raises(ConfigError, match=r"cannot load the file: ModuleNotFoundError: .* \(mine.py, line 1\)"):
+        reward_of(f"{file}:fails")
+
+
+def test_a_function_of_the_user_may_set_a_signal(start: Path, prompts: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(FUNCTIONS)
+    (record,) = run(start, prompts, tmp_path / "out", "--steps", "1", "--reward", f"{file}:alarm")
+    assert 0 <= record["reward"] <= 1

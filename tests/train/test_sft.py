@@ -144,7 +144,7 @@ def run(capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Run:
 def test_an_out_folder_with_a_run_is_not_overwritten(whole: Path, manifest: Path, run: Run) -> None:
     code, said = run("--manifest", str(manifest), "--out", str(whole))
     assert code == 2
-    assert "already holds a run, up to step_00000012: add --resume" in said
+    assert "holds a run, up to step_00000012: add --resume" in said
 
 
 def test_a_resumed_run_refuses_other_data_and_another_order_with_both_values(

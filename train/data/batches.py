@@ -160,8 +160,7 @@ class _Block:
                 ids_BS=ids[i], sequences_S4=tables[i], groups=groups[i], tokens=tokens[i],
                 label_pos_L=label_pos[i], labels=labels[i], rows=micro.rows,
             )
-            for i, micro in enumerate(self.micros)
-        ]  # fmt: skip
+            for i, micro in enumerate(self.micros)]  # fmt: skip
 
     def flat_packets(self) -> list[Packet]:
         """One packet per micro-batch, each a single row; a packed row has one sequence, from its start on, or none."""
@@ -221,8 +220,7 @@ def flat_packet(
     """A micro-batch of one row: sequences one after another, and padding up to a multiple of `unit` positions.
 
     `labels` are the label positions in each sequence, `rows` their numbers. Every sequence keeps its last token as an
-    input, so that the targets of the one before are its own. Sequence i has the number i + 1 in `Segments`; it may be
-    empty.
+    input, so that the targets of the one before are its own. Sequence i is number i + 1 in `Segments`; it may be empty.
     """
     lengths = np.array([len(s) for s in sequences], np.int64)
     starts = np.cumsum(lengths) - lengths
@@ -239,8 +237,7 @@ def flat_packet(
     table, label_pos = torch.from_numpy(table_S4), torch.from_numpy(places)
     return Packet(
         ids_BS=ids, sequences_S4=table.pin_memory() if pin else table, groups=groups, tokens=tokens,
-        label_pos_L=label_pos.pin_memory() if pin else label_pos, labels=count, rows=rows,
-    )  # fmt: skip
+        label_pos_L=label_pos.pin_memory() if pin else label_pos, labels=count, rows=rows)  # fmt: skip
 
 
 def _gather(data: PackedSet, own: Int64, to: Int64, ids: Array) -> _Part:
@@ -426,8 +423,7 @@ class StepStream(IterableDataset[list[Batch]]):
             self.data.widths(config.bucket_sizes),
             batch_rows=config.batch_rows, grad_accum=config.grad_accum, shuffle_buffer=config.shuffle_buffer,
             seed=(*(int(v, 16) for v in self.data.version.split("+")), seed), rows_per_unit=unit, source_rows=rows,
-            shares=[w / t for w, t in zip(config.weights, tokens, strict=False)],
-        )  # fmt: skip
+            shares=[w / t for w, t in zip(config.weights, tokens, strict=False)])  # fmt: skip
         self.split = Split(
             rank=rank, ranks=ranks, grad_accum=config.grad_accum, batch_rows=config.batch_rows, rows_per_unit=unit
         )

@@ -181,8 +181,7 @@ class StepPlan:
     ) -> None:  # fmt: skip
         """`widths` is the bucket of each row; a step has `grad_accum` micro-batches of `batch_rows` rows.
 
-        With `shares` the rows are a mix: source i has `source_rows[i]` rows, in order, and `shares[i]` of the rows
-        drawn.
+        With `shares` the rows are a mix: source i has `source_rows[i]` rows, in order, and `shares[i]` of those drawn.
         """
         self.grad_accum, self.rows_per_unit, batch_units = grad_accum, rows_per_unit, batch_rows // rows_per_unit
         window, units = shuffle_buffer // rows_per_unit, widths.reshape(-1, rows_per_unit).max(1)

@@ -35,9 +35,7 @@ def need_compiler(device: torch.device) -> None:
     """
     found = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
     if device.type == "cpu" and found is None:
-        raise ConfigError(
-            "--compile needs a C++ compiler on CPU, and there is no g++ or clang++: install one, or remove --compile"
-        )
+        raise ConfigError("--compile on CPU needs a C++ compiler: install g++ or clang++, or remove --compile")
 
 
 def precision(dtype: str, device: torch.device) -> str:

@@ -41,9 +41,7 @@ class RanksConfig:
     """Settings for several processes."""
 
     fsdp: bool = option(False, "shard weights, gradients and optimizer state over the ranks of torchrun", result=False)
-    rank_timeout_s: int = option(
-        600, "seconds that ranks wait for each other, including the slowest step", result=False
-    )
+    rank_timeout_s: int = option(600, "seconds that ranks wait for each other, also in the slowest step", result=False)
 
     def __post_init__(self) -> None:
         if self.rank_timeout_s < 1:
@@ -70,9 +68,7 @@ class Ranks:
         """
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             if config.fsdp:
-                raise ConfigError(
-                    "--fsdp needs several ranks: start with, for example, torchrun --nproc-per-node 2 -m train.sft ..."
-                )
+                raise ConfigError("--fsdp needs several ranks: start with torchrun --nproc-per-node 2 -m train.sft ...")
             return cls(device=device)
         timeout = timedelta(seconds=config.rank_timeout_s)
         found = cls(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), device, timeout)

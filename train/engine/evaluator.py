@@ -141,9 +141,7 @@ class EvaluatorConfig:
     """When to evaluate, and on what."""
 
     eval_every: int = option(0, "steps between evaluations; the last step always gets one; 0: never")
-    eval_manifest: str = option(
-        "", "pack manifest to evaluate on: its validation split, else its rows; default: the split of --manifest"
-    )
+    eval_manifest: str = option("", "manifest to evaluate on: its validation split, else its rows; default: --manifest")
     eval_rows: int = option(0, "rows to evaluate on, evenly spaced; 0: all")
     eval_suites: tuple[str, ...] = option((), "files of questions to score as well (see train.eval)")
     sample_prompts: str = option("", "text file with one prompt per line; each evaluation prints an answer to each")
@@ -152,9 +150,7 @@ class EvaluatorConfig:
 
     def __post_init__(self) -> None:
         if min(self.eval_every, self.eval_rows, self.sample_temperature) < 0 or self.sample_tokens < 1:
-            raise ConfigError(
-                "eval_every, eval_rows and sample_temperature must not be negative, sample_tokens at least 1"
-            )
+            raise ConfigError("eval_every, eval_rows and sample_temperature must be 0 or more, sample_tokens 1")
         if (self.eval_manifest or self.sample_prompts or self.eval_suites) and not self.eval_every:
             raise UsageError("--eval-manifest, --eval-suites and --sample-prompts need --eval-every: the steps between")
 
@@ -182,9 +178,7 @@ def validation_sets(
                 f"conversations with --eval-manifest"
             )
         if one.header.seq_len > max_positions:
-            raise InputError(
-                f"{one.manifest}: rows of {one.header.seq_len} tokens; the model's maximum is {max_positions}"
-            )
+            raise InputError(f"{one.manifest}: rows of {one.header.seq_len} tokens; the model allows {max_positions}")
         for name in ("sha256", "vocab_size"):
             if (theirs := one.tokenizer.get(name)) != (ours := data.tokenizer.get(name)):
                 raise ManifestError(

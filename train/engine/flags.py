@@ -76,8 +76,7 @@ def names(config: type) -> dict[str, tuple[str, ...]]:
 FIRST = (
     "manifest", "data", "tokenizer", "preset", "init", "out", "resume", "steps", "epochs", "batch_rows", "grad_accum",
     "lr", "lora_rank", "dtype", "compile", "attention", "checkpoint_every", "save_every", "eval_every",
-    "sample_prompts", "prompts", "reward", "teacher", "dpo_loss", "beta",
-)  # fmt: skip
+    "sample_prompts", "prompts", "reward", "teacher", "dpo_loss", "beta")  # fmt: skip
 """The options of training that matter first: the page of `--help`."""
 SHORT = 40
 """Commands with at most this many options show all of them."""

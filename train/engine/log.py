@@ -109,9 +109,7 @@ KNOWN = ("tensorboard", "wandb")
 class TrackConfig:
     """Where metrics are reported."""
 
-    report_to: tuple[str, ...] = option(
-        ("auto",), "tensorboard, wandb (offline, unless WANDB_MODE is set) or none; auto: tensorboard if installed"
-    )
+    report_to: tuple[str, ...] = option(("auto",), "tensorboard, wandb (offline by default), none; auto: tensorboard")
 
     def __post_init__(self) -> None:
         if set(self.report_to) - {*KNOWN, "auto", "none"}:

@@ -115,9 +115,7 @@ class LoopConfig:
         "auto", "precision of the arithmetic; weights stay fp32; auto: bf16 where it is fast; fp16 scales the loss"
     )
     tf32: bool = option(False, "on CUDA, compute fp32 products in TF32: faster, less precise; no effect elsewhere")
-    checkpoint_every: int = option(
-        0, "recompute the activations of every N-th layer in the backward pass, to save memory; 0: none, 1: all"
-    )
+    checkpoint_every: int = option(0, "recompute activations of every N-th layer, which saves memory; 0: none, 1: all")
     compile: bool = option(False, "compile the layers: takes seconds per bucket; on CPU it needs a C++ compiler")
     device: str = option("auto", "cpu, cuda, ...; auto: cuda where there is one")
     threads: int = option(0, "CPU threads; 0: all cores")
@@ -344,8 +342,7 @@ class Trainer:
             step=self.state.step, steps=self.total_steps, epoch=self.stream.epoch_of(self.state.step - 1) + 1,
             epochs=self.stream.epoch_of(self.total_steps - 1) + 1, loss=loss, lr=lr, grad_norm=grad_norm,
             all_tokens=all_tokens, real_tokens=real, label_tokens=labels, seconds=seconds, data_seconds=data_seconds,
-            flops=flops, peak_flops=self.peak and self.peak * self.ranks.size,
-        )  # fmt: skip
+            flops=flops, peak_flops=self.peak and self.peak * self.ranks.size)  # fmt: skip
 
     def _save(self) -> None:
         if self.saving:

@@ -25,12 +25,8 @@ class OptimConfig:
         "adamw",
         "adamw8bit: a quarter of the state, needs bitsandbytes; muon: layers' matrices by Muon, the rest by AdamW",
     )
-    lr: float = option(
-        0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share of it by objective"
-    )
-    schedule: Literal["cosine", "wsd", "constant"] = option(
-        "cosine", "schedule after warmup; wsd: constant, then linear decay"
-    )
+    lr: float = option(0.0, "peak learning rate; 0: 0.256 / hidden size, for trained weights a share by objective")
+    schedule: Literal["cosine", "wsd", "constant"] = option("cosine", "after warmup; wsd: constant, then linear decay")
     decay_ratio: float = option(0.2, "share of all steps in which wsd decays")
     min_lr_ratio: float = option(0.1, "learning rate at the end, as a share of the peak")
     warmup_steps: int = option(-1, "steps of linear warmup; -1: a tenth of all steps, 100 at most")
@@ -46,9 +42,7 @@ class OptimConfig:
 
     def __post_init__(self) -> None:
         if self.lr < 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
-            raise ConfigError(
-                "lr must not be negative, min_lr_ratio within 0..1, weight_decay and max_grad_norm 0 or more"
-            )
+            raise ConfigError("lr, weight_decay and max_grad_norm must be 0 or more, min_lr_ratio within 0..1")
         if any(not 0 <= v < 1 for v in (self.beta1, self.beta2, self.momentum)):
             raise ConfigError("beta1, beta2 and momentum must lie in 0..1 (1 excluded)")
         if self.warmup_steps < -1 or not 0 < self.decay_ratio <= 1:

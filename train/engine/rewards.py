@@ -6,23 +6,25 @@ A reward is a number for a text that a model wrote to a prompt; `row` is the lin
 import contextlib
 import importlib.util
 import math
-import os
 import re
-import signal
-import subprocess
 import sys
-import tempfile
+import traceback
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from datakit.errors import ConfigError, InputError
+from train.engine.sandbox import passes
 
 Reward = Callable[[str, Mapping[str, Any]], float]
 """(text, row) -> reward."""
 ANSWER = r"(?:####|\\boxed\{|[Aa]nswer(?: is)?:?)\s*\$?(-?[\w./,]*\w)"
 """Where an answer stands in a text: after `####` (GSM8K), in \\boxed{}, or after the word."""
 NUMBER = r"-?\d[\d,]*(?:\.\d+)?"
+FIELDS = {"exact": "answer", "tests": "tests"}
+"""The field of a row that a reward needs; functions of the user read what they like."""
+_passes_once = cache(passes)
 
 
 def answer_in(text: str, pattern: str = "") -> str:
@@ -60,9 +62,9 @@ def reward_of(spec: str, answer_pattern: str = "", timeout_s: float = 5.0) -> Re
     """
     kind, _, rest = spec.partition(":")
     if spec == "exact":
-        return lambda text, row: float(same_answer(answer_in(text, answer_pattern), answer_in(_field(row, "answer"))))
+        return lambda text, row: float(same_answer(answer_in(text, answer_pattern), answer_in(needed(row, "answer"))))
     if spec == "tests":
-        return lambda text, row: float(passes(code_in(text), _field(row, "tests"), timeout_s))
+        return lambda text, row: _solved(code_in(text), needed(row, "tests"), timeout_s)
     if kind == "regex" and rest:
         try:
             pattern = re.compile(rest, re.DOTALL)
@@ -74,10 +76,29 @@ def reward_of(spec: str, answer_pattern: str = "", timeout_s: float = 5.0) -> Re
     raise ConfigError(f"--reward {spec}: expected exact, tests, regex:PATTERN or FILE.py:NAME")
 
 
-def _field(row: Mapping[str, Any], name: str) -> str:
-    if name not in row:
-        raise InputError(f"a prompt has no field {name!r}, which its reward needs; its fields are {', '.join(row)}")
-    return str(row[name])
+def needed(row: Mapping[str, Any], name: str, where: str = "a prompt") -> str:
+    """The text of a field: a text, a number, or for tests also a list of texts, which are lines.
+
+    Raises:
+        InputError: there is none; an empty one would be passed by every answer.
+    """
+    found = row.get(name)
+    if name == "tests" and isinstance(found, list) and all(isinstance(line, str) for line in found):
+        found = "\n".join(found)
+    if isinstance(found, bool) or not isinstance(found, str | int | float) or not str(found).strip():
+        what = f"{name} = {str(found)[:60]!r}" if name in row else f"only {', '.join(row)}"
+        raise InputError(f"{where}: its reward needs a text in the field {name!r}; found {what}")
+    return str(found)
+
+
+def _solved(code: str, tests: str, timeout_s: float) -> float:
+    solved = passes(code, tests, timeout_s)
+    if solved and _passes_once("", tests, timeout_s):
+        raise InputError(
+            f"--reward tests: these pass without any code, so they test nothing: do they only define functions that "
+            f"nobody calls? {tests[:300]!r}"
+        )
+    return float(solved)
 
 
 def _function(path: Path, name: str) -> Reward:
@@ -85,13 +106,20 @@ def _function(path: Path, name: str) -> Reward:
     if spec is None or spec.loader is None or not path.is_file():
         raise ConfigError(f"--reward {path}:{name}: no such file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if name not in vars(module):
+    sys.modules.setdefault(path.stem, module)  # dataclasses look there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as e:
+        raise ConfigError(f"--reward {path}:{name}: cannot load the file: {_told(e)}") from None
+    function = vars(module).get(name)
+    if not callable(function):
         raise ConfigError(f"--reward {path}:{name}: the file has no function {name}")
-    function = vars(module)[name]
 
     def reward(text: str, row: Mapping[str, Any]) -> float:
-        found = float(function(text, row))
+        try:
+            found = float(function(text, row))
+        except (Exception, SystemExit) as e:
+            raise InputError(f"--reward {path}:{name}: expected a number for {text[:200]!r}; {_told(e)}") from None
         if not math.isfinite(found):
             raise InputError(f"--reward {path}:{name}: returned {found} for the text {text[:200]!r}")
         return found
@@ -99,46 +127,13 @@ def _function(path: Path, name: str) -> Reward:
     return reward
 
 
+def _told(error: BaseException) -> str:
+    """What went wrong in a file of the user, and in which line."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
+
+
 def code_in(text: str) -> str:
     """The last fenced block of a text; without one, the text."""
     blocks = re.findall(r"```(?:python|py)?\n(.*?)(?:```|\Z)", text, re.DOTALL)
     return str(blocks[-1]) if blocks else text
-
-
-SANDBOX = """
-import ctypes, os, resource, sys
-for limit, most in ((resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_FSIZE, 1 << 20),
-                    (resource.RLIMIT_NPROC, 0), (resource.RLIMIT_CORE, 0)):
-    resource.setrlimit(limit, (most, most))
-ctypes.CDLL(None).unshare(0x10000000 | 0x40000000)  # its own user and network, where the kernel allows that
-source = sys.stdin.read()
-exec(compile(source, "answer", "exec"), {"__name__": "answer"})
-os.write(2, TOKEN)
-os._exit(0)
-"""
-"""What the process of a test runs before the code. Limits hold for everything that the code starts."""
-
-
-def passes(code: str, tests: str, timeout_s: float) -> bool:
-    """Whether `tests` end without an error after `code`, both Python, in a process of their own.
-
-    The process has no environment, an empty folder that is removed, and limits of time, memory, file size and child
-    processes; where the kernel allows it, no network. This keeps mistakes of a model from doing harm. It is no prison
-    for code that wants to break out: run on a machine where nothing is at stake.
-    """
-    token = os.urandom(16).hex()  # the code cannot end well by leaving early: this comes after the tests
-    body = SANDBOX.replace("SECONDS", str(math.ceil(timeout_s))).replace("TOKEN", repr(token.encode()))
-    with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", body], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, cwd=folder, env={}, start_new_session=True, text=True, errors="replace",
-        )  # fmt: skip
-        try:
-            said = process.communicate(f"{code}\n{tests}\n", timeout_s)[1]
-        except subprocess.TimeoutExpired:
-            return False
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    return process.returncode == 0 and said.endswith(token)

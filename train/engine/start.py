@@ -1,7 +1,6 @@
 """Start of a run: from the command line to a checked `Trainer` with data, model, optimizer and state.
 
-Everything is checked before the first step: a manifest, model or checkpoint that does not fit is an error that names
-both values.
+All is checked before the first step: a manifest, model or checkpoint that does not fit is an error naming both values.
 
 With --data, `datakit pack` packs files into the run's folder first, which needs datakit's own dependencies:
 
@@ -44,9 +43,7 @@ from train.model.lora import Adapters, LoraConfig
 class QuickConfig:
     """Files to train on, instead of a manifest."""
 
-    data: tuple[str, ...] = option(
-        (), "files with `messages`, `text`, pairs or `ids` (JSONL or any format that datakit reads), to pack now"
-    )
+    data: tuple[str, ...] = option((), "files with `messages`, `text`, pairs or `ids`, in any format datakit reads")
     tokenizer: str = option("", "tokenizer folder for --data; default: the tokenizer of --init")
     seq_len: int = option(512, "tokens to predict per packed row of --data")
 
@@ -69,9 +66,7 @@ def pack_files(config: QuickConfig, init: str, out: Path) -> Path:
     if not tokenizer:
         raise UsageError("--data needs a tokenizer: name its folder with --tokenizer")
     if missing := [name for name in ("pyarrow", "numba", "tokenizers") if importlib.util.find_spec(name) is None]:
-        raise MissingExtraError(
-            f"--data packs files, which needs {', '.join(missing)}: install datakit's dependencies, or use --manifest"
-        )
+        raise MissingExtraError(f"--data needs {', '.join(missing)}: install datakit's dependencies, or use --manifest")
     folder = out / "data"
     command = [sys.executable, "-m", "datakit", "pack", *config.data, "--tokenizer", tokenizer]
     command += ["--seq-len", str(config.seq_len), "--output", str(folder)]
@@ -88,9 +83,7 @@ class SizesConfig:
     """Sizes of a model with random weights; 0: those of --preset, --depth or --model-config."""
 
     model_config: str = option("", "config.json of any known family, in place of a preset")
-    depth: int = option(
-        0, "layers of a model whose width, heads, rate and steps follow from this one number; 0: see --preset"
-    )
+    depth: int = option(0, "layers of a model whose width, heads, rate and steps follow from this number; 0: --preset")
     tokens_per_parameter: float = option(
         20.0, "with --depth: tokens to train on for each multiplied parameter, which decide the steps (Hoffmann, 2022)"
     )
@@ -134,9 +127,7 @@ class SizesConfig:
         if plain.embedding_scale == plain.hidden_size**0.5:  # Gemma
             found = replace(found, embedding_scale=found.hidden_size**0.5)
         if found.num_layers != plain.num_layers and (plain.windowed_layers or plain.plain_layers):
-            raise ConfigError(
-                "--num-layers: this model has layers of several kinds; change the list in its config.json"
-            )
+            raise ConfigError("--num-layers: this model has layers of several kinds; change their list in config.json")
         return found
 
 
@@ -155,9 +146,7 @@ class RunConfig:
     needs_init: ClassVar[str] = ""
     """Why the objective needs a trained model; empty if it does not."""
 
-    manifest: str | tuple[str, ...] = option(
-        "", "pack manifest to train on, such as manifests/mydata/pack.json; several are mixed, see --weights"
-    )
+    manifest: str | tuple[str, ...] = option("", "manifest to train on, as manifests/my/pack.json; mixed if several")
     quick: QuickConfig = section(QuickConfig)
     preset: Literal["tiny", "26m", "64m", "104m"] = option("26m", "size of a model with random weights")
     sizes: SizesConfig = section(SizesConfig)
@@ -189,9 +178,7 @@ class RunConfig:
         if self.needs_data and bool(self.manifest) == bool(self.quick.data):
             if self.loop.resume and not self.manifest:
                 raise UsageError(f"{self.loop.out}: holds no run to resume; name the --out of the run that was begun")
-            raise UsageError(
-                "name a pack manifest with --manifest, such as manifests/mydata/pack.json, or files with --data"
-            )
+            raise UsageError("name a pack manifest with --manifest (manifests/my/pack.json), or files with --data")
         if self.needs_init and not self.init:
             raise UsageError(f"name a trained model with --init: {self.needs_init}")
 
@@ -308,25 +295,21 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
     state = checkpoint.State(
         step=0, task=data.header.task, manifest_version=data.version, tokenizer=data.tokenizer,
         order=resolved(config.data) | {"seed": config.loop.seed}, config=resolved(config),
-        stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "",
-    )  # fmt: skip
+        stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "")  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
     with contextlib.ExitStack() as held:
         ranks.by_first(lambda: held.enter_context(exclusive(out)))
         if config.loop.resume:
             state = _resume(config, ranks, state, model, optimizer, steps)
         elif done := checkpoint.steps(out / "checkpoints"):
-            raise UsageError(
-                f"{out} already holds a run, up to {done[0].name}: add --resume to continue it, or choose another --out"
-            )
+            raise UsageError(f"{out} holds a run, up to {done[0].name}: add --resume, or name another --out")
         if ranks.first:
             run = {"config": state.config, "manifest_version": data.version, "total_steps": steps}
             write_whole(out / "run.json", canonical(run) + b"\n")
     trainer = Trainer(
         model=model, optimizer=optimizer, loss=loss, stream=stream, loop=config.loop, optim=config.optim,
         state=state, total_steps=steps, device=device, adapters=adapters, ranks=ranks,
-        evaluator=evaluator, track=config.track,
-    )  # fmt: skip
+        evaluator=evaluator, track=config.track)  # fmt: skip
     print(_summary(config, trainer), flush=True)
     return trainer
 

@@ -77,9 +77,7 @@ class Suite:
         rows = _rows(path)
         layout = next((name for name, (fits, _) in LAYOUTS.items() if fits(rows[0][1])), "")
         if not layout:
-            raise InputError(
-                f"{path}: fields {', '.join(rows[0][1])}: expected those of {', '.join(LAYOUTS)} (docs/runs.md)"
-            )
+            raise InputError(f"{path}: fields {', '.join(rows[0][1])}: expected those of {', '.join(LAYOUTS)}")
         items = [_item(path, number, row, LAYOUTS[layout][1]) for number, row in rows]
         if shots and shots_from is None:
             raise InputError(f"{path}: --shots needs --shots-from: questions with answers, not those that are scored")

@@ -217,8 +217,7 @@ def _causal(q_SWHE: Tensor, k_SWKE: Tensor, v_SWKE: Tensor, scores: Scores, mask
     """Causal attention of sequences of one width, (S, W, H, E).
 
     Short sequences on CPU use one product that keeps its score matrices, because it is faster there. Others use
-    `scaled_dot_product_attention`, which keeps none; with a soft cap or sinks they are computed again in the backward
-    pass.
+    `scaled_dot_product_attention`, which keeps none; with a soft cap or sinks they are made again in the backward pass.
     """
     width, heads = q_SWHE.shape[1], q_SWHE.shape[2] // k_SWKE.shape[2]
     scores = scores if width > scores.window else replace(scores, window=0)
@@ -333,8 +332,7 @@ def varlen_attention(segments: Segments) -> Attend:
         q, k, v = (x.flatten(0, 1) for x in (q_BTHE, k_BTKE, v_BTKE))
         out: Any = varlen_attn(
             q, k, v, bounds, bounds, longest, longest,
-            window_size=(scores.window - 1, 0), enable_gqa=q.shape[1] != k.shape[1],
-        )  # fmt: skip
+            window_size=(scores.window - 1, 0), enable_gqa=q.shape[1] != k.shape[1])  # fmt: skip
         attended: Tensor = out.view_as(q_BTHE)
         return attended
 
@@ -378,7 +376,6 @@ def sequence_bounds(segments: Segments) -> tuple[Tensor, int]:
 
 ATTENTIONS: dict[str, Callable[[Segments], Attend]] = {
     "auto": auto_attention, "grouped": grouped_attention, "masked": masked_attention, "flex": flex_attention,
-    "varlen": varlen_attention,
-}  # fmt: skip
+    "varlen": varlen_attention}  # fmt: skip
 CUDA_ONLY = ("flex", "varlen")
 """On other devices flex has no gradients and varlen does not exist."""

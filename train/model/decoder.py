@@ -92,9 +92,7 @@ class ModelConfig:
         if any(type(size) is not int or size < 1 for size in (*sizes, self.intermediate_size, self.max_positions)):
             raise ConfigError(f"model: sizes must be whole numbers from 1 on, found {self}")
         if self.num_heads % self.num_kv_heads:
-            raise ConfigError(
-                f"model: num_heads {self.num_heads} is not a multiple of num_kv_heads {self.num_kv_heads}"
-            )
+            raise ConfigError(f"model: num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}")
         if self.head_dim % 2:
             raise ConfigError(f"model: rotary positions need an even head_dim, found {self.head_dim}")
         if self.windowed_layers and self.window < 1:
@@ -118,8 +116,7 @@ PRESETS = {
     ),
     "104m": replace(  # the width and depth of minimind2
         _26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope=Rope(rope_theta=1e6)
-    ),
-}  # fmt: skip
+    )}  # fmt: skip
 """Model sizes by name; the vocabulary is replaced by the data's."""
 
 
@@ -133,8 +130,7 @@ def of_depth(depth: int) -> ModelConfig:
     return ModelConfig(
         vocab_size=1, hidden_size=128 * heads, num_layers=depth, num_heads=heads, num_kv_heads=heads, head_dim=128,
         intermediate_size=-(-128 * heads * 8 // (3 * 64)) * 64, qk_norm=True, norm_eps=1e-6, tied_embeddings=False,
-        family="qwen3",
-    )  # fmt: skip
+        family="qwen3")  # fmt: skip
 
 
 @torch.no_grad()
@@ -302,8 +298,7 @@ NORMS: dict[str, tuple[str, str, str, str]] = {
     "after": ("", "post_attention_layernorm", "", "post_feedforward_layernorm"),
     "around": (
         "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm",
-    ),
-}  # fmt: skip
+    )}  # fmt: skip
 """Names of the norms before and after the attention, before and after the MLP."""
 
 

@@ -41,9 +41,7 @@ class MoeConfig:
     experts_per_token: int = option(1, "experts that a token passes through")
     expert_size: int = option(0, "inner width of an expert; 0: the MLP's, divided by experts_per_token")
     norm_topk: bool = option(True, "divide the weights of a token's experts by their sum")
-    balance_weight: float = option(
-        0.01, "weight of the loss that makes the router use all experts equally (Switch, 2021)"
-    )
+    balance_weight: float = option(0.01, "weight of the loss that makes the router use experts equally (Switch, 2021)")
     dense_layers: tuple[int, ...] = option((), "layers without experts, counted from 0")
 
     def __post_init__(self) -> None:

@@ -80,8 +80,7 @@ COMMON = {
     "intermediate_size": Key("intermediate_size", ...), "max_position_embeddings": Key("max_positions", 2048),
     "rms_norm_eps": Key("norm_eps", 1e-6),
     "hidden_act": Key("activation", "silu", ACTIVATIONS.__getitem__, _ACTIVATION_NAMES.__getitem__),
-    "tie_word_embeddings": Key("tied_embeddings", False), "torch_dtype": Key("dtype", "float32", str),
-}  # fmt: skip
+    "tie_word_embeddings": Key("tied_embeddings", False), "torch_dtype": Key("dtype", "float32", str)}  # fmt: skip
 """Keys of every family."""
 _BIASES = {"attention_bias": Key("qkv_bias", False, bool), "mlp_bias": Key("mlp_bias", False, bool)}
 _ATTENTION_BIAS = {"attention_bias": _BIASES["attention_bias"]}
@@ -98,51 +97,40 @@ FAMILIES = {
     "qwen2": Family(architecture="Qwen2ForCausalLM", same={"qkv_bias": True}, windows=1),
     "qwen3": Family(
         architecture="Qwen3ForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1,
-        defaults={"head_dim": 128},
-    ),
+        defaults={"head_dim": 128}),
     "qwen3_moe": Family(
         architecture="Qwen3MoeForCausalLM", same={"qk_norm": True}, keys=_ATTENTION_BIAS, windows=1, experts=True,
-        renamed={"num_local_experts": "num_experts"},
-    ),
+        renamed={"num_local_experts": "num_experts"}),
     "gemma2": Family(
         architecture="Gemma2ForCausalLM", same=_GEMMA, windows=2, defaults=_GEMMA_DEFAULTS,
         renamed={"hidden_activation": "hidden_act"},
         keys=_ATTENTION_BIAS | {
             "query_pre_attn_scalar": _QUERY_SCALAR,
             "final_logit_softcapping": _optional("logit_softcap", 30.0),
-            "attn_logit_softcapping": _optional("attention_softcap", 50.0),
-        },
-    ),
+            "attn_logit_softcapping": _optional("attention_softcap", 50.0)}),
     "gemma3_text": Family(
         architecture="Gemma3ForCausalLM", same=_GEMMA | {"qk_norm": True}, windows=6, local_theta=1e4,
         defaults=_GEMMA_DEFAULTS | {"rope_theta": 1e6, "vocab_size": 262208, "num_attention_heads": 8,
                                     "num_key_value_heads": 4, "max_position_embeddings": 131072},
         renamed={"hidden_activation": "hidden_act"},
         keys=_ATTENTION_BIAS | {
-            "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0),
-        },
-    ),
+            "query_pre_attn_scalar": _QUERY_SCALAR, "final_logit_softcapping": _optional("logit_softcap", 0.0)}),
     "phi3": Family(
         architecture="Phi3ForCausalLM", windows=1, defaults=_EPS_1E5,
-        joined=_QKV | {f"mlp.{n}_proj": ("mlp.gate_up_proj", i, 2) for i, n in enumerate(("gate", "up"))},
-    ),
+        joined=_QKV | {f"mlp.{n}_proj": ("mlp.gate_up_proj", i, 2) for i, n in enumerate(("gate", "up"))}),
     "olmo2": Family(architecture="Olmo2ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, defaults=_EPS_1E5),
     "olmo3": Family(
         architecture="Olmo3ForCausalLM", same=_OLMO, keys=_ATTENTION_BIAS, windows=4, local_theta=5e5,
-        defaults=_EPS_1E5 | {"rope_theta": 5e5, "sliding_window": 4096},
-    ),
+        defaults=_EPS_1E5 | {"rope_theta": 5e5, "sliding_window": 4096}),
     "smollm3": Family(
-        architecture="SmolLM3ForCausalLM", keys=_BIASES, defaults={"rope_theta": 2e6, "tie_word_embeddings": True},
-    ),
+        architecture="SmolLM3ForCausalLM", keys=_BIASES, defaults={"rope_theta": 2e6, "tie_word_embeddings": True}),
     "granite": Family(
         architecture="GraniteForCausalLM",
         keys=_BIASES | {
             "embedding_multiplier": Key("embedding_scale", 1.0, float),
             "residual_multiplier": Key("residual_scale", 1.0, float),
             "attention_multiplier": Key("attention_scale", 1.0, float),
-            "logits_scaling": Key("logit_divisor", 1.0, float),
-        },
-    ),
+            "logits_scaling": Key("logit_divisor", 1.0, float)}),
     "gpt_oss": Family(
         architecture="GptOssForCausalLM", same={"sinks": True, "mlp_bias": True}, windows=2, experts=True, stacked=True,
         keys=_ATTENTION_BIAS | {"swiglu_limit": Key("swiglu_limit", 7.0, float)},
@@ -150,8 +138,7 @@ FAMILIES = {
                   "num_experts_per_tok": 4, "rms_norm_eps": 1e-5, "rope_theta": 1.5e5, "rope_scaling": {
                       "rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 4096,
                   }},
-        renamed={"num_local_experts": "num_experts"}, tensors=(("mlp.gate.", "mlp.router."),),
-    ),
+        renamed={"num_local_experts": "num_experts"}, tensors=(("mlp.gate.", "mlp.router."),)),
     "gpt2": Family(
         architecture="GPT2LMHeadModel",
         same={"norm": "layer", "learned_positions": True, "gated": False, "qkv_bias": True, "output_bias": True,
@@ -164,11 +151,8 @@ FAMILIES = {
             ("model.embed_tokens", "transformer.wte"), ("model.embed_positions", "transformer.wpe"),
             ("model.layers", "transformer.h"), ("model.norm", "transformer.ln_f"), ("input_layernorm", "ln_1"),
             ("post_attention_layernorm", "ln_2"), ("self_attn.o_proj", "attn.c_proj"),
-            ("self_attn.qkv_proj", "attn.c_attn"), ("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj"),
-        ),
-        joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$",
-    ),
-}  # fmt: skip
+            ("self_attn.qkv_proj", "attn.c_attn"), ("mlp.up_proj", "mlp.c_fc"), ("mlp.down_proj", "mlp.c_proj")),
+        joined=_QKV, transposed=r"\.c_(attn|proj|fc)\.weight$")}  # fmt: skip
 TEXT_KEYS = ("dtype", "torch_dtype", "tie_word_embeddings", "quantization_config")
 """Keys of a model that reads images, too, which concern its text part."""
 READ = frozenset({"model_type", "dtype", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor",
@@ -182,8 +166,7 @@ NULLABLE = ("sliding_window", "final_logit_softcapping", "attn_logit_softcapping
 EXPERTS = {
     "num_experts": Key("num_experts", 128), "num_experts_per_tok": Key("experts_per_token", 8),
     "moe_intermediate_size": Key("expert_size", 768), "norm_topk_prob": Key("norm_topk", False),
-    "router_aux_loss_coef": Key("balance_weight", 0.001),
-}  # fmt: skip
+    "router_aux_loss_coef": Key("balance_weight", 0.001)}  # fmt: skip
 """Keys of a model with experts, and the fields of MoeConfig that they set."""
 EXPERT_LAYERS = ("decoder_sparse_step", "mlp_only_layers")
 """Keys that say which layers have experts."""
@@ -259,8 +242,7 @@ def _config(config: dict[str, Any], kind: str, family: Family) -> ModelConfig:
     return ModelConfig(
         family=kind, rope=rope, window_rope=window_rope if windowed and window_rope != rope else None,
         window=window if windowed else 0, windowed_layers=windowed,
-        moe=_experts(config) if family.experts else MoeConfig(), **values,
-    )  # fmt: skip
+        moe=_experts(config) if family.experts else MoeConfig(), **values)  # fmt: skip
 
 
 def _windowed(config: dict[str, Any], kind: str, family: Family, layers: int) -> tuple[int, ...]:

@@ -39,13 +39,9 @@ class LoraConfig:
     lora_rank: int = option(0, "rank of the adapters to train instead of the weights; 0: train the weights")
     lora_alpha: float = option(0.0, "adapter outputs are multiplied by lora_alpha / lora_rank; 0: twice the rank")
     lora_targets: tuple[str, ...] = option(TARGETS, "projections with an adapter")
-    rslora: bool = option(
-        False, "divide by the root of the rank, so that large ranks learn (rsLoRA: Kalajdzievski, 2023)"
-    )
+    rslora: bool = option(False, "divide by the root of the rank: large ranks learn (rsLoRA: Kalajdzievski, 2023)")
     lora_dropout: float = option(0.0, "share of an adapter's inputs that are set to zero in training")
-    qlora: bool = option(
-        False, "hold the frozen matrices in NF4, 4.13 bits a weight (QLoRA: Dettmers et al., 2023); needs bitsandbytes"
-    )
+    qlora: bool = option(False, "hold frozen matrices in NF4 (QLoRA: Dettmers et al., 2023); needs bitsandbytes")
 
     def __post_init__(self) -> None:
         if self.lora_rank < 0 or self.lora_alpha < 0 or not 0 <= self.lora_dropout < 1:
@@ -53,9 +49,7 @@ class LoraConfig:
         if self.qlora and not self.lora_rank:
             raise ConfigError("--qlora freezes the weights, so it needs adapters: add --lora-rank 16")
         if not self.lora_targets or set(self.lora_targets) - set(TARGETS):
-            raise ConfigError(
-                f"lora_targets: expected some of {','.join(TARGETS)}, found {','.join(self.lora_targets)}"
-            )
+            raise ConfigError(f"lora_targets: expected of {','.join(TARGETS)}, found {','.join(self.lora_targets)}")
 
     @property
     def scale(self) -> float:
@@ -188,8 +182,7 @@ class Adapters:
             "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": str(self.base.resolve()),
             "r": self.config.lora_rank, "lora_alpha": self.config.alpha, "lora_dropout": self.config.lora_dropout,
             "target_modules": sorted(f"{t}_proj" for t in self.config.lora_targets), "bias": "none",
-            "fan_in_fan_out": False, "inference_mode": True, "use_rslora": self.config.rslora,
-        }  # fmt: skip
+            "fan_in_fan_out": False, "inference_mode": True, "use_rslora": self.config.rslora}  # fmt: skip
         (folder / CONFIG).write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
         found = {f"{PREFIX}{n}.weight": p.detach().cpu().contiguous() for n, p in trained(model).items()}
         save_file(found, folder / WEIGHTS, metadata={"format": "pt", "base_sha256": self.base_sha256})
@@ -236,8 +229,7 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     named = {n.split(".")[-2] for n in found} if isinstance(named, str) else named  # a pattern: what it met has tensors
     config = LoraConfig(
         lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), rslora=bool(settings.get("use_rslora")),
-        lora_targets=tuple(sorted(t.removesuffix("_proj") for t in named)),
-    )  # fmt: skip
+        lora_targets=tuple(sorted(t.removesuffix("_proj") for t in named)))  # fmt: skip
     attach(model, config, torch.Generator())
     own = trained(model)
     wrong = sorted(own.keys() ^ found.keys()) or [n for n in own if own[n].shape != found[n].shape]
