@@ -116,7 +116,7 @@ def test_the_command_lists_what_there_is_and_refuses_the_rest(
     [
         ("sft", "--help", 0, "usage: python -m train.sft"),
         ("grpo", "--bacth-rows", 2, "did you mean --batch-rows?"),
-        ("dpo", "--lr=-1", 2, "error: options.optim: lr, weight_decay"),
+        ("dpo", "--lr=-1", 2, "error: options.optim: lr must not be negative"),
         ("serve", "--help", 0, "usage: python -m train.serve"),
     ],
 )

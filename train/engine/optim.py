@@ -42,7 +42,7 @@ class OptimConfig:
 
     def __post_init__(self) -> None:
         if self.lr < 0 or not 0 <= self.min_lr_ratio <= 1 or self.weight_decay < 0 or self.max_grad_norm < 0:
-            raise ConfigError("lr, weight_decay and max_grad_norm must be 0 or more, min_lr_ratio within 0..1")
+            raise ConfigError("lr must not be negative, min_lr_ratio in 0..1, weight_decay and max_grad_norm 0 or more")
         if any(not 0 <= v < 1 for v in (self.beta1, self.beta2, self.momentum)):
             raise ConfigError("beta1, beta2 and momentum must lie in 0..1 (1 excluded)")
         if self.warmup_steps < -1 or not 0 < self.decay_ratio <= 1:
