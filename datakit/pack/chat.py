@@ -21,7 +21,7 @@ import hashlib
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -369,7 +369,8 @@ class ChatTokenizer:
         return [t for t in self._added if t["special"]]
 
     def _load(self, spec: dict[str, Any]) -> None:
-        unknown = (spec.get("model") or {}).get("unk_token")  # before `_bare` respells it
+        model = spec.get("model") or {}
+        unknown = _unknown(model)  # before `_bare` respells it
         if len(self._spelled) > PRIVATE:
             raise ModelError(f"{self.where}: {len(self._spelled)} special tokens; at most {PRIVATE} are supported")
         try:
@@ -381,9 +382,15 @@ class ChatTokenizer:
         self.added: dict[str, int] = {c: numbers[self._spelled.get(c, c)] for c in contents}
         """Added tokens and their ids: those that the library gives, which differ from the file's if it skips ids."""
         self.special = {content: self.added[content] for content in self._spelled}
-        self.structural_ids = frozenset(self.special.values()) - {self.special.get(unknown or "")}
+        self.unknown_id = None if unknown is None else self.special.get(unknown, self.encoder.token_to_id(unknown))
+        """The id for text that the vocabulary does not have; None where there is none, as in most byte-level models."""
+        steps = json.dumps([spec.get("normalizer"), spec.get("pre_tokenizer")])
+        has_bytes = model.get("byte_fallback") or '"ByteLevel"' in steps
+        self.drops_unknown = "merges" in model and unknown is None and not has_bytes
+        """Whether characters that the vocabulary does not have vanish without a token."""
+        self.structural_ids = frozenset(self.special.values()) - {self.unknown_id}
         """Ids that plain text never encodes to: those of special tokens, without the one for unknown text."""
-        vocab = (spec.get("model") or {}).get("vocab") or {}
+        vocab = model.get("vocab") or {}
         ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))
         self.vocab_size = max([*ids, *numbers.values()], default=-1) + 1
 
@@ -557,9 +564,29 @@ class ChatTokenizer:
         return Structure("".join([*parts, rendering.text[at:]]), tuple(tokens))
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Encode texts with special tokens in reserved spelling."""
-        found: list[Encoding] = self.encoder.encode_batch(texts, add_special_tokens=False)
-        return found
+        """Encode texts with special tokens in reserved spelling.
+
+        Raises:
+            ModelError: the library fails on a text, which it does where a tokenizer lacks a token for unknown text.
+        """
+        return self._encoded(self.encoder.encode_batch, texts)
+
+    def encode_fast(self, texts: Sequence[str]) -> list[Encoding]:
+        """`encode` for ids alone: the encodings know no offsets."""
+        return self._encoded(self.encoder.encode_batch_fast, texts)
+
+    def _encoded(self, encode: Callable[..., list[Encoding]], texts: Sequence[str]) -> list[Encoding]:
+        try:
+            return encode(texts, add_special_tokens=False)
+        except (KeyboardInterrupt, SystemExit, MemoryError):
+            raise
+        except BaseException as e:  # the library raises plain Exception, and its panics are none
+            if len(texts) > 1:
+                return [made for text in texts for made in self._encoded(encode, [text])]
+            raise ModelError(
+                f"{self.where}: this tokenizer.json has no tokens for a text that begins {texts[0][:80]!r}; tokenizers "
+                f"says: {e}. Give it an unknown token or bytes as tokens, or drop such texts before"
+            ) from None
 
     def encode_text(self, text: str) -> list[int]:
         """The ids of plain text; no part of it becomes a special token."""
@@ -669,6 +696,12 @@ def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:
             raise ModelError(f"{where}: its templates are {', '.join(named)}, none is `default`; give --chat-template")
         own = named["default"]
     return str(own) if own else BUILT_IN["chatml"]
+
+
+def _unknown(model: Mapping[str, Any]) -> str | None:
+    """The token for unknown text: Unigram gives its index, the others its spelling."""
+    index = model.get("unk_id")
+    return model.get("unk_token") if index is None else model["vocab"][index][0]
 
 
 def _text(token: Any) -> str | None:

@@ -105,7 +105,7 @@ def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
         return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
     given = [*AWKWARD, *sample.texts()]
     ids, offsets = encoder.encode(given, "fastokens")
-    for i, wanted in enumerate(encoder.tokenizer.encoder.encode_batch_fast(given, add_special_tokens=False)):
+    for i, wanted in enumerate(encoder.tokenizer.encode_fast(given)):
         if not np.array_equal(ids[offsets[i] : offsets[i + 1]], wanted.ids):
             shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
             return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}", len(given))
@@ -198,7 +198,7 @@ class Encoder:
         if engine == "fastokens":
             ids, offsets = self.load_fastokens().encode_batch_flat(texts)
             return np.frombuffer(ids, np.int32), np.frombuffer(offsets, np.int64)
-        found = self.tokenizer.encoder.encode_batch_fast(texts, add_special_tokens=False)
+        found = self.tokenizer.encode_fast(texts)
         rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in found)]
         return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
 

@@ -58,13 +58,13 @@ from datakit.stage import Decision, Parent, Stage
 
 READ_BYTES = 32 << 20
 """The sample is chosen from shards of about this size, in bytes."""
-MAX_NOT_RENDERED = 0.01
-"""With thoughts left out of a larger share of the rows, the run raises an alarm."""
+MAX_NOT_RENDERED = MAX_UNKNOWN = 0.01
+"""Alarms: thoughts are left out of a larger share of the rows, or a larger share of the tokens is unknown."""
 LONG_ROW = 100
 """With more tokens per row on average, `surround` copies row by row."""
 IDS, REJECTED_IDS = ("input_ids", "label_spans"), ("rejected_ids", "rejected_label_spans")
 NOT_RENDERED, STRIPPED, UNENDED = "reasoning_not_rendered", "reasoning_stripped", "turns_without_end"
-IGNORED, ROUNDED = "chat_template_kwargs_ignored", "loss_weights_rounded"
+IGNORED, ROUNDED, UNKNOWN = "chat_template_kwargs_ignored", "loss_weights_rounded", "unknown_tokens"
 STARTS = "sequence_starts"
 
 
@@ -132,6 +132,7 @@ class Tokenize(Stage):
             ROUNDED: "rows have answers with loss weights other than 0 and 1: they are learned as with 1",
             IGNORED: "rows have chat_template_kwargs that are no object: the template does not get them",
             UNENDED: "rows end without a special token: the template ends an answer with the next question",
+            UNKNOWN: "tokens stand for text that the tokenizer's vocabulary does not have: it is lost",
         }
     )
 
@@ -206,14 +207,24 @@ class Tokenize(Stage):
         return [*tokens(preference="rejected_ids" in names).names, *(n for n in names if n == STARTS)]
 
     def alarms(self, ledger: Ledger) -> list[str]:
-        """An alarm if the template leaves thoughts out of more than 1% of the rows."""
-        lost, rows = ledger.notes.get(NOT_RENDERED, 0), ledger.rows.kept
-        if lost <= MAX_NOT_RENDERED * rows:
-            return []
-        return [
-            f"the chat template does not render the thoughts of {lost} of {rows} rows ({NOT_RENDERED}): "
-            "use a template of a thinking model, or --chat-template"
-        ]
+        """Alarms if the template leaves thoughts out of more than 1% of the rows, or text is lost in encoding."""
+        found, rows, made = [], ledger.rows.kept, ledger.tokens.kept if ledger.tokens else 0
+        if (lost := ledger.notes.get(NOT_RENDERED, 0)) > MAX_NOT_RENDERED * rows:
+            found.append(
+                f"the chat template does not render the thoughts of {lost} of {rows} rows ({NOT_RENDERED}): "
+                "use a template of a thinking model, or --chat-template"
+            )
+        if (unknown := ledger.notes.get(UNKNOWN, 0)) > MAX_UNKNOWN * made:
+            found.append(
+                f"{unknown:,} of {made:,} tokens are unknown to the tokenizer ({UNKNOWN}): "
+                "their text is lost; use a tokenizer for this language or script, or one with bytes as tokens"
+            )
+        if self.tokenizer.drops_unknown:
+            found.append(
+                "the tokenizer has neither an unknown token nor bytes as tokens: characters that its vocabulary does "
+                "not have vanish, and nothing counts them"
+            )
+        return found
 
     def measured(self) -> dict[str, int]:
         """Encoding counters of this process since the last call: rows by library."""
@@ -291,12 +302,25 @@ class Tokenize(Stage):
         if "input_ids" in names:
             return CheckIds(self.tokenizer.vocab_size, self.config.min_label_tokens).decide(batch)
         if "text" in names:
-            return self._documents(batch)
+            return self._noted(self._documents(batch))
         self._check_template()
         work = _Conversations(self._encoder, self.choice.engine, self.config, batch)
         decision = work.pairs() if work.are_pairs else work.rows()
         self._loaded.count(work.counts)
-        return decision
+        return self._noted(decision)
+
+    def _noted(self, decision: Decision) -> Decision:
+        """The decision with a note of its unknown tokens."""
+        unknown = self.tokenizer.unknown_id
+        if unknown is None or unknown in (self.tokenizer.bos_id, self.tokenizer.eos_id):
+            return decision
+        ids = [
+            decision.columns[name].flatten().to_numpy()
+            for name in (IDS[0], REJECTED_IDS[0])
+            if name in decision.columns
+        ]
+        found = sum(int(np.count_nonzero(own == unknown)) for own in ids)
+        return replace(decision, notes=decision.notes | {UNKNOWN: found}) if found else decision
 
     def _check_template(self) -> None:
         """Refuse a template whose rendering of one question and answer does not show where the answer is."""

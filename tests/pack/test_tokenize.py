@@ -301,6 +301,56 @@ def test_documents_run_in_threads_where_fastokens_encodes(trained):
     assert Tokenize(stage.config).for_kind("document").use_processes()
 
 
+def closed_vocabulary(folder: Path, model: dict) -> Path:
+    """A tokenizer of whole words, with `</s>`, `<unk>` and what `model` adds."""
+    pieces = ["</s>", "<unk>", "\u2581", "\u2581the", "\u2581fox", *"<|_>imstarendulhfox\n"]
+    vocab = {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
+    made = {"vocab": [[p, -float(i)] for p, i in vocab.items()] if model["type"] == "Unigram" else vocab} | model
+    special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    added = [{"id": i, "content": piece} | special for piece, i in [("</s>", 0), ("<unk>", 1)]]
+    spec = {"version": "1.0", "added_tokens": added, "normalizer": None, "post_processor": None, "decoder": None}
+    spec |= {"pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always"}, "model": made}
+    folder.mkdir()
+    (folder / "tokenizer.json").write_text(json.dumps(spec))
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "</s>"}')
+    return folder
+
+
+@pytest.mark.parametrize(
+    "model", [{"type": "Unigram", "unk_id": 1}, {"type": "WordLevel", "unk_token": "<unk>"}], ids=lambda m: m["type"]
+)
+def test_text_that_the_vocabulary_does_not_have_is_counted(tmp_path, documents, conversations, model):
+    stage = Tokenize(TokenizeConfig(tokenizer=str(closed_vocabulary(tmp_path / "closed", model))))
+    decision = stage.decide(documents(["the fox", "the 狐 fox", "</s> the"]))
+    assert decision.notes == {"unknown_tokens": 2}
+    kept, _ = kept_and_dropped(stage, documents(["the 狐 fox"]))
+    assert 1 in kept.column("input_ids")[0].as_py()
+    ledger = Ledger(Count(into=3, kept=3), Count(into=100, kept=100), decision.notes)
+    assert "of 100 tokens are unknown" in stage.alarms(ledger)[0]
+    assert not stage.alarms(Ledger(Count(into=3, kept=3), Count(into=1000, kept=1000), decision.notes))
+
+
+def test_a_token_for_unknown_text_is_no_structure(tmp_path, conversations):
+    folder = closed_vocabulary(tmp_path / "closed", {"type": "Unigram", "unk_id": 1})
+    kept, dropped = kept_and_dropped(Tokenize(TokenizeConfig(tokenizer=str(folder))), conversations([[ASK, SAY]]))
+    assert (len(kept), len(dropped)) == (1, 0)
+    assert 1 in kept.column("input_ids")[0].as_py()
+
+
+def test_a_text_for_which_the_library_has_no_tokens_is_named(tmp_path, documents):
+    folder = closed_vocabulary(tmp_path / "closed", {"type": "Unigram", "unk_id": None})
+    stage = Tokenize(TokenizeConfig(tokenizer=str(folder)))
+    assert len(kept_and_dropped(stage, documents(["the fox"]))[0]) == 1
+    with pytest.raises(ModelError, match=r"no tokens for a text that begins 'the 狐'.*`unk_id` is missing\. Give it"):
+        stage.decide(documents(["the fox", "the 狐"]))
+
+
+def test_characters_that_vanish_without_a_token_raise_an_alarm(tmp_path, documents):
+    folder = closed_vocabulary(tmp_path / "closed", {"type": "BPE", "merges": []})
+    stage = Tokenize(TokenizeConfig(tokenizer=str(folder)))
+    assert "vanish" in stage.alarms(Ledger(Count(into=1, kept=1), Count(into=9, kept=9)))[0]
+
+
 THINKS = "{%- for m in messages %}<|im_start|>{{ m.role }}\n{% if m.reasoning_content and loop.last %}{{ '[' + m.reasoning_content + ']' }}{% endif %}{{ m.content }}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"  # noqa: E501
 TWO_THOUGHTS = [ASK, SAY | {"reasoning_content": "one"}, ASK, SAY | {"reasoning_content": "two"}]
 
