@@ -7,6 +7,7 @@ adapter_model.safetensors holds `<layer>.lora_A.weight` (rank, in) and `<layer>.
 import contextlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -30,6 +31,14 @@ TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 RATE_RATIO = 10.0
 """Default peak learning rate, as a multiple of that for weights (Schulman et al., 2025): adapters start at zero."""
 CONFIG, WEIGHTS, PREFIX = "adapter_config.json", "adapter_model.safetensors", "base_model.model."
+NEUTRAL = re.compile(
+    r"r|lora_(alpha|dropout)|use_rslora|(rank|alpha)_pattern|(target|exclude)_modules|layers_(to_transform|pattern)|"
+    r"base_model.*|task_type|inference_mode|auto_mapping|revision|peft_version|runtime_config|eva_config|megatron_core|"
+    r"ensure_weight_tying|qalora_group_size|unsloth.*|_.*"
+)
+"""Keys of adapter_config.json that are obeyed, or change nothing; all others are refused, unless they are empty."""
+NO_CHANGE = {"peft_type": ("LORA",), "bias": ("none",), "init_lora_weights": (True, "gaussian", "eva", "orthogonal")}
+"""Values of other keys that change nothing; other initial weights are taken out of the base (PiSSA, OLoRA)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,15 +126,6 @@ class LoraLinear(nn.Linear):
         kept = F.dropout(x, self.dropout, self.training) if self.dropout else x
         return self._base(x) + self.scale * F.linear(F.linear(kept, a), b)
 
-    @torch.no_grad()
-    def merged(self) -> nn.Linear:
-        """The plain linear layer with the same result."""
-        plain = nn.Linear(self.in_features, self.out_features, bias=self.bias is not None, device="meta")
-        weight = self.weight if self.nf4 is None else self.nf4.functional.dequantize_4bit(self.weight, self.packing)
-        plain.weight = nn.Parameter(weight + self.scale * self.lora_B @ self.lora_A)
-        plain.bias = self.bias
-        return plain
-
 
 def attach(model: CausalLM, config: LoraConfig, generator: torch.Generator) -> None:
     """Freeze a model and add adapters to its targets, in place; outputs do not change before training."""
@@ -150,13 +150,6 @@ def disabled(model: nn.Module) -> Iterator[None]:
     finally:
         for layer in layers:
             layer.enabled = True
-
-
-def merge(model: CausalLM) -> None:
-    """Add every adapter to its weight, in place, so that the model has no adapters."""
-    for parent, name, layer in _projections(model):
-        if isinstance(layer, LoraLinear):
-            setattr(parent, name, layer.merged())
 
 
 def _projections(model: CausalLM) -> list[tuple[nn.Module, str, nn.Linear]]:
@@ -209,6 +202,7 @@ def tensors(folder: Path) -> tuple[dict[str, Tensor], str]:
     return found, base_sha256
 
 
+@torch.no_grad()
 def read(folder: Path, base: Path | None = None) -> CausalLM:
     """Read the model of a folder, with fp32 weights. Adapters are merged into their base.
 
@@ -225,19 +219,26 @@ def read(folder: Path, base: Path | None = None) -> CausalLM:
     if expected and base.is_dir() and (sha256 := hf.fingerprint(base)) != expected:
         raise ModelError(f"{folder}: the adapters belong to the model {expected}, but the model in {base} is {sha256}")
     model = hf.read_model(base)
-    named = settings["target_modules"]
-    named = {n.split(".")[-2] for n in found} if isinstance(named, str) else named  # a pattern: what it met has tensors
-    config = LoraConfig(
-        lora_rank=settings["r"], lora_alpha=float(settings["lora_alpha"]), rslora=bool(settings.get("use_rslora")),
-        lora_targets=tuple(sorted(t.removesuffix("_proj") for t in named)))  # fmt: skip
-    attach(model, config, torch.Generator())
-    own = trained(model)
-    wrong = sorted(own.keys() ^ found.keys()) or [n for n in own if own[n].shape != found[n].shape]
-    if wrong:
-        raise ModelError(f"{folder / WEIGHTS}: tensor {wrong[0]!r} does not fit the model in {base}")
-    model.load_state_dict(found, strict=False)
-    merge(model)
-    return model.requires_grad_(True)
+    layers = {name.removesuffix(".weight"): p for name, p in model.model.layers.named_parameters("model.layers")}
+    left, met = set(found), set[str]()
+    for name in [name.removesuffix(".lora_A") for name in found if name.endswith(".lora_A")]:
+        a, b, weight = found[f"{name}.lora_A"], found.get(f"{name}.lora_B"), layers.get(name)
+        if b is not None and weight is not None and (len(b), *a.shape[::-1]) == (*weight.shape, b.shape[1]):
+            weight.add_(_scale(settings, name, len(a)) * b.to(weight) @ a.to(weight))
+            left -= {f"{name}.lora_A", f"{name}.lora_B"}
+            met.add(name)
+    named = () if settings.get("exclude_modules") else settings["target_modules"]
+    there, used = ({n.split(".", i)[-1] for n in group for i in range(n.count(".") + 1)} for group in (layers, met))
+    lost = () if isinstance(named, str) else set(named) & there - used  # a pattern is what it met
+    if wrong := [*sorted(left), *sorted(lost)]:
+        raise ModelError(f"{folder / WEIGHTS}: {wrong[0]!r} does not fit the attention and MLP matrices of {base}")
+    return model
+
+
+def _scale(settings: dict[str, Any], name: str, rank: int) -> float:
+    """Factor of an adapter's product; the first pattern that fits the end of its name has an alpha of its own."""
+    own = (v for k, v in (settings["alpha_pattern"] or {}).items() if re.fullmatch(rf"(.*\.)?({k})", name))
+    return float(next(own, settings["lora_alpha"])) / (rank**0.5 if settings["use_rslora"] else rank)
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -252,16 +253,14 @@ def read_config(folder: Path) -> ModelConfig:
 
 def settings_of(folder: Path) -> dict[str, Any]:
     """What adapter_config.json says, checked."""
-    path = folder / CONFIG
+    path, needed = folder / CONFIG, {"lora_alpha", "target_modules", "base_model_name_or_path"}
     try:
-        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        found = {k: settings[k] for k in ("r", "lora_alpha", "target_modules", "base_model_name_or_path")}
-        found["use_rslora"] = settings.get("use_rslora", False)
-    except (OSError, ValueError, KeyError, TypeError) as e:
+        settings = {"use_rslora": False, "alpha_pattern": None} | dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as e:
         raise ModelError(f"{path}: cannot read it ({e!r}); expected the configuration of a LoRA adapter") from None
-    for key in ("use_dora", "modules_to_save", "rank_pattern", "alpha_pattern", "fan_in_fan_out"):
-        if settings.get(key):
-            raise ModelError(f"{path}: {key} = {settings[key]!r} changes the result and is not implemented")
-    if settings.get("bias", "none") != "none":
-        raise ModelError(f"{path}: trained biases are not implemented, found bias = {settings['bias']!r}")
-    return found
+    for key, value in sorted(settings.items(), key=lambda item: item[0] != "peft_type"):
+        if value and not (NEUTRAL.fullmatch(key) or value in NO_CHANGE.get(key, ())):
+            raise ModelError(f"{path}: {key} = {value!r} changes the result and is not implemented")
+    if absent := sorted(needed - settings.keys()):
+        raise ModelError(f"{path}: has no {absent[0]!r}; expected the configuration of a LoRA adapter")
+    return settings
