@@ -252,8 +252,10 @@ class CutBatch:
     """Dropped tokens by reason, of kept and of dropped rows."""
     repeated: int = 0
     """Tokens that are in several sequences: system prompts and prompts of long answers."""
-    sizes: Counter[int] = field(default_factory=Counter)
-    """How many sequences there were of each length, before cutting."""
+    fair: int = 0
+    """Tokens that long enough rows would keep: those within `max_doc_tokens`, of rows with labels."""
+    reach: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """Of `truncate` and `drop`: sequences by the stride from which their row is kept, and by their length."""
     needs: Counter[int] = field(default_factory=Counter)
     """Tokens of exchanges that are lost, by the stride that they would need."""
 
@@ -270,15 +272,22 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
     flat = _flat(batch, limits.sides, labelled)
     size = flat.length.copy()
     work = CutBatch(flat, [None] * batch.num_rows, [None] * batch.num_rows, into=int(size.sum()))
-    work.sizes.update(size.tolist())
     nothing = (size.reshape(-1, limits.sides) == 0).all(axis=1).repeat(limits.sides)
     kept = _drop(work, nothing, size, limits, EMPTY, "nothing to pack")
     cap, drops = (limits.max_doc_tokens or size.max(initial=0)), limits.drop_long
     kept &= _drop(work, size > cap, size, limits, TOO_LONG, f"max_doc_tokens is {cap}") if drops else True
     length = np.minimum(size, cap)
+    truncates = limits.overflow == "truncate" or (limits.overflow == "split_turns" and limits.marks is None)
+    if truncates or limits.overflow == "drop":
+        fair, least = _least_strides(replace(flat, length=length), limits, labelled)
+        fair &= kept
+        work.reach.update(zip(least[fair].tolist(), length[fair].tolist(), strict=True))
+        work.fair = int(length[fair].sum())
+    else:
+        work.fair = int(length[kept].sum())
     if limits.overflow == "drop":
         kept &= _drop(work, length > limits.stride, size, limits, TOO_LONG, f"a row holds {limits.stride}")
-    elif limits.overflow == "truncate" or (limits.overflow == "split_turns" and limits.marks is None):
+    elif truncates:
         length = np.minimum(length, limits.stride)
     work.lost[TRUNCATED] += int((size - length)[kept].sum())
     if limits.overflow == "split_turns" and labelled and (length > limits.stride).any():
@@ -298,6 +307,20 @@ def cut(batch: pa.RecordBatch, limits: Limits, labelled: bool) -> CutBatch:
     work.sequences = pieces.take(alive)
     work.lost = +work.lost
     return work
+
+
+def _least_strides(flat: TokenSequences, limits: Limits, labelled: bool) -> tuple[npt.NDArray[np.bool_], Int64]:
+    """Which sequences a long enough row keeps, bool (N,), and from which stride, int64 (N,): that of both sides of a
+    pair. With `truncate` a label must be left of each, with `drop` all of it must fit."""
+    least = flat.length if limits.overflow == "drop" else np.ones(len(flat), np.int64)
+    found = np.ones(len(flat), np.bool_)
+    if labelled:
+        labels = np.append(np.flatnonzero(flat.mask), np.iinfo(np.int64).max)
+        first = labels[np.searchsorted(labels, flat.start + 1)]  # the first token of a sequence is never a target
+        found = (first < flat.start + flat.length) | (flat.length == 0)
+        least = np.maximum(least, np.where(found & (flat.length > 0), first - flat.start + 1, 1))
+    sides = (-1, limits.sides)
+    return found.reshape(sides).all(axis=1).repeat(limits.sides), least.reshape(sides).max(axis=1).repeat(limits.sides)
 
 
 def _cut_turns(

@@ -7,8 +7,9 @@ import json
 import math
 import os
 import shutil
+from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -27,8 +28,6 @@ from datakit.manifest import Count, check_shards, data_dir
 from datakit.pack.cut import (
     LONG_ANSWER,
     LONG_PROMPT,
-    TOO_LONG,
-    TRUNCATED,
     CutBatch,
     Limits,
     LongAnswer,
@@ -161,7 +160,8 @@ class _Work:
     tokens: int = 0
     repeated: int = 0
     """Tokens in further sequences of their row; they are no part of the ledger's balance."""
-    sizes: Counter[int] = field(default_factory=Counter)
+    fair: int = 0
+    reach: Counter[tuple[int, int]] = field(default_factory=Counter)
     needs: Counter[int] = field(default_factory=Counter)
 
     def outputs(self) -> Iterator[Output]:
@@ -294,7 +294,8 @@ class Pack(Stage):
         work.rows += batch.num_rows
         work.tokens += found.into
         work.repeated += found.repeated
-        work.sizes.update(found.sizes)
+        work.fair += found.fair
+        work.reach.update(found.reach)
         work.needs.update(found.needs)
         for name, chosen in self._splits(batch, found.sequences):
             work.packers[name].add(chosen)
@@ -422,21 +423,15 @@ def _result(out: Path, work: _Work) -> PackResult:
 
 def _alarms(work: _Work, lost: dict[str, int]) -> Iterator[str]:
     """What a user must know of the tokens that rows are too short for."""
-    gone = sum(lost.get(reason, 0) for reason in (TRUNCATED, TOO_LONG, LONG_ANSWER, LONG_PROMPT))
-    cap, sizes = work.limits.max_doc_tokens or max(work.sizes, default=0), Counter[int]()
-    for size, count in work.sizes.items():  # what max_doc_tokens cuts is what the user asked for
-        over = 0 if size <= cap else size if work.limits.drop_long else size - cap
-        sizes[size - over] += count
-        gone -= over * count
+    if work.limits.overflow == "split_turns" and work.limits.marks is not None:
+        gone = lost.get(LONG_ANSWER, 0) + lost.get(LONG_PROMPT, 0)
+        enough = [seq_len_for(work.needs, share, work.fair) for share in (0.95, 0.99)]
+    elif work.reach:
+        gone = work.fair - kept_within(work.reach)(work.limits.stride)
+        enough = [seq_len_to_cut(work.reach, share) for share in (0.95, 0.99)]
+    else:
+        return
     if gone > MAX_LOSS * work.tokens:
-        limits, total = work.limits, sum(size * count for size, count in sizes.items())
-        if limits.overflow == "split_turns" and limits.marks is not None:
-            enough = [seq_len_for(work.needs, share, total) for share in (0.95, 0.99)]
-        elif limits.overflow == "drop":
-            needs = Counter({size: size * count for size, count in sizes.items()})
-            enough = [seq_len_for(needs, share, total) for share in (0.95, 0.99)]
-        else:
-            enough = [seq_len_to_truncate(sizes, share) for share in (0.95, 0.99)]
         yield (
             f"{gone:,} of {work.tokens:,} tokens ({gone / work.tokens:.1%}) are lost because they do not fit into rows "
             f"of {work.limits.stride - 1}; --seq-len {enough[0]} would keep 95%, --seq-len {enough[1]} 99%"
@@ -457,16 +452,16 @@ def seq_len_for(needs: Counter[int], share: float, total: int) -> int:
     return _round_up(needed)
 
 
-def seq_len_to_truncate(sizes: Counter[int], share: float) -> int:
-    """The same where longer sequences lose what is behind the row's end; `sizes` counts sequences by length."""
-    left, total = sum(sizes.values()), sum(size * count for size, count in sizes.items())
-    kept, before = 0, 0
-    for size in sorted(sizes):  # up to this stride, each of the `left` sequences keeps one token more
-        if kept + (size - before) * left >= share * total:
-            return _round_up(before + math.ceil((share * total - kept) / left))
-        kept += (size - before) * left
-        left, before = left - sizes[size], size
-    return _round_up(before)
+def seq_len_to_cut(reach: Counter[tuple[int, int]], share: float) -> int:
+    """The same for rows that are truncated or dropped; `reach` as `CutBatch` has it."""
+    kept, longest = kept_within(reach), max(map(max, reach))
+    return _round_up(bisect_left(range(longest), share * kept(longest), key=kept))
+
+
+def kept_within(reach: Counter[tuple[int, int]]) -> Callable[[int], int]:
+    """How many tokens rows of a stride keep."""
+    (least, length), count = np.array(list(reach)).T, np.array(list(reach.values()))
+    return lambda stride: int((np.minimum(length, stride) * count)[least <= stride].sum())
 
 
 def _round_up(stride: int) -> int:

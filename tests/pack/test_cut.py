@@ -15,7 +15,7 @@ from datakit.manifest import Count
 from datakit.pack.cut import TurnMarks, split_turns
 from datakit.pack.inspect import TokenIndex, open_rows, prove
 from datakit.pack.labels import label, labelled_ids
-from datakit.pack.stage import Pack, PackConfig, seq_len_for, seq_len_to_truncate
+from datakit.pack.stage import Pack, PackConfig, seq_len_for, seq_len_to_cut
 from tests.pack.token_rows import FACTS, batch_of, ids_of, pack_rows
 
 
@@ -136,23 +136,37 @@ def test_the_alarm_names_the_row_length_that_keeps_enough():
     assert seq_len_for(needs, 0.95, total=10_900) == 1024
     assert seq_len_for(Counter({100: 100_000, 5000: 5000}), 0.95, total=105_000) == 128
     # half of 704 tokens: 64 and 288
-    assert seq_len_to_truncate(Counter({64: 1, 640: 1}), 0.5) == 320
+    assert seq_len_to_cut(Counter({(1, 64): 1, (1, 640): 1}), 0.5) == 320
+    assert seq_len_to_cut(Counter({(1, 64): 1, (600, 640): 1}), 0.5) == 640, "nothing of the second before its label"
 
 
-@pytest.mark.parametrize("overflow", ["drop", "truncate", "split"])
-def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, overflow):
-    rows = [(n, []) for n in (20, 30, 40, 150, 200, 400, 700)]
-    batch = batch_of(rows, False)
+LENGTHS = (20, 30, 40, 150, 200, 400, 700)
+DOCUMENTS = batch_of([(n, []) for n in LENGTHS], False)
+ANSWERS = [(n, [n - 9, n]) for n in LENGTHS]
+SETS = {
+    "documents": DOCUMENTS,
+    "answers at the end": batch_of(ANSWERS),
+    "pairs": batch_of(ANSWERS, rejected=[(n + 50, [n - 9, n + 50]) for n in LENGTHS]),
+    "pairs of one side": batch_of(ANSWERS, rejected=[(0, []) for _ in LENGTHS]),
+}
+
+
+@pytest.mark.parametrize("overflow", ["drop", "truncate"])
+@pytest.mark.parametrize("name", list(SETS))
+def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, name, overflow):
+    batch = SETS[name]
     packed, _ = pack_rows(tmp_path / "a", [batch], seq_len=128, overflow=overflow)
-    if overflow == "split":
-        assert not packed.alarms
-        return
     (alarm,) = packed.alarms
+    assert f"{sum(packed.tokens.dropped.values()):,} of {packed.tokens.into:,} tokens" in alarm
     for length, share in re.findall(r"(\d+) (?:would keep )?(\d\d)%", alarm):
         again, _ = pack_rows(tmp_path / length, [batch], seq_len=int(length), overflow=overflow)
         assert again.tokens.kept >= int(share) / 100 * again.tokens.into
         shorter, _ = pack_rows(tmp_path / f"{length}-", [batch], seq_len=int(length) - 64, overflow=overflow)
         assert shorter.tokens.kept < int(share) / 100 * shorter.tokens.into
+
+
+def test_documents_that_are_split_raise_no_alarm(tmp_path):
+    assert not pack_rows(tmp_path / "a", [DOCUMENTS], seq_len=128, overflow="split")[0].alarms
 
 
 def test_what_max_doc_tokens_cuts_is_no_alarm(tmp_path):
