@@ -39,11 +39,9 @@ def usage() -> str:
     """The list of commands."""
     wide = max(map(len, COMMANDS))
     lines = [f"  {name:<{wide}}  {about}" for name, about in COMMANDS.items()]
-    more = [
-        "datakit-train COMMAND --help lists options.",
-        "datakit-train completion bash >> ~/.bashrc completes in the shell (or zsh).",
-    ]
-    return "\n".join(["usage: datakit-train COMMAND [options]", "", *lines, "", *more])
+    more = "datakit-train completion bash >> ~/.bashrc completes in the shell (or zsh)."
+    head = ["usage: datakit-train COMMAND [options]", ""]
+    return "\n".join([*head, *lines, "", "datakit-train COMMAND --help lists options.", more])
 
 
 def config_of(name: str) -> tuple[type, str | None]:

@@ -4,7 +4,7 @@ A file is recognised by the fields of its first line, JSON or JSON lines as the 
 
     ARC             question, choices {text, label}, answerKey
     HellaSwag       ctx (or ctx_a, ctx_b), endings, label
-    MMLU            question, choices (a list), answer (a number or a letter)
+    MMLU            question, choices (a list, or by letter), answer (a number or a letter)
     C-Eval, CMMLU   question (or Question), A, B, C, D, answer (or Answer)
     GSM8K           question, answer with `#### 18`
 
@@ -119,15 +119,22 @@ def _item(path: Path, number: int, row: Mapping[str, Any], make: Callable[[Mappi
     return item
 
 
+def _text(value: Any) -> str:
+    """A text or a number as a text; anything else, such as null, would become a question or an answer in words."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not str(value).strip():
+        raise ValueError(f"expected a text, found {value!r}")
+    return str(value)
+
+
 def _arc(row: Mapping[str, Any]) -> Item:
-    choices = tuple(f" {text}" for text in row["choices"]["text"])
-    right = list(row["choices"]["label"]).index(str(row["answerKey"]))
-    prompt = f"Question: {row['question']}\nAnswer:"
+    labels = list(row["choices"]["label"])
+    choices = tuple(f" {text}" for text, _ in zip(row["choices"]["text"], labels, strict=True))
+    right, prompt = labels.index(str(row["answerKey"])), f"Question: {_text(row['question'])}\nAnswer:"
     return Item(prompt, choices, right, shown=prompt + choices[right])
 
 
 def _hellaswag(row: Mapping[str, Any]) -> Item:
-    context = f"{row['ctx_a']} {row['ctx_b'].capitalize()}" if "ctx_b" in row else row["ctx"]
+    context = f"{row['ctx_a']} {row['ctx_b'].capitalize()}" if row.get("ctx_b") else row.get("ctx") or row["ctx_a"]
     prompt = _clean(f"{row['activity_label']}: {context}" if "activity_label" in row else context)
     choices = tuple(f" {_clean(ending)}" for ending in row["endings"])
     return Item(prompt, choices, int(row["label"]), shown=prompt + choices[int(row["label"])])
@@ -140,22 +147,23 @@ def _clean(text: str) -> str:
 
 def _lettered(question: str, choices: Sequence[Any], right: int, ask: str, head: str) -> Item:
     listed = "".join(f"\n{letter}. {text}" for letter, text in zip(LETTERS, choices, strict=False))
-    prompt = f"{question.strip()}{listed}\n{ask}"
+    prompt = f"{_text(question).strip()}{listed}\n{ask}"
     letters = tuple(f" {letter}" for letter in LETTERS[: len(choices)])
     return Item(prompt, letters, right, shown=prompt + letters[right], head=head)
 
 
 def _mmlu(row: Mapping[str, Any]) -> Item:
-    answer = row["answer"]
-    right = LETTERS.index(answer) if isinstance(answer, str) and answer in LETTERS else int(answer)
+    answer, choices = str(row["answer"]).strip().removesuffix(".0"), row["choices"]
+    right = LETTERS.index(answer) if answer in LETTERS else int(answer)
+    choices = [choices[letter] for letter in LETTERS[: len(choices)]] if isinstance(choices, dict) else choices
     subject = str(row.get("subject", "")).replace("_", " ")
     about = f" about {subject}" if subject else ""
     head = f"The following are multiple choice questions (with answers){about}.\n\n"
-    return _lettered(row["question"], row["choices"], right, "Answer:", head)
+    return _lettered(row["question"], choices, right, "Answer:", head)
 
 
 def _ceval(row: Mapping[str, Any]) -> Item:
-    question, answer = (str(row.get(name, row.get(name.capitalize()))) for name in ("question", "answer"))
+    question, answer = (_text(row.get(name, row.get(name.capitalize()))) for name in ("question", "answer"))
     choices = [row[letter] for letter in LETTERS if letter in row]
     subject = str(row.get("subject", ""))
     head = f"以下是中国关于{subject}的单项选择题，请选出其中的正确答案。\n\n" if subject else ""
@@ -163,16 +171,16 @@ def _ceval(row: Mapping[str, Any]) -> Item:
 
 
 def _gsm8k(row: Mapping[str, Any]) -> Item:
-    prompt = f"Question: {row['question']}\nAnswer:"
-    return Item(prompt, answer=str(row["answer"]), shown=f"{prompt} {row['answer']}")
+    prompt, answer = f"Question: {_text(row['question'])}\nAnswer:", _text(row["answer"])
+    return Item(prompt, answer=answer, shown=f"{prompt} {answer}")
 
 
 LAYOUTS: dict[str, tuple[Callable[[Mapping[str, Any]], bool], Callable[[Mapping[str, Any]], Item]]] = {
     "arc": (lambda r: isinstance(r.get("choices"), dict) and "answerKey" in r, _arc),
     "hellaswag": (lambda r: "endings" in r and "label" in r, _hellaswag),
-    "mmlu": (lambda r: isinstance(r.get("choices"), list) and "answer" in r, _mmlu),
+    "mmlu": (lambda r: isinstance(r.get("choices"), list | dict) and "answer" in r, _mmlu),
     "ceval": (lambda r: {"A", "B"} <= r.keys(), _ceval),
-    "gsm8k": (lambda r: {"question", "answer"} <= r.keys(), _gsm8k),
+    "gsm8k": (lambda r: {"question", "answer"} <= r.keys() and not r.keys() & {"choices", "options"}, _gsm8k),
 }
 """Layouts by name: how a row of it is recognised, and how it becomes an item. The first that fits is taken."""
 

@@ -112,11 +112,10 @@ PRESETS = {
     "26m": _26M,
     "64m": replace(  # minimind-3
         _26M, hidden_size=768, num_kv_heads=4, head_dim=96, intermediate_size=2432, qk_norm=True, family="qwen3",
-        rope=Rope(rope_theta=1e6), norm_eps=1e-6,
-    ),
+        rope=Rope(rope_theta=1e6), norm_eps=1e-6),
     "104m": replace(  # the width and depth of minimind2
-        _26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope=Rope(rope_theta=1e6)
-    )}  # fmt: skip
+        _26M, hidden_size=768, num_layers=16, head_dim=96, intermediate_size=2048, rope=Rope(rope_theta=1e6)),
+}  # fmt: skip
 """Model sizes by name; the vocabulary is replaced by the data's."""
 
 

@@ -45,16 +45,11 @@ ARCHITECTURES = {
     "mistral": Architecture("llama", paired=True, biases=_ANY),
     "smollm3": Architecture("smollm3", paired=True, plain_period=4),
     "granite": Architecture("granite", paired=True, biases=_ANY),
-    "qwen2": Architecture("qwen2", biases="qkv_bias"),
-    "qwen3": Architecture("qwen3"),
-    "qwen3_moe": Architecture("qwen3moe"),
-    "gemma2": Architecture("gemma2", period=2, wide_at=46),
-    "gemma3_text": Architecture("gemma3", period=6, wide_at=62),
-    "phi3": Architecture("phi3"),
-    "olmo2": Architecture("olmo2"),
-    "olmo3": Architecture("olmo2", period=4),
-    "gpt2": Architecture("gpt2", biases=_ANY),
-}
+    "qwen2": Architecture("qwen2", biases="qkv_bias"), "qwen3": Architecture("qwen3"),
+    "qwen3_moe": Architecture("qwen3moe"), "gemma2": Architecture("gemma2", period=2, wide_at=46),
+    "gemma3_text": Architecture("gemma3", period=6, wide_at=62), "phi3": Architecture("phi3"),
+    "olmo2": Architecture("olmo2"), "olmo3": Architecture("olmo2", period=4), "gpt2": Architecture("gpt2", biases=_ANY),
+}  # fmt: skip
 """By `model_type` of config.json."""
 FILE_TYPES = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 NUMBERS = {"F32": 0, "F16": 1, "BF16": 32}

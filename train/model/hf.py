@@ -202,7 +202,7 @@ def config_from_hf(config: dict[str, Any], where: str) -> ModelConfig:
     if kind not in FAMILIES:
         raise ModelError(f"{where}: model_type {kind!r} is not supported; expected one of {', '.join(FAMILIES)}")
     family = FAMILIES[kind]
-    plain = {k: v for k, v in config.items() if v is not None or k in NULLABLE}
+    plain = {k: v for k, v in config.items() if ((v or k[:5] != "rope_") and v is not None) or k in NULLABLE}
     config = dict(family.defaults) | plain | {ours: plain[k] for k, ours in family.renamed.items() if k in plain}
     config = {k: v for k, v in config.items() if k not in family.renamed}
     try:
@@ -263,7 +263,10 @@ def _windowed(config: dict[str, Any], kind: str, family: Family, layers: int) ->
 def _ropes(config: dict[str, Any], family: Family) -> tuple[Rope, Rope | None]:
     """The rotary positions of layers without and with a window; newer configs store them in `rope_parameters`."""
     found = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    nested = "full_attention" in found or "sliding_attention" in found
+    nested = bool(found.keys() & {"full_attention", "sliding_attention"})
+    if found and nested != bool(family.local_theta and config.get("rope_parameters")):
+        expected = "by kind of layer" if family.local_theta else "the same for all layers"
+        raise ModelError(f"rope_parameters = {found} is not implemented; this family has one {expected}")
     theta, share = config.get("rope_theta", 10000.0), config.get("partial_rotary_factor", 1.0)
     longest = config.get("max_position_embeddings", 2048)
     original = config.get("original_max_position_embeddings", 0)

@@ -23,14 +23,12 @@ from datakit.errors import ModelError
 
 Rotary = tuple[Tensor, ...]
 """Cosine and sine tables of some positions; empty for a layer without rotary positions."""
-# fmt: off
 SCALINGS: dict[str, dict[str, Any]] = {
     "default": {}, "dynamic": {"factor": None}, "linear": {"factor": None},
     "llama3": {"factor": None, "low_freq_factor": None, "high_freq_factor": None},
     "yarn": {"factor": 0.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True},
     "longrope": {"short_factor": None, "long_factor": None},
-}
-# fmt: on
+}  # fmt: skip
 """The keys of each kind in config.json, with their defaults; None: the key must be there."""
 SIZED = ("llama3", "yarn", "longrope")
 """Kinds that depend on the longest sequence before the scaling, `original_max_position_embeddings`."""

@@ -70,6 +70,29 @@ def test_what_is_no_suite_is_refused_by_its_item(tmp_path: Path) -> None:
         Suite.read(file(tmp_path, "m", MMLU), 5, file(tmp_path, "s", ARC))
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        GSM8K | {"answer": None}, GSM8K | {"answer": ""}, GSM8K | {"answer": ["18"]}, GSM8K | {"question": None},
+        {"question": "Is it?", "passage": "p", "answer": True}, MMLU | {"answer": True}, MMLU | {"answer": 1.7},
+        ARC | {"choices": {"text": ["a", "b", "c"], "label": ["A", "B"]}}, MMLU | {"choices": {"x": "1", "y": "2"}},
+    ],
+)  # fmt: skip
+def test_values_that_are_no_question_or_answer_are_refused(row: dict, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="item 1 lacks its question"):
+        Suite.read(file(tmp_path, "x", row))
+
+
+def test_choices_by_letter_are_choices_and_unread_ones_are_refused(tmp_path: Path) -> None:
+    lettered = MMLU | {"choices": dict(zip("ABCD", MMLU["choices"], strict=True)), "answer": " B "}
+    found = Suite.read(file(tmp_path, "x", MMLU, lettered, MMLU | {"answer": 1.0}))
+    assert found.layout == "mmlu" and found.items[0] == found.items[1] == found.items[2]
+    no_b = Suite.read(file(tmp_path, "h", HELLASWAG | {"ctx_b": None, "ctx": "the cat"})).items[0]
+    assert no_b.prompt == "Sitting: the cat"
+    with pytest.raises(InputError, match="fields question, options, answer: expected those of"):
+        Suite.read(file(tmp_path, "pro", {"question": "q", "options": ["a", "b"], "answer": "A"}))
+
+
 def test_ends_of_lines_within_a_text_end_no_item_and_a_bom_is_read_over(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     for text in (

@@ -158,6 +158,25 @@ def test_a_key_that_changes_the_mathematics_is_refused_by_name(change: dict) -> 
         config_from_hf(config, "here")
 
 
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("olmo3", {"rope_parameters": {"rope_type": "default", "rope_theta": 5e3}}),
+        ("gemma3_text", {"rope_scaling": {"full_attention": {"rope_type": "linear", "factor": 2.0}}}),
+        ("olmo2", {"rope_parameters": {"full_attention": {"rope_type": "linear", "factor": 2.0}}}),
+    ],
+)
+def test_rotary_positions_in_the_form_of_another_family_are_refused(kind: str, change: dict) -> None:
+    """transformers reads over them without a word."""
+    with pytest.raises(ModelError, match=r"rope_parameters = .* is not implemented; this family has one"):
+        config_from_hf(SMALL | {"model_type": kind} | change, "here")
+
+
+def test_empty_rotary_scaling_is_as_if_it_was_missing() -> None:
+    plain = SMALL | {"model_type": "gpt_oss"}
+    assert config_from_hf(plain | {"rope_scaling": {}}, "here") == config_from_hf(plain, "here")
+
+
 def test_what_does_not_change_the_mathematics_is_not_refused() -> None:
     plain = config_to_hf(PRESETS["tiny"], {})
     more = {
