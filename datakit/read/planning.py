@@ -45,11 +45,14 @@ from datakit.read.layouts.conversations import TURN_FIELDS, turn_field_of, unrea
 from datakit.read.layouts.mapping import (
     HOLE,
     fields_with_samples,
+    found_at,
+    is_missing,
     kind_of,
     nearest,
     reading_of,
     roles_flag,
     unknown_speakers,
+    unnested,
 )
 from datakit.read.layouts.recognise import LAYOUTS, MAPPED, FileLayout, choose, nested_fields
 from datakit.read.layouts.record import Fields, InexactNumbersError, MisfitError
@@ -339,7 +342,7 @@ def _check_fields(file: SourceFile, head: list[Fields], config: IngestConfig, re
     if config.id_field:
         named[f"--id-field {config.id_field}"] = config.id_field
     _check_names(file, named, head)
-    lists = [unzipped(f.get(config.map.get("messages", ""))) for f in head]
+    lists = [unzipped(found_at(f, config.map.get("messages", ""))) for f in head]
     turns = [t for v in lists if type(v) is list for t in v if type(t) is dict]
     in_turns = [(ours, theirs) for ours, theirs in reading.turn_fields if ours in ("role", "content")]
     _check_names(file, {f"--map {ours}={theirs}": theirs for ours, theirs in in_turns}, turns)
@@ -351,10 +354,11 @@ def _check_names(file: SourceFile, named: Mapping[str, str], records: list[Field
     Raises:
         LayoutError: there is one; with the nearest field.
     """
-    known = list(dict.fromkeys(n for fields in records for n in fields))
+    inside = (n for fields in unnested(unnested(records)) for n in fields if not n.endswith(".0"))
+    known = list(dict.fromkeys([*(n for fields in records for n in fields), *inside]))
     for flag, source in named.items():
         paths = HOLE.findall(source) if "{" in source else [source]
-        if known and not any(path in known or path.split(".")[0] in known for path in paths):
+        if known and all(is_missing(path, records) for path in paths):
             near = get_close_matches(paths[0], known, 1, 0.5) if paths else []
             raise LayoutError(
                 f"{file.path}: {flag}: none of its first records has such a field; "

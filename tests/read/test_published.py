@@ -693,9 +693,12 @@ def test_a_mapping_that_makes_no_sense_is_refused(read_records, config, match):
 
 UNKNOWN = [
     ({"log": [{"who": "Kunde", "what": "Guten Tag, alles geht nicht"}, {"who": "Agent", "what": "Das tut mir leid"}]},
-     "--map messages=log --map role=who --map content=what --roles Agent=assistant,Kunde=user"),
+     "--map messages=log --map role=who --map content=what --roles Kunde=user,Agent=assistant"),
     ({"log": [{"who": "CUSTOMER", "what": "a room, please"}, {"who": "SYSTEM", "what": "for how many nights?"}]},
      "--map messages=log --map role=who --map content=what --roles CUSTOMER=user,SYSTEM=assistant"),
+    ({"conv": {"log": [{"by": {"role": "kunde", "name": "x"}, "said": {"content": {"plain": "Hallo?"}}},
+                       {"by": {"role": "berater", "name": "y"}, "said": {"content": {"plain": "Guten Tag"}}}]}},
+     "--map messages=conv.log --map role=by.role --map content=said.content.plain --roles kunde=user,berater=assistant"),
     ({"frage": "hi", "user_question": "was?", "the_response": "das"},
      "--map prompt=user_question --map answer=the_response"),
     ({"meta": {"inhalt": "ein langer Text über vieles"}, "n": 3}, "--map text=meta.inhalt"),
@@ -708,7 +711,8 @@ UNKNOWN = [
      ({"map": {"prompt": "{ask}: {what}", "answer": "output"}}, "none of its first records has such a field"),
      ({"map": {"id": "meta_id"}}, "--map id=meta_id: .*the fields are instruction, output, meta, turns"),
      ({"id_field": "uid"}, "--id-field uid"),
-     ({"map": {"messages": "turns", "role": "who", "content": "wat"}}, "--map content=wat: .*perhaps what is meant")],
+     ({"map": {"messages": "turns", "role": "who", "content": "wat"}}, "--map content=wat: .*perhaps what is meant"),
+     ({"map": {"prompt": "meta.ix", "answer": "output"}}, "--map prompt=meta.ix: .*perhaps meta.id is meant")],
 )  # fmt: skip
 def test_a_field_that_no_record_has_is_refused_before_any_work_with_the_nearest_one(read_records, config, match):
     record = {"instruction": "hi", "output": "yo", "meta": {"id": 1}, "turns": [{"who": "user", "what": "hi"}]}

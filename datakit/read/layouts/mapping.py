@@ -119,6 +119,11 @@ def from_mapping(fields: Fields, reading: Reading) -> Any:
     """The row of a record by the user's mapping."""
     made, used, left = _mapped(fields, reading)
     names = {name for name, _ in reading.mapping}
+    if made.get("messages", fields) is None:
+        there = ", ".join(unnested([fields])[0])
+        raise MisfitError(
+            "missing_field", f"{dict(reading.mapping)['messages']} is no list of turns; there are {there}"
+        )
     if "text" in names:
         return Document(text_of(made["text"], dict(reading.mapping)["text"]), used, left)
     if "chosen" in names:
@@ -206,6 +211,21 @@ def value_at(fields: Fields, path: Sequence[str], source: str) -> Any:
     return value
 
 
+def found_at(fields: Fields, source: str) -> Any:
+    """The value that a name with dots leads to; None if it leads nowhere."""
+    try:
+        return fields[source] if source in fields else value_at(fields, source.split("."), source)
+    except MisfitError:
+        return None
+
+
+def is_missing(source: str, records: Sequence[Fields]) -> bool:
+    """Whether objects are where a path leads to, and none has its last key."""
+    *inner, last = source.split(".")
+    objects = [value for r in records if type(value := found_at(r, ".".join(inner)) if inner else r) is dict]
+    return bool(objects) and not any(last in o for o in objects) and not any(source in r for r in records)
+
+
 def _without(value: Any, path: Sequence[str]) -> Any:
     """A nested object without the value that a path leads to; lists stay whole."""
     if type(value) is not dict or path[0] not in value:
@@ -232,8 +252,9 @@ def fields_with_samples(head: Sequence[Fields]) -> str:
 
 def nearest(head: Sequence[Fields], path: str) -> str:
     """The command with the mapping that is nearest to records of no known layout; "" if they hold no text."""
-    flat = _flat(head)
-    flags = _pair_flags(flat) or _turns_flags(head) or _turns_flags(flat) or _exchange_flags(flat) or _text_flags(flat)
+    flat = unnested(head)
+    turns = _turns_flags(head) or _turns_flags(flat) or _turns_flags(flat, nested=True)
+    flags = _pair_flags(flat) or turns or _exchange_flags(flat) or _text_flags(flat)
     return f"datakit ingest {shlex.quote(path)} {flags}" if flags else ""
 
 
@@ -271,25 +292,30 @@ def roles_flag(speakers: Sequence[str], field: str = "", taken: Collection[str] 
     return f"--roles {shlex.quote(','.join(f'{s}={role}' for s, role in made))}" if made else ""
 
 
-def _turns_flags(head: Sequence[Fields]) -> str:
-    """The mapping for a list of objects of which one field says little in few ways, and another says much."""
+def _turns_flags(head: Sequence[Fields], nested: bool = False) -> str:
+    """The mapping for a list of objects of which one field says little in few ways, and another says much. `nested`:
+    the fields may lie in objects of a turn, as in `author.role`."""
     for name in dict.fromkeys(n for fields in head for n in fields):
-        lists = [unzipped(fields.get(name)) for fields in head]
+        lists = [fields.get(name) if nested else unzipped(fields.get(name)) for fields in head]
         rows = [value for value in lists if type(value) is list and value]
         turns = [turn for value in rows for turn in value if type(turn) is dict]
+        turns = unnested(unnested(turns)) if nested else turns
         keys = Counter(k for turn in turns for k, v in turn.items() if type(v) in (str, int) or _says_who(k, v))
         common = [k for k, n in keys.items() if n >= len(turns) * 0.9]
         texts = [k for k in common if all(type(t.get(k, "")) is str for t in turns)]
         if len(turns) < 2 or len(common) < 2 or not texts:
             continue
-        content = max(texts, key=lambda k: (k in CONTENT_KEYS, sum(len(t.get(k, "")) for t in turns)))
+        content = max(
+            texts, key=lambda k: (not set(CONTENT_KEYS).isdisjoint(k.split(".")), sum(len(t.get(k, "")) for t in turns))
+        )
         few = {k: {str(speaker_of(t.get(k))) for t in turns} for k in common if k != content}
         speakers = {k: v for k, v in few.items() if 1 < len(v) <= max(6, len(turns) // 20) or v <= ROLES.keys()}
         speakers = {k: v for k, v in speakers.items() if not all(n.isdigit() for n in v) or _names_speakers(k)}
         if not speakers:
             continue
-        role = min(speakers, key=lambda k: (k not in ROLE_KEYS, abs(len(speakers[k]) - 2)))
-        strange = sorted(s for s in speakers[role] if spelled(s) not in ROLES)
+        role = min(speakers, key=lambda k: (k.split(".")[-1] not in ROLE_KEYS, abs(len(speakers[k]) - 2)))
+        in_order = dict.fromkeys(str(speaker_of(turn.get(role))) for turn in turns)  # the one who asks speaks first
+        strange = [s for s in in_order if spelled(s) not in ROLES]
         if len(strange) == 1 and {ROLES.get(spelled(s)) for s in speakers[role]} == {None, "system"}:
             strange = sorted(speakers[role])  # a system that people talk to: it answers
         flags = [
@@ -363,7 +389,7 @@ def _text_flags(flat: Sequence[Fields]) -> str:
     return f"--map {shlex.quote(f'text={longest}')}" if longest else ""
 
 
-def _flat(head: Sequence[Fields]) -> list[Fields]:
+def unnested(head: Sequence[Fields]) -> list[Fields]:
     """Records with the fields of their objects and the first values of their lists, under names with a dot."""
     inner = ((f, [(k, dict(enumerate(o[:1])) if type(o) is list else o) for k, o in f.items()]) for f in head)
     return [{f"{k}.{n}": v for k, o in own if type(o) is dict for n, v in o.items()} | f for f, own in inner]
