@@ -328,14 +328,21 @@ def message(turn: Any, where: str, reading: Reading = PLAIN) -> tuple[Message, F
             return Message(role, content), {}
     turn = dict(turn)
     for name, given in reading.turn_fields:
-        if given in turn:
-            turn[name] = turn.pop(given)
-        elif "." in given:
-            outer, _, inner = given.partition(".")
-            if type(turn.get(outer)) is dict and inner in turn[outer]:
-                turn[outer] = dict(turn[outer])
-                turn[name] = turn[outer].pop(inner)
+        found = _taken(turn, [given] if given in turn else given.split("."))
+        if found is not None:
+            turn = found[1] | {name: found[0]}
     return _full_message(turn, where, reading)
+
+
+def _taken(fields: Fields, path: list[str]) -> tuple[Any, Fields] | None:
+    """The value that a path leads to, and the fields without it; None where it leads nowhere."""
+    key, *rest = path
+    if not rest:
+        return (fields[key], {k: v for k, v in fields.items() if k != key}) if key in fields else None
+    inner = _taken(fields[key], rest) if type(fields.get(key)) is dict else None
+    if inner is None:
+        return None
+    return inner[0], {k: v for k, v in (fields | {key: inner[1]}).items() if k != key or v}
 
 
 def _full_message(turn: Fields, where: str, reading: Reading) -> tuple[Message, Fields]:
