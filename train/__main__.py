@@ -40,8 +40,8 @@ def usage() -> str:
     wide = max(map(len, COMMANDS))
     lines = [f"  {name:<{wide}}  {about}" for name, about in COMMANDS.items()]
     more = "datakit-train completion bash >> ~/.bashrc completes in the shell (or zsh)."
-    head = ["usage: datakit-train COMMAND [options]", ""]
-    return "\n".join([*head, *lines, "", "datakit-train COMMAND --help lists options.", more])
+    more = f"\ndatakit-train COMMAND --help lists options.\n{more}"
+    return "\n".join(["usage: datakit-train COMMAND [options]\n", *lines, more])
 
 
 def config_of(name: str) -> tuple[type, str | None]:

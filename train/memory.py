@@ -19,7 +19,7 @@ import torch
 from datakit.config import option
 from datakit.errors import ConfigError
 from train.engine import checkpoint, flags
-from train.model import lora
+from train.model import hf, lora
 from train.model.decoder import PRESETS, CausalLM, ModelConfig, of_depth
 
 GPUS = (8, 16, 24, 48, 80, 141)
@@ -183,7 +183,7 @@ def main(argv: Sequence[str], prog: str = "python -m train.memory") -> int:
     """Print the tables; returns the exit code."""
     run = flags.built(MemoryConfig, flags.given(MemoryConfig, prog, __doc__, argv))
     if run.init:
-        models = {run.init: lora.read_config(checkpoint.newest_of_run(Path(run.init)))}
+        models = {run.init: hf.read_config(lora.base_of(checkpoint.newest_of_run(Path(run.init))))}
     else:
         models = {name: PRESETS[name] for name in ("26m", "104m")}
         models |= {f"depth {d}": replace(of_depth(d), vocab_size=32768) for d in (12, 20, 26, 32)}

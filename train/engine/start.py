@@ -391,7 +391,7 @@ def _model_config(config: RunConfig, data: PackedSet | Mixture) -> ModelConfig:
     header = data.header
     rounded = -(-header.vocab_size // VOCAB_UNIT) * VOCAB_UNIT
     if config.init:
-        found = lora.read_config(Path(config.init))
+        found = hf.read_config(lora.base_of(Path(config.init)))
         grows = config.resize_vocab and found.vocab_size < header.vocab_size
         return replace(found, vocab_size=rounded) if grows else found
     preset = config.sizes.applied(PRESETS[config.preset])
@@ -432,12 +432,13 @@ def _ids_of(tokenizer: Path) -> dict[str, int]:
 def check_fits(folder: Path, model: CausalLM, data: PackedSet | Mixture, grown: bool = False) -> None:
     """Check that the data fit the model in `folder`, whose vocabulary may have `grown`.
 
-    A model may have more embeddings than the tokenizer has tokens, but only with the same tokenizer.
+    It may have more embeddings than the tokenizer, which adapters may have left to their base, has tokens.
 
     Raises:
         ModelError: they do not fit; the message has both values.
     """
-    header, file = data.header, folder / "tokenizer.json"
+    header, places = data.header, (folder, lora.base_of(folder))
+    file = next((f for f in hf.tokenizer_files(*places) if f.name == "tokenizer.json"), folder / "tokenizer.json")
     found = sha256_file(file) if file.is_file() else None
     expected = data.tokenizer.get("sha256")
     if not grown and found is not None and expected is not None and found != expected:

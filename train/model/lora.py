@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from datakit.config import option
 from datakit.errors import ConfigError, MissingExtraError, ModelError
 from train.model import hf
-from train.model.decoder import CausalLM, ModelConfig
+from train.model.decoder import CausalLM
 
 TARGETS = ("q", "k", "v", "o", "gate", "up", "down")
 """Projections that can have an adapter; their modules are named `<target>_proj`."""
@@ -241,14 +241,10 @@ def _scale(settings: dict[str, Any], name: str, rank: int) -> float:
     return float(next(own, settings["lora_alpha"])) / (rank**0.5 if settings["use_rslora"] else rank)
 
 
-def read_config(folder: Path) -> ModelConfig:
-    """The configuration of the model that `read` returns.
-
-    Raises:
-        ModelError: no readable configuration.
-    """
+def base_of(folder: Path) -> Path:
+    """The folder of the base model, for adapters; else the same folder."""
     adapted = (folder / CONFIG).is_file()
-    return hf.read_config(Path(settings_of(folder)["base_model_name_or_path"]) if adapted else folder)
+    return Path(settings_of(folder)["base_model_name_or_path"]) if adapted else folder
 
 
 def settings_of(folder: Path) -> dict[str, Any]:

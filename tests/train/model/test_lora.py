@@ -12,7 +12,9 @@ from safetensors.torch import load_file, save_file
 
 from datakit.errors import DatakitError, ModelError
 from train import dpo, merge, sft
+from train.data.packed import PackedSet
 from train.engine import flags
+from train.engine.start import check_fits
 from train.generate import load
 from train.generate import main as generate
 from train.model import hf, lora
@@ -298,3 +300,17 @@ def test_merging_what_has_no_adapters_is_refused(base: Path, tmp_path: Path) -> 
     with pytest.raises(ModelError, match="no adapters to merge"):
         merge.main(["--adapter", str(base), "--output", str(tmp_path / "out")])
     assert flags.built(merge.MergeConfig, {"adapter": "a", "output": "b"}).base == ""
+
+
+def test_adapters_without_a_tokenizer_have_that_of_their_base(manifest: Path, base: Path, tmp_path: Path) -> None:
+    """The model may then have more embeddings than the tokenizer has tokens, as Qwen's have."""
+    data = PackedSet.open_all(manifest, "packed", False)[0]
+    large = CausalLM(replace(PRESETS["tiny"], vocab_size=data.header.vocab_size + 20, num_layers=2))
+    (tmp_path / "base").mkdir()
+    hf.write_model(tmp_path / "base", large, hf.tokenizer_files(base), {})
+    settings = {"lora_alpha": 8, "target_modules": [], "base_model_name_or_path": str(tmp_path / "base")}
+    (tmp_path / lora.CONFIG).write_text(json.dumps(settings))
+    check_fits(tmp_path, large, data)
+    (tmp_path / "base" / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError, match=r"base/tokenizer.json has 44136fa355b3678a"):
+        check_fits(tmp_path, large, data)
