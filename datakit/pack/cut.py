@@ -149,8 +149,9 @@ def split_turns(
         begin = end
     if pieces and pieces[0].start == first:
         pieces[0] = Piece((), 0, pieces[0].end)
-    else:
+    else:  # what stands before the first exchange is lost with it
         lost[why] += first
+        needs[_needed(learnt, first, edges[0], edges[1], long_answer)] += first
     return pieces, +lost, needs
 
 

@@ -76,6 +76,17 @@ def test_a_long_answer_is_split_with_its_prompt_or_dropped(small, trained):
     assert inner and all(p.head[-1][1] == spans[1][0] for p in inner if p.start > spans[1][0])
 
 
+@pytest.mark.parametrize("long_answer", ["split", "drop"])
+def test_a_system_prompt_that_is_lost_with_the_first_exchange_counts_for_the_row_length(small, trained, long_answer):
+    system = {"role": "system", "content": "fox " * 50}
+    ids, learnt, _ = tokens_of(small, [system, *exchange(0, words=60), *exchange(1)])
+    marks = TurnMarks.of(trained)
+    for stride in (40, 80, 120, 200):
+        _, lost, needs = split_turns(ids, learnt, stride, marks, long_answer)
+        assert sum(needs.values()) == sum(lost.values()) and all(need > stride for need in needs)
+    assert split_turns(ids, learnt, 40, marks, long_answer)[1]
+
+
 def test_a_tool_result_that_looks_like_a_users_turn_is_not_cut_from_its_call(real, load):
     folder = real("minimind")
     if not folder.is_dir():
