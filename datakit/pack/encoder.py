@@ -1,11 +1,11 @@
 """Texts -> token ids, with `fastokens` where it gives the ids of `tokenizers`.
 
 **Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. Before a run
-begins, the identity gate (`choose_engine`) encodes a sample of the input and some awkward strings with both. If one id
-differs, `tokenizers` encodes the whole run. The choice is stored, so every worker and every resumed run uses the same
-library. fastokens returns ids without offsets in the text. If the tokens of a row, written as bytes, are exactly the
-bytes of its text, the offsets follow from the lengths of the tokens. `tokenizers` encodes all other rows (for example
-those that a normaliser changes).
+begins, the identity gate (`choose_engine`) encodes a sample of the input, some awkward strings and texts of the
+tokenizer's added tokens with both. If one id differs, `tokenizers` encodes the whole run. The choice is stored, so
+every worker and every resumed run uses the same library. fastokens returns ids without offsets in the text. If the
+tokens of a row, written as bytes, are exactly the bytes of its text, the offsets follow from the lengths of the tokens.
+`tokenizers` encodes all other rows (for example those that a normaliser changes).
 """
 
 import json
@@ -22,6 +22,7 @@ import numpy.typing as npt
 import orjson
 
 import datakit.storage as storage
+from datakit.errors import ModelError
 from datakit.manifest import tokenizer_file, write_whole
 from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
 from datakit.pack.shapes import Joined, Shapes
@@ -35,6 +36,8 @@ SAMPLE_ROWS, PASSAGE_CHARS = 512, 2048
 """Rows in the sample, and the maximum of characters taken from each text."""
 SMALL_BYTES = 500_000
 """`tokenizers` encodes smaller inputs: it needs less time for them than fastokens needs to load."""
+ADDED_PAIRS = 1024
+"""Pairs of added tokens that the identity gate compares, at least; each token is in one."""
 AWKWARD = (
     *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
     *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
@@ -96,20 +99,34 @@ COUNTED = {"fastokens": "fast_rows", "tokenizers": "library_rows"}
 
 
 def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
-    """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample and on the awkward strings."""
+    """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample, on the awkward strings and on
+    texts of the tokenizer's added tokens."""
     if sample.seen_bytes < SMALL_BYTES:
         return EngineChoice("tokenizers", "there is little text")
     try:
         encoder.load_fastokens()
     except Exception as e:  # fastokens raises several types
         return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
-    given = [*AWKWARD, *sample.texts()]
+    given = [*AWKWARD, *_side_by_side(encoder.tokenizer.spec()["added_tokens"]), *sample.texts()]
+    try:
+        wanted_rows = encoder.tokenizer.encode_fast(given)
+    except ModelError:
+        return EngineChoice("tokenizers", "tokenizers fails on texts that the run may not have", len(given))
     ids, offsets = encoder.encode(given, "fastokens")
-    for i, wanted in enumerate(encoder.tokenizer.encode_fast(given)):
+    for i, wanted in enumerate(wanted_rows):
         if not np.array_equal(ids[offsets[i] : offsets[i + 1]], wanted.ids):
             shown = given[i] if len(given[i]) <= 40 else f"{given[i][:40]}..."
             return EngineChoice("tokenizers", f"fastokens gives other ids than tokenizers for {shown!r}", len(given))
     return EngineChoice("fastokens", "", len(given))
+
+
+def _side_by_side(added: list[dict[str, Any]]) -> Iterator[str]:
+    """Texts in which added tokens touch each other, words and white space: where flags such as `single_word` matter."""
+    contents = [token["content"] for token in added]
+    for i, one in enumerate(contents):
+        for step in range(min(len(contents), 1 + ADDED_PAIRS // len(contents))):
+            other = contents[(i + step) % len(contents)]
+            yield f"{one}{other} {other}{one}  {one}a{other}\n{one} \n_{other}_ \t{one}\u00e9"
 
 
 class Sample:
