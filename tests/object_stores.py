@@ -105,10 +105,12 @@ class _ProxyHandler(BaseHTTPRequestHandler):
 
 
 class GoogleXml(Server):
-    """The XML API of Google Cloud Storage, as far as obstore needs it, before a server that has the JSON API alone."""
+    """The XML API of Google Cloud Storage, as far as obstore needs it, and the conditions of writes, before an emulator
+    that has the JSON API alone and heeds no condition."""
 
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream.removeprefix("http://")
+        self.lock = threading.Lock()
         super().__init__(("127.0.0.1", 0), _XmlHandler)
 
 
@@ -143,27 +145,8 @@ class _XmlHandler(BaseHTTPRequestHandler):
         if not name:
             self._list(bucket, query)
         elif self.command == "PUT":
-            condition = self.headers.get("x-goog-if-generation-match", "")
-            asked = {"ifGenerationMatch": condition} if condition else {}
-            if source := self.headers.get("x-goog-copy-source"):
-                other, _, key = source.partition("/")
-                source = f"/storage/v1/b/{other}/o/{quote(unquote(key), safe='')}"
-                status, _, found = self._ask("POST", f"{source}/rewriteTo{place[11:]}?{urlencode(asked)}")
-                found = json.dumps(json.loads(found).get("resource", {})).encode() if status == 200 else found
-            else:
-                # in parts: the server heeds no condition on a plain upload
-                about = json.dumps({"name": unquote(name)}).encode()
-                head, plain = (
-                    b"--|\r\nContent-Type: application/json\r\n\r\n",
-                    b"Content-Type: application/octet-stream",
-                )
-                whole = b"%b%b\r\n--|\r\n%b\r\n\r\n%b\r\n--|--\r\n" % (head, about, plain, body)
-                status, _, found = self._ask(
-                    "POST", f"/upload/storage/v1/b/{bucket}/o?{urlencode(asked | {'uploadType': 'multipart'})}", whole,
-                    **{"Content-Type": "multipart/related; boundary=|"},
-                )  # fmt: skip
-            stored = json.loads(found) if status == 200 else {}
-            self._say(status, **self._tags(stored) if stored else {})
+            with self.server.lock:
+                self._put(bucket, place, unquote(name), body)
         elif self.command == "DELETE":
             status, _, _ = self._ask("DELETE", place)
             self._say(204 if status in (200, 204) else status)
@@ -180,6 +163,23 @@ class _XmlHandler(BaseHTTPRequestHandler):
             status, sent, found = self._ask("GET", f"{place}?alt=media", **({"Range": range_} if range_ else {}))
             headers |= {"Content_Range": sent["Content-Range"]} if "Content-Range" in sent else {}
             self._say(status, found, **headers)
+
+    def _put(self, bucket: str, place: str, name: str, body: bytes) -> None:
+        if wanted := self.headers.get("x-goog-if-generation-match"):
+            status, _, found = self._ask("GET", place)
+            if wanted != ("0" if status == 404 else json.loads(found)["generation"]):
+                self._say(412)
+                return
+        if source := self.headers.get("x-goog-copy-source"):
+            other, _, key = source.partition("/")
+            source = f"/storage/v1/b/{other}/o/{quote(unquote(key), safe='')}"
+            status, _, found = self._ask("POST", f"{source}/rewriteTo{place[11:]}")
+            about = json.loads(found).get("resource", {}) if status == 200 else {}
+        else:
+            asked = urlencode({"uploadType": "media", "name": name})
+            status, _, found = self._ask("POST", f"/upload/storage/v1/b/{bucket}/o?{asked}", body)
+            about = json.loads(found) if status == 200 else {}
+        self._say(status, **self._tags(about) if about else {})
 
     def _list(self, bucket: str, query: str) -> None:
         asked = dict(parse_qsl(query))

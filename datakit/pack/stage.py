@@ -28,6 +28,7 @@ from datakit.manifest import Count, check_shards, data_dir
 from datakit.pack.cut import (
     LONG_ANSWER,
     LONG_PROMPT,
+    NO_LABELS,
     CutBatch,
     Limits,
     LongAnswer,
@@ -430,6 +431,12 @@ def _alarms(work: _Work, lost: dict[str, int]) -> Iterator[str]:
         gone = work.fair - kept_within(work.reach)(work.limits.stride)
         enough = [seq_len_to_cut(work.reach, share) for share in (0.95, 0.99)]
     else:
+        gone = lost.get(NO_LABELS, 0) if work.limits.overflow == "split" else 0
+        if gone > MAX_LOSS * work.tokens:
+            yield (
+                f"{gone:,} of {work.tokens:,} tokens ({gone / work.tokens:.1%}) are lost: pieces of conversations that "
+                f"rows of {work.limits.stride - 1} part from their answers; --overflow split_turns keeps them together"
+            )
         return
     if gone > MAX_LOSS * work.tokens:
         yield (

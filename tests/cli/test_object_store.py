@@ -829,48 +829,37 @@ def test_azure_has_the_same_bytes(datakit: Datakit, project: Path, monkeypatch: 
         running.wait()
 
 
-FAKE_GCS = shutil.which("fake-gcs-server") or os.environ.get("FAKE_GCS_SERVER", "")
-
-
-@pytest.mark.campaign
-@pytest.mark.skipif(not FAKE_GCS, reason="fake-gcs-server is not installed: see its releases, then set FAKE_GCS_SERVER")
-def test_google_has_the_same_bytes(datakit: Datakit, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def google(project: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The bucket `corpus` of Google's store."""
+    gcp = pytest.importorskip("gcp_storage_emulator.server")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [FAKE_GCS, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port), "-backend", "memory"]
-    running = subprocess.Popen([*command, "-log-level", "error"], stdout=subprocess.DEVNULL)
-    made = urllib.request.Request(
-        f"http://127.0.0.1:{port}/storage/v1/b?project=p", b'{"name": "corpus"}', {"Content-Type": "application/json"}
-    )
-    try:
-        for _ in range(100):
-            try:
-                urllib.request.urlopen(made)
-                break
-            except urllib.error.URLError:
-                time.sleep(0.1)
-        with GoogleXml(f"http://127.0.0.1:{port}") as front:
-            monkeypatch.setenv("STORAGE_EMULATOR_HOST", front.url)
-            monkeypatch.setenv("DATAKIT_MIRROR", str(project / "mirror"))
-            inputs = write_rows(project)
-            raw = storage.local("gs://corpus/raw/part-0.jsonl")
-            raw.parent.mkdir(parents=True)
-            raw.write_bytes(Path(inputs[0]).read_bytes())
-            storage.put(raw)
-            assert datakit("dedup", inputs[0], "--output", "here").code == 0
-            said = datakit("dedup", "gs://corpus/raw/*.jsonl", "--output", "gs://corpus/out")
-            assert said.code == 0, said.err
-            there, here = load(storage.local("gs://corpus/out/manifest.json")), load(project / "here" / "manifest.json")
-            assert there.shards == here.shards
-            assert "are unchanged" in datakit("verify", "gs://corpus/out").out
-            with storage.Claim(storage.local("gs://corpus/out")):
-                code = "import datakit.storage as s; s.Claim(s.local('gs://corpus/out'))"
-                other = {**os.environ, "DATAKIT_MIRROR": str(project / "another machine")}
-                done = subprocess.run(
-                    [sys.executable, "-c", code], env=other, capture_output=True, text=True, check=False
-                )
-                assert "another run is writing" in done.stderr
-    finally:
-        running.kill()
-        running.wait()
+    with (
+        gcp.create_server("127.0.0.1", port, in_memory=True, default_bucket="corpus"),
+        GoogleXml(f"http://127.0.0.1:{port}") as front,
+    ):
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", front.url)
+        monkeypatch.setenv("DATAKIT_MIRROR", str(project / "mirror"))
+        yield
+
+
+@pytest.mark.usefixtures("google")
+def test_google_has_the_same_bytes(datakit: Datakit, project: Path) -> None:
+    inputs = write_rows(project)
+    raw = storage.local("gs://corpus/raw/part-0.jsonl")
+    raw.parent.mkdir(parents=True)
+    raw.write_bytes(Path(inputs[0]).read_bytes())
+    storage.put(raw)
+    assert datakit("dedup", inputs[0], "--output", "here").code == 0
+    said = datakit("dedup", "gs://corpus/raw/*.jsonl", "--output", "gs://corpus/out")
+    assert said.code == 0, said.err
+    there, here = load(storage.local("gs://corpus/out/manifest.json")), load(project / "here" / "manifest.json")
+    assert there.shards == here.shards
+    assert "are unchanged" in datakit("verify", "gs://corpus/out").out
+    with storage.Claim(storage.local("gs://corpus/out")):
+        code = "import datakit.storage as s; s.Claim(s.local('gs://corpus/out'))"
+        other = {**os.environ, "DATAKIT_MIRROR": str(project / "another machine")}
+        done = subprocess.run([sys.executable, "-c", code], env=other, capture_output=True, text=True, check=False)
+        assert "another run is writing" in done.stderr

@@ -176,8 +176,11 @@ def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, name, overflow
         assert shorter.tokens.kept < int(share) / 100 * shorter.tokens.into
 
 
-def test_documents_that_are_split_raise_no_alarm(tmp_path):
+def test_pieces_without_a_label_raise_an_alarm_and_pieces_of_documents_do_not(tmp_path):
     assert not pack_rows(tmp_path / "a", [DOCUMENTS], seq_len=128, overflow="split")[0].alarms
+    packed, _ = pack_rows(tmp_path / "b", [SETS["answers at the end"]], seq_len=128, overflow="split")
+    assert f"{packed.tokens.dropped['no_labels']:,} of 1,540 tokens" in packed.alarms[0]
+    assert "split_turns" in packed.alarms[0]
 
 
 def test_what_max_doc_tokens_cuts_is_no_alarm(tmp_path):
