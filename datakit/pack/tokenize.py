@@ -314,12 +314,8 @@ class Tokenize(Stage):
         unknown = self.tokenizer.unknown_id
         if unknown is None or unknown in (self.tokenizer.bos_id, self.tokenizer.eos_id):
             return decision
-        ids = [
-            decision.columns[name].flatten().to_numpy()
-            for name in (IDS[0], REJECTED_IDS[0])
-            if name in decision.columns
-        ]
-        found = sum(int(np.count_nonzero(own == unknown)) for own in ids)
+        ids = (decision.columns[name].flatten() for name in (IDS[0], REJECTED_IDS[0]) if name in decision.columns)
+        found = sum(int(np.count_nonzero(own.to_numpy() == unknown)) for own in ids)
         return replace(decision, notes=decision.notes | {UNKNOWN: found}) if found else decision
 
     def _check_template(self) -> None:

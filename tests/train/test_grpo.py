@@ -1,5 +1,6 @@
 """GRPO: the field's loss on the same rollouts, rewards, resumed runs, steps that do not depend on their split."""
 
+import ctypes
 import json
 import resource
 import socket
@@ -150,6 +151,8 @@ TEST = "assert add(2, 3) == 5"
 
 
 def test_code_cannot_leave_its_process(tmp_path: Path) -> None:
+    if ctypes.CDLL(None).syscall(444, None, 0, 1) < 1:
+        pytest.skip("this kernel has no Landlock")
     assert passes(GOOD, TEST, 5.0) and passes(f"open('own', 'w').write('x')\n{GOOD}", TEST, 5.0)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))

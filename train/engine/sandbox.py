@@ -58,6 +58,8 @@ def confine(seconds: int) -> None:
     most = {"CPU": seconds, "AS": 1 << 30, "FSIZE": 1 << 20, "NPROC": 0, "CORE": 0}
     for name, value in most.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (value, value))
+    if os.uname().sysname != "Linux":
+        return
     libc.prctl(38, 1, 0, 0, 0)  # no new privileges, which both of the following need; of root's, only reading any file
     libc.capset(struct.pack("Ii", 0x20080522, 0), struct.pack("6I", 4, 4, 0, 0, 0, 0))
     if (version := libc.syscall(444, None, 0, 1)) >= 1:  # Landlock
