@@ -25,7 +25,7 @@ def rows(path: Path, role: str, columns: list[str]) -> pa.Table:
 @pytest.mark.parametrize(
     ("folder", "ingest", "records"),
     [
-        ("web", {}, 7576),
+        pytest.param("web", {}, 7576, marks=pytest.mark.campaign),
         ("sft", FORCED, 44_025),
         ("preference", {"kind": "preference", "other_kinds": "quarantine"}, 3722),
     ],

@@ -248,7 +248,7 @@ def hashes_here(folders: list[Path]) -> dict[str, object]:
     return every_hash(sys.executable, folders)
 
 
-@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("version", sorted({"3.11", "3.12", "3.13", "3.14"} - {f"3.{sys.version_info.minor}"}))
 def test_the_hash_is_the_same_on_every_python(
     folders: list[Path], hashes_here: dict[str, object], version: str
 ) -> None:

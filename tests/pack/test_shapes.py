@@ -299,7 +299,7 @@ def test_sequences_of_answers_are_the_same_with_and_without_plans(trained, tmp_p
     assert max(map(len, filter(None, starts))) == 5
 
 
-@pytest.mark.parametrize("name", ["qwen2", "minimind"])
+@pytest.mark.parametrize("name", [pytest.param("qwen2", marks=pytest.mark.campaign), "minimind"])
 def test_real_conversations_are_the_same_with_and_without_plans(shared, real, conversations, monkeypatch, name):
     with (shared / "corpora/sft/sharegpt_zh_1k.jsonl").open(encoding="utf-8") as lines:
         given = [json.loads(line)["conversations"] for _, line in zip(range(150), lines, strict=False)]

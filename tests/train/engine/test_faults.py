@@ -153,6 +153,7 @@ subprocess.run(["umount", "full"], check=True)
 """
 
 
+@pytest.mark.campaign
 def test_a_file_system_that_runs_full_while_saving_is_a_clear_error_and_the_run_goes_on_after(
     whole_half: Path, manifest: Path, tmp_path: Path
 ) -> None:
