@@ -60,6 +60,7 @@ SPARED_S: Final = 900.0
 """A file of the mirror that was used in the last quarter of an hour stays."""
 _OTHER_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _URL: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
+_SETTINGS: Final = re.compile(r"\?[\w.-]+=")
 
 
 # Paths: a URL and its place in the mirror.
@@ -92,16 +93,31 @@ def spelled(url: str) -> str:
     return f"{scheme}://{url.partition('://')[2]}" if scheme else url
 
 
+def refuse_settings(url: str) -> None:
+    """Refuse a URL with settings, which may be secret: signatures of presigned URLs, SAS tokens.
+
+    Raises:
+        InputError: it has some; the message does not show them.
+    """
+    if found := _SETTINGS.search(url):
+        raise InputError(
+            f"{url[: found.start()]}?...: settings and signatures in a URL are not read; give them by the environment "
+            "(AWS_REGION, AWS_ENDPOINT_URL, ...) or a profile"
+        )
+
+
 def local(given: str | os.PathLike[str]) -> Path:
     """The path to work with: the place in the mirror for a URL of an object store, any other path itself.
 
     Raises:
         UsageError: a URL that results cannot be written to, or that holds credentials.
+        InputError: a URL with settings.
     """
     text = spelled(os.fspath(given))
     scheme, rest = scheme_of(text), text.partition("://")[2].strip("/")
     if not scheme:
         return Path(text)
+    refuse_settings(text)
     if scheme not in SCHEMES:
         raise UsageError(
             f"{text.split('://')[0]}://...: results, models and tokenizers can be on this machine's file system "

@@ -23,7 +23,7 @@ from datakit.errors import InputError, MissingExtraError
 from datakit.manifest import FORMAT, ROLES
 from datakit.object_store import arrow_s3, first_line, fsspec_store, reading_errors
 from datakit.read.layouts.record import MisfitError
-from datakit.storage import SCHEMES, spelled
+from datakit.storage import SCHEMES, refuse_settings, spelled
 
 SUFFIXES: Final = {
     ".jsonl": "jsonl",
@@ -262,16 +262,12 @@ def _expand_url(given: str, skipped: list[Skipped]) -> Iterator[tuple[str, int]]
     """The files of a URL. Patterns, folders and what is skipped in them are as on this machine's file system.
 
     Raises:
-        InputError: there is nothing, it cannot be listed, or an object has a key that is no path.
+        InputError: there is nothing, it cannot be listed, it has settings, or an object has a key that is no path.
     """
     from pyarrow import fs
 
     given = spelled(given)
-    if settings := re.search(r"\?\w+=", given):
-        raise InputError(
-            f"{given[: settings.start()]}?...: settings in a URL are not read; give them by the environment "
-            "(AWS_REGION, AWS_ENDPOINT_URL, ...) or a profile"
-        )
+    refuse_settings(given)
     system, inner = filesystem(given)
     prefix = given[: len(given) - len(inner)] if given.endswith(inner) else given.split("://")[0] + "://"
     fixed, wanted = inner, list[str]()

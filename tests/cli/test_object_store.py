@@ -630,10 +630,13 @@ def test_raw_objects_are_read_under_their_own_keys(s3: "boto3.Client") -> None:
         ("s3://no-such-bucket/*", "no such bucket"), ("s3://*/x", "one bucket"),
         (f"s3://{BUCKET}/none", "no such file"), (f"s3://{BUCKET}/none/*", "no file matches"),
         (f"s3://{BUCKET}/x?secret_key={SECRET}", "environment"),
+        (f"s3://{BUCKET}/x?X-Amz-Date=1&X-Amz-Signature={SECRET}", "environment"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=expected) as caught:
             find([wrong])
         assert SECRET not in str(caught.value)
+    with pytest.raises(InputError, match=r"gs://b/out\?\.\.\.: settings and signatures"):
+        storage.local(f"gs://b/out?X-Goog-Signature={SECRET}")
     s3.put_object(Bucket=BUCKET, Key="raw//x.jsonl", Body=b'{"text": "of a folder without a name"}')
     with pytest.raises(InputError, match=r"raw//x\.jsonl: a key with an empty part"):
         find([f"s3://{BUCKET}/raw"])
