@@ -22,14 +22,17 @@ from datakit.errors import ConfigError
 T = TypeVar("T")
 
 
-def option(default: Any, help: str, *, path: bool = False, result: bool = True, flag: str = "") -> Any:
+def option(
+    default: Any, help: str, *, path: bool = False, result: bool = True, flag: str = "", advanced: bool = False
+) -> Any:
     """A dataclass field with a default and the sentence that `--help` and a fresh recipe show for it.
 
     `path` marks the place of a file whose content is known by its hash: only its name enters manifests and keys.
     `flag` gives a list in a nested section a command-line flag of its own, as `--eval`.
     With `result` false the value shapes time and memory alone, never the result, and enters neither.
+    With `advanced` only `--help-all` shows it, and a fresh recipe leaves it out.
     """
-    metadata = {"help": help, "path": path, "result": result, "flag": flag}
+    metadata = {"help": help, "path": path, "result": result, "flag": flag, "advanced": advanced}
     if default == {}:
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -52,6 +55,7 @@ class Option:
     default: Any
     help: str
     flag: str = ""
+    advanced: bool = False
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -71,8 +75,8 @@ def options(config: type) -> list[Option]:
     for f in dataclasses.fields(config):
         made = f.default_factory() if f.default_factory is not MISSING else None
         default = made if f.default is MISSING else f.default
-        named = {key: f.metadata.get(key, "") for key in ("help", "flag")}
-        found.append(Option(name=f.name, type=hints[f.name], default=default, **named))
+        shown = {key: f.metadata.get(key, "") for key in ("help", "flag")}
+        found.append(Option(f.name, hints[f.name], default, advanced=f.metadata.get("advanced", False), **shown))
     return found
 
 

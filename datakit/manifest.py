@@ -21,7 +21,7 @@ from datakit.config import digest, sha256_file
 from datakit.errors import IntegrityError, ManifestError, ModelError, UsageError
 
 FORMAT = "datakit.manifest"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 ROLES = ("kept", "dropped", "quarantine", "signals", "matches", "index", "cuts")
@@ -189,6 +189,11 @@ class Manifest:
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as e:
             raise ManifestError(f"{where}: not a datakit manifest ({type(e).__name__})") from None
         if found != (FORMAT, FORMAT_VERSION):
+            if found[0] == FORMAT and isinstance(found[1], int) and found[1] < FORMAT_VERSION:
+                raise ManifestError(
+                    f"{where}: an earlier version of datakit wrote it (format version {found[1]}, expected "
+                    f"{FORMAT_VERSION}). Run its stage again; `datakit run` does it for a whole dataset."
+                )
             raise ManifestError(f"{where}: expected {(FORMAT, FORMAT_VERSION)}, found {found}")
         try:
             version, ledger = body.pop("version"), body.pop("ledger")

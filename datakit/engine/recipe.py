@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import datakit.removed as removed
 from datakit.config import UnknownKeyError, assign, build, check, options, sections_with
 from datakit.errors import ConfigError, UsageError
 from datakit.manifest import write_whole
@@ -117,6 +118,8 @@ class Recipe:
         check_name(self.dataset)
         unknown = [s for s in (*self.stages, *self.tables) if s not in FLOW]
         if unknown:
+            if instead := removed.sentence(unknown[0]):
+                raise ConfigError(f"{self.path or self.dataset}: the stage {unknown[0]!r} was removed. {instead}")
             raise ConfigError(
                 f"{self.path or self.dataset}: unknown stage {unknown[0]!r}; stages are {', '.join(FLOW)}"
             )
@@ -155,6 +158,8 @@ class Recipe:
                 values["kind"] = self.kind
             return build(cls, values, f"{self.path} [{stage}]" if self.path else stage)
         except UnknownKeyError as e:
+            if instead := removed.sentence(stage, e.key):
+                raise ConfigError(f"{e.where}: the option {e.key!r} was removed. {instead}") from None
             raise (e.belonging_to(places) if (places := sections_of(e.key)) else e) from None
 
     def changed(self, sets: dict[str, dict[str, str]]) -> "Recipe":

@@ -1,0 +1,15 @@
+"""What earlier versions had and this one has not, with what to use instead.
+
+A recipe, a flag or an argument that names one of these ends with its sentence. Standard library only.
+"""
+
+STAGES: dict[str, str] = {}
+"""By the name of a removed stage: one sentence on what to use instead."""
+
+OPTIONS: dict[str, dict[str, str]] = {}
+"""By stage, then by the name of a removed option (with dots in nested sections): what to use instead."""
+
+
+def sentence(stage: str, key: str = "") -> str:
+    """What to use instead of a stage or of one of its options; empty where it was never there."""
+    return OPTIONS.get(stage, {}).get(key.replace("-", "_"), "") if key else STAGES.get(stage.replace("-", "_"), "")
