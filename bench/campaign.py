@@ -812,8 +812,7 @@ def ingests(base: Path, folder: Path, seed: int, begin: int, end: int) -> Callab
 
 def ingest(file: Path, data: bytes, *, whole: bool) -> tuple[str, str]:
     """(what happened, what is wrong) when a file is read; `whole`: by the command, into shards and a manifest."""
-    from datakit.engine.local import Local
-    from datakit.engine.progress import Progress
+    from datakit.engine.executors import Local, Progress
     from datakit.engine.runner import Run, run_stage
     from datakit.engine.store import OutputLayout
     from datakit.errors import DatakitError

@@ -19,8 +19,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from datakit.engine.local import Local
-from datakit.engine.progress import Progress
+from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.filter import fasttext_model

@@ -23,15 +23,14 @@ import pyarrow.compute as pc
 import datakit.storage as storage
 from datakit.config import options
 from datakit.data import RECORD_BITS, of_kind, read_rows
-from datakit.engine.local import Local, all_cores
+from datakit.engine.executors import Local, Progress, all_cores, for_terminal
 from datakit.engine.plan import Flow
-from datakit.engine.progress import Progress, for_terminal
 from datakit.engine.recipe import FLOW, STAGES, Recipe, check_name, config_class, stage_class
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.engine.store import inspect as inspect_shard
 from datakit.errors import ConfigError, InputError, UsageError
-from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, lock, tables, verify
+from datakit.manifest import Ledger, Manifest, ancestors, data_dir, find_parent, load, tables, verify
 
 if TYPE_CHECKING:
     from datakit.report.forecast import Forecast
@@ -598,10 +597,13 @@ class _Scratch:
     def __init__(self) -> None:
         base = Path(tempfile.gettempdir()) / f"datakit-{os.getuid()}"
         base.mkdir(mode=0o700, exist_ok=True)
-        with _locked(base):
-            _sweep(base)
+        held = contextlib.ExitStack()
+        with storage.locked(base, wait=True):
+            for folder in base.glob("run-*"):
+                with contextlib.suppress(UsageError), storage.locked(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
             self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=base))
-            held = lock(self.folder)
+            held.enter_context(storage.locked(self.folder))
         self._finalizer = weakref.finalize(self, _remove, self.folder, held, os.getpid())
 
     def close(self) -> None:
@@ -609,29 +611,7 @@ class _Scratch:
         self._finalizer()
 
 
-@contextlib.contextmanager
-def _locked(base: Path) -> Iterator[None]:
-    import fcntl
-
-    held = os.open(base, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(held)
-
-
-def _sweep(base: Path) -> None:
-    for folder in base.glob("run-*"):
-        held = lock(folder)
-        if held is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            os.close(held)
-
-
-def _remove(folder: Path, held: int | None, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child ends: the folder is its parent's
-        return
-    shutil.rmtree(folder, ignore_errors=True)
-    if held is not None:
-        os.close(held)
+def _remove(folder: Path, held: contextlib.ExitStack, owner: int) -> None:
+    if os.getpid() == owner:  # else a forked child ends: the folder is its parent's
+        shutil.rmtree(folder, ignore_errors=True)
+        held.close()

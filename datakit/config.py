@@ -80,8 +80,10 @@ def options(config: type) -> list[Option]:
     return found
 
 
-def build(config: type[T], values: dict[str, Any], where: str) -> T:
+def build(config: type[T], values: dict[str, Any], where: str, section: str = "") -> T:
     """Make a `config` from a plain mapping, with every value's type checked; `where` names its origin in errors.
+
+    `section` is its place in the config of a stage, as `gopher_quality.`.
 
     Raises:
         ConfigError: an unknown key, a value of the wrong type, or a value that `__post_init__` refuses.
@@ -89,12 +91,17 @@ def build(config: type[T], values: dict[str, Any], where: str) -> T:
     known = {o.name: o for o in options(config)}
     unknown = [k for k in values if k.replace("-", "_") not in known]
     if unknown:
-        raise UnknownKeyError(where, unknown[0], known, sections_with(config, unknown[0]))
+        places = sections_with(config, unknown[0])
+        raise UnknownKeyError(where, unknown[0], known, places, section)
     built = {}
     for key, value in values.items():
         o = known[key.replace("-", "_")]
         here = f"{where}.{o.name}"
-        built[o.name] = build(o.nested, _mapping(value, here), here) if o.nested else check(value, o.type, here)
+        built[o.name] = (
+            build(o.nested, check(value, dict[str, Any], here), here, f"{section}{o.name}.")
+            if o.nested
+            else check(value, o.type, here)
+        )
     try:
         return config(**built)
     except ConfigError as e:
@@ -104,8 +111,10 @@ def build(config: type[T], values: dict[str, Any], where: str) -> T:
 class UnknownKeyError(ConfigError):
     """A key that a config does not have."""
 
-    def __init__(self, where: str, key: str, known: Iterable[str], places: Sequence[str] = ()) -> None:
-        self.where, self.key, self.known = where, key, list(known)
+    def __init__(
+        self, where: str, key: str, known: Iterable[str], places: Sequence[str] = (), section: str = ""
+    ) -> None:
+        self.where, self.key, self.known, self.path = where, key, list(known), f"{section}{key}"
         super().__init__(f"{where}: unknown key {key!r}; {self._help(places)}")
 
     def _help(self, places: Sequence[str]) -> str:
@@ -128,12 +137,6 @@ def sections_with(config: type, key: str) -> list[str]:
             found += [o.name] * any(inner.name == key.replace("-", "_") for inner in options(o.nested))
             found += [f"{o.name}.{name}" for name in sections_with(o.nested, key)]
     return found
-
-
-def _mapping(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigError(f"{where}: expected a table of keys, found {value!r}")
-    return value
 
 
 def check(value: Any, kind: Any, where: str) -> Any:
@@ -210,10 +213,10 @@ def parse(text: str, kind: Any, where: str) -> Any:
     return check(text, kind, where)
 
 
-def assign(values: dict[str, Any], config: type, key: str, text: str, where: str = "") -> None:
+def assign(values: dict[str, Any], config: type, key: str, text: str, where: str = "", section: str = "") -> None:
     """Set a dotted `key` (`gopher_quality.min_words`) of a nested mapping to the parsed `text`, in place.
 
-    `where` is the whole key in errors, with its stage.
+    `where` is the whole key in errors, with its stage; `section` as in `build`.
 
     Raises:
         ConfigError: the key names no field of `config`, or the text is not of its type.
@@ -222,12 +225,12 @@ def assign(values: dict[str, Any], config: type, key: str, text: str, where: str
     head, _, rest = key.replace("-", "_").partition(".")
     known = {o.name: o for o in options(config)}
     if head not in known:
-        raise UnknownKeyError(where, head, known, sections_with(config, head))
+        raise UnknownKeyError(where, head, known, sections_with(config, head), section)
     nested = known[head].nested
     if get_origin(known[head].type) is dict and rest:
         values.setdefault(head, {})[key.partition(".")[2]] = parse(text, get_args(known[head].type)[1], where)
     elif nested and rest:
-        assign(values.setdefault(head, {}), nested, rest, text, where)
+        assign(values.setdefault(head, {}), nested, rest, text, where, f"{section}{head}.")
     elif nested or rest:
         raise ConfigError(f"{where}: {head!r} is {'a section: name a key in it' if nested else 'no section'}")
     else:

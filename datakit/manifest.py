@@ -5,20 +5,22 @@ everything it names: if it exists, the stage is complete. It holds nothing of th
 and where inputs lay are in `<stage>.run.json` beside it.
 """
 
-import contextlib
-import errno
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 import datakit.storage as storage
 from datakit.config import digest, sha256_file
-from datakit.errors import IntegrityError, ManifestError, ModelError, UsageError
+from datakit.errors import IntegrityError, ManifestError, ModelError
+from datakit.storage import flush_folder as flush_folder
+from datakit.storage import make_folder as make_folder
+from datakit.storage import write_whole as write_whole
 
 FORMAT = "datakit.manifest"
 FORMAT_VERSION = 2
@@ -158,26 +160,26 @@ class Manifest:
     shards: tuple[Shard, ...]
     facts: dict[str, Any] = field(default_factory=dict)
     """What else is true of the result: tokenizer, packed header, LSH curve, alarms, layouts of the inputs."""
+    version: str = field(init=False)
+    """The first 12 hex digits of the SHA-256 over everything else."""
 
-    @property
-    def version(self) -> str:
-        """The first 12 hex digits of the SHA-256 over everything else."""
-        return digest(self._body())[:12]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "version", digest(self._body())[:12])
 
     def _body(self) -> dict[str, Any]:
-        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "version"}
         made = {"ledger": self.ledger.to_json(), "shards": [s.to_json() for s in self.shards]}
         return {"format": FORMAT, "format_version": FORMAT_VERSION} | plain | made
 
     def to_bytes(self) -> bytes:
         """The manifest file's bytes."""
-        body = self._body()
-        body["version"] = digest(body)[:12]
+        body = self._body() | {"version": self.version}
         return (json.dumps(body, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
     @classmethod
+    @lru_cache(maxsize=64)  # a command looks at the same few manifests again and again
     def from_bytes(cls, data: bytes, where: str) -> Self:
-        """Read a manifest file's bytes.
+        """Read a manifest file's bytes. Callers share what comes back, and leave its dictionaries as they are.
 
         Raises:
             ManifestError: not a manifest of this format version.
@@ -240,44 +242,6 @@ def is_manifest(path: Path) -> bool:
     with path.open("rb") as f:
         head = f.read(4096)
     return head.startswith(b"{\n ") and b'"code": "' in head
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file aside, flush it to the disk and rename it: a reader sees the old file or the whole new one.
-
-    A file on an object store is then put there, which is as whole.
-    """
-    make_folder(path.parent)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with aside.open("wb") as f:
-        f.write(data)
-        f.flush()
-        os.fsync(f.fileno())
-    aside.rename(path)
-    flush_folder(path.parent)
-    storage.put(path)
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that they are still there after a power cut."""
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        folder.mkdir(exist_ok=True)
-        flush_folder(folder.parent)
-
-
-def flush_folder(folder: Path) -> None:
-    """Flush the names in a folder to the disk: without this, a renamed file may lose its name in a power cut."""
-    if os.name == "nt":  # Windows opens no folders; one can train there
-        return
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    except OSError as e:
-        if e.errno != errno.EINVAL:  # a file system that flushes no folders
-            raise
-    finally:
-        os.close(opened)
 
 
 def run_file(path: Path) -> Path:
@@ -433,57 +397,6 @@ def changed(file: Path) -> str:
         f"{file}: the file changed after this run wrote it; the disk, the memory or another program may be the cause. "
         "Run the same command again: it makes the file again. If this repeats, check the machine"
     )
-
-
-def lock(data: Path) -> int | None:
-    """A file descriptor that holds a data folder for its owner alone, until it is closed; None where it is held.
-
-    Raises:
-        UsageError: the file system has no locks, and `DATAKIT_NO_LOCKS` is not set.
-    """
-    import fcntl  # not there on Windows, where one can train
-
-    held = os.open(data, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(held)
-        return None
-    except OSError as e:
-        if not os.environ.get("DATAKIT_NO_LOCKS"):
-            os.close(held)
-            raise UsageError(
-                f"{data}: its file system cannot lock a folder ({e.strerror}), so two runs could write there at once. "
-                "Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
-            ) from None
-    return held
-
-
-@contextlib.contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Keep other processes from writing to a folder, which is made if it is not there.
-
-    Unlike `lock`, this ends with the process also where its children live on, and a process may hold a folder twice.
-
-    Raises:
-        UsageError: another process holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    held = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            import fcntl
-
-            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except (BlockingIOError, PermissionError):
-            raise UsageError(
-                f"{folder}: another run is writing to this folder; wait for it, or name another folder"
-            ) from None
-        except (ImportError, OSError):
-            pass  # Windows, and file systems without locks: one can train there
-        yield
-    finally:
-        os.close(held)
 
 
 def _history(path: Path, version: str) -> Path:

@@ -12,4 +12,5 @@ OPTIONS: dict[str, dict[str, str]] = {}
 
 def sentence(stage: str, key: str = "") -> str:
     """What to use instead of a stage or of one of its options; empty where it was never there."""
-    return OPTIONS.get(stage, {}).get(key.replace("-", "_"), "") if key else STAGES.get(stage.replace("-", "_"), "")
+    stage, key = stage.replace("-", "_"), key.replace("-", "_")
+    return OPTIONS.get(stage, {}).get(key, "") if key else STAGES.get(stage, "")

@@ -1,4 +1,4 @@
-"""Object stores: any path may be local or on s3://, gs:// or az://. Only this file tells the two apart.
+"""Files: whole writes and locks on this machine, and paths that may be on object stores: only this file tells which.
 
 Everything else works on local paths. An object has one local path, its place in the mirror: `s3://bucket/a/b` is
 `MIRROR/s3/bucket/a/b`, on every machine that has the same `MIRROR` ($DATAKIT_MIRROR, else a folder in the user's
@@ -12,10 +12,11 @@ need a disk. So for a path in the mirror:
   their final keys, only where there is no such object yet. There is no rename;
 - `Claim` gives one run exclusive use of a folder.
 
-For a path outside the mirror all of them do nothing. Requests go through `object_store.py`.
+For a path outside the mirror all of them do nothing. Requests go through `object_store.py`. Standard library only.
 """
 
 import contextlib
+import errno
 import fnmatch
 import hashlib
 import json
@@ -30,40 +31,124 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
-from xml.etree import ElementTree
 
 from datakit.errors import DatakitError, InputError, IntegrityError, UsageError
-from datakit.object_store import OF_THE_DISK, NoAccessError, ask, obstore_errors, signed
+from datakit.object_store import OF_THE_DISK, NoAccessError, anonymous, ask, aws, library
 
 T = TypeVar("T")
 
-SCHEMES: Final = ("s3", "gs", "az")
-"""What results can be written to. Raw inputs may have other schemes (`datakit.read.files`)."""
-SMALL: Final = (".json", ".jsonl", ".toml", ".txt", ".jinja", ".salt")
-"""Suffixes of the files that `pull` fetches."""
-MULTIPART_FROM: Final = 256 << 20
-"""Bytes from which a file is uploaded in parts, since obstore reads a smaller one into memory; most shards are smaller,
-packed files may be larger."""
-PARTS: Final = 9_000
-"""A store takes 10,000 parts of one object."""
-COPY_TO: Final = 4 << 30
-"""Bytes up to which a store copies an object in one request."""
-REQUESTS: Final = 16
-"""Requests at once where many small objects are read or removed."""
-RENEW_S: Final = 5.0
-CLAIM: Final = ".claim"
-STALE_S: Final = 20.0
-"""A claim that its run did not renew for so long is of a dead run."""
-MIRROR_GB: Final = 100
-"""Gigabytes that the mirror may hold before the oldest files are removed from it; $DATAKIT_MIRROR_GB is another."""
-SPARED_S: Final = 900.0
-"""A file of the mirror that was used in the last quarter of an hour stays."""
-_OTHER_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-_URL: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
-_SETTINGS: Final = re.compile(r"\?[\w.-]+=")
+# Whole files on this machine, and the lock of a folder.
+
+
+@contextlib.contextmanager
+def whole_file(path: Path, *, flush: bool = True) -> Iterator[Path]:
+    """A temporary file beside `path` to write to; it takes the name `path` at the end, and is removed after an error.
+
+    A reader sees the old file or the whole new one, also after a power cut. Without `flush` only other processes are
+    thought of: for files that are compared with a checksum before they are read, or that can be made again.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.tmp")
+    try:
+        yield temporary
+        if flush:
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if flush:
+        flush_folder(path.parent)
+
+
+def write_whole(path: Path, data: bytes, *, flush: bool = True) -> None:
+    """Write a small file as `whole_file` does; on an object store it is then put there, which is as whole."""
+    make_folder(path.parent)
+    with whole_file(path, flush=flush) as temporary:
+        temporary.write_bytes(data)
+    put(path)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they are still there after a power cut."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        flush_folder(folder.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush the names in a folder to the disk: without this, a renamed file may lose its name in a power cut."""
+    if os.name == "nt":  # Windows opens no folders; one can train there
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError as e:
+        if e.errno != errno.EINVAL:  # a file system that flushes no folders
+            raise
+    finally:
+        os.close(opened)
+
+
+_held: set[int] = set()
+"""Open locks. A child that was forked closes its copies: a lock ends with the process that took it."""
+
+
+def _close_in_child() -> None:
+    while _held:
+        os.close(_held.pop())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_close_in_child)
+
+
+@contextlib.contextmanager
+def locked(folder: Path, *, wait: bool = False, required: bool = True) -> Iterator[None]:
+    """Hold a folder, which is made where it is not there, for this caller alone, until the end of the block or process.
+
+    With `wait`, after another caller let go. Without `required`, a file system without locks keeps nobody away, as
+    Windows does.
+
+    Raises:
+        UsageError: another one holds it; or the file system has no locks, and `DATAKIT_NO_LOCKS` is not set.
+    """
+    make_folder(folder)
+    held = os.open(folder if os.name != "nt" else os.devnull, os.O_RDONLY)
+    _held.add(held)
+    try:
+        try:
+            import fcntl  # not there on Windows, where one can train
+
+            fcntl.flock(held, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise UsageError(
+                f"{folder}: another run is writing to this folder; wait for it, stop it, or name another folder"
+            ) from None
+        except ImportError:
+            pass
+        except OSError as e:
+            if required and not os.environ.get("DATAKIT_NO_LOCKS"):
+                raise UsageError(
+                    f"{folder}: its file system cannot lock a folder ({e.strerror}), so two runs could write there at "
+                    "once. Use another file system; or set DATAKIT_NO_LOCKS=1, and start one run at a time"
+                ) from None
+        yield
+    finally:
+        if held in _held:  # else in a child, which never held it
+            _held.remove(held)
+            os.close(held)
 
 
 # Paths: a URL and its place in the mirror.
+
+SCHEMES: Final = ("s3", "gs", "az")
+"""What results can be written to. Raw inputs may have other schemes."""
+SMALL: Final = (".json", ".jsonl", ".toml", ".txt", ".jinja", ".salt", ".work/key")
+"""Ends of the names of the files that `pull` fetches."""
+_OTHER_NAMES: Final = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+_URL: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*)://")
+_SETTINGS: Final = re.compile(r"\?[\w.-]+=")
 
 
 def mirror() -> Path:
@@ -120,8 +205,8 @@ def local(given: str | os.PathLike[str]) -> Path:
     refuse_settings(text)
     if scheme not in SCHEMES:
         raise UsageError(
-            f"{text.split('://')[0]}://...: results, models and tokenizers can be on this machine's file system "
-            f"or below {', '.join(f'{s}://' for s in SCHEMES)}; other URLs are for raw inputs only"
+            f"{scheme}://...: results, models and tokenizers can be on this machine's file system or below "
+            f"{', '.join(f'{s}://' for s in SCHEMES)}; other URLs are for raw inputs only"
         )
     bucket, *parts = rest.split("/")
     if "@" in bucket:
@@ -151,24 +236,28 @@ def shown(text: str) -> str:
     return text
 
 
-def _split(path: Path) -> tuple[str, str, str] | None:
-    """(scheme, bucket, key) of a path in the mirror."""
-    url = url_of(path)
-    if url is None:
-        return None
-    scheme, rest = url.split("://", 1)
+def on_this_machine(path: str | os.PathLike[str]) -> str:
+    """For the end of an error about a path in the mirror: where it is on this machine's disk. Empty for other paths."""
+    found = f" on this machine's disk: its copy is below {mirror()} ($DATAKIT_MIRROR names another folder)"
+    return found if url_of(path) else ""
+
+
+def _split(path: Path) -> tuple[str, str, str]:
+    """(scheme, bucket, key) of a path in the mirror; all empty for another one."""
+    scheme, _, rest = (url_of(path) or "").partition("://")
     bucket, _, key = rest.partition("/")
     return scheme, bucket, key
 
 
 def _ask(path: Path, request: Callable[[Any, str], T]) -> T:
     """Send a request about the object of a path in the mirror: `object_store.ask`."""
-    split = _split(path)
-    assert split is not None, path
-    return ask(*split, request)
+    return ask(*_split(path), request)
 
 
 # Look.
+
+REQUESTS: Final = 16
+"""Requests at once where many small objects are read or removed."""
 
 
 def sizes(folder: Path) -> dict[str, int]:
@@ -183,10 +272,8 @@ def _listed(folder: Path) -> dict[str, Any]:
     """What the store says of the objects below a folder, by path relative to it."""
 
     def request(store: Any, key: str) -> dict[str, Any]:
-        import obstore
-
         prefix = f"{key}/" if key else ""
-        pages = obstore.list(store, prefix=key or None, chunk_size=1000)
+        pages = library().list(store, prefix=key or None, chunk_size=1000)
         return {o["path"][len(prefix) :]: o for page in pages for o in page if o["path"].startswith(prefix)}
 
     return _ask(folder, request)
@@ -201,10 +288,8 @@ def exists(path: Path) -> bool:
 
 def _head(path: Path) -> Any:
     """What the store says of an object; None where there is none."""
-    import obstore
-
     try:
-        return _ask(path, obstore.head)
+        return _ask(path, library().head)
     except FileNotFoundError:
         return None
 
@@ -213,97 +298,23 @@ def subfolders(folder: Path, pattern: str) -> list[Path]:
     """The folders below a folder whose relative path, of as many parts, matches a pattern such as `*/*/*`."""
     if url_of(folder) is None:
         return sorted(folder.glob(pattern))
-    depth = pattern.count("/") + 1
-    heads = {tuple(name.split("/")[:depth]) for name in sizes(folder) if name.count("/") >= depth}
     wanted = pattern.split("/")
-    return sorted(
-        folder.joinpath(*parts) for parts in heads if all(map(fnmatch.fnmatch, parts, wanted))
-    )  # fmt: skip
+    heads = {tuple(name.split("/")[: len(wanted)]) for name in sizes(folder) if name.count("/") >= len(wanted)}
+    return sorted(folder.joinpath(*parts) for parts in heads if all(map(fnmatch.fnmatch, parts, wanted)))
 
 
-# Read.
+def tags_of(urls: Sequence[str]) -> dict[str, list[Any] | None]:
+    """What changes when the object of a URL does, by URL; None where it has to be read to know."""
 
-_pulled: set[Path] = set()
+    def tag(url: str) -> list[Any] | None:
+        try:
+            there = _head(local(url)) if scheme_of(url) in SCHEMES else None
+        except DatakitError:
+            return None
+        return None if there is None or not there["e_tag"] else [there["e_tag"], there["size"]]
 
-
-def pull(folder: Path, names: str = "*") -> None:
-    """Make the small files below a folder in the mirror those of the store, and remove what is not there any more.
-
-    `names` chooses among the files by their paths below the folder (a pattern). For a local folder nothing is done.
-    """
-    if url_of(folder) is None:
-        return
-    _pulled.add(folder)
-    _renew(folder, _listed(folder), lambda name: _is_small(name) and fnmatch.fnmatch(name, names))
-
-
-def _renew(folder: Path, there: dict[str, Any], wanted: Callable[[str], bool]) -> None:
-    """Make the wanted files below a folder of the mirror those that are `there`; what did not change is not fetched."""
-    tags_file = mirror() / ".tags" / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:24]}.json"
-    tags_file.parent.mkdir(parents=True, exist_ok=True)
-    tags = _read_json(tags_file)
-    listed = {n: o for n, o in there.items() if wanted(n)}
-    old = [n for n, o in listed.items() if tags.get(n) != o["e_tag"] or _size(folder / n) != o["size"]]
-    for file in [f for f in folder.rglob("*") if f.is_file()]:
-        name = file.relative_to(folder).as_posix()
-        if wanted(name) and name not in listed:
-            file.unlink(missing_ok=True)
     with ThreadPoolExecutor(REQUESTS) as pool:
-        list(pool.map(lambda name: _download(folder / name), old))
-    others = {n: tag for n, tag in tags.items() if not wanted(n)}
-    _write_aside(tags_file, json.dumps(others | {n: o["e_tag"] for n, o in listed.items()}).encode())
-
-
-_fetched: dict[Path, dict[Path, int]] = {}
-"""By what a user named: its files and their bytes when this process fetched them."""
-
-
-def here(given: str | os.PathLike[str]) -> Path:
-    """What a user names (a model, a tokenizer, a list), file or folder, on this machine's disk.
-
-    Of a URL, what changed in the store is fetched, once in a process. It may be missing afterwards, as any path may.
-
-    Raises:
-        UsageError: a URL of a kind that is for raw inputs only.
-    """
-    path = local(given)
-    split = _split(path)
-    if split is None or (path in _fetched and all(_size(file) == size for file, size in _fetched[path].items())):
-        return path
-    if split[2] and (found := _head(path)) is not None:
-        _renew(path.parent, {path.name: found}, lambda name: name == path.name)
-        _fetched[path] = {path: found["size"]}
-    else:
-        there = {n: o for n, o in _listed(path).items() if n != CLAIM and not n.startswith("parents/")}  # rows
-        _renew(path, there, lambda name: not name.startswith("parents/"))
-        _fetched[path] = {path / name: found["size"] for name, found in there.items()}
-    for file in _fetched[path]:
-        with contextlib.suppress(OSError):
-            if (
-                file.stat().st_mtime < time.time() - SPARED_S / 3
-            ):  # not each time: a model is read again when it changes
-                os.utime(file)
-    _make_room()
-    return path
-
-
-def _is_small(name: str) -> bool:
-    return name.endswith((*SMALL, ".work/key"))
-
-
-def pull_result(path: Path) -> Path:
-    """A manifest's path, from its own or from the folder that holds it (`--output`), after its small files were pulled.
-
-    Of a manifest in a project, all manifests of the project are pulled.
-    """
-    if url_of(path) is None:
-        return path / "manifest.json" if path.is_dir() else path
-    if path.suffix != ".json":
-        pull(path, "*")
-        return path / "manifest.json"
-    above = path.parent.parent if path.parent.name == "history" else path.parent
-    pull(above.parent if above.parent.name == "manifests" else above)
-    return path
+        return dict(zip(urls, pool.map(tag, urls), strict=True))
 
 
 def is_result(url: str) -> bool:
@@ -318,12 +329,98 @@ def is_result(url: str) -> bool:
         return False
 
 
+# Read.
+
+MIRROR_GB: Final = 100
+"""Gigabytes that the mirror may hold before the oldest files are removed from it; $DATAKIT_MIRROR_GB is another."""
+SPARED_S: Final = 900.0
+"""A file of the mirror that was used in the last quarter of an hour stays."""
+_pulled: set[Path] = set()
+_fetched: dict[Path, dict[Path, int]] = {}
+"""By what a user named: its files and their bytes when this process fetched them."""
+
+
+def pull(folder: Path) -> None:
+    """Make the small files below a folder in the mirror those of the store, and remove what is not there any more."""
+    if url_of(folder) is not None:
+        _pulled.add(folder)
+        _renew(folder, _listed(folder), lambda name: name.endswith(SMALL))
+
+
+def _renew(folder: Path, there: dict[str, Any], wanted: Callable[[str], bool]) -> None:
+    """Make the wanted files below a folder of the mirror those that are `there`; what did not change is not fetched."""
+    tags_file = mirror() / ".tags" / f"{hashlib.sha256(str(folder).encode()).hexdigest()[:24]}.json"
+    tags: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        tags = json.loads(tags_file.read_bytes())
+    listed = {n: o for n, o in there.items() if wanted(n)}
+    old = [n for n, o in listed.items() if tags.get(n) != o["e_tag"] or _size(folder / n) != o["size"]]
+    for file in [f for f in folder.rglob("*") if f.is_file()]:
+        name = file.relative_to(folder).as_posix()
+        if wanted(name) and name not in listed:
+            file.unlink(missing_ok=True)
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        list(pool.map(lambda name: _download(folder / name), old))
+    others = {n: tag for n, tag in tags.items() if not wanted(n)}
+    write_whole(tags_file, json.dumps(others | {n: o["e_tag"] for n, o in listed.items()}).encode(), flush=False)
+
+
+def here(given: str | os.PathLike[str]) -> Path:
+    """What a user names (a model, a tokenizer, a list), file or folder, on this machine's disk.
+
+    Of a URL, what changed in the store is fetched, once in a process. It may be missing afterwards, as any path may.
+
+    Raises:
+        UsageError: a URL of a kind that is for raw inputs only.
+    """
+    path = local(given)
+    if url_of(path) is None or (path in _fetched and all(_size(f) == size for f, size in _fetched[path].items())):
+        return path
+    if _split(path)[2] and (found := _head(path)) is not None:
+        _renew(path.parent, {path.name: found}, lambda name: name == path.name)
+        _fetched[path] = {path: found["size"]}
+    else:
+        there = {n: o for n, o in _listed(path).items() if n != CLAIM and not n.startswith("parents/")}  # rows
+        _renew(path, there, lambda name: not name.startswith("parents/"))
+        _fetched[path] = {path / name: found["size"] for name, found in there.items()}
+    for file in _fetched[path]:
+        with contextlib.suppress(OSError):
+            if file.stat().st_mtime < time.time() - SPARED_S / 3:  # not each time: what changes is read again
+                os.utime(file)
+    _make_room()
+    return path
+
+
+def pull_result(path: Path) -> Path:
+    """A manifest's path, from its own or from the folder that holds it (`--output`), after its small files were pulled.
+
+    Of a manifest in a project, all manifests of the project are pulled.
+    """
+    if url_of(path) is None:
+        return path / "manifest.json" if path.is_dir() else path
+    if path.suffix != ".json":
+        pull(path)
+        return path / "manifest.json"
+    above = path.parent.parent if path.parent.name == "history" else path.parent
+    pull(above.parent if above.parent.name == "manifests" else above)
+    return path
+
+
 def at_hand(path: Path) -> Path:
     """A small file, pulled with its folder where this process has not done so yet."""
     if url_of(path) is not None and not path.is_file() and not any(f in _pulled for f in path.parents):
         with contextlib.suppress(FileNotFoundError):
             _download(path)
     return path
+
+
+def refresh(file: Path) -> Path:
+    """The file as the store has it now, for checks that must not trust the mirror; missing if it is missing there."""
+    if url_of(file) is not None:
+        file.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            _download(file)
+    return file
 
 
 def bring(file: Path, size: int, sha256: str) -> Path:
@@ -361,61 +458,39 @@ def read_range(file: Path, begin: int, size: int) -> bytes:
     Raises:
         IntegrityError: there is no such object.
     """
-
-    def request(store: Any, key: str) -> bytes:
-        import obstore
-
-        return bytes(obstore.get_range(store, key, start=begin, length=size))
-
     try:
-        return _ask(file, request)
+        return _ask(file, lambda store, key: bytes(library().get_range(store, key, start=begin, length=size)))
     except FileNotFoundError:
         raise IntegrityError(f"{file}: there is no such object in the store; run `datakit run` again") from None
 
 
-def refresh(file: Path) -> Path:
-    """The file as the store has it now, for checks that must not trust the mirror; missing if it is missing there."""
-    if url_of(file) is not None:
-        file.unlink(missing_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            _download(file)
-    return file
-
-
-def on_this_machine(path: str | os.PathLike[str]) -> str:
-    """For the end of an error about a path in the mirror: where it is on this machine's disk. Empty for other paths."""
-    found = f" on this machine's disk: its copy is below {mirror()} ($DATAKIT_MIRROR names another folder)"
-    return found if url_of(path) else ""
+def blocks(url: str, size: int = 1 << 20) -> Iterator[bytes]:
+    """The bytes of an object of any URL below `SCHEMES`, in order."""
+    for block in _ask(local(url), library().get).stream(min_chunk_size=size):
+        yield bytes(block)
 
 
 def _download(file: Path) -> str:
     """Fetch an object to its place in the mirror; returns its SHA-256."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}.tmp")
 
     def request(store: Any, key: str) -> str:
-        import obstore
-
-        total, answer = hashlib.sha256(), obstore.get(store, key)
-        with aside.open("wb") as out:
-            size = 0
-            for block in answer.stream(min_chunk_size=1 << 20):
-                total.update(block)
-                size += out.write(block)
-        if size != answer.meta["size"]:
-            raise OSError(f"expected {answer.meta['size']} bytes, found {size}")
+        total, answer, size = hashlib.sha256(), library().get(store, key), 0
+        with whole_file(file, flush=False) as temporary:
+            with temporary.open("wb") as out:
+                for block in answer.stream(min_chunk_size=1 << 20):
+                    total.update(block)
+                    size += out.write(block)
+            if size != answer.meta["size"]:
+                raise OSError(f"expected {answer.meta['size']} bytes, found {size}")
         return total.hexdigest()
 
     try:
-        digest = _ask(file, request)
-        aside.rename(file)
+        return _ask(file, request)
     except OSError as e:
         if e.errno not in OF_THE_DISK:
             raise
         raise InputError(f"{file}: {e.strerror}{on_this_machine(file)}. Make room, and run the same again") from None
-    finally:
-        aside.unlink(missing_ok=True)
-    return digest
 
 
 def _size(file: Path) -> int:
@@ -425,29 +500,47 @@ def _size(file: Path) -> int:
         return -1
 
 
-def _read_json(file: Path) -> dict[str, Any]:
+_room = threading.Lock()
+_next_look = [0.0]
+
+
+def _make_room() -> None:
+    """Remove the files of the mirror that were not used for longest, while it holds more than it may."""
+    if time.monotonic() < _next_look[0] or not _room.acquire(blocking=False):  # another thread does it
+        return
     try:
-        found = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _write_aside(file: Path, data: bytes) -> None:
-    aside = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    aside.write_bytes(data)
-    aside.rename(file)
+        _next_look[0], files = time.monotonic() + 60, []
+        for file in (f for scheme in SCHEMES for f in (mirror() / scheme).rglob("*")):
+            with contextlib.suppress(OSError):
+                if not file.name.endswith(SMALL) and ".work" not in file.parts and file.is_file():
+                    files.append((file.stat().st_mtime, file.stat().st_size, file))
+        excess = sum(size for _, size, _ in files) - float(os.environ.get("DATAKIT_MIRROR_GB") or MIRROR_GB) * 1e9
+        for used, size, file in sorted(files):
+            if excess <= 0 or used > time.time() - SPARED_S:
+                return
+            file.unlink(missing_ok=True)
+            excess -= size
+    finally:
+        _room.release()
 
 
 # Write.
+
+MULTIPART_FROM: Final = 256 << 20
+"""Bytes from which a file is uploaded in parts, since obstore reads a smaller one into memory; most shards are smaller,
+packed files may be larger."""
+PARTS: Final = 9_000
+"""A store takes 10,000 parts of one object."""
+COPY_TO: Final = 4 << 30
+"""Bytes up to which a store copies an object in one request."""
+_stored: dict[tuple[str, str, str], str] = {}
+"""By scheme, bucket and SHA-256: the key of an object with these bytes that this process wrote or read."""
 
 
 def put(file: Path) -> None:
     """Store a small file that was just written to the mirror, in the place of what was there."""
     if url_of(file) is not None:
-        import obstore
-
-        _ask(file, lambda store, key: obstore.put(store, key, file.read_bytes(), use_multipart=False))
+        _ask(file, lambda store, key: library().put(store, key, file.read_bytes(), use_multipart=False))
 
 
 def publish(folder: Path, files: Iterable[Sequence[Any]]) -> None:
@@ -457,107 +550,84 @@ def publish(folder: Path, files: Iterable[Sequence[Any]]) -> None:
     or another run of the same stage was faster. Else it is of no record, and is replaced.
     """
     for path, size, sha256 in files if url_of(folder) is not None else ():
-        if _copied(folder / path, size, sha256):
+        file = folder / path
+        if _copied(file, size, sha256):
             continue
         if not _create(folder, path, size):
-            if _remote_sha256(folder / path) == sha256:
+            total = hashlib.sha256()
+            for block in blocks(url_of(file) or ""):
+                total.update(block)
+            if total.hexdigest() == sha256:
                 continue
-            remove(folder / path, here=False)
+            remove(file, here=False)
             if not _create(folder, path, size):
-                raise DatakitError(f"{folder / path}: another run writes this object, too; stop one of them")
-        _note(folder / path, sha256)
-    _make_room()
-
-
-_stored: dict[tuple[str, str, str], str] = {}
-"""By scheme, bucket and SHA-256: the key of an object with these bytes that this process wrote or read."""
+                raise DatakitError(f"{file}: another run writes this object, too; stop one of them")
+        _note(file, sha256)
+    if url_of(folder) is not None:
+        _make_room()
 
 
 def _note(file: Path, sha256: str) -> None:
-    if split := _split(file):
-        scheme, bucket, key = split
-        _stored[scheme, bucket, sha256] = key
+    scheme, bucket, key = _split(file)
+    _stored[scheme, bucket, sha256] = key
 
 
 def _copied(file: Path, size: int, sha256: str) -> bool:
     """Whether the store made the object itself, from another one with the same bytes, so that none had to be sent."""
-    import obstore
-
-    scheme, bucket, key = _split(file) or ("", "", "")
+    scheme, bucket, key = _split(file)
     source = _stored.get((scheme, bucket, sha256))
     if source is None or source == key or size > COPY_TO or _head(file) is not None:
         return False
     try:
-        _ask(file, lambda store, key: obstore.copy(store, source, key))
+        _ask(file, lambda store, key: library().copy(store, source, key))
     except FileNotFoundError:
         return False
     return True
 
 
 def _create(folder: Path, path: str, size: int) -> bool:
-    """Upload a file if there is no object under its key; False where there is one."""
-    import obstore
+    """Upload a file if there is no object under its key; False where there is one.
 
-    file = folder / path
-    if size >= MULTIPART_FROM and _head(file) is not None:
-        return False
-    try:
-        if size < MULTIPART_FROM:
-            _ask(file, lambda store, key: obstore.put(store, key, file, mode="create", use_multipart=False))
-        else:
-            _create_in_parts(folder, file, size)
-    except (obstore_errors().AlreadyExistsError, obstore_errors().PreconditionError):
-        return False
-    return True
-
-
-def _create_in_parts(folder: Path, file: Path, size: int) -> None:
-    """Upload a large file in parts, which in obstore has no condition.
-
-    So on S3 another object is made, in `.work`, and the store copies it on the condition that there is none under the
-    final key. On other stores, and above `COPY_TO`, the claim on the folder alone keeps other runs away.
+    An upload in parts has no condition in obstore. So on S3 another object is made, in `.work`, and the store copies it
+    on the condition that there is none under the final key. On other stores, and above `COPY_TO`, the claim on the
+    folder alone keeps other runs away.
     """
-    import obstore
-
-    apart, chunk = folder / ".work" / f"parts-{uuid.uuid4().hex}", max(16 << 20, size // PARTS)
-    scheme, _, source = _split(apart) or ("", "", "")
+    file, ob = folder / path, library()
+    chunk = max(16 << 20, size // PARTS)
 
     def upload(store: Any, key: str) -> None:
-        obstore.put(store, key, file, use_multipart=True, chunk_size=chunk, max_concurrency=4)
+        ob.put(store, key, file, use_multipart=True, chunk_size=chunk, max_concurrency=4)
 
-    if scheme != "s3" or size > COPY_TO:
-        _ask(file, upload)
-        return
     try:
-        _ask(apart, upload)
-        _ask(file, lambda store, key: obstore.copy(store, source, key, overwrite=False))
-    finally:
-        remove(apart, here=False)
-
-
-def _remote_sha256(file: Path) -> str:
-    def request(store: Any, key: str) -> str:
-        import obstore
-
-        total = hashlib.sha256()
-        for block in obstore.get(store, key).stream(min_chunk_size=1 << 20):
-            total.update(block)
-        return total.hexdigest()
-
-    return _ask(file, request)
+        if size < MULTIPART_FROM:
+            _ask(file, lambda store, key: ob.put(store, key, file, mode="create", use_multipart=False))
+        elif _head(file) is not None:
+            return False
+        elif _split(file)[0] != "s3" or size > COPY_TO:
+            _ask(file, upload)
+        else:
+            apart = folder / ".work" / f"parts-{uuid.uuid4().hex}"
+            source = _split(apart)[2]
+            try:
+                _ask(apart, upload)
+                _ask(file, lambda store, key: ob.copy(store, source, key, overwrite=False))
+            finally:
+                remove(apart, here=False)
+    except (ob.exceptions.AlreadyExistsError, ob.exceptions.PreconditionError):
+        return False
+    return True
 
 
 def remove(path: Path, *, here: bool = True) -> None:
     """Remove a file, or a folder with all in it, from the store and (`here`) from this machine's disk."""
     if url_of(path) is not None:
-        import obstore
 
         def request(store: Any, key: str) -> None:
             found = [f"{key}/{name}" for name in _listed(path)]
             for begin in range(0, len(found), 1000):
-                obstore.delete(store, found[begin : begin + 1000])
+                library().delete(store, found[begin : begin + 1000])
             with contextlib.suppress(FileNotFoundError):
-                obstore.delete(store, key)
+                library().delete(store, key)
 
         _ask(path, request)
     if here and path.is_dir() and not path.is_symlink():
@@ -569,59 +639,29 @@ def remove(path: Path, *, here: bool = True) -> None:
 def sweep_uploads(folder: Path) -> int:
     """Remove the parts of uploads below a folder that a killed run began and nobody will end; returns how many.
 
-    Only S3 keeps them (and charges for them) without a limit in time. Requests are signed here (AWS Signature Version
-    4), because obstore has none for this. Without keys in the environment or the profile, the bucket's own rule
-    (`AbortIncompleteMultipartUpload`) has to do it; nothing else depends on it.
+    Only S3 keeps them (and charges for them) without a limit in time. Nothing depends on it.
     """
-    scheme, bucket, key = _split(folder) or ("", "", "")
-    if scheme != "s3":
+    scheme, bucket, key = _split(folder)
+    if scheme != "s3" or anonymous():
         return 0
-    count = 0
-    try:
-        names = {"s3": "http://s3.amazonaws.com/doc/2006-03-01/"}
-        body = signed("GET", bucket, "", {"prefix": f"{key}/", "uploads": ""})
-        for upload in ElementTree.fromstring(body).iterfind("s3:Upload", names) if body else ():
-            own, number = upload.findtext("s3:Key", "", names), upload.findtext("s3:UploadId", "", names)
-            if own.startswith(f"{key}/"):  # some servers ignore the prefix
-                signed("DELETE", bucket, own, {"uploadId": number})
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    session, _, region = aws()
+    s3, count = session.client("s3", region_name=region), 0
+    with contextlib.suppress(BotoCoreError, ClientError):
+        for upload in s3.list_multipart_uploads(Bucket=bucket, Prefix=f"{key}/").get("Uploads", []):
+            if upload["Key"].startswith(f"{key}/"):  # some servers ignore the prefix
+                s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 count += 1
-    except (OSError, ElementTree.ParseError):
-        pass
     return count
 
 
-_room = threading.Lock()
+# Exclusive use of a folder on a store.
 
-
-def _make_room() -> None:
-    """Remove the files of the mirror that were not used for longest, while it holds more than it may."""
-    most = float(os.environ.get("DATAKIT_MIRROR_GB") or MIRROR_GB) * 1e9
-    if not _room.acquire(blocking=False):  # another thread does it
-        return
-    try:
-        if time.monotonic() < _next_look[0]:
-            return
-        _next_look[0] = time.monotonic() + 60
-        files = []
-        for scheme in SCHEMES:
-            for file in (mirror() / scheme).rglob("*"):
-                with contextlib.suppress(OSError):
-                    if file.suffix not in SMALL and ".work" not in file.parts and file.is_file():
-                        files.append((file.stat().st_mtime, file.stat().st_size, file))
-        total = sum(size for _, size, _ in files)
-        for used, size, file in sorted(files):
-            if total <= most or used > time.time() - SPARED_S:
-                return
-            file.unlink(missing_ok=True)
-            total -= size
-    finally:
-        _room.release()
-
-
-_next_look = [0.0]
-
-
-# Exclusive use.
+CLAIM: Final = ".claim"
+RENEW_S: Final = 5.0
+STALE_S: Final = 20.0
+"""A claim that its run did not renew for so long is of a dead run."""
 
 
 class Claim:
@@ -657,8 +697,10 @@ class Claim:
                 f"for {STALE_S:.0f} s. Finished work is kept; let the other run end"
             )
 
-    def release(self) -> None:
-        """Give the folder back."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._remote:
             self._stop.set()
             self._thread.join()
@@ -666,22 +708,14 @@ class Claim:
                 with contextlib.suppress(DatakitError):  # it becomes stale by itself
                     remove(self._path)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
     def _put(self, mode: Any) -> bool:
-        import obstore
-
-        body = json.dumps(self._about | {"renewal": uuid.uuid4().hex}).encode()  # another tag each time
+        body, ob = json.dumps(self._about | {"renewal": uuid.uuid4().hex}).encode(), library()  # another tag each time
         try:
-            done = _ask(self._path, lambda store, key: obstore.put(store, key, body, mode=mode, use_multipart=False))
-        except (obstore_errors().AlreadyExistsError, obstore_errors().PreconditionError, FileNotFoundError) as e:
+            done = _ask(self._path, lambda store, key: ob.put(store, key, body, mode=mode, use_multipart=False))
+        except (ob.exceptions.AlreadyExistsError, ob.exceptions.PreconditionError, FileNotFoundError) as e:
             if mode == "create" and isinstance(e, FileNotFoundError):
                 raise InputError(f"{self._path.parent}: there is no such bucket; make it, or name another") from None
-            about, done = self._read()
+            about, done = self._read(self._path)
             if about.get("run") != self._about["run"]:  # else the answer to an earlier attempt was lost
                 return False
         self._tag = _tag(done)
@@ -690,7 +724,7 @@ class Claim:
     def _take_over(self, folder: Path) -> None:
         there = _head(self._path)
         # the lock of the folder in this mirror is ours, so that a run that had it here is dead
-        dead = self._read()[0].get("mirror") == self._about["mirror"]
+        dead = self._read(self._path)[0].get("mirror") == self._about["mirror"]
         until = time.monotonic() + (0.0 if dead else STALE_S)
         while there is not None and time.monotonic() < until:
             time.sleep(RENEW_S / 4)
@@ -704,52 +738,27 @@ class Claim:
     @staticmethod
     def sweep(folder: Path) -> None:
         """Remove a claim that a run of this mirror left. The caller has the folder's lock here, so that run is dead."""
-        if Claim._of(folder / CLAIM)[0].get("mirror") == _mirror_id():
+        if Claim._read(folder / CLAIM)[0].get("mirror") == _mirror_id():
             remove(folder / CLAIM)
 
-    def _read(self) -> tuple[dict[str, str], Any]:
-        return self._of(self._path)
-
     @staticmethod
-    def _of(path: Path) -> tuple[dict[str, str], Any]:
+    def _read(path: Path) -> tuple[dict[str, str], Any]:
         """(what a claim says, what the store says of it); empty where there is none."""
-        import obstore
-
         try:
-            found = _ask(path, obstore.get)
+            found = _ask(path, library().get)
             return json.loads(bytes(found.bytes())), found.meta
         except FileNotFoundError:
             return {}, {}
 
     def _renew(self) -> None:
-        while not self._stop.wait(RENEW_S):
-            try:
+        while not self._stop.wait(RENEW_S) and not self._lost:
+            with contextlib.suppress(DatakitError):  # the store does not answer: the next round tries again
                 self._lost = not self._put(self._tag)
-            except DatakitError:
-                continue  # the store does not answer: the next round tries again
-            if self._lost:
-                return
 
 
 def _tag(done: Any) -> dict[str, str]:
     """The version of an object for a conditional put: stores look at its tag or at its generation."""
     return {name: done[name] for name in ("e_tag", "version") if done.get(name)}
-
-
-def tags_of(urls: Sequence[str]) -> dict[str, list[Any] | None]:
-    """What changes when the object of a URL does, by URL; None where it has to be read to know."""
-    with ThreadPoolExecutor(REQUESTS) as pool:
-        return dict(zip(urls, pool.map(_tag_of, urls), strict=True))
-
-
-def _tag_of(url: str) -> list[Any] | None:
-    if scheme_of(url) not in SCHEMES:
-        return None
-    try:
-        there = _head(local(url))
-    except DatakitError:
-        return None
-    return None if there is None or not there["e_tag"] else [there["e_tag"], there["size"]]
 
 
 def _mirror_id() -> str:
@@ -760,12 +769,3 @@ def _mirror_id() -> str:
         with contextlib.suppress(FileExistsError), file.open("x") as out:
             out.write(uuid.uuid4().hex)
     return file.read_text(encoding="ascii", errors="replace")
-
-
-def blocks(url: str, size: int = 1 << 20) -> Iterator[bytes]:
-    """The bytes of an object of any URL below `SCHEMES`, in order."""
-    import obstore
-
-    answer = _ask(local(url), obstore.get)
-    for block in answer.stream(min_chunk_size=size):
-        yield bytes(block)

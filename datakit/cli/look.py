@@ -167,8 +167,8 @@ def forecast(dataset: str | None, workers: int | None, sets: tuple[str, ...], as
     are chosen too. The real stages run on the sample in a temporary folder; the project stays as it is. The sample has
     at least --rows rows and 32 MB, as far as half of the input goes. Drops have a 99.9% interval.
     """
+    from datakit.engine.executors import for_terminal
     from datakit.engine.plan import sections
-    from datakit.engine.progress import for_terminal
     from datakit.engine.recipe import load_recipe
     from datakit.report.forecast import ForecastConfig, forecast_lines
     from datakit.report.forecast import forecast as forecast_of

@@ -12,9 +12,8 @@ import click
 
 import datakit.storage as storage
 from datakit.config import Option, options, parse
-from datakit.engine.local import Local, UnitExecutor, all_cores
+from datakit.engine.executors import JsonLog, Local, UnitExecutor, all_cores, for_terminal
 from datakit.engine.plan import Flow, given_manifest, sections
-from datakit.engine.progress import JsonLog, for_terminal
 from datakit.engine.recipe import (
     FLOW,
     STAGES,
@@ -28,7 +27,7 @@ from datakit.engine.recipe import (
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, UsageError
-from datakit.manifest import Count, Manifest, data_dir, load, write_whole
+from datakit.manifest import Count, Manifest, data_dir, load
 
 CONTEXT = {"token_normalize_func": lambda t: t.replace("_", "-"), "max_content_width": 110}
 
@@ -191,12 +190,11 @@ def init(dataset: str, inputs: tuple[str, ...], kind: str, tokenizer: str | None
     root = project()
     elsewhere = root.resolve() != Path.cwd()  # the recipe of a project elsewhere needs whole paths
     named = [os.path.abspath(path) if elsewhere and not storage.is_url(path) else path for path in inputs]
-    path = write_recipe(root, dataset, kind, named, stages)
+    values: dict[str, dict[str, Any]] = {}
     if tokenizer:
-        given = os.path.abspath(tokenizer) if elsewhere and os.path.exists(tokenizer) else tokenizer
-        before, head, section = path.read_text(encoding="utf-8").partition("\n[tokenize]\n")  # others have one, too
-        named_in = section.replace('# tokenizer = ""', f"tokenizer = {json.dumps(given)}", 1)
-        write_whole(path, f"{before}{head}{named_in}".encode())
+        there = elsewhere and os.path.exists(tokenizer)
+        values["tokenize"] = {"tokenizer": os.path.abspath(tokenizer) if there else tokenizer}
+    path = write_recipe(root, dataset, kind, named, stages, values)
     load_recipe(root, dataset)
     where = f" --project {shlex.quote(storage.url_of(root) or str(root))}" if elsewhere else ""
     wrote = path if elsewhere else path.relative_to(root)
@@ -299,7 +297,7 @@ def do(
 
 def _executor(name: str, address: str, workers: int | None) -> UnitExecutor:
     if name == "ray":
-        from datakit.engine.ray import Ray
+        from datakit.engine.executors import Ray
 
         return Ray(address, workers or 0).connect()
     if address:

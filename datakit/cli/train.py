@@ -11,8 +11,7 @@ import click
 from datakit.cli.look import manifest_argument
 from datakit.cli.stages import ANY_PATH, CONTEXT, HERE, config_flags, stage_command
 from datakit.config import build
-from datakit.engine.local import Local
-from datakit.engine.progress import for_terminal
+from datakit.engine.executors import Local, for_terminal
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import UsageError

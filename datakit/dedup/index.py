@@ -9,7 +9,6 @@ beside its index, and left out.
 
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ import datakit.storage as storage
 from datakit.config import digest, resolved
 from datakit.data import MESSAGES, read_shard
 from datakit.dedup.exact import Memory, SketchRows, open_rows
-from datakit.errors import ConfigError, InputError, IntegrityError, UsageError
+from datakit.errors import ConfigError, InputError, IntegrityError
 from datakit.manifest import (
     AGAINST,
     COMPARED_WITH,
@@ -35,8 +34,6 @@ from datakit.manifest import (
     data_dir,
     find_parent,
     load,
-    lock,
-    make_folder,
     tables,
     write_whole,
 )
@@ -383,11 +380,7 @@ def _dedups(path: Path) -> list[Parent]:
 def _remove_from(index: EarlierRun, wanted: set[str]) -> tuple[set[str], set[str]]:
     """(those of the ids that an index holds, those of them that were not removed before)."""
     index.check(1)
-    make_folder(index.folder)
-    held = lock(index.folder)
-    if held is None:
-        raise UsageError(f"{index.folder}: a run is writing there; wait for it")
-    try:
+    with storage.locked(index.folder):
         asked, known = pa.array(sorted(wanted), pa.string()), set[str]()
         for found in index.ids():
             known.update(found.filter(pc.is_in(found, asked)).to_pylist())
@@ -395,8 +388,6 @@ def _remove_from(index: EarlierRun, wanted: set[str]) -> tuple[set[str], set[str
         new = known - set(removed.ids)
         if new:
             removed.plus(new).write(index.folder)
-    finally:
-        os.close(held)
     return known, new
 
 

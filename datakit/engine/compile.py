@@ -11,9 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from datakit.engine.local import Local
+from datakit.engine.executors import Local, Progress
 from datakit.engine.plan import Flow
-from datakit.engine.progress import Progress
 from datakit.engine.recipe import Recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout

@@ -36,7 +36,6 @@ from datakit.manifest import (
     data_dir,
     load,
     load_run,
-    lock,
     run_file,
     write_whole,
 )
@@ -446,17 +445,11 @@ def unused_folders(root: Path, dataset: str | None, ignore: set[Path]) -> list[P
 
 def remove_folder(folder: Path) -> bool:
     """Remove a data folder, unless a run is writing to it."""
-    folder.mkdir(parents=True, exist_ok=True)  # of an object store, it may never have been on this machine
-    held = lock(folder)
-    if held is None:
-        return False
-    try:
-        with storage.Claim(folder):
+    try:  # of an object store, it may never have been on this machine
+        with storage.locked(folder), storage.Claim(folder):
             storage.remove(folder)
     except UsageError:
         return False
-    finally:
-        os.close(held)
     return True
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import datakit.storage as storage
+from datakit.engine.executors import Local, Progress
 from datakit.engine.lineage import FileHashes
-from datakit.engine.local import Local
-from datakit.engine.progress import Progress
 from datakit.engine.recipe import FLOW, Recipe, load_recipe, make_stage, stage_class
 from datakit.engine.runner import Run, run_stage, travelling_files, why_stale
 from datakit.engine.store import OutputLayout

@@ -5,19 +5,21 @@ section and flags follow. It holds import paths, so that `datakit --help` loads 
 `manifests/<dataset>/recipe.toml`.
 """
 
+import contextlib
 import difflib
 import importlib
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import datakit.removed as removed
-from datakit.config import UnknownKeyError, assign, build, check, options, sections_with
+from datakit.config import Option, UnknownKeyError, assign, build, check, options, sections_with
 from datakit.errors import ConfigError, UsageError
-from datakit.manifest import write_whole
+from datakit.storage import write_whole
 
 if TYPE_CHECKING:
     from datakit.stage import Stage
@@ -148,25 +150,19 @@ class Recipe:
         Raises:
             ConfigError: an unknown key, or a value that is of the wrong type or senseless.
         """
-        cls = config_class(stage)
-        values: dict[str, Any] = json.loads(json.dumps(self.tables.get(stage, {})))
-        values |= flags or {}
-        try:
-            for key, text in (sets or {}).items():
-                assign(values, cls, key, text, f"--set {stage}.{key}")
-            if stage == "ingest" and "kind" not in values:
-                values["kind"] = self.kind
-            return build(cls, values, f"{self.path} [{stage}]" if self.path else stage)
-        except UnknownKeyError as e:
-            if instead := removed.sentence(stage, e.key):
-                raise ConfigError(f"{e.where}: the option {e.key!r} was removed. {instead}") from None
-            raise (e.belonging_to(places) if (places := sections_of(e.key)) else e) from None
+        values = self.changed({stage: sets or {}}, {stage: flags or {}}).tables.get(stage, {})
+        if stage == "ingest":
+            values = {"kind": self.kind} | values
+        with _known_keys(stage):
+            return build(config_class(stage), values, f"{self.path} [{stage}]" if self.path else stage)
 
-    def changed(self, sets: dict[str, dict[str, str]]) -> "Recipe":
-        """The recipe with `--set` values in its sections."""
+    def changed(self, sets: dict[str, dict[str, str]], flags: dict[str, dict[str, Any]] | None = None) -> "Recipe":
+        """The recipe with the values of flags, then `--set` values, in its sections."""
         tables: dict[str, dict[str, Any]] = json.loads(json.dumps(self.tables))
-        for stage, values in sets.items():
-            for key, text in values.items():
+        for stage, given in (flags or {}).items():
+            tables[stage] = tables.get(stage, {}) | given
+        for stage, key, text in ((stage, *item) for stage, values in sets.items() for item in values.items()):
+            with _known_keys(stage):
                 assign(tables.setdefault(stage, {}), config_class(stage), key, text, f"--set {stage}.{key}")
         return replace(self, tables=tables)
 
@@ -177,7 +173,18 @@ class Recipe:
         return tuple(s for s in self.stages if FLOW.index(s) < FLOW.index(stage))
 
 
-def sections_of(key: str) -> list[str]:
+@contextlib.contextmanager
+def _known_keys(stage: str) -> Iterator[None]:
+    """Let an error about an unknown key say what replaced a removed option, or which sections have such a key."""
+    try:
+        yield
+    except UnknownKeyError as e:
+        if instead := removed.sentence(stage, e.path):
+            raise ConfigError(f"{e.where}: the option {e.key!r} was removed. {instead}") from None
+        raise (e.belonging_to(places) if (places := _sections_of(e.key)) else e) from None
+
+
+def _sections_of(key: str) -> list[str]:
     """The sections of a recipe that have a key."""
     found = []
     for stage in FLOW:
@@ -213,15 +220,17 @@ def load_recipe(root: Path, dataset: str) -> Recipe:
     if unknown:
         raise ConfigError(f"{path}: [dataset] has an unknown key {unknown[0]!r}; known keys are inputs, kind, stages")
     lists = {k: check(head[k], tuple[str, ...], f"{path}: dataset.{k}") for k in ("inputs", "stages") if k in head}
-    recipe = Recipe(dataset=dataset, path=path, tables=tables, kind=head.get("kind", "auto"), **lists)
-    for stage, table in recipe.tables.items():
-        if _has_values(table):  # a fresh recipe has headers for all stages; those without values need not be loaded
-            recipe.config(stage)  # every value is checked before any work
+    # sections without values say nothing: recipes of earlier versions have those of all stages, removed ones too
+    recipe = Recipe(dataset=dataset, path=path, tables=_filled(tables), kind=head.get("kind", "auto"), **lists)
+    for stage in recipe.tables:
+        recipe.config(stage)  # every value is checked before any work
     return recipe
 
 
-def _has_values(table: dict[str, Any]) -> bool:
-    return any(not isinstance(value, dict) or _has_values(value) for value in table.values())
+def _filled(table: dict[str, Any]) -> dict[str, Any]:
+    """A table without sections that have no values."""
+    inner = {key: _filled(value) if isinstance(value, dict) else value for key, value in table.items()}
+    return {key: value for key, value in inner.items() if value != {}}
 
 
 def datasets(root: Path) -> list[str]:
@@ -252,52 +261,60 @@ def which_dataset(root: Path, named: str | None) -> str:
     return own[0]
 
 
-def template(dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]) -> str:
-    """A commented recipe: every option of every stage with its help and default, ready to be uncommented.
+MOST_LINES = 60
+"""Of a fresh recipe, unless it has many stages."""
 
-    It has the sections of all stages, also of those that do not run: their names go into `stages` first.
+
+def template(
+    dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...], values: dict[str, dict[str, Any]]
+) -> str:
+    """A fresh recipe: a section for each stage that runs, with `values`, then its first options and their defaults.
+
+    An option is one line, ready to be uncommented, with its help behind it. There are as many of each stage as fit.
     """
-    lines = [
-        f"# What {dataset} is made from. `datakit run --dataset {dataset}` makes it.",
-        "",
-        "[dataset]",
-        f"kind = {_toml(kind)}",
-        f"inputs = {_toml(inputs)}",
-        f"stages = {_toml(list(stages))}",
+    import tomlkit  # here, since `--help` needs none
+
+    def line(option: Option) -> str:
+        choice = f" ({' | '.join(map(str, option.choices))})" if option.choices else ""
+        default = tomlkit.item("" if option.default is None else option.default).as_string().strip()
+        return f"{option.name} = {default or '{}'}  # {option.help}{choice}"
+
+    recipe = tomlkit.document()
+    recipe.add(tomlkit.comment(f"What {dataset} is made from. `datakit run --dataset {dataset}` makes it."))
+    recipe.add(
+        tomlkit.comment("Commented options have their defaults. `datakit STAGE --help-all` lists the others of a")
+    )
+    recipe.add(tomlkit.comment("stage, and docs/recipes.md the other stages: their names go into `stages`."))
+    recipe.add("dataset", tomlkit.item({"kind": kind, "inputs": inputs, "stages": list(stages)}))
+    shown = {stage: [o for o in _usual(stage) if o.name not in values.get(stage, {})] for stage in stages}
+    room = MOST_LINES - 8 - 2 * len(stages) - sum(len(given) for given in values.values())
+    each = max((n for n in range(1, 16) if sum(len(found[:n]) for found in shown.values()) <= room), default=1)
+    for stage, found in shown.items():
+        section = tomlkit.item(values.get(stage, {}))
+        for option in found[:each]:
+            section.add(tomlkit.comment(line(option)))
+        recipe.add(stage, section)
+    return tomlkit.dumps(recipe).replace("\n[", "\n\n[").replace("\n\n\n", "\n\n")
+
+
+def _usual(stage: str) -> list[Option]:
+    """The options of a stage that a fresh recipe may show."""
+    return [
+        o
+        for o in options(config_class(stage))
+        if not o.nested and not o.advanced and (stage, o.name) != ("ingest", "kind")  # it stands in [dataset]
     ]
-    for stage in (*stages, *(s for s in FLOW if s not in stages)):
-        lines += ["", f"[{stage}]"]
-        lines += [f"# {STAGES[stage].summary} It runs if its name is in `stages` above."] if stage not in stages else []
-        lines += _lines(stage, config_class(stage))
-    return "\n".join(lines) + "\n"
 
 
-def _lines(table: str, config: type) -> list[str]:
-    lines, nested = [], []
-    for o in options(config):
-        if o.nested:
-            nested += [
-                "",
-                f"[{table}.{o.name}]",
-                *([f"# {o.help}"] if o.help else []),
-                *_lines(f"{table}.{o.name}", o.nested),
-            ]
-        elif not (table == "ingest" and o.name == "kind"):  # it stands in [dataset]
-            choice = f" ({' | '.join(map(str, o.choices))})" if o.choices else ""
-            lines += [f"# {o.help}{choice}", f"# {o.name} = {_toml(o.default)}"]
-    return lines + nested
-
-
-def _toml(value: Any) -> str:
-    if value is None:
-        return '""'
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def write_recipe(root: Path, dataset: str, kind: str, inputs: list[str], stages: tuple[str, ...]) -> Path:
-    """Write a fresh recipe.
+def write_recipe(
+    root: Path,
+    dataset: str,
+    kind: str,
+    inputs: list[str],
+    stages: tuple[str, ...],
+    values: dict[str, dict[str, Any]] | None = None,
+) -> Path:
+    """Write a fresh recipe; `values` by stage are those that are not the defaults.
 
     Raises:
         UsageError: the dataset has one.
@@ -305,5 +322,5 @@ def write_recipe(root: Path, dataset: str, kind: str, inputs: list[str], stages:
     path = recipe_path(root, check_name(dataset))
     if path.exists():
         raise UsageError(f"{path}: exists; edit it, or choose another name")
-    write_whole(path, template(dataset, kind, inputs, stages).encode())
+    write_whole(path, template(dataset, kind, inputs, stages, values or {}).encode())
     return path

@@ -35,6 +35,7 @@ from datakit import __version__
 from datakit.config import resolved, sha256_file
 from datakit.data import first_rows, read_rows, read_shard, with_row_keys
 from datakit.engine.alarms import loss_alarms, refuse_empty, result_alarms, stop_if_strict
+from datakit.engine.executors import Progress, UnitExecutor
 from datakit.engine.lineage import (
     FileHashes,
     changed_shards,
@@ -47,8 +48,6 @@ from datakit.engine.lineage import (
     parent_entry,
     relative_path,
 )
-from datakit.engine.local import UnitExecutor
-from datakit.engine.progress import Progress
 from datakit.engine.reuse import EarlierUnits, MadeUnits, decisions_hash
 from datakit.engine.store import (
     OutputLayout,

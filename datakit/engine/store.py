@@ -25,10 +25,9 @@ import pyarrow.parquet as pq
 import datakit.storage as storage
 from datakit.config import sha256_file
 from datakit.data import KEY, RECORD, ContentHash, as_stored, content_of, read_rows, read_shard, stored, with_row_keys
-from datakit.engine.local import Local, UnitExecutor
-from datakit.engine.progress import Progress
+from datakit.engine.executors import Local, Progress, UnitExecutor
 from datakit.errors import DatakitError, IntegrityError, ManifestError, UsageError
-from datakit.manifest import ROLES, Shard, changed, flush_folder, load, lock, make_folder, write_whole
+from datakit.manifest import ROLES, Shard, changed, flush_folder, load, make_folder, write_whole
 
 ROW_GROUP_BYTES = 16 << 20
 ROW_GROUP_ROWS = 1 << 16
@@ -281,12 +280,8 @@ class Work:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        make_folder(self.data)
-        held = lock(self.data)
-        if held is None:
-            raise UsageError(f"{self.data}: another run is writing to this folder; wait for it, or stop it")
         with contextlib.ExitStack() as stack:
-            stack.callback(os.close, held)
+            stack.enter_context(storage.locked(self.data))
             self._claim = stack.enter_context(storage.Claim(self.data))
             if self._finished():
                 raise UsageError(f"{self.data}: another run has just finished this result; run the same command again")
@@ -324,10 +319,9 @@ class Work:
         for name in (".work", ".done"):
             if storage.url_of(data) is not None or (data / name).exists():
                 storage.remove(data / name)
-        here = storage.url_of(data) is not None and data.is_dir()  # a run of this machine makes the folder first
-        if here and (held := lock(data)) is not None:
-            storage.Claim.sweep(data)
-            os.close(held)
+        if storage.url_of(data) is not None and data.is_dir():  # a run of this machine makes the folder first
+            with contextlib.suppress(UsageError), storage.locked(data):
+                storage.Claim.sweep(data)
 
     def _discard_other_key(self) -> None:
         mark = self.folder / "key"

@@ -31,7 +31,7 @@ from datakit.config import sha256_file
 from datakit.data import KEY, MESSAGES, of_kind, read_rows, stored
 from datakit.engine.store import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from datakit.errors import InputError, UsageError
-from datakit.manifest import Manifest, ancestors, data_dir, flush_folder, load, lock, make_folder, tables, write_whole
+from datakit.manifest import Manifest, ancestors, data_dir, flush_folder, load, make_folder, tables, write_whole
 from datakit.read.columns import array_of, fitting, inferred, joined
 
 Format = Literal["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]
@@ -143,21 +143,16 @@ def _whole_folder(output: Path) -> Iterator[Path]:
         raise UsageError(f"{output}: is not empty; name a new or an empty folder")
     output = output.absolute()
     folder = output.with_name(f".{output.name}.export")
-    make_folder(folder)
-    held = lock(folder)
-    if held is None:
-        raise UsageError(f"{output}: another export is writing there; wait for it, or stop it")
-    try:
-        for left in folder.iterdir():  # of an export that was killed
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-        yield folder
-        folder.rename(output)
-        flush_folder(output.parent)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    finally:
-        os.close(held)
+    with storage.locked(folder):
+        try:
+            for left in folder.iterdir():  # of an export that was killed
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            yield folder
+            folder.rename(output)
+            flush_folder(output.parent)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
 
 
 @contextlib.contextmanager

@@ -39,9 +39,8 @@ import pyarrow.compute as pc
 
 from datakit.config import option
 from datakit.data import read_rows, view
-from datakit.engine.local import Local, all_cores
+from datakit.engine.executors import Local, Progress, all_cores
 from datakit.engine.plan import Flow
-from datakit.engine.progress import Progress
 from datakit.engine.recipe import Recipe, stage_class
 from datakit.engine.runner import CACHE_BYTES, Run, run_stage
 from datakit.engine.store import OutputLayout

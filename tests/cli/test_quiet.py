@@ -1,13 +1,11 @@
 """What commands say: little by default, all of it where it is asked for, and what was meant where a name is wrong."""
 
 import json
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from datakit.engine.recipe import FLOW, load_recipe
 from train.__main__ import run as train
 
 
@@ -32,18 +30,6 @@ def test_many_files_are_one_line_and_a_log_has_all_messages(datakit: Callable, p
     shown = datakit("show", "manifests/d/ingest.json", "--rows", "0").out
     assert "... 20 more inputs" in shown and len(shown.splitlines()) < 30
     assert "f29.md" in datakit("show", "manifests/d/ingest.json", "--rows", "0", "-v").out
-
-
-def test_a_recipe_has_the_sections_of_all_stages(datakit: Callable, project: Path) -> None:
-    (project / "a.txt").write_text("One line.")
-    assert datakit("init", "d", "a.txt").code == 0
-    recipe = project / "manifests/d/recipe.toml"
-    tables = tomllib.loads(recipe.read_text())
-    assert set(tables) == {"dataset", *FLOW} and tables["filter"]["c4"] == {}
-    text = recipe.read_text()
-    at = text.index("# min_words", text.index("[filter.gopher_quality]"))
-    recipe.write_text(text[:at] + text[at + 2 :])  # as a user does: the section above it must be the right one
-    assert load_recipe(project, "d").tables["filter"]["gopher_quality"] == {"min_words": 50}
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from datakit.config import sha256_file
+from datakit.engine.executors import Local, Progress
 from datakit.engine.lineage import FileHashes
-from datakit.engine.local import Local
-from datakit.engine.progress import Progress
 from datakit.engine.store import Work
 from datakit.manifest import load
 from tests.cli.test_commands import chats

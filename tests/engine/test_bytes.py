@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.local import Local
+from datakit.engine.executors import Local, Progress
 from datakit.engine.plan import Flow
-from datakit.engine.progress import Progress
 from datakit.engine.recipe import load_recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout, inspect
@@ -23,18 +22,20 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 moment, side = sys.argv[1:]
-rename, calls = Path.rename, 0
-def watched(self, target):
-    global calls
-    calls += 1
-    meant = moment in (str(calls), f"{target.parent.name}/{target.name}")
-    if meant and side == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
-    made = rename(self, target)
-    if meant:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return made
-Path.rename = watched
+calls = 0
+def watched(move):
+    def kill(self, target):
+        global calls
+        calls += 1
+        meant = moment in (str(calls), f"{target.parent.name}/{target.name}")
+        if meant and side == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        made = move(self, target)
+        if meant:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return made
+    return kill
+Path.rename, Path.replace = watched(Path.rename), watched(Path.replace)
 from datakit.cli.main import datakit
 datakit.main(["run", "--dataset", "d", "--workers", "1", "--json"], standalone_mode=False)
 """

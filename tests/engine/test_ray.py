@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.cluster_faults import workers
-from datakit.engine.ray import UNIT_MEMORY, Ray, _has_room, _Here, code_stamp
+from datakit.engine.executors import UNIT_MEMORY, Driver, Ray, code_stamp, has_room
 from datakit.errors import MissingExtraError, UsageError
 
 KILLS = 20
@@ -37,10 +37,10 @@ def test_without_ray_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 def test_a_worker_with_other_code_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DATAKIT_MIRROR", "before")
     with pytest.raises(UsageError, match="another version"):
-        _Here(str(tmp_path), "/m", "0" * 64).enter()
+        Driver(str(tmp_path), "/m", "0" * 64).enter()
     before = Path.cwd()
     try:
-        _Here(str(tmp_path), "/m", code_stamp()).enter()
+        Driver(str(tmp_path), "/m", code_stamp()).enter()
         assert Path.cwd() == tmp_path and os.environ["DATAKIT_MIRROR"] == "/m"
     finally:
         os.chdir(before)
@@ -55,8 +55,8 @@ def test_an_address_without_the_executor_is_refused(tmp_path: Path) -> None:
 def test_a_cluster_without_room_for_any_unit_is_known() -> None:
     head = {"Alive": True, "Resources": {"CPU": 8.0, "memory": UNIT_MEMORY / 2}}
     lost = {"Alive": False, "Resources": {"CPU": 8.0, "memory": 8.0 * UNIT_MEMORY}}
-    assert not _has_room([head, lost, {"Alive": True, "Resources": {"memory": 8.0 * UNIT_MEMORY}}])
-    assert _has_room([head, lost | {"Alive": True}])
+    assert not has_room([head, lost, {"Alive": True, "Resources": {"memory": 8.0 * UNIT_MEMORY}}])
+    assert has_room([head, lost | {"Alive": True}])
 
 
 def write_rows(folder: Path) -> list[str]:

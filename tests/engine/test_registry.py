@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.recipe import FLOW, STAGES, load_recipe, write_recipe
+import datakit.removed as removed
+from datakit.config import options
+from datakit.engine.recipe import FLOW, STAGES, config_class, load_recipe, write_recipe
 from datakit.errors import ConfigError
 from tests.package_copy import copy_package, run
 
@@ -86,11 +88,52 @@ def test_recipes_have_every_stage_that_makes_rows_or_a_tokenizer() -> None:
     assert all(entry.summary.endswith(".") and len(entry.summary) < 80 for entry in STAGES.values())
 
 
+def test_every_line_of_a_fresh_recipe_can_be_uncommented_and_there_are_at_most_sixty(tmp_path: Path) -> None:
+    default = tuple(name for name in FLOW if STAGES[name].default)
+    for number, stages in enumerate((default, ("ingest", "dedup", "tokenizer", "tokenize", "pack"))):
+        values = {"tokenize": {"tokenizer": "models/a b"}}
+        path = write_recipe(tmp_path, f"mine{number}", "text", ["a.jsonl", 'of "two"\\.jsonl'], stages, values)
+        text = path.read_text()
+        assert 40 < len(text.splitlines()) <= 60
+        bare = "\n".join(line.removeprefix("# ") if " = " in line else line for line in text.splitlines())
+        path.write_text(bare)
+        found = load_recipe(tmp_path, f"mine{number}")
+        assert found.inputs == ("a.jsonl", 'of "two"\\.jsonl')
+        assert found.stages == stages and {*found.tables} == {*stages}
+        for stage, table in found.tables.items():
+            shown = {o.name: o for o in options(config_class(stage)) if o.name in table}
+            assert len(shown) == len(table) >= 3 and not any(o.nested or o.advanced for o in shown.values())
+            defaults = config_class(stage)(**({"tokenizer": "models/a b"} if stage == "tokenize" else {}))
+            assert found.config(stage) == defaults or stage == "ingest"
+            assert all(shown[name].help in text for name in table if name not in values.get(stage, {}))
+
+
+def test_what_was_removed_ends_with_what_to_use_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(removed.STAGES, "dedup_tea", "Use dedup with milk = true.")
+    monkeypatch.setitem(removed.OPTIONS, "filter", {"sugar": "Use honey.", "c4.salt": "Use pepper."})
+    path = tmp_path / "manifests/mine/recipe.toml"
+    path.parent.mkdir(parents=True)
+    for text, sentence in {
+        "[dedup_tea]\nlemon = 1\n": "'dedup_tea' was removed. Use dedup with milk = true.",
+        '[dataset]\nstages = ["ingest", "dedup_tea"]\n': "Use dedup with milk",
+        "[filter]\nsugar = 1\n": "the option 'sugar' was removed. Use honey.",
+        "[filter.c4]\nsalt = 1\n": "the option 'salt' was removed. Use pepper.",
+    }.items():
+        path.write_text(text)
+        with pytest.raises(ConfigError, match=sentence):
+            load_recipe(tmp_path, "mine")
+    path.write_text("[dedup_tea]\n[dedup_tea.milk]\n[filter.sugar]\n[filter.c4]\n")  # as recipes once were written
+    assert load_recipe(tmp_path, "mine").tables == {}
+    for key, sentence in {"sugar": "honey", "c4.salt": "pepper"}.items():
+        with pytest.raises(ConfigError, match=sentence):
+            load_recipe(tmp_path, "mine").config("filter", {key: "1"})
+
+
 def test_a_fresh_recipe_loads_the_code_of_no_stage(tmp_path: Path) -> None:
     write_recipe(tmp_path, "mine", "text", ["a.jsonl"], ("ingest", "filter"))
     code = (
         "import sys; from pathlib import Path; from datakit.engine.recipe import load_recipe; "
-        f"recipe = load_recipe(Path({str(tmp_path)!r}), 'mine'); assert 'dedup_semantic' in recipe.tables; "
+        f"recipe = load_recipe(Path({str(tmp_path)!r}), 'mine'); assert not recipe.tables; "
         "assert not any(name.startswith(('datakit.dedup', 'datakit.filter', 'datakit.pack.')) for name in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)

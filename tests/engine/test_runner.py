@@ -12,8 +12,7 @@ import pytest
 
 from datakit.config import option
 from datakit.data import document, quarantine, read_rows
-from datakit.engine.local import Local
-from datakit.engine.progress import Progress
+from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import AlarmError, InputError, UsageError

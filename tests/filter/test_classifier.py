@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from datakit.config import build
-from datakit.engine.local import Local
-from datakit.engine.progress import Progress
+from datakit.engine.executors import Local, Progress
 from datakit.engine.runner import Run, run_stage
 from datakit.engine.store import OutputLayout
 from datakit.errors import ConfigError, InputError, ManifestError, ModelError, UsageError

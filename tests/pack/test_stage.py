@@ -394,7 +394,7 @@ def test_seq_len_is_one_length_or_a_list_wherever_it_is_given():
             parse(wrong, kind, "--seq-len")
     with pytest.raises(ConfigError):
         build(PackConfig, {"seq_len": "512"}, "recipe")
-    assert "# seq_len = 1024" in template("d", "text", ["x"], ("pack",))
+    assert "# seq_len = 1024" in template("d", "text", ["x"], ("pack",), {})
 
 
 def test_spans_of_the_tests_own_rows_are_what_they_say():

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.engine.local import Local
+from datakit.engine.executors import Local, Progress
 from datakit.engine.plan import Flow
-from datakit.engine.progress import Progress
 from datakit.engine.recipe import load_recipe
 from datakit.engine.runner import Run
 from datakit.engine.store import OutputLayout, inspect

@@ -23,7 +23,8 @@ from torch.distributed.tensor import DTensor
 
 from datakit.config import option
 from datakit.errors import ConfigError, DatakitError
-from datakit.manifest import exclusive, write_whole
+from datakit.manifest import write_whole
+from datakit.storage import locked
 from train.data.batches import Batch, StepStream
 from train.engine import checkpoint
 from train.engine.device import autocast, need_compiler, precision
@@ -207,7 +208,7 @@ class Trainer:
         """
         self.stream.first_step = self.state.step
         with self.interrupt.watching(), self.ranks.network_errors(), contextlib.ExitStack() as closing:
-            self.ranks.by_first(lambda: closing.enter_context(exclusive(self.out)))
+            self.ranks.by_first(lambda: closing.enter_context(locked(self.out, required=False)))
             steps = self.stream.on(self.device)
             log: Log | None = None
             if self.ranks.first:

@@ -22,8 +22,9 @@ import torch
 
 from datakit.config import UnknownKeyError, canonical, option, resolved, section, sha256_file
 from datakit.errors import ConfigError, InputError, MissingExtraError, ModelError, UsageError
-from datakit.manifest import exclusive, write_whole
+from datakit.manifest import write_whole
 from datakit.pack.chat import ChatTokenizer
+from datakit.storage import locked
 from train.data.batches import LABEL_FILL, DataConfig, StepStream
 from train.data.packed import Mixture, PackedSet, bring, place_of
 from train.engine import checkpoint, flags
@@ -298,7 +299,7 @@ def prepare(config: RunConfig, loss: Loss, data: Mixture | None = None, model: C
         stop_ids=stop_ids, base_sha256=adapters.base_sha256 if adapters else "")  # fmt: skip
     ranks.agree({"data": data.version, "order": state.order, "steps": steps, "optimizer": resolved(config.optim)})
     with contextlib.ExitStack() as held:
-        ranks.by_first(lambda: held.enter_context(exclusive(out)))
+        ranks.by_first(lambda: held.enter_context(locked(out, required=False)))
         if config.loop.resume:
             state = _resume(config, ranks, state, model, optimizer, steps)
         elif done := checkpoint.steps(out / "checkpoints"):

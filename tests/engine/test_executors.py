@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from datakit.engine.local import Local
+from datakit.engine.executors import Local
 from datakit.errors import DatakitError, InputError
 
 
@@ -120,7 +120,7 @@ def test_no_worker_runs_the_callers_script_again(tmp_path: Path, command: list[s
     """A script without `if __name__ == "__main__"` would start itself over and over."""
     script = (
         "print('begins')\n"
-        "from datakit.engine.local import Local\n"
+        "from datakit.engine.executors import Local\n"
         "import sys\n"
         f"found = sorted(Local({workers}).map(abs, range(-40, 0), processes=True))\n"
         "assert found == list(range(1, 41))\n"
