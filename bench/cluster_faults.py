@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-DEDUPS = ("dedup_urls", "dedup", "dedup_substrings", "dedup_spans", "dedup_lines")
+DEDUPS = ("dedup_urls", "dedup", "dedup_repeats")
 STAGES = ("ingest", "language", *DEDUPS, "filter", "tokenize", "pack")
 FILES = 8
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-STAGES = ("ingest", "language", "dedup", "dedup_lines", "filter", "tokenize", "pack")
+STAGES = ("ingest", "language", "dedup", "dedup_repeats", "filter", "tokenize", "pack")
 SIZES = (1e3, 1e4, 1e5)
 """In GB."""
 SHARD_GB = 0.256
@@ -182,8 +182,8 @@ def rows_and_lines(folder: Path) -> tuple[int, int]:
     from datakit.manifest import load
 
     manifests = folder / "manifests/cost"
-    facts = load(manifests / "dedup_lines.json").facts
-    return load(manifests / "ingest.json").ledger.rows.into, facts["spans_compared"]
+    facts = load(manifests / "dedup_repeats.json").facts
+    return load(manifests / "ingest.json").ledger.rows.into, facts["units"]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
-"""Lines, spans and n-grams beside datatrove's, substrings beside a suffix array, and the Bloom filter's measured rates.
+"""Repeated lines and spans of sentences beside datatrove's, repeated tokens beside the construction of a suffix array.
 
-    python bench/dedup_levels.py lines|spans|ngrams TEXTS.jsonl.zst... --peer PYTHON
-    python bench/dedup_levels.py substrings TEXTS.jsonl...     # needs pydivsufsort
-    python bench/dedup_levels.py rates
+    python bench/dedup_levels.py line|sentence TEXTS.jsonl.zst... --peer PYTHON
+    python bench/dedup_levels.py token TEXTS.jsonl...     # needs pydivsufsort
 
 PYTHON is that of an environment made from peers/requirements-datatrove.txt. The commands read the same uncompressed
 JSONL, cut into as many files as there are workers, and write what they keep; runs alternate, the best of each counts.
@@ -16,13 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 from dedup import texts_of, timed
-
-from datakit.dedup import _kernels_ngrams as kernels
-from datakit.dedup.exact import Memory
-from datakit.dedup.ngrams import PROBES, make_filter
 
 HERE = Path(__file__).resolve().parent
 
@@ -38,7 +32,7 @@ def kept(name: str, output: Path) -> tuple[int, int]:
     return len(texts), sum(map(len, texts))
 
 
-def command(level: str, paths: list[Path], peer: Path | None, repeats: int, workers: int, folder: Path) -> None:
+def command(unit: str, paths: list[Path], peer: Path | None, repeats: int, workers: int, folder: Path) -> None:
     source = folder / "in"
     source.mkdir()
     texts = [text for path in paths for text in texts_of(path)]
@@ -47,13 +41,11 @@ def command(level: str, paths: list[Path], peer: Path | None, repeats: int, work
         (source / f"{number}.jsonl").write_text("\n".join(rows[number::workers]) + "\n")
     inputs = sorted(map(str, source.glob("*.jsonl")))
     size = sum(Path(path).stat().st_size for path in inputs) / 1e6
-    ours = [sys.executable, "-m", "datakit", f"dedup-{level}", *inputs, "--kind", "text", "--workers", str(workers)]
-    if level == "ngrams":
-        ours += ["--remove", "document"]
-    commands = {"datakit": [*ours, "--output", str(folder / "datakit")]}
+    ours = [sys.executable, "-m", "datakit", "dedup-repeats", *inputs, "--unit", unit, "--workers", str(workers)]
+    commands = {"datakit": [*ours, "--kind", "text", "--output", str(folder / "datakit")]}
     if peer:
         script = HERE / "peers" / "levels_datatrove.py"
-        commands["datatrove"] = [str(peer), str(script), level, str(source), str(folder / "datatrove"), str(workers)]
+        commands["datatrove"] = [str(peer), str(script), unit, str(source), str(folder / "datatrove"), str(workers)]
     best = {name: (float("inf"), float("inf")) for name in commands}
     for turn in range(repeats):
         for name, line in commands.items():
@@ -87,48 +79,34 @@ print(len(data) / 1e6, time.process_time() - begin)
 """
 
 
-def substrings(paths: list[Path], folder: Path) -> None:
+def tokens(paths: list[Path], folder: Path) -> None:
     """The stage on rows that were ingested, and the construction of a suffix array over the same texts alone: finding
     and cutting repeats in it would come on top."""
     ingest = [sys.executable, "-m", "datakit", "ingest", *map(str, paths), "--kind", "text"]
     timed([*ingest, "--output", str(folder / "rows")], folder / "rows")
-    ours = [sys.executable, "-m", "datakit", "dedup-substrings", str(folder / "rows"), "--workers", "1"]
+    ours = [sys.executable, "-m", "datakit", "dedup-repeats", str(folder / "rows"), "--unit", "token", "--workers", "1"]
     wall, cpu, _ = min(timed([*ours, "--output", str(folder / "out")], folder / "out") for _ in range(2))
     done = subprocess.run(
         [sys.executable, "-c", SUFFIX_ARRAY, str(folder / "rows" / "kept")], capture_output=True, text=True, check=True
     )
     size, seconds = map(float, done.stdout.split())
-    print(f"{size:.0f} MB of text. dedup-substrings: {wall:.1f} s, {cpu:.1f} CPU s, {size / cpu:.1f} MB per CPU s")
+    print(f"{size:.0f} MB of text. dedup-repeats: {wall:.1f} s, {cpu:.1f} CPU s, {size / cpu:.1f} MB per CPU s")
     print(f"suffix array (divsufsort) alone: {seconds:.1f} CPU s, {size / seconds:.1f} MB per CPU s")
-
-
-def rates(keys: int) -> None:
-    print(f"{keys:,} keys, {PROBES:,} probes: rate asked for, measured; bits a key, hashes, a filter of one piece")
-    for rate in (0.1, 0.01, 0.001, 1e-4, 1e-5):
-        made = make_filter(keys, rate, Memory(1 << 40, Path()))
-        hashes = np.random.default_rng(1).integers(0, 1 << 64, keys, np.uint64)
-        kernels.insert(made.bits, hashes, made.num_hashes)
-        single = -np.log(rate) / np.log(2) ** 2
-        bits = made.bits.nbytes * 8 / keys
-        print(f"  {rate:<8g} {made.measured_rate():.3g}   {bits:.2f} {made.num_hashes} {single:.2f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["lines", "spans", "ngrams", "substrings", "rates"])
+    parser.add_argument("unit", choices=["line", "sentence", "token"])
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--peer", type=Path, help="the python of an environment with datatrove")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
-    if args.what == "rates":
-        rates(10_000_000)
-    elif args.what == "substrings":
-        with tempfile.TemporaryDirectory() as folder:
-            substrings(args.files, Path(folder))
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            command(args.what, args.files, args.peer, args.repeats, args.workers, Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        if args.unit == "token":
+            tokens(args.files, Path(folder))
+        else:
+            command(args.unit, args.files, args.peer, args.repeats, args.workers, Path(folder))
 
 
 if __name__ == "__main__":

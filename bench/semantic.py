@@ -2,7 +2,6 @@
 
     python bench/semantic.py pairs [--model FOLDER] [--thresholds 0.8 0.9]   # precision and recall on paraphrases.tsv
     python bench/semantic.py brute ROWS.jsonl [--model FOLDER] [--cells 50]  # the same rows with numpy, all pairs
-    python bench/semantic.py peer PYTHON                                     # SemHash with the same vectors
 
 paraphrases.tsv has pairs of questions and sentences: `same` ones say the same, `other` ones share most of their words
 and ask for something else. They are much harder than the rows of a real set, whose neighbours mostly share nothing.
@@ -10,7 +9,6 @@ and ask for something else. They are much harder than the rows of a real set, wh
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -51,27 +49,22 @@ def pairs(model: str, thresholds: list[float]) -> None:
     """Each pair is a data set of its own: rows of other pairs must not stand in for one of its rows."""
     rows = labelled()
     wanted = sum(label == "same" for label, *_ in rows)
-    config = SemanticConfig(model=model, max_loss=1.0)
-    sketches = [DedupSemantic(config).sketch(table(texts)) for _, *texts in rows]
-    for share in (config.min_shared_facts, 0.0):
-        for threshold in thresholds:
-            stage = DedupSemantic(
-                SemanticConfig(model=model, max_loss=1.0, threshold=threshold, min_shared_facts=share)
-            )
-            found = [label for (label, *_), sketch in zip(rows, sketches, strict=True) if decide(stage, sketch)[0]]
-            right = found.count("same")
-            print(
-                f"threshold {threshold:.2f} min_shared_facts {share:.1f}: precision {right / max(len(found), 1):.3f} "
-                f"recall {right / wanted:.3f} ({right} of {wanted} same, {len(found) - right} of {len(rows) - wanted} "
-                "other)",
-                flush=True,
-            )
+    sketches = [DedupSemantic(SemanticConfig(model=model)).sketch(table(texts)) for _, *texts in rows]
+    for threshold in thresholds:
+        stage = DedupSemantic(SemanticConfig(model=model, max_loss=1.0, threshold=threshold))
+        found = [label for (label, *_), sketch in zip(rows, sketches, strict=True) if decide(stage, sketch)[0]]
+        right = found.count("same")
+        print(
+            f"threshold {threshold:.2f}: precision {right / max(len(found), 1):.3f} recall {right / wanted:.3f} "
+            f"({right} of {wanted} same, {len(found) - right} of {len(rows) - wanted} other)",
+            flush=True,
+        )
 
 
 def brute(path: Path, model: str, cells: int, threshold: float) -> None:
-    """Decisions with facts off, beside a star over the matrix of all cosines in double precision."""
+    """Decisions, beside a star over the matrix of all cosines in double precision."""
     texts = [row.get("text") or row["instruction"] for row in map(json.loads, path.read_text("utf-8").splitlines())]
-    config = SemanticConfig(model=model, max_loss=1.0, threshold=threshold, min_shared_facts=0.0, cells=cells)
+    config = SemanticConfig(model=model, max_loss=1.0, threshold=threshold, cells=cells)
     sketch = DedupSemantic(config).sketch(table(texts))
     begin = time.process_time()
     ours, facts = decide(DedupSemantic(config), sketch)
@@ -94,51 +87,18 @@ def brute(path: Path, model: str, cells: int, threshold: float) -> None:
     )
 
 
-PEER = """
-import json, sys
-import numpy as np
-from semhash import SemHash
-rows, vectors = json.load(open(sys.argv[1])), np.load(sys.argv[2])
-class Encoder:
-    def encode(self, texts, **_):
-        return np.stack([vectors[known[t]] for t in texts]).astype(np.float32)
-for threshold in map(float, sys.argv[3:]):
-    right = wrong = 0
-    for n, (label, one, other) in enumerate(rows):
-        known = {one: 2 * n, other: 2 * n + 1}
-        found = SemHash.from_records([one, other], model=Encoder()).self_deduplicate(threshold=threshold)
-        right += len(found.selected) == 1 and label == "same"
-        wrong += len(found.selected) == 1 and label != "same"
-    precision = right / max(right + wrong, 1)
-    print(f"semhash threshold {threshold:.2f}: precision {precision:.3f} same {right} other {wrong}", flush=True)
-"""
-
-
-def peer(python: str, model: str, thresholds: list[float]) -> None:
-    rows = labelled()
-    vectors = load_model(model).embed([text for _, *texts in rows for text in texts])[0] / 32767
-    with tempfile.TemporaryDirectory() as folder:
-        names = Path(folder) / "rows.json", Path(folder) / "vectors.npy"
-        names[0].write_text(json.dumps(rows), encoding="utf-8")
-        np.save(names[1], vectors)
-        subprocess.run([python, "-c", PEER, *map(str, (*names, *thresholds))], check=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["pairs", "brute", "peer"])
-    parser.add_argument("file", nargs="?", default="", help="rows for brute; a python with semhash for peer")
+    parser.add_argument("what", choices=["pairs", "brute"])
+    parser.add_argument("file", nargs="?", default="", help="rows for brute")
     parser.add_argument("--model", default="")
     parser.add_argument("--cells", type=int, default=0)
     parser.add_argument("--thresholds", type=float, nargs="+", default=[0.7, 0.8, 0.85, 0.9, 0.95])
     asked = parser.parse_args()
     if asked.what == "pairs":
         pairs(asked.model, asked.thresholds)
-    elif asked.what == "brute":
-        for threshold in asked.thresholds:
-            brute(Path(asked.file), asked.model, asked.cells, threshold)
-    else:
-        peer(asked.file, asked.model, asked.thresholds)
+    for threshold in asked.thresholds if asked.what == "brute" else ():
+        brute(Path(asked.file), asked.model, asked.cells, threshold)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,20 @@
 A recipe, a flag or an argument that names one of these ends with its sentence. Standard library only.
 """
 
-STAGES: dict[str, str] = {}
+STAGES: dict[str, str] = {
+    "dedup_lines": 'Use dedup_repeats, whose unit is "line" by default; "paragraph" is another.',
+    "dedup_spans": 'Use dedup_repeats with unit = "sentence"; window is the number of sentences.',
+    "dedup_substrings": 'Use dedup_repeats with unit = "token"; window is the number of tokens.',
+    "dedup_ngrams": 'Use dedup_repeats with unit = "token", window = 13, max_repeated_share = 0.8.',
+}
 """By the name of a removed stage: one sentence on what to use instead."""
 
-OPTIONS: dict[str, dict[str, str]] = {}
+OPTIONS: dict[str, dict[str, str]] = {
+    "dedup_semantic": {
+        "min_shared_facts": "Raise threshold, and read the pairs: nothing compares names and numbers any more.",
+        "seed": "It is a constant.",
+    },
+}
 """By stage, then by the name of a removed option (with dots in nested sections): what to use instead."""
 
 

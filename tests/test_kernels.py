@@ -290,9 +290,9 @@ def test_after_datakit_compile_no_run_compiles(tmp_path: Path) -> None:
     write_data(tmp_path)
     lines = ["dedup documents.jsonl --set save_index=true --output documents"]
     lines += ["dedup later.jsonl --against documents --output later"]
-    lines += [f"{s} documents.jsonl --output {s}" for s in ("dedup-urls", "dedup-lines", "dedup-spans", "normalize")]
-    lines += ["dedup-ngrams documents.jsonl --workers 1 --output ngrams"]
-    lines += ["dedup-ngrams documents.jsonl --set remove=parts --output parts"]
+    lines += [f"{s} documents.jsonl --output {s}" for s in ("dedup-urls", "normalize")]
+    lines += [f"dedup-repeats documents.jsonl --unit {unit} --output {unit}" for unit in ("line", "sentence", "token")]
+    lines += ["dedup-repeats talks.jsonl --workers 1 --unit token --output shares"]
     lines += [f"filter documents.jsonl --eval items.jsonl --rules {RULES} --output filter"]
     lines += ["language documents.jsonl --workers 1 --output language"]
     for name in ("documents", "talks", "pairs"):

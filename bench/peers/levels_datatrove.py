@@ -1,16 +1,14 @@
-"""datatrove's deduplication of lines, of three-sentence spans, or by n-grams in a Bloom filter, over a folder of JSONL.
+"""datatrove's deduplication of lines or of three-sentence spans, over a folder of JSONL.
 
-    python levels_datatrove.py lines|spans|ngrams FOLDER OUTPUT WORKERS      # environment: requirements-datatrove.txt
+    python levels_datatrove.py line|sentence FOLDER OUTPUT WORKERS      # environment: requirements-datatrove.txt
 
 Its defaults but for: 64-bit hashes of lines and spans; lines of 5 words and more, spans of 10; a row keeps 50 words and
-any number of sentences; a Bloom filter of 2^25 - 1 (its size is a mask of the index: only one less than a power of two
-works).
+any number of sentences.
 """
 
 import sys
 
-from datatrove.pipeline.dedup import SentenceDedupFilter, SentenceDedupSignature, SentenceFindDedups, SingleBloomFilter
-from datatrove.pipeline.dedup.bloom_filter import BloomFilterConfig
+from datatrove.pipeline.dedup import SentenceDedupFilter, SentenceDedupSignature, SentenceFindDedups
 from datatrove.pipeline.dedup.sentence_dedup import SentDedupConfig
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.writers import JsonlWriter
@@ -18,13 +16,13 @@ from datatrove.utils.hashing import HashConfig
 from datatrove_stages import Stage, files_of, run
 
 
-def sentences(level: str, read: JsonlReader, output: str, files: int) -> list[Stage]:
+def sentences(unit: str, read: JsonlReader, output: str, files: int) -> list[Stage]:
     config = SentDedupConfig(
-        n_sentences=1 if level == "lines" else 3,
-        split_sentences=level == "spans",
+        n_sentences=1 if unit == "line" else 3,
+        split_sentences=unit == "sentence",
         only_dedup_in_index=False,
         min_num_sentences=0,
-        min_words_to_remove_span=5 if level == "lines" else 10,
+        min_words_to_remove_span=5 if unit == "line" else 10,
         hash_config=HashConfig(precision=64),
     )
     signatures, found = f"{output}/signatures", f"{output}/found"
@@ -35,14 +33,9 @@ def sentences(level: str, read: JsonlReader, output: str, files: int) -> list[St
     ]
 
 
-def main(level: str, folder: str, output: str, workers: int) -> None:
+def main(unit: str, folder: str, output: str, workers: int) -> None:
     read = JsonlReader(folder, glob_pattern="*.jsonl")
-    if level == "ngrams":
-        config = BloomFilterConfig(m_bytes=(1 << 25) - 1, expected_elements=4_000_000)
-        stages = [([read, SingleBloomFilter(output, config), JsonlWriter(f"{output}/kept")], 1)]
-    else:
-        stages = sentences(level, read, output, files_of(folder))
-    run(stages, f"{output}/logs", workers)
+    run(sentences(unit, read, output, files_of(folder)), f"{output}/logs", workers)
 
 
 if __name__ == "__main__":

@@ -309,7 +309,7 @@ def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: in
 
 @click.command(context_settings=CONTEXT)
 @manifest_argument
-@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_lines, dedup_spans, ...")
+@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_repeats, dedup_semantic.")
 @click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
 @columns_option
 @json_flag("the counts and the pairs")

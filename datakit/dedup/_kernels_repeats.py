@@ -1,8 +1,11 @@
-"""Texts as lines, paragraphs or sentences: their places, their hashes, which are repeated, texts without them.
+"""Texts as lines, paragraphs, sentences or tokens, windows of them that occur again, and texts without these.
 
-Texts are (data uint8, offsets int64), as `string_buffers` gives them; `flags` is `repeats.flags()`. A unit begins and
-ends with something else than white space; there is only white space between two units.
+Texts are (data uint8, offsets int64), as `string_buffers` gives them; `flags` is `cuts.flags()`. Rows of units are
+arrays with one entry a unit and `row_starts` int64 (rows + 1): the units of row i are `[row_starts[i], row_starts[i +
+1])`. A window is `size` consecutive units of one row; window i of a row begins with its unit i.
 """
+
+# mypy: disallow-untyped-defs=False, check-untyped-defs=False
 
 import numpy as np
 
@@ -12,20 +15,26 @@ from datakit.text._kernels_text import decode
 
 LINE, PARAGRAPH, SENTENCE = range(3)
 
-# What a character is: white space, the end of a line, the end of a sentence, what may stand after that, what of these
-# may also open the next sentence, an end that needs no space after it, a letter.
-SPACE, BREAK, TERMINAL, CLOSER, OPENER, ALONE, LETTER = (1 << bit for bit in range(7))
+# What a character is: white space; the end of a line; the end of a sentence, and one that needs no space after it; and
+# marks by their Unicode categories: initial quotes (Pi), brackets (Ps, Pe), final quotes (Pf). Quotes of either kind
+# close in some language, so both may stand behind the end of a sentence; an initial one may also open the next.
+SPACE, BREAK, TERMINAL, ALONE, OPENS_QUOTE, OPENS_BRACKET, CLOSES_BRACKET, CLOSES_QUOTE = (1 << bit for bit in range(8))
+_CLOSES = OPENS_QUOTE | CLOSES_QUOTE | CLOSES_BRACKET
+_OPENS = OPENS_QUOTE | OPENS_BRACKET
 
-_CR, _LF, _STOP = 13, 10, 46
-_ALWAYS, _PERHAPS = 1, 2
+_CR, _LF = 13, 10
+_WORD, _SPACELESS = 1, 2  # words.WORD, words.SPACELESS
+_SECOND = np.uint64(0xE7037ED1A0B428DB)  # odd, and not BASE: the base of the second half of a hash of 128 bits
+
+
+# Units.
 
 
 @kernel
-def find_units(data, offsets, flags, abbreviations, mode, starts, ends, row_starts):  # type: ignore[no-untyped-def]
-    """Write where the units of each row begin and end.
+def find_units(data, offsets, flags, mode, starts, ends, row_starts):
+    """Write where the lines, paragraphs or sentences of each row begin and end, without the white space around them.
 
-    `starts` and `ends` need half as many places as there are bytes, and one more for each row. `row_starts` (rows + 1)
-    gets the number of each row's first unit. `abbreviations` is `repeats.abbreviations()`.
+    `starts` and `ends` need half as many places as there are bytes, and one more for each row.
     """
     units = 0
     for row in range(len(offsets) - 1):
@@ -33,39 +42,32 @@ def find_units(data, offsets, flags, abbreviations, mode, starts, ends, row_star
         i, end = offsets[row], offsets[row + 1]
         last, previous = offsets[row], np.int64(0)
         inside, ended, alone, breaks = False, False, False, 0
-        word, letters, perhaps = np.uint64(0), 0, False
         while i < end:
-            code, size = np.int64(data[i]), 1
+            code, width = np.int64(data[i]), 1
             if code >= 0x80:
-                code, size = decode(data, i, end)
+                code, width = decode(data, i, end)
             flag = flags[code]
             if flag & SPACE:
                 breaks += flag & BREAK > 0 and not (code == _LF and previous == _CR)
-                if inside and _closes(mode, breaks, ended) and not (perhaps and breaks == 0 and _goes_on(data, i, end)):
-                    ends[units] = last
-                    units += 1
-                    inside = False
+                closes = breaks >= 2 if mode == PARAGRAPH else breaks >= 1 or (mode == SENTENCE and ended)
             else:
-                if inside and alone and (flag & (TERMINAL | CLOSER) == 0 or flag & OPENER > 0):
-                    ends[units] = last
-                    units += 1
-                    inside = False
+                closes = alone and (flag & (TERMINAL | _CLOSES) == 0 or flag & OPENS_QUOTE > 0)
+            if inside and closes:
+                ends[units] = last
+                units += 1
+                inside = False
+            if flag & SPACE == 0:
                 if not inside:
                     starts[units] = i
                     inside, ended, alone = True, False, False
-                breaks, last = 0, np.int64(i + size)
+                breaks, last = 0, np.int64(i + width)
                 if mode == SENTENCE and flag & TERMINAL:
-                    kind = _abbreviation(word, letters, abbreviations) if code == _STOP else 0
-                    ended, perhaps = kind != _ALWAYS, kind == _PERHAPS
+                    ended = True
                     alone |= flag & ALONE > 0
-                elif flag & CLOSER == 0:
-                    ended = alone = perhaps = False
-            if flag & LETTER:
-                word, letters = word << np.uint64(8) | np.uint64(code & 255 | 0x20), letters + 1
-            else:
-                word, letters = np.uint64(0), 0
+                elif flag & _CLOSES == 0:
+                    ended = alone = False
             previous = code
-            i += size
+            i += width
         if inside:
             ends[units] = last
             units += 1
@@ -73,73 +75,355 @@ def find_units(data, offsets, flags, abbreviations, mode, starts, ends, row_star
 
 
 @kernel
-def _abbreviation(word, letters, abbreviations):  # type: ignore[no-untyped-def]
-    """What a full stop means behind a word, given as its last eight letters in lower case.
+def find_words(data, offsets, pages, entries, starts, ends, row_starts):
+    """Write the bytes where the words of each row begin and end; they are those that `hash_words` hashes, in order.
 
-    The sentence goes on (_ALWAYS), it does before a digit or a small letter (_PERHAPS), or it ends (0). Single letters
-    are initials, but for the English I.
+    `starts` and `ends` need a place for each byte, and one more.
     """
-    if letters == 1:
-        return 0 if word == np.uint64(0x69) else _ALWAYS
-    if letters < 2 or letters > 8:
-        return 0
-    at = np.searchsorted(abbreviations[0], word)
-    if at < len(abbreviations[0]) and abbreviations[0][at] == word:
-        return np.int64(abbreviations[1][at])
-    return 0
+    words = 0
+    for row in range(len(offsets) - 1):
+        row_starts[row] = words
+        i, end, inside = offsets[row], offsets[row + 1], False
+        while i < end:
+            code, width = decode(data, i, end)
+            entry = entries[np.int64(pages[code >> 8]) << 8 | code & 255]
+            alone = entry & _SPACELESS > 0
+            if inside and (alone or entry & _WORD == 0):
+                words += 1
+                inside = False
+            i += width
+            if entry & _WORD:
+                if not inside:
+                    starts[words] = i - width
+                ends[words] = i
+                words += alone
+                inside = not alone
+        words += inside
+    row_starts[len(offsets) - 1] = words
 
 
 @kernel
-def _goes_on(data, i, end):  # type: ignore[no-untyped-def]
-    """Whether a digit or a small letter of ASCII comes behind white space; not a letter with a mark, whose normal forms
-    differ.
-    """
-    while i < end and (data[i] == 0x20 or data[i] == 0x09):
-        i += 1
-    if i >= end or (i + 1 < end and data[i + 1] >= 0x80):
-        return False
-    return 0x61 <= data[i] <= 0x7A or 0x30 <= data[i] <= 0x39
+def hash_units(words, word_starts, hashes, checks, counts):
+    """Two 64-bit hashes of each unit's words in their order, and how many they are (uint32)."""
+    for unit in range(len(word_starts) - 1):
+        begin, end = word_starts[unit], word_starts[unit + 1]
+        h = c = np.uint64(end - begin)
+        for j in range(begin, end):
+            h = h * BASE + words[j]
+            c = c * _SECOND + words[j]
+        hashes[unit], checks[unit], counts[unit] = finalize(h), finalize(c), end - begin
+
+
+# Windows.
 
 
 @kernel(inline="always")
-def _closes(mode, breaks, ended):  # type: ignore[no-untyped-def]
-    """Whether white space with this number of line breaks ends a unit."""
-    return breaks >= 2 if mode == PARAGRAPH else breaks >= 1 or (mode == SENTENCE and ended)
+def _power(base, exponent):
+    made = np.uint64(1)
+    for _ in range(exponent):
+        made *= base
+    return made
 
 
 @kernel
-def hash_units(words, word_starts, hashes, counts):  # type: ignore[no-untyped-def]
-    """The hash of each unit's words in their order, and how many they are."""
-    for unit in range(len(word_starts) - 1):
-        h = np.uint64(word_starts[unit + 1] - word_starts[unit])
-        for j in range(word_starts[unit], word_starts[unit + 1]):
-            h = h * BASE + words[j]
-        hashes[unit], counts[unit] = finalize(h), word_starts[unit + 1] - word_starts[unit]
+def winnow(units, words, row_starts, size, short, min_words, anchors, firsts, anchor_starts):
+    """Choose anchors of each row of units (Schleimer, Wilkerson, Aiken 2003): every window has one, equal windows have
+    equal ones.
 
+    The anchor of a window is the least hash of the `short` consecutive units (at most `size`) that lie in it, the last
+    of equal ones; so consecutive windows mostly share theirs. `anchors` gets each, `firsts` (uint32) the first window
+    that has it: its windows end where those of the next anchor of the row begin. Both need a place for each unit.
+    Those of row i are numbered from `anchor_starts[i]` on.
 
-@kernel
-def hash_spans(hashes, counts, row_starts, size, min_words, out):  # type: ignore[no-untyped-def]
-    """The hash of the `size` units of a row from each unit on; NONE where there are fewer units, or too few words."""
+    Where `short` is `size`, a window is its own anchor, and NONE if it has fewer than `min_words` words. `words` counts
+    those of each unit; where it is empty, each has one.
+    """
+    high, span, count = _power(BASE, short), size - short + 1, 0
+    ring = np.empty(span, np.uint64)  # the hashes of the runs in the present window; the oldest is in the next slot
     for row in range(len(row_starts) - 1):
-        for unit in range(row_starts[row], row_starts[row + 1]):
-            out[unit] = NONE
-            if unit + size > row_starts[row + 1]:
+        anchor_starts[row] = count
+        begin, length = row_starts[row], row_starts[row + 1] - row_starts[row]
+        if length < size:
+            continue
+        rolling, least, at, slot, weight = np.uint64(0), NONE, -1, 0, np.int64(0)
+        for i in range(length):
+            rolling = rolling * BASE + units[begin + i]
+            if len(words):
+                weight += np.int64(words[begin + i])
+            if i >= short:
+                rolling -= high * units[begin + i - short]
+                if len(words):
+                    weight -= np.int64(words[begin + i - short])
+            run = i - short + 1  # the first unit of the run that ends here
+            if run < 0:
                 continue
-            h, words = np.uint64(0), 0
-            for k in range(unit, unit + size):
-                h = h * BASE + hashes[k]
-                words += counts[k]
-            if words >= min_words:
-                out[unit] = finalize(h)
+            value = finalize(rolling)
+            if span == 1 and len(words) and weight < min_words:
+                value = NONE
+            ring[slot] = value
+            slot = slot + 1 if slot + 1 < span else 0
+            window = run - span + 1
+            changed = False
+            if value <= least:
+                least, at, changed = value, run, True
+            elif at < window:  # the least one has left: look for the least of the others, the last of equals
+                least, at, changed = NONE, -1, True
+                place = slot
+                for k in range(span):  # from the oldest on
+                    if ring[place] <= least:
+                        least, at = ring[place], window + k
+                    place = place + 1 if place + 1 < span else 0
+            if window >= 0 and (changed or window == 0):
+                anchors[count], firsts[count] = least, window
+                count += 1
+    anchor_starts[len(row_starts) - 1] = count
 
 
 @kernel
-def _breaks_between(data, begin, end, flags):  # type: ignore[no-untyped-def]
+def count_candidates(anchor_starts, firsts, chosen, lengths, size, out):
+    """Write to `out` how many units of each row lie in windows with a chosen anchor (bool for each anchor).
+
+    `lengths`: the units of each row.
+    """
+    for row in range(len(anchor_starts) - 1):
+        total, covered = 0, 0
+        for a in range(anchor_starts[row], anchor_starts[row + 1]):
+            if chosen[a]:
+                first = np.int64(firsts[a])
+                end = np.int64(firsts[a + 1]) if a + 1 < anchor_starts[row + 1] else lengths[row] - size + 1
+                total += max(end - 1 + size - max(first, covered), 0)
+                covered = max(covered, end - 1 + size)
+        out[row] = total
+
+
+@kernel
+def hash_candidates(rows, anchor_starts, firsts, chosen, size, unit_of, hashes, checks, weights):
+    """For the units that `count_candidates` counts: their number in the row to `unit_of` (int32), their words to
+    `weights` (uint32), and to `hashes` and `checks` the two halves of the hash of the window that begins there, NONE
+    where no window with a chosen anchor does.
+
+    `rows` is `repeats.Units`; without checks of their own, units are words, and their hashes stand for them.
+    """
+    at, own = 0, len(rows.checks) > 0
+    high, high_check = _power(BASE, size), _power(_SECOND, size)
+    for row in range(len(anchor_starts) - 1):
+        covered, next_window, rolling, check = 0, -1, np.uint64(0), np.uint64(0)
+        base, length = rows.row_starts[row], rows.row_starts[row + 1] - rows.row_starts[row]
+        for a in range(anchor_starts[row], anchor_starts[row + 1]):
+            if not chosen[a]:
+                continue
+            first = np.int64(firsts[a])
+            end = np.int64(firsts[a + 1]) if a + 1 < anchor_starts[row + 1] else length - size + 1
+            for unit in range(max(first, covered), end - 1 + size):
+                unit_of[at], hashes[at] = unit, NONE
+                weights[at] = rows.words[base + unit] if len(rows.words) else 1
+                at += 1
+            covered = max(covered, end - 1 + size)
+            for window in range(first, end):
+                fresh = window != next_window  # else the hash of the window before it rolls on
+                if fresh:
+                    rolling = check = np.uint64(0)
+                for k in range(window if fresh else window + size - 1, window + size):
+                    unit = rows.hashes[base + k]
+                    rolling = rolling * BASE + unit
+                    check = check * _SECOND + (rows.checks[base + k] if own else unit)
+                if not fresh:
+                    unit = rows.hashes[base + window - 1]
+                    rolling -= high * unit
+                    check -= high_check * (rows.checks[base + window - 1] if own else unit)
+                next_window = window + 1
+                place = at - (covered - window)
+                hashes[place], checks[place] = finalize(rolling), finalize(check)
+
+
+@kernel
+def number_equals(hashes, checks, bits, starts, order, numbers):
+    """Number the values that occur more than once, in `numbers` (-1 for the others and for NONE); returns (how many
+    there are, how many values are compared).
+
+    A value is a hash with its check: together 128 bits. They are divided by their lowest `bits` bits into parts that
+    stay in the cache, and each part goes through a hash table of its own. `starts` int64 (2 ** bits + 2,); `order`
+    int32 or int64 (values,) is scratch.
+    """
+    mask = np.uint64((1 << bits) - 1)
+    starts[:] = 0
+    for i in range(len(hashes)):
+        if hashes[i] != NONE:
+            starts[np.int64(hashes[i] & mask) + 2] += 1
+    largest = 0
+    for part in range(2, len(starts)):
+        largest = max(largest, starts[part])
+        starts[part] += starts[part - 1]
+    for i in range(len(hashes)):  # `starts[part + 1]` moves from the beginning of a part to its end
+        numbers[i] = -1
+        if hashes[i] != NONE:
+            own = np.int64(hashes[i] & mask) + 1
+            order[starts[own]] = i
+            starts[own] += 1
+    slots = 4
+    while slots < 2 * largest:
+        slots *= 2
+    table, count = np.empty(slots, np.int64), 0
+    for part in range(len(starts) - 2):
+        slots = 4
+        while slots < 2 * (starts[part + 1] - starts[part]):
+            slots *= 2
+        table[:slots] = -1
+        for k in range(starts[part], starts[part + 1]):
+            i = np.int64(order[k])
+            at = np.int64(hashes[i] >> np.uint64(20)) & (slots - 1)
+            first = table[at]
+            while first >= 0 and (hashes[first] != hashes[i] or checks[first] != checks[i]):
+                at = at + 1 if at + 1 < slots else 0
+                first = table[at]
+            if first < 0:
+                table[at] = i
+                continue
+            if numbers[first] < 0:
+                numbers[first] = count
+                count += 1
+            numbers[i] = numbers[first]
+    return count, starts[len(starts) - 2]
+
+
+# What stays. In what follows rows hold candidate units only: those of row i are `[row_starts[i], row_starts[i + 1])`,
+# and the units of a window that is compared follow one another. `groups` numbers equal windows (-1: without an equal).
+
+
+@kernel
+def settle(row_starts, groups, names, owner):
+    """Make the first rows, which are those of earlier runs, owners of all that they have, under the number that `names`
+    (int64) has for each."""
+    for row in range(len(names)):
+        for i in range(row_starts[row], row_starts[row + 1]):
+            if groups[i] >= 0 and owner[groups[i]] < 0:
+                owner[groups[i]] = names[row]
+
+
+@kernel
+def choose(row_starts, groups, weights, totals, size, min_left, settled, owner, found, dropped):
+    """Process the rows in order: a window is cut where an equal one begins earlier and stays whole.
+
+    `weights` has the words of each candidate unit, `totals` those of each row. `owner` (one for each group, -1 at
+    first) becomes the row in which the window stays, `found` (one for each unit, -1 at first) the row that a cut unit
+    stays in. A row that was cut and keeps fewer than `min_left` words is `dropped` and owns nothing. Of the first
+    `settled` rows nothing is cut.
+
+    A window stays whole if none of its units is cut. No later window can cut into it once `size` units have passed: so
+    of a passage that repeats itself at a shorter distance the first `size` units stay.
+    """
+    for row in range(settled, len(row_starts) - 1):
+        begin, end = row_starts[row], row_starts[row + 1]
+        marked, last_cut, cut = begin, begin - 1, np.int64(0)
+        for i in range(begin, end + size):
+            if i - 1 >= begin and i - 1 < end and found[i - 1] >= 0:
+                last_cut = i - 1
+            whole = i - size
+            if begin <= whole and whole < end and groups[whole] >= 0 and last_cut < whole and owner[groups[whole]] < 0:
+                owner[groups[whole]] = row
+            if i < end and groups[i] >= 0 and owner[groups[i]] >= 0:
+                for k in range(max(i, marked), i + size):
+                    found[k] = owner[groups[i]]
+                    cut += np.int64(weights[k])
+                marked = max(marked, i + size)
+        dropped[row] = cut > 0 and totals[row] - cut < min_left
+        if dropped[row]:
+            for i in range(begin, end):
+                if groups[i] >= 0 and owner[groups[i]] == row:
+                    owner[groups[i]] = -1
+
+
+@kernel
+def drop_known(row_starts, groups, weights, totals, size, share, settled, owner, found, dropped):
+    """Process the rows in order: a row is `dropped` if more than a share of its words, (numerator, denominator), lies
+    in windows of earlier rows that stay. Nothing is cut, and what a row repeats of itself does not count.
+
+    Arguments as in `choose`; `found` is written for dropped rows alone.
+    """
+    for row in range(settled, len(row_starts) - 1):
+        begin, end = row_starts[row], row_starts[row + 1]
+        marked, known = begin, np.int64(0)
+        for i in range(begin, end):
+            if groups[i] >= 0 and owner[groups[i]] >= 0:
+                for k in range(max(i, marked), i + size):
+                    found[k] = owner[groups[i]]
+                    known += np.int64(weights[k])
+                marked = max(marked, i + size)
+        dropped[row] = known * share[1] > totals[row] * share[0]
+        if not dropped[row]:
+            for i in range(begin, end):
+                found[i] = -1
+                if groups[i] >= 0 and owner[groups[i]] < 0:
+                    owner[groups[i]] = row
+
+
+# Cuts.
+
+
+@kernel
+def _cut_begin(data, low, high, flags):
+    """Where a cut begins whose first unit begins at `high`, after a unit that stays and ends at `low`.
+
+    Behind the last line break between them; else behind the first white space; else at an opening mark: what stands
+    there belongs to the unit that it follows.
+    """
+    at_break, at_space, at_opening, i = -1, -1, -1, low
+    while i < high:
+        code, width = decode(data, i, high)
+        if flags[code] & SPACE:
+            if flags[code] & BREAK:
+                at_break = i + width
+            if at_space < 0:
+                at_space = i + width
+        elif flags[code] & _OPENS and at_opening < 0:
+            at_opening = i
+        i += width
+    if at_break >= 0:
+        return at_break
+    if at_space >= 0:
+        return at_space
+    return at_opening if at_opening >= 0 else high
+
+
+@kernel
+def _cut_end(data, begin, low, high, flags):
+    """Where a cut from `begin` on ends whose last unit ends at `low`, before a unit that stays and begins at `high`.
+
+    Marks up to the next white space or opening mark go with it, but not a bracket that was opened before it.
+    """
+    depth, i = 0, begin
+    while i < high:
+        code, width = decode(data, i, high)
+        depth += flags[code] & OPENS_BRACKET > 0
+        if i >= low and flags[code] & (SPACE | _OPENS):
+            return i
+        if flags[code] & CLOSES_BRACKET:
+            if i >= low and depth <= 0:
+                return i
+            depth -= 1
+        i += width
+    return high
+
+
+@kernel
+def _trim(data, begin, end, flags):
+    """The bytes from `begin` to `end` without white space at both ends; (end, begin) where there is nothing else."""
+    first, last, i = end, begin, begin
+    while i < end:
+        code, width = decode(data, i, end)
+        if not flags[code] & SPACE:
+            first, last = min(first, i), i + width
+        i += width
+    return first, last
+
+
+@kernel
+def _breaks_between(data, begin, end, flags):
     """(line breaks in a run of white space, the place after the last of them)."""
     breaks, behind, previous, i = 0, begin, 0, begin
     while i < end:
-        code, size = decode(data, i, end)
-        i += size
+        code, width = decode(data, i, end)
+        i += width
         if flags[code] & BREAK:
             breaks += not (code == _LF and previous == _CR)
             behind = i
@@ -148,160 +432,64 @@ def _breaks_between(data, begin, end, flags):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _range_to_cut(data, begin, first, last, end, at_begin, at_end, flags):  # type: ignore[no-untyped-def]
-    """The bytes to cut for units from `first` to `last`, with white space from `begin` on and up to `end` around them.
+def _range_to_cut(data, begin, end, starts, ends, first, stop, flags):
+    """The bytes to cut for the units `first` to `stop` of a row, whose bytes are from `begin` to `end`.
 
-    Of the two runs of white space, the one with more line breaks stays, so that paragraphs stay apart. The text after
-    the cut keeps its own indentation.
+    Marks go with the unit that they follow. Of the runs of white space on both sides, the one with more line breaks
+    stays, so that paragraphs stay apart; the text after the cut keeps its own indentation.
     """
+    at_begin, at_end = first == 0, stop == len(starts)
+    before, behind = begin if at_begin else ends[first - 1], end if at_end else starts[stop]
+    low = begin if at_begin else _cut_begin(data, before, starts[first], flags)
+    high = end if at_end else _cut_end(data, low, ends[stop - 1], behind, flags)
+    before, behind = _trim(data, before, low, flags)[1], _trim(data, high, behind, flags)[0]
+    low, high = _trim(data, low, starts[first], flags)[0], _trim(data, ends[stop - 1], high, flags)[1]
     if at_end:
-        return begin, last
-    breaks_before, indent_before = _breaks_between(data, begin, first, flags)
-    breaks_behind, indent_behind = _breaks_between(data, last, end, flags)
-    if breaks_behind == 0 and (at_begin or begin < first):
-        return first, end
+        return before, high
+    breaks_before, indent_before = _breaks_between(data, before, low, flags)
+    breaks_behind, indent_behind = _breaks_between(data, high, behind, flags)
+    if breaks_behind == 0 and (at_begin or before < low):
+        return low, behind
     if at_begin or breaks_before > breaks_behind:
         return indent_before, indent_behind
-    return begin, last
-
-
-@kernel
-def cut_units(data, offsets, flags, units, cut, kept, kept_offsets, gone, gone_offsets, places):  # type: ignore[no-untyped-def]
-    """Copy each row to `kept` without the units that `cut` marks, and these to `gone`, one piece for each unit.
-
-    `units` is `repeats.Units`. Both outputs have space for the bytes of all rows. `places` (cut units) gets the byte of
-    its row where each piece was: with the pieces put back there, the row is as it was.
-    """
-    starts, ends, row_starts = units
-    at, gone_at, piece = 0, 0, 0
-    for row in range(len(offsets) - 1):
-        kept_offsets[row] = at
-        begin, end, unit, stop = offsets[row], offsets[row + 1], row_starts[row], row_starts[row + 1]
-        copied = begin
-        while unit < stop:
-            if not cut[unit]:
-                unit += 1
-                continue
-            first = unit
-            while unit < stop and cut[unit]:
-                unit += 1
-            before = ends[first - 1] if first > row_starts[row] else begin
-            behind = starts[unit] if unit < stop else end
-            low, high = _range_to_cut(
-                data, before, starts[first], ends[unit - 1], behind, first == row_starts[row], unit == stop, flags
-            )
-            for i in range(copied, low):
-                kept[at] = data[i]
-                at += 1
-            copied = high
-            for k in range(first, unit):
-                places[piece] = (low if k == first else starts[k]) - begin
-                gone_offsets[piece] = gone_at
-                for i in range(places[piece] + begin, high if k == unit - 1 else starts[k + 1]):
-                    gone[gone_at] = data[i]
-                    gone_at += 1
-                piece += 1
-        for i in range(copied, end):
-            kept[at] = data[i]
-            at += 1
-    kept_offsets[len(offsets) - 1] = at
-    gone_offsets[piece] = gone_at
-
-
-@kernel
-def number_equals(hashes, bits, starts, order, table, numbers):  # type: ignore[no-untyped-def]
-    """Number the values that occur more than once, in `numbers` (int64, -1 for the others); returns how many there are.
-
-    They are divided by their lowest `bits` bits into parts that stay in the cache, and each part goes through a hash
-    table of its own. `starts` int64 (2 ** bits + 1,), `order` int32 or int64 (values,), `table` int64: twice the values
-    and at least 4.
-    """
-    mask = np.uint64((1 << bits) - 1)
-    starts[:] = 0
-    for i in range(len(hashes)):
-        starts[np.int64(hashes[i] & mask) + 1] += 1
-    for part in range(1, len(starts)):
-        starts[part] += starts[part - 1]
-    for i in range(len(hashes) - 1, -1, -1):  # from the end of each part to its beginning, which moves there
-        own = np.int64(hashes[i] & mask) + 1
-        starts[own] -= 1
-        order[starts[own]] = i
-    count = 0
-    for part in range(1, len(starts)):
-        end = starts[part + 1] if part + 1 < len(starts) else len(hashes)
-        slots = 4
-        while slots < 2 * (end - starts[part]):
-            slots *= 2
-        table[:slots] = -1
-        for k in range(starts[part], end):
-            i = order[k]
-            at = np.int64(hashes[i] >> np.uint64(20)) & (slots - 1)
-            while table[at] >= 0 and hashes[table[at]] != hashes[i]:
-                at = np.int64(at + 1 if at + 1 < slots else 0)
-            first = table[at]
-            if first < 0:
-                table[at] = i
-                numbers[i] = -1
-                continue
-            if numbers[first] < 0:
-                numbers[first] = count
-                count += 1
-            numbers[i] = numbers[first]
-    return count
-
-
-@kernel
-def choose(row_starts, words, groups, size, min_words_left, settled, owner, found, dropped):  # type: ignore[no-untyped-def]
-    """Process the rows in order; a span is cut where an earlier kept row still has it, whole.
-
-    `groups` numbers equal spans (-1: the span has no equal); span i is the units from i to i + size. `owner` (one for
-    each group, -1 at first) becomes the row in which the span stays. `found` (one for each unit, -1 at first) becomes
-    the row that a cut unit stays in. A row that was cut and keeps fewer than `min_words_left` words is `dropped`, and
-    owns nothing.
-    The first `settled` rows stay as they are; `settle` has made them owners.
-    """
-    for row in range(settled, len(row_starts) - 1):
-        begin, end = row_starts[row], row_starts[row + 1]
-        for i in range(begin, end):
-            if i - size >= begin:  # no later span can cut into this one
-                _own(i - size, row, groups, size, owner, found)
-            group = groups[i]
-            if group >= 0 and owner[group] >= 0:
-                for k in range(i, i + size):
-                    if found[k] < 0:
-                        found[k] = owner[group]
-        for i in range(max(begin, end - size), end):
-            _own(i, row, groups, size, owner, found)
-        cut, left = False, 0
-        for i in range(begin, end):
-            cut |= found[i] >= 0
-            left += words[i] if found[i] < 0 else 0
-        dropped[row] = cut and left < min_words_left
-        if dropped[row]:
-            for i in range(begin, end):
-                if groups[i] >= 0 and owner[groups[i]] == row:
-                    owner[groups[i]] = -1
-
-
-@kernel
-def settle(row_starts, groups, live, names, owner):  # type: ignore[no-untyped-def]
-    """Make the first rows owners of all that they have, under the number that `names` (int64) has for each.
-
-    Those that are not `live` (bool) own nothing.
-    """
-    for row in range(len(live)):
-        for i in range(row_starts[row], row_starts[row + 1]):
-            if live[row] and groups[i] >= 0 and owner[groups[i]] < 0:
-                owner[groups[i]] = names[row]
+    return before, high
 
 
 @kernel(inline="always")
-def _own(span, row, groups, size, owner, found):  # type: ignore[no-untyped-def]
-    """Make the row the owner of a span that no earlier row has, if the span stays whole in it."""
-    group = groups[span]
-    if group < 0 or owner[group] >= 0:
-        return
-    for k in range(span, span + size):
-        if found[k] >= 0:
-            return
-    owner[group] = row
+def _copy(data, begin, end, out, at):
+    for i in range(begin, end):
+        out[at] = data[i]
+        at += 1
+    return at
+
+
+@kernel
+def cut_runs(data, offsets, flags, units, run_starts, firsts, ends, kept, kept_offsets, gone, gone_offsets, places):
+    """Copy each row to `kept` without some runs of its units, and these to `gone`, one piece for each run.
+
+    `units` are (starts, ends, row_starts). The runs of row i are numbered from `run_starts[i]` on: units `firsts[k]` up
+    to `ends[k]`, in order, none empty. Both outputs have space for the bytes of all rows. `places` (runs) gets the byte
+    of its row where each piece was: with the pieces put back there, the row is as it was.
+    """
+    at, gone_at = 0, 0
+    for row in range(len(offsets) - 1):
+        kept_offsets[row] = at
+        begin, end = offsets[row], offsets[row + 1]
+        starts = units[0][units[2][row] : units[2][row + 1]]
+        stops = units[1][units[2][row] : units[2][row + 1]]
+        copied, run = begin, run_starts[row]
+        while run < run_starts[row + 1]:
+            first = run  # runs that adjoin are cut at one time: between them there is nothing that stays
+            while run + 1 < run_starts[row + 1] and firsts[run + 1] == ends[run]:
+                run += 1
+            low, high = _range_to_cut(data, begin, end, starts, stops, firsts[first], ends[run], flags)
+            at = _copy(data, copied, low, kept, at)
+            copied = high
+            for k in range(first, run + 1):
+                piece = low if k == first else starts[firsts[k]]
+                places[k], gone_offsets[k] = piece - begin, gone_at
+                gone_at = _copy(data, piece, high if k == run else starts[firsts[k + 1]], gone, gone_at)
+            run += 1
+        at = _copy(data, copied, end, kept, at)
+    kept_offsets[len(offsets) - 1] = at
+    gone_offsets[len(places)] = gone_at

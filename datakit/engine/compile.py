@@ -27,13 +27,13 @@ _TEXT = (
 _TOKENIZE = ("tokenizer", "tokenize", "pack")
 _VALUES: dict[str, dict[str, Any]] = {
     "dedup": {"save_index": True},
-    "dedup_lines": {"min_words_left": 0},
-    "dedup_spans": {"min_words_left": 0},
-    "dedup_substrings": {"min_words_left": 0},
-    "dedup_ngrams": {"min_words_left": 0, "remove": "parts"},
+    "dedup_repeats": {"min_words_left": 0},
     "tokenizer": {"vocab_size": 300},
     "pack": {"seq_len": 64},
 }
+
+
+_REPEATS: dict[str, dict[str, Any]] = {"line": {"min_words_left": 0}, "token": {"max_repeated_share": 0.1}}
 
 
 def compile_kernels(tell: Callable[[str], None]) -> None:
@@ -60,8 +60,13 @@ def compile_kernels(tell: Callable[[str], None]) -> None:
             ("language", _documents, ("language",), {}),
             ("dedup", _documents, ("dedup_urls", "dedup"), {}),
             *(
-                (name, _documents, (name,), {})
-                for name in ("dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams")
+                (
+                    f"{unit}s that occur again",
+                    _documents,
+                    ("dedup_repeats",),
+                    {"dedup_repeats": {"unit": unit} | values},
+                )
+                for unit, values in _REPEATS.items()
             ),
             ("filters", _documents, ("filter",), {"filter": rules}),
             ("contamination", _documents, ("filter",), {"filter": search}),

@@ -42,10 +42,7 @@ STAGES: dict[str, Entry] = {
     "language": Entry("datakit.filter.language:Language", "Label each row's language; keep the languages you list."),
     "dedup_urls": Entry("datakit.dedup.urls:DedupUrls", "Drop rows with the URL of an earlier row.", False),
     "dedup": Entry("datakit.dedup.stage:Dedup", "Drop exact and verified near duplicates."),
-    "dedup_lines": Entry("datakit.dedup.repeats:DedupLines", "Cut lines or paragraphs of earlier rows.", False),
-    "dedup_spans": Entry("datakit.dedup.repeats:DedupSpans", "Cut runs of sentences of earlier rows.", False),
-    "dedup_substrings": Entry("datakit.dedup.substrings:DedupSubstrings", "Cut passages of earlier rows.", False),
-    "dedup_ngrams": Entry("datakit.dedup.ngrams:DedupNgrams", "Drop or cut texts with n-grams of earlier rows.", False),
+    "dedup_repeats": Entry("datakit.dedup.repeats:DedupRepeats", "Cut passages that occur again.", False),
     "dedup_semantic": Entry(
         "datakit.dedup.semantic:DedupSemantic", "Drop rows that say in other words what an earlier row says.", False
     ),

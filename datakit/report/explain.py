@@ -69,8 +69,6 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
         lines += _matches(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
-        elif found.role == "dropped" and manifest.stage == "dedup_ngrams":
-            lines.append("          no earlier row is named: a Bloom filter stores n-grams without their rows")
     if text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
     return lines if known else []

@@ -122,7 +122,7 @@ def next_lines(stages: list[FunnelStage]) -> Iterator[str]:
         name, rows, where = stage.manifest.stage, stage.manifest.ledger.rows, shlex.quote(_shown(stage.path))
         if rows.quarantined:
             yield f"datakit show {where}    # records that could not be read"
-        if name.startswith("dedup") and rows.dropped and name != "dedup_ngrams":
+        if name.startswith("dedup") and rows.dropped:
             yield f"datakit pairs {where}    # dropped duplicates beside the rows that stay"
         if name == "filter" and rows.dropped and stage.manifest.of_role("signals"):
             yield f"datakit tune --manifest {where}    # what each threshold drops"

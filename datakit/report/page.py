@@ -262,7 +262,7 @@ def _pairs(path: Path, stages: list[FunnelStage]) -> Iterator[str]:
     """The least similar duplicates of each level, side by side."""
     for stage in stages:
         name = stage.manifest.stage
-        if name in LEVELS and name != "dedup_ngrams" and stage.manifest.ledger.rows.dropped:
+        if name in LEVELS and stage.manifest.ledger.rows.dropped:
             shown = [pair for pair in drops(stage.path, MOST_PAIRS, name).pairs if pair.similarity < 1]
             if shown:
                 yield f"<h2>Doubtful duplicates of {text(name)}, the least similar first</h2>"

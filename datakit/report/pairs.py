@@ -17,7 +17,7 @@ from datakit.manifest import AGAINST, Manifest, Shard, ancestors, data_dir, load
 from datakit.report.texts import body, differences, side_by_side, visible
 from datakit.text.words import normalize, split_words
 
-LEVELS = ("dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams", "dedup_semantic")
+LEVELS = ("dedup", "dedup_urls", "dedup_repeats", "dedup_semantic")
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
 COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity"]
 FIELDS = ("prompt", "chosen", "rejected")
@@ -307,11 +307,6 @@ def _headline(drops: Drops) -> str:
         return f"{named:,} rows were dropped for the URL of another row"
     if drops.stage == "dedup_semantic":
         return f"{named:,} rows were dropped because another row says the same in other words"
-    if drops.stage == "dedup_ngrams":
-        return (
-            f"{drops.unnamed:,} rows were dropped for n-grams of earlier rows. There are no pairs: a Bloom filter "
-            "stores n-grams without their rows"
-        )
     alone = f"; {drops.unnamed:,} of them only repeat themselves" if drops.unnamed else ""
     return (
         f"{named + drops.unnamed:,} rows were dropped because too little of their text is new{alone}. Beside each is "

@@ -17,7 +17,7 @@ from tests.dedup.conftest import restored
 from tests.engine.corpus import results
 from tests.engine.test_bytes import KILLED
 
-LEVELS = ["dedup_urls", "dedup", "dedup_lines", "dedup_spans", "dedup_ngrams"]
+LEVELS = ["dedup_urls", "dedup", "dedup_repeats"]
 RECIPE = f"""
 [dataset]
 kind = "text"
@@ -25,7 +25,7 @@ inputs = ["raw/*.jsonl"]
 stages = {json.dumps(["ingest", *LEVELS])}
 [ingest]
 shard_mb = 1
-[dedup_lines]
+[dedup_repeats]
 min_words_left = 20
 [dedup_urls]
 field = "meta.url"
@@ -78,17 +78,15 @@ def test_every_level_has_work_and_every_ledger_balances(reference: Path) -> None
     ledgers = {stage: load(reference / f"manifests/d/{stage}.json").ledger for stage in LEVELS}
     assert len(load(reference / "manifests/d/ingest.json").of_role("kept")) > 1
     assert ledgers["dedup_urls"].rows.dropped == {"duplicate_url": 200}
-    assert ledgers["dedup_lines"].rows.dropped["duplicate_lines"] >= 1
-    assert ledgers["dedup_lines"].notes["lines_cut"] > 100
-    assert ledgers["dedup_spans"].rows.edited > 100 and ledgers["dedup_spans"].notes["sentences_cut"] > 300
-    assert ledgers["dedup_ngrams"].rows.edited > 100
+    assert ledgers["dedup_repeats"].rows.dropped["duplicate_passages"] >= 1
+    assert ledgers["dedup_repeats"].notes["lines_cut"] > 100 and ledgers["dedup_repeats"].rows.edited > 100
     assert all(not list(ledger.problems()) for ledger in ledgers.values())
 
 
 def test_a_killed_run_goes_on_with_one_worker_to_the_same_bytes(reference: Path, tmp_path: Path) -> None:
     root, rng, killed = write_project(tmp_path), random.Random(11), 0
     for _ in range(60):
-        moment = str(rng.randint(50, 110)), rng.choice(["before", "after"])
+        moment = str(rng.randint(20, 45)), rng.choice(["before", "after"])
         done = subprocess.run([sys.executable, "-c", KILLED, *moment], cwd=root, capture_output=True, text=True)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
         killed += done.returncode != 0
@@ -99,30 +97,24 @@ def test_a_killed_run_goes_on_with_one_worker_to_the_same_bytes(reference: Path,
 
 
 def test_with_what_was_cut_put_back_every_text_is_as_it_was(reference: Path) -> None:
-    before = {row["id"]: row["text"] for row in rows(reference, "ingest", "kept")}
-    for stage in ("dedup_ngrams", "dedup_spans", "dedup_lines"):
-        pieces: dict[str, list] = {}
-        for piece in rows(reference, stage, "cuts"):
-            pieces.setdefault(piece["id"], []).append(piece)
-        edited = 0
-        parent = {"dedup_ngrams": "dedup_spans", "dedup_spans": "dedup_lines", "dedup_lines": "dedup"}[stage]
-        texts = {row["id"]: row["text"] for row in rows(reference, parent, "kept")}
-        for row in rows(reference, stage, "kept"):
-            assert restored(row["text"], pieces.get(row["id"], [])) == texts[row["id"]]
-            edited += row["text"] != texts[row["id"]]
-        assert edited == len(pieces.keys() & {row["id"] for row in rows(reference, stage, "kept")})
-        assert edited == load(reference / f"manifests/d/{stage}.json").ledger.rows.edited
-        for row in rows(reference, stage, "dropped"):
-            assert row["text"] == texts[row["id"]] and row["stage"] == stage
-    assert {row["id"] for row in rows(reference, "dedup", "kept")} <= before.keys()
+    stage, pieces, edited = "dedup_repeats", dict[str, list](), 0
+    for piece in rows(reference, stage, "cuts"):
+        pieces.setdefault(piece["id"], []).append(piece)
+    texts = {row["id"]: row["text"] for row in rows(reference, "dedup", "kept")}
+    for row in rows(reference, stage, "kept"):
+        assert restored(row["text"], pieces.get(row["id"], [])) == texts[row["id"]]
+        edited += row["text"] != texts[row["id"]]
+    assert edited == len(pieces.keys() & {row["id"] for row in rows(reference, stage, "kept")})
+    assert edited == load(reference / f"manifests/d/{stage}.json").ledger.rows.edited
+    for row in rows(reference, stage, "dropped"):
+        assert row["text"] == texts[row["id"]] and row["stage"] == stage
 
 
 def test_the_whole_chain_verifies_and_a_damaged_record_of_cuts_is_found(
     reference: Path, datakit: Callable, tmp_path: Path
 ) -> None:
-    manifest = reference / "manifests/d/dedup_ngrams.json"
+    path = manifest = reference / "manifests/d/dedup_repeats.json"
     assert datakit("verify", manifest).code == 0
-    path = reference / "manifests/d/dedup_lines.json"
     file = data_dir(path, load(path)) / load(path).of_role("cuts")[0].path
     data = file.read_bytes()
     file.write_bytes(data[:-9] + b"x" + data[-8:])
@@ -135,12 +127,12 @@ def test_explain_tells_what_was_cut_and_for_which_row_a_row_went(
     reference: Path, datakit: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(reference)
-    cut = next(p for p in rows(reference, "dedup_lines", "cuts") if BANNER in p["text"])
+    cut = next(p for p in rows(reference, "dedup_repeats", "cuts") if BANNER in p["text"])
     said = datakit("explain", cut["id"], "--dataset", "d")
     assert f"cut at byte {cut['start']}, stays in {cut['duplicate_of']}: {BANNER}" in said.out
-    gone = rows(reference, "dedup_lines", "dropped")[0]
+    gone = rows(reference, "dedup_repeats", "dropped")[0]
     said = datakit("explain", gone["id"], "--dataset", "d")
-    assert "[duplicate_lines] 1 of its 1 lines stand before it, 0 words are new" in said.out
+    assert "[duplicate_passages] 12 of its 12 words stand before it, 0 are new" in said.out
     assert f"{gone['duplicate_of']} stayed\n" in said.out
     gone = rows(reference, "dedup_urls", "dropped")[0]
     said = datakit("explain", gone["id"], "--dataset", "d")
@@ -149,10 +141,8 @@ def test_explain_tells_what_was_cut_and_for_which_row_a_row_went(
 
 def test_pairs_shows_the_drops_of_every_level_the_least_similar_first(reference: Path, datakit: Callable) -> None:
     texts = {row["id"]: row["text"] for row in rows(reference, "ingest", "kept")}
-    last, gone = (
-        reference / "manifests/d/dedup_ngrams.json",
-        {stage: rows(reference, stage, "dropped") for stage in LEVELS},
-    )
+    last = reference / "manifests/d/dedup_repeats.json"
+    gone = {stage: rows(reference, stage, "dropped") for stage in LEVELS}
     found = json.loads(datakit("pairs", last, "--stage", "dedup_urls", "--lowest", 1000, "--json").out)
     assert found["stage"] == "dedup_urls" and len(found["pairs"]) == sum(found["near"].values()) == 200
     assert {(p["dropped"]["id"], p["stays"]["id"]) for p in found["pairs"]} == {
@@ -168,15 +158,14 @@ def test_pairs_shows_the_drops_of_every_level_the_least_similar_first(reference:
     assert said[1].startswith("by the similarity of the texts: 0.00: ")
     assert datakit("pairs", last, "--stage", "dedup").out.startswith("0 near and 6 exact")
     own = datakit("pairs", last).out
-    assert f"{len(gone['dedup_ngrams'])} rows were dropped for n-grams" in own and "without their rows" in own
-    assert f"dedup_urls 200, dedup 6, dedup_lines {len(gone['dedup_lines'])}" in own
-    lines = json.loads(datakit("pairs", last, "--stage", "dedup_lines", "--json").out)
-    assert len(lines["pairs"]) + lines["unnamed"] == len(gone["dedup_lines"])
-    assert {p["dropped"]["id"]: p["stays"]["id"] for p in lines["pairs"]} == {
-        row["id"]: row["duplicate_of"] for row in gone["dedup_lines"] if row["duplicate_of"]
+    assert "were dropped because too little of their text is new" in own and "dedup_urls 200, dedup 6" in own
+    found = json.loads(datakit("pairs", last, "--stage", "dedup_repeats", "--json").out)
+    assert len(found["pairs"]) + found["unnamed"] == len(gone["dedup_repeats"])
+    assert {p["dropped"]["id"]: p["stays"]["id"] for p in found["pairs"]} == {
+        row["id"]: row["duplicate_of"] for row in gone["dedup_repeats"] if row["duplicate_of"]
     }
-    missing = datakit("pairs", reference / "manifests/d/dedup_urls.json", "--stage", "dedup_spans")
-    assert missing.code == 1 and "expected the manifest of a dedup_spans stage" in missing.err
+    missing = datakit("pairs", reference / "manifests/d/dedup_urls.json", "--stage", "dedup_repeats")
+    assert missing.code == 1 and "expected the manifest of a dedup_repeats stage" in missing.err
 
 
 def test_what_a_row_stood_for_is_counted_when_the_row_goes_later(datakit: Callable, project: Path) -> None:
@@ -189,7 +178,7 @@ def test_what_a_row_stood_for_is_counted_when_the_row_goes_later(datakit: Callab
     (project / "in.jsonl").write_text(
         "".join(json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts))
     )
-    assert datakit("dedup-lines", "in.jsonl", "--output", "lines").code == 0
+    assert datakit("dedup-repeats", "in.jsonl", "--output", "lines").code == 0
     assert load(project / "lines/manifest.json").ledger.rows.edited == 1
     assert datakit("filter", "lines", "--output", "filtered", "--set", "gopher_quality.min_stop_words=0").code == 0
     assert load(project / "filtered/manifest.json").ledger.notes["cut_for_dropped"] == 1
@@ -203,20 +192,30 @@ def test_texts_that_are_equal_once_their_lines_are_cut_are_exact_duplicates(data
     (project / "in.jsonl").write_text(
         "".join(json.dumps({"id": str(n), "text": t}) + "\n" for n, t in enumerate(texts))
     )
-    assert datakit("dedup-lines", "in.jsonl", "--output", "lines").code == 0
+    assert datakit("dedup-repeats", "in.jsonl", "--output", "lines").code == 0
     assert datakit("dedup", "lines", "--output", "unique").code == 0
     assert load(project / "unique/manifest.json").ledger.rows.dropped == {"exact_duplicate": 1}
     assert datakit("verify", "unique").code == 0
 
 
-@pytest.mark.parametrize("command", ["dedup-lines", "dedup-spans"])
-def test_conversations_are_refused_where_pieces_would_be_cut(datakit: Callable, project: Path, command: str) -> None:
-    messages = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Hello."}]
-    (project / "in.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
-    said = datakit(command, "in.jsonl", "--output", "out")
-    assert said.code == 2 and "these rows are of the kind conversation" in said.err
-    assert datakit("dedup-ngrams", "in.jsonl", "--output", "whole").code == 0
-    assert load(project / "whole/manifest.json").config["remove"] == "document"
+def test_conversations_are_dropped_whole_where_texts_are_cut(datakit: Callable, project: Path) -> None:
+    said = words(random.Random(1), 60)
+    talks = [[{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": said}] for n in range(2)]
+    (project / "in.jsonl").write_text("".join(json.dumps({"id": str(n), "messages": m}) + "\n"
+                                              for n, m in enumerate(talks)))  # fmt: skip
+    assert datakit("dedup-repeats", "in.jsonl", "--output", "out").code == 0
+    made = load(project / "out/manifest.json")
+    assert made.config["max_repeated_share"] == 0.8 and not made.of_role("cuts")
+    (gone,) = (row for s in made.of_role("dropped") for row in pq.read_table(project / "out" / s.path).to_pylist())
+    assert (gone["id"], gone["reason"], gone["duplicate_of"]) == ("1", "duplicate_passages", "0")
+
+
+def test_the_stages_that_were_before_name_the_one_to_use(datakit: Callable, project: Path) -> None:
+    for stage in ("dedup_lines", "dedup_spans", "dedup_substrings", "dedup_ngrams"):
+        (project / "manifests/d").mkdir(parents=True, exist_ok=True)
+        (project / "manifests/d/recipe.toml").write_text(f'[dataset]\nstages = ["ingest", "{stage}"]\n')
+        said = datakit("run", "--dataset", "d")
+        assert said.code == 2 and "was removed. Use dedup_repeats" in said.err
 
 
 def test_a_field_without_urls_is_an_error(datakit: Callable, project: Path) -> None:

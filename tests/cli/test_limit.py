@@ -42,7 +42,7 @@ def problems(dataset: dk.Dataset) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("stage", "limit"), [*(("filter", limit) for limit in (1, 40, 41, 90, 1000)), ("dedup", 41), ("dedup_lines", 70)]
+    ("stage", "limit"), [*(("filter", limit) for limit in (1, 40, 41, 90, 1000)), ("dedup", 41), ("dedup_repeats", 70)]
 )
 def test_the_first_rows_come_in(ingested: dk.Dataset, tmp_path: Path, stage: str, limit: int) -> None:
     made = getattr(dk, stage)(ingested, limit=limit, output=tmp_path / "out").dataset

@@ -76,11 +76,12 @@ def documents(texts: Sequence[str], **columns: Any) -> pa.RecordBatch:
     return pa.record_batch(head | columns | {"text": pa.array(texts, pa.string())})
 
 
-def run_level(stage: Any, rows: pa.RecordBatch | Sequence[str], *, cut: int = 1000, workers: int = 2) -> LevelOutcome:
+def run_level(
+    stage: Any, rows: pa.RecordBatch | Sequence[str], *, cut: int = 1000, workers: int = 2, kind: str = "document"
+) -> LevelOutcome:
     """The outcome of a stage; `cut` is how many rows each shard has."""
     batch = rows if isinstance(rows, pa.RecordBatch) else documents(rows)
-    if hasattr(stage, "for_kind"):
-        stage = stage.for_kind("document")
+    stage = stage.for_kind(kind)
     stage.open()
     outcome = LevelOutcome()
     shards = [batch.slice(begin, cut) for begin in range(0, max(batch.num_rows, 1), cut)]
@@ -95,7 +96,8 @@ def run_level(stage: Any, rows: pa.RecordBatch | Sequence[str], *, cut: int = 10
 
 
 def _take(outcome: LevelOutcome, shard: pa.RecordBatch, decision: Any) -> None:
-    texts = decision.columns.get("text", shard.column("text")).to_pylist()
+    plain = shard.column("text") if "text" in shard.schema.names else pa.nulls(shard.num_rows)
+    texts = decision.columns.get("text", plain).to_pylist()
     why = [c.to_pylist() for c in (decision.reasons, decision.detail, decision.drop_columns["duplicate_of"])]
     for name, text, *reason in zip(shard.column("id").to_pylist(), texts, *why, strict=True):
         if reason[0] is None:

@@ -18,10 +18,8 @@ from datakit.config import sha256_file
 from datakit.dedup import politeness
 from datakit.dedup.index import EarlierRun, RemovedRows, fingerprint
 from datakit.dedup.minhash import Buckets
-from datakit.dedup.ngrams import DedupNgrams, NgramsConfig
-from datakit.dedup.repeats import DedupLines, DedupSpans, LinesConfig, SpansConfig
+from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.stage import Dedup, DedupConfig, IndexedStage
-from datakit.dedup.substrings import DedupSubstrings, SubstringsConfig
 from datakit.dedup.urls import DedupUrls, UrlsConfig
 from datakit.engine.runner import index_unit
 from datakit.errors import ConfigError, IntegrityError
@@ -33,11 +31,11 @@ Fate = tuple[Any, ...]
 DEDUP = Dedup(DedupConfig())
 LEVELS = {
     "urls": DedupUrls(UrlsConfig()),
-    "lines": DedupLines(LinesConfig(min_words_left=12, min_words=2)),
-    "paragraphs": DedupLines(LinesConfig(min_words_left=30, unit="paragraph", digits="zero")),
-    "spans": DedupSpans(SpansConfig(min_words_left=12, min_words=4)),
-    "ngrams": DedupNgrams(NgramsConfig(min_words_left=12, ngram_words=5, false_positive_rate=1e-9, remove="both")),
-    "substrings": DedupSubstrings(SubstringsConfig(min_words_left=12, min_tokens=9)),
+    "lines": DedupRepeats(RepeatsConfig(min_words_left=12, min_words=2)),
+    "paragraphs": DedupRepeats(RepeatsConfig(min_words_left=30, unit="paragraph", digits="zero")),
+    "sentences": DedupRepeats(RepeatsConfig(min_words_left=12, min_words=4, unit="sentence")),
+    "tokens": DedupRepeats(RepeatsConfig(min_words_left=12, window=9, unit="token")),
+    "shares": DedupRepeats(RepeatsConfig(max_repeated_share=0.6, window=5, unit="token")),
 }
 
 
@@ -169,15 +167,12 @@ def real_texts(shared: Path, name: str) -> list[str]:
 @pytest.mark.parametrize("level", LEVELS)
 def test_levels_end_like_one_run_on_real_documents(shared: Path, level: str) -> None:
     texts = real_texts(shared, "react_docs_zh")
-    config = {"min_tokens": 50} if level == "substrings" else {}
-    stage = replace(LEVELS[level], config=replace(LEVELS[level].config, **config))
+    stage = LEVELS[level]
     parts = [texts[:90], texts[90:99], texts[99:]]
     joint, apart = jointly_and_apart(parts, 41, stage)
     assert apart == joint
     assert jointly_and_apart(parts, 29, stage, workers=7)[1] == apart
-    assert any(
-        name.startswith("2:") and any(str(v).startswith("0:") for v in fate) for name, fate in apart.items()
-    ) or (level == "ngrams" and any(name.startswith("2:") for name in apart))
+    assert any(name.startswith("2:") and any(str(v).startswith("0:") for v in fate) for name, fate in apart.items())
 
 
 @pytest.mark.parametrize("name", ["nodejs_13_versions_en", "react_docs_zh", "electron_8_langs"])
@@ -215,10 +210,10 @@ def test_levels_keep_what_a_row_removed_from_the_index_had(tmp_path: Path, level
     assert runs.add(rows([f"{one}\n\n{tail}", f"{two}\n\nEnd."], "0:")) == {}
     gone = replace(runs.done[0], removed=RemovedRows().plus(["0:0"]))
     new = rows([f"{one}\n\n{one}", two, f"A row of its own. {two[::-1]} And more."], "1:")
-    assert set(runs.add(new)) == {"1:0", "1:1"} - ({"1:1", "1:0"} if level == "spans" else set())
+    assert set(runs.add(new)) == {"1:0", "1:1"} - ({"1:1", "1:0"} if level == "sentences" else set())
     (tmp_path / "again").mkdir()
     found = Runs(tmp_path / "again", LEVELS[level], (gone,)).add(new)
-    assert "1:1" in found or level == "spans"
+    assert "1:1" in found or level == "sentences"
     assert not any(str(value).startswith("0:0") for fate in found.values() for value in fate)
 
 
@@ -301,10 +296,9 @@ def test_neither_an_index_nor_a_run_against_one_goes_with_another_rule(config: A
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_fingerprint_of_a_level_follows_its_settings(level: str) -> None:
-    other = {"urls": {"same": "exact"}, "ngrams": {"ngram_words": 6}, "substrings": {"min_tokens": 10}}
+    other = {"urls": {"same": "exact"}, "tokens": {"unit": "line"}, "shares": {"unit": "line"}}
     stage, config = LEVELS[level], LEVELS[level].config
-    changed = replace(
-        config, **other.get(level) or {"digits": "zero" if config.digits == "as_written" else "as_written"}
-    )
+    zero = {"digits": "as_written" if level == "paragraphs" else "zero"}
+    changed = replace(config, **other.get(level, zero))
     assert fingerprint(replace(stage, config=replace(config, max_loss=0.9))) == fingerprint(stage)
     assert fingerprint(replace(stage, config=changed)) != fingerprint(stage)

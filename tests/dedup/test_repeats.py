@@ -1,10 +1,11 @@
-"""Repeated lines, paragraphs and spans: each stays in its first row, and nothing disappears altogether."""
+"""Repeated passages: the first whole occurrence of each stays, nothing else is cut, no unit disappears altogether."""
 
 import itertools
 import random
 import re
 import unicodedata
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -15,54 +16,36 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from datakit.data import string_buffers
+from datakit.data import MESSAGES, string_buffers
 from datakit.dedup import _kernels_repeats as kernels
-from datakit.dedup import repeats
-from datakit.dedup.repeats import (
-    DedupLines,
-    DedupSpans,
-    LinesConfig,
-    SpansConfig,
-    Unit,
-    cut_units,
-    find_units,
-    flags,
-    hash_spans,
-)
-from datakit.errors import ConfigError, UsageError
-from datakit.text.words import QUOTES, TERMINALS, digest, normalize, split_words
+from datakit.dedup import cuts
+from datakit.dedup._kernels_minhash import NONE
+from datakit.dedup.cuts import Runs, Unit, bounds, cut_runs, flags
+from datakit.dedup.repeats import Anchors, DedupRepeats, RepeatsConfig, Units, hash_units
+from datakit.errors import ConfigError, ModelError
+from datakit.text.words import TERMINALS, digest, hash_words, normalize, split_words
 from tests.dedup.conftest import LevelOutcome, documents, restored, run_level
 
 UNITS: tuple[Unit, ...] = ("line", "paragraph", "sentence")
-CLOSERS = QUOTES + ")]}》」』】）］"
-T, C, CLOSED = (re.escape(s) for s in (TERMINALS, CLOSERS, "".join(c for c in CLOSERS if c not in "“‘")))
+OPENING = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c) == "Pi") + "¿¡"
+CLOSED = "".join(c for c in map(chr, range(0x10000)) if unicodedata.category(c) in ("Pe", "Pf")) + "\"'"
+T, C, N = (re.escape(s) for s in (TERMINALS, CLOSED + OPENING, CLOSED))
 SENTENCE = re.compile(
-    rf"(?=\S).*?(?:[{T}][{T}{CLOSED}]*?[၊။។៕。！？｡][{T}{CLOSED}]*|[၊။។៕。！？｡][{T}{CLOSED}]*|[{T}][{T}{C}]*(?=\s|$)|$)"
+    rf"(?=\S).*?(?:[{T}][{T}{N}]*?[၊။។៕。！？｡][{T}{N}]*|[၊။។៕。！？｡][{T}{N}]*|[{T}][{T}{C}]*(?=\s|$)|$)"
 )
-some_texts = st.lists(st.text(alphabet="ab1é字ก.!…。！”“)》 \t\u3000\n\r\x85\u2028"), max_size=4)
+ANY = "ab1é字ก.!…。！”“)》«» \t\u3000\n\r\x85\u2028"
+
+
+# Units and cuts.
 
 
 def units_of(text: str, unit: Unit) -> list[str]:
     data, offsets = string_buffers(pa.array(["before ", text, " behind"]))
-    found = find_units(data, offsets, unit)
+    found = bounds(data, offsets, unit)
     assert found.row_starts.tolist()[0] == 0
     low, high = found.row_starts[1:3]
     spans = zip(found.starts[low:high], found.ends[low:high], strict=True)
     return [data[begin:end].tobytes().decode() for begin, end in spans]
-
-
-def sentences_of(line: str) -> list[str]:
-    """A sentence goes on after an initial or an abbreviation, after some only before a digit or a small letter."""
-    found, begin = [], 0
-    for end in (match.end() for match in SENTENCE.finditer(line)):
-        word = re.search(rf"(?<![A-Za-z])([A-Za-z]+)\.[{C}]*$", line[begin:end])
-        said = word[1].lower() if word else ""
-        often = said in repeats._MAY_GO_ON.split() and re.match(r"[ \t]*[a-z0-9](?![^\0-\x7f])", line[end:])
-        if (len(said) == 1 and said != "i") or said in repeats._GOES_ON.split() or often:
-            continue
-        found.append(line[begin:end].strip())
-        begin = end
-    return [sentence for sentence in [*found, line[begin:].strip()] if sentence]
 
 
 def expected_units(text: str, unit: Unit) -> list[str]:
@@ -70,13 +53,13 @@ def expected_units(text: str, unit: Unit) -> list[str]:
     if unit == "line":
         return [line for line in lines if line]
     if unit == "sentence":
-        return [sentence for line in lines for sentence in sentences_of(line)]
+        found = [match[0].strip() for line in lines for match in SENTENCE.finditer(line)]
+        return [sentence for sentence in found if sentence]
     return [" ".join(p.split()) for p in re.split("\n\n+", "\n".join(lines).strip("\n")) if p]
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@given(text=st.text(alphabet="ab1é字ก.!…。！”“)》 \t\u3000\n\r\x85\u2028"))
-@example("a.\t1 (b.) ab. 1. i. b.”字 e.g. it, etc. and etc. And No. 5, cf.\u30001")
+@given(text=st.text(alphabet=ANY))
 @example("One.\r\n\r\nTwo.\rThree\n \t\nFour\u2029five.")
 @example("他说：“好。”然后走了！“真的吗？”她问。Yes. 3.5 is (a number.) And…this")
 @example("यह एक वाक्य है। दूसरा। هذا سؤال؟ نعم.")
@@ -87,28 +70,41 @@ def test_units_are_those_of_plain_python(unit: Unit, text: str) -> None:
     assert found == expected_units(text, unit)
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@given(rows=some_texts, data=st.data())
+@given(text=st.text(alphabet="aB1 .-か\u3099が字ไทย\u0301é\u00df\n", max_size=40))
+def test_words_lie_where_they_are_hashed(text: str) -> None:
+    assert [word.casefold() for word in units_of(text, "token")] == split_words(text)
+    assert len(units_of(text, "token")) == len(hash_words(pa.array([text]))[0])
+
+
+@pytest.mark.parametrize("unit", [*UNITS, "token"])
+@given(rows=st.lists(st.text(alphabet=ANY), max_size=4), data=st.data())
 def test_what_was_cut_can_be_put_back_and_the_rest_stays_as_it_was(
     unit: Unit, rows: list[str], data: st.DataObject
 ) -> None:
     found = [units_of(row, unit) for row in rows]
-    flags = [[data.draw(st.booleans()) for _ in row] for row in found]
-    places = [(r, u) for r, row in enumerate(flags) for u, cut in enumerate(row) if cut]
-    made = cut_units(
-        pa.array(rows, pa.string()),
-        unit,
-        np.array([r for r, _ in places], np.int64),
-        np.array([u for _, u in places], np.int64),
-    )
+    marks = [[data.draw(st.sampled_from([False, False, True])) for _ in row] for row in found]
+    alone = data.draw(st.booleans())  # each cut unit is a run, or adjoining ones are one run
+    runs = list[tuple[int, int, int]]()
+    for row, cut in enumerate(marks):
+        for unit_number in itertools.compress(range(len(cut)), cut):
+            if not alone and runs and runs[-1][0] == row and runs[-1][2] == unit_number:
+                runs[-1] = (row, runs[-1][1], unit_number + 1)
+            else:
+                runs.append((row, unit_number, unit_number + 1))
+    texts = pa.array(rows, pa.string())
+    columns = np.array(runs, np.int64).reshape(-1, 3).T
+    made = cut_runs(texts, bounds(*string_buffers(texts), unit), Runs(*(np.ascontiguousarray(c) for c in columns)))
     back = [text.encode() for text in made.texts.to_pylist()]
-    for (row, number), piece, start in zip(places, made.pieces.to_pylist(), made.places.tolist(), strict=True):
-        assert piece.strip() == found[row][number]
+    for (row, first, stop), piece, start in zip(runs, made.pieces.to_pylist(), made.places.tolist(), strict=True):
+        assert units_of(piece, unit)[: stop - first] == found[row][first:stop] or unit == "sentence"
         back[row] = back[row][:start] + piece.encode() + back[row][start:]
     assert [b.decode() for b in back] == rows
     for row, text in enumerate(made.texts.to_pylist()):
-        kept = [u for u, cut in zip(found[row], flags[row], strict=True) if not cut]
-        assert units_of(text, unit) == kept
+        kept = [u for u, cut in zip(found[row], marks[row], strict=True) if not cut]
+        if unit in ("line", "paragraph"):
+            assert units_of(text, unit) == kept
+        else:
+            assert split_words(text) == [word for u in kept for word in split_words(u)] or unit == "token"
 
 
 @pytest.mark.parametrize(
@@ -129,12 +125,20 @@ def test_what_was_cut_can_be_put_back_and_the_rest_stays_as_it_was(
         ("One.\nTwo. Three.", "sentence", [1], "One.\nThree."),
         ("一。二。三。", "sentence", [1], "一。三。"),
         ("a\nb", "line", [0, 1], ""),
+        ("One (see b c) two", "token", [2, 3], "One (see ) two"),
+        ("First. B c! Last.", "token", [1, 2], "First. Last."),
+        ("- a\n- b\n- c", "token", [1], "- a\n- c"),
+        ("He said “B.” She.", "token", [2], "He said She."),
+        ("第，一，句", "token", [1], "第，句"),
+        ("... a b", "token", [0], "b"),
+        ("a: b...", "token", [1], "a:"),
     ],
 )
-def test_white_space_around_a_cut_reads_as_if_nothing_had_been_there(
+def test_white_space_and_marks_around_a_cut_read_as_if_nothing_had_been_there(
     text: str, unit: Unit, cut: list[int], left: str
 ) -> None:
-    made = cut_units(pa.array([text]), unit, np.zeros(len(cut), np.int64), np.array(cut))
+    texts, first = pa.array([text]), np.array(cut)
+    made = cut_runs(texts, bounds(*string_buffers(texts), unit), Runs(first * 0, first, first + 1))
     assert made.texts.to_pylist() == [left]
 
 
@@ -150,35 +154,301 @@ def test_units_are_numbered_alike_before_and_after_nfc_and_for_any_digits() -> N
     assert not any(table[c] for c in range(0x110000) if unicodedata.category(chr(c)) == "Nd")
 
 
-@given(st.lists(st.text(alphabet="aBé1.!、字 \n"), max_size=3), st.integers(1, 3), st.integers(1, 4))
-def test_spans_are_equal_exactly_where_their_words_are(rows: list[str], span: int, min_words: int) -> None:
-    spans = hash_spans(pa.array(rows, pa.string()), "sentence", span, min_words, "as_written")
-    seen: dict[tuple[tuple[str, ...], ...], int] = {}
+def test_kernels_have_the_numbers_of_the_units() -> None:
+    assert [cuts._MODES[unit] for unit in UNITS] == [kernels.LINE, kernels.PARAGRAPH, kernels.SENTENCE]
+
+
+# Hashes.
+
+
+@given(st.lists(st.text(alphabet="aBé1.!、字 \n"), max_size=3))
+def test_units_are_equal_exactly_where_their_words_are(rows: list[str]) -> None:
+    found = hash_units(pa.array(rows, pa.string()), "sentence")
+    seen: dict[tuple[str, ...], tuple[int, int]] = {}
     for row, text in enumerate(rows):
         words = [tuple(split_words(unicodedata.normalize("NFC", u))) for u in units_of(text, "sentence")]
-        low, high = spans.row_starts[row : row + 2]
-        assert spans.words[low:high].tolist() == list(map(len, words))
-        for at, found in enumerate(spans.hashes[low:high].tolist()):
-            own = tuple(words[at : at + span])
-            compared = len(own) == span and sum(map(len, own)) >= min_words
-            assert compared == (found != kernels.NONE)
-            if compared:
-                assert seen.setdefault(own, found) == found
-    assert len(set(seen.values())) == len(seen)
-
-
-def test_kernels_have_the_numbers_of_the_units() -> None:
-    assert [repeats._MODES[unit] for unit in UNITS] == [kernels.LINE, kernels.PARAGRAPH, kernels.SENTENCE]
+        low, high = found.row_starts[row : row + 2]
+        assert found.words[low:high].tolist() == list(map(len, words))
+        halves = zip(found.hashes[low:high].tolist(), found.checks[low:high].tolist(), strict=True)
+        assert all(seen.setdefault(own, both) == both for own, both in zip(words, halves, strict=True))
+    for half in zip(*seen.values(), strict=True):
+        assert len(set(half)) == len(seen)
 
 
 def test_digits_count_as_zero_where_asked() -> None:
     rows = pa.array(["On 12 May 2020 at ٣", "on 99 may 1999 at ٧!", "On 1 May 2020 at ٣"])
-    zero = hash_spans(rows, "line", 1, 1, "zero").hashes.tolist()
+    zero = hash_units(rows, "line", "zero").hashes.tolist()
     assert zero[0] == zero[1] != zero[2]
-    assert len(set(hash_spans(rows, "line", 1, 1, "as_written").hashes.tolist())) == 3
+    assert len(set(hash_units(rows, "line").hashes.tolist())) == 3
 
+
+def rows_of(values: Sequence[Sequence[int]], words: int = 0) -> Units:
+    """Rows of units that are made of numbers; each has so many words (0: it is a token)."""
+    hashes = np.array([v * 0x9E3779B97F4A7C15 % 2**64 for row in values for v in row], np.uint64)
+    starts = np.cumsum([0, *map(len, values)])
+    counts = np.full(len(hashes), words, np.uint32) if words else np.empty(0, np.uint32)
+    return Units(hashes, hashes.copy() if words else np.empty(0, np.uint64), counts, starts)
+
+
+def polynomial(hashes: Sequence[int]) -> int:
+    base, mask, h = 0xA0761D6478BD642F, 2**64 - 1, 0
+    for one in hashes:
+        h = (h * base + one) & mask
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & mask
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & mask
+    return min(h ^ h >> 33, mask - 1)
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(2, 9))
+def test_anchors_are_the_least_runs_of_every_window(values: list[int], size: int) -> None:
+    """Winnowing in plain Python: the last of the least hashes in each window."""
+    units, short = rows_of([values, values]), max(size // 2, 1)
+    found = Anchors.of(units, RepeatsConfig(unit="token", window=size))
+    own = units.hashes[: len(values)].tolist()
+    runs = [polynomial(own[i : i + short]) for i in range(len(values) - short + 1)]
+    expected, last = [], None
+    for window in range(len(values) - size + 1):
+        at = min(range(window, window + size - short + 1), key=lambda i: (runs[i], -i))
+        if at != last:
+            expected.append((runs[at], window))
+        last = at
+    assert list(zip(found.hashes.tolist(), found.firsts.tolist(), strict=True)) == expected * 2
+    assert found.row_starts.tolist() == [0, len(expected), 2 * len(expected)]
+
+
+@given(st.lists(st.integers(0, 3), max_size=20), st.integers(1, 3), st.integers(1, 9))
+def test_windows_of_few_words_are_not_compared(values: list[int], size: int, min_words: int) -> None:
+    units = rows_of([values], words=2)
+    found = Anchors.of(units, RepeatsConfig(unit="sentence", window=size, min_words=min_words))
+    windows = [polynomial(units.hashes[i : i + size].tolist()) for i in range(len(values) - size + 1)]
+    assert found.hashes.tolist() == (windows if 2 * size >= min_words else [int(NONE)] * len(windows))
+
+
+def test_equal_hashes_alone_do_not_make_windows_equal() -> None:
+    """Windows are compared by 128 bits: here all first halves are equal, in one part of the tables or many."""
+    for count in (3, 5000):
+        hashes = np.full(count, 7, np.uint64)
+        hashes[-1] = NONE
+        checks = np.arange(count, dtype=np.uint64) // 2
+        order, numbers = np.empty(count, np.int32), np.empty(count, np.int32)
+        groups, compared = kernels.number_equals(hashes, checks, 1, np.empty(4, np.int64), order, numbers)
+        assert (groups, compared) == ((count - 1) // 2, count - 1)
+        assert numbers[: count // 2 * 2 - 1 : 2].tolist() == list(range(count // 2)) or count % 2 == 0
+        assert numbers[-1] == -1 and (numbers[: (count - 1) // 2 * 2] >= 0).all()
+
+
+# What is cut: the definition in plain Python.
 
 Key = tuple[tuple[str, ...], ...]
+
+
+def run(texts: Any, cut: int = 1000, workers: int = 2, **config: Any) -> LevelOutcome:
+    return run_level(DedupRepeats(RepeatsConfig(**({"min_words_left": 0} | config))), texts, cut=cut, workers=workers)
+
+
+def expected(rows: Sequence[Sequence[tuple[str, ...]]], size: int, min_words: int, min_left: int) -> list[Any]:
+    """For each row None if it is dropped, else the row that each of its units is cut for (None: it stays)."""
+    stands_in: dict[Key, int] = {}
+    decided: list[Any] = []
+    for row, units in enumerate(rows):
+        keys = [tuple(units[i : i + size]) for i in range(len(units) - size + 1)]
+        compared = [sum(map(len, key)) >= min_words for key in keys]
+        cut: list[int | None] = [None] * len(units)
+        for i, key in enumerate(keys):
+            own = {keys[j]: row for j in range(i - size + 1) if compared[j] and cut[j : j + size] == [None] * size}
+            known = own | stands_in
+            if compared[i] and key in known:
+                cut[i : i + size] = [known[key] if c is None else c for c in cut[i : i + size]]
+        left = sum(len(u) for u, c in zip(units, cut, strict=True) if c is None)
+        if left < min_left and any(c is not None for c in cut):
+            decided.append(None)
+            continue
+        decided.append(cut)
+        for i, key in enumerate(keys):
+            if compared[i] and cut[i : i + size] == [None] * size:
+                stands_in.setdefault(key, row)
+    return decided
+
+
+def check(texts: Sequence[str], cut: int, unit: Unit, size: int, min_words: int, min_left: int) -> LevelOutcome:
+    """Compare the stage with `expected`, piece by piece."""
+    outcome = run(texts, cut, unit=unit, window=size, min_words=min_words, min_words_left=min_left)
+    units = [units_of(text, unit) for text in texts]
+    words = [[tuple(split_words(unicodedata.normalize("NFC", u))) for u in row] for row in units]
+    decided = expected(words, size, min_words, min_left)
+    assert set(outcome.dropped) == {str(row) for row, owners in enumerate(decided) if owners is None}
+    for row, owners in enumerate(decided):
+        if owners is None:
+            assert outcome.dropped[str(row)][0] == "duplicate_passages"
+            continue
+        pieces = [c for c in outcome.cuts if c["id"] == str(row)]
+        grouped = [(owner, list(g)) for owner, g in itertools.groupby(range(len(owners)), owners.__getitem__)]
+        runs = [(owner, numbers) for owner, numbers in grouped if owner is not None]
+        assert [c["duplicate_of"] for c in pieces] == [str(owner) for owner, _ in runs]
+        for piece, (_, numbers) in zip(pieces, runs, strict=True):
+            said = [word for n in numbers for word in words[row][n]]
+            assert split_words(unicodedata.normalize("NFC", piece["text"])) == said
+        assert restored(outcome.kept[str(row)], pieces) == texts[row]
+        assert (str(row) in outcome.edited) == bool(pieces)
+    return outcome
+
+
+letters = st.lists(st.lists(st.sampled_from("abcde"), max_size=9), max_size=7)
+few = st.lists(st.lists(st.sampled_from("ab"), max_size=40), min_size=1, max_size=6)
+
+
+@settings(max_examples=100)
+@given(letters, st.integers(1, 3), st.integers(0, 6), st.integers(1, 3))
+def test_spans_are_cut_as_plain_python_cuts_them(rows: list[list[str]], size: int, min_left: int, cut: int) -> None:
+    check([" ".join(f"{c} {c}!" for c in row) for row in rows], cut, "sentence", size, 2 * size - 1, min_left)
+
+
+@given(letters, st.sampled_from(["line", "paragraph"]), st.integers(0, 6), st.integers(1, 3), st.data())
+def test_lines_and_paragraphs_are_cut_as_plain_python_cuts_them(
+    rows: list[list[str]], unit: Unit, min_left: int, min_words: int, data: st.DataObject
+) -> None:
+    ends = st.sampled_from(["\n", "\r\n", "\n\n", "\n \n  "])
+    texts = ["".join(f"{c}, {c.upper() * 2}{data.draw(ends)}" for c in row) for row in rows]
+    check(texts, 2, unit, 1, min_words, min_left)
+
+
+@settings(max_examples=300)
+@given(few, st.integers(2, 6), st.sampled_from([0, 3]))
+@example([list("a" * 40)], 4, 0)
+@example([list("abab" * 10), list("baba" * 10)], 3, 0)
+def test_tokens_are_cut_as_plain_python_cuts_them(rows: list[list[str]], size: int, min_left: int) -> None:
+    check([" ".join(row) for row in rows], 1000, "token", size, 1, min_left)
+
+
+@given(few, st.integers(1, 4), st.sampled_from(["line", "token"]))
+def test_no_unit_disappears_and_a_second_run_cuts_only_what_seams_made(
+    rows: list[list[str]], size: int, unit: Unit
+) -> None:
+    size += unit == "token"
+    texts = ["\n".join(f"{c}x y" for c in row) if unit == "line" else " ".join(row) for row in rows]
+    config = {"unit": unit, "window": size, "min_words": 1}
+    first = run(texts, **config)
+    before, after = ({u for text in all_of for u in units_of(text, unit)} for all_of in (texts, first.kept.values()))
+    assert before == after
+    again = run([first.kept[str(n)] for n in range(len(rows))], **config)
+    assert {cut["id"] for cut in again.cuts} <= first.edited
+    assert not again.cuts or size > 1
+
+
+def repeating(words: Sequence[str], between: Sequence[str], seed: int, rows: int, length: int) -> list[str]:
+    """Rows of words, with runs that stand in several rows or twice in one."""
+    rng = random.Random(seed)
+    pool = [rng.choices(words, k=rng.randrange(5, 60)) for _ in range(8)]
+    made = []
+    for _ in range(rows):
+        row: list[str] = []
+        while len(row) < length:
+            row += rng.choice(pool) if rng.random() < 0.4 else rng.choices(words, k=rng.randrange(1, 30))
+        made.append("".join(word + rng.choice(between) for word in row))
+    return made
+
+
+TEXTS = {
+    "prose": repeating([f"word{n}" for n in range(90)], [" ", " ", " ", ". ", ",\n", " — ", ".\n\n"], 5, 30, 200),
+    "Chinese without spaces": repeating(
+        [chr(0x4E00 + n * 7) for n in range(200)], ["", "", "", "，", "。\n"], 1, 20, 150
+    ),
+    "emoji between the words": repeating(["it", "是", "naïve", "x"], [" 😀 ", "👍🏽", " 👩‍👩‍👧 ", " "], 2, 12, 90),
+    "white space": repeating([f"w{n}" for n in range(90)], ["\t", "\u00a0", "\r\n", "\u3000", "   "], 3, 20, 150),
+    "one long line": repeating([f"w{n}" for n in range(90)], [" "], 4, 1, 3000),
+    "one row with itself": ["a b c d e f g h i j " * 12 + "end", "x " * 100],
+    "decomposed": [unicodedata.normalize("NFD", "le café était fermé à côté du château ") * 3 + "は\u3099がっこう"] * 2,
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize(("unit", "size"), [("line", 1), ("sentence", 2), ("token", 12)])
+def test_texts_of_all_kinds_lose_what_the_definition_says(name: str, unit: Unit, size: int) -> None:
+    outcome = check(TEXTS[name], 7, unit, size, 3 if unit != "token" else 1, 4)
+    assert outcome.cuts or outcome.dropped or unit != "token"
+
+
+def corpus(shared: Path, name: str, rows: int) -> list[str]:
+    with pa.input_stream(str(shared / "corpora/web" / name)) as stream:
+        return [orjson.loads(line)["text"] for line in itertools.islice(stream.read().splitlines(), rows)]
+
+
+@pytest.mark.parametrize("name", ["react_docs_zh.jsonl.zst", "fastapi_docs_13_langs.jsonl.gz"])
+def test_real_documents_lose_what_plain_python_cuts(shared: Path, name: str) -> None:
+    texts = [text[:3000] for text in corpus(shared, name, 60)]
+    check(texts, 50, "line", 1, 5, 20)
+    check(texts, 50, "sentence", 3, 10, 20)
+
+
+# Rows that are dropped.
+
+
+def known_rows(rows: Sequence[Sequence[str]], size: int, share: Fraction) -> dict[str, str]:
+    """By the number of each dropped row the earlier row that has most of its words."""
+    stands_in, dropped = dict[tuple[str, ...], int](), dict[str, str]()
+    for n, row in enumerate(rows):
+        of = [-1] * len(row)
+        for i in range(len(row) - size + 1):
+            owner = stands_in.get(tuple(row[i : i + size]), -1)
+            if owner >= 0:
+                of[i : i + size] = [owner if before < 0 else before for before in of[i : i + size]]
+        known = [owner for owner in of if owner >= 0]
+        if len(known) > share * len(row):
+            dropped[str(n)] = str(min(set(known), key=lambda owner: (-known.count(owner), owner)))
+            continue
+        for i in range(len(row) - size + 1):
+            stands_in.setdefault(tuple(row[i : i + size]), n)
+    return dropped
+
+
+@settings(max_examples=200)
+@given(few, st.integers(2, 6), st.sampled_from([0.001, 0.25, 0.5, 0.8, 1.0]), st.integers(1, 4))
+def test_rows_of_mostly_known_windows_are_dropped_whole(
+    rows: list[list[str]], size: int, share: float, cut: int
+) -> None:
+    texts = [" ".join(row) for row in rows]
+    outcome = run(texts, cut, unit="token", window=size, max_repeated_share=share)
+    dropped = known_rows(rows, size, Fraction(round(share * 1000), 1000))
+    assert {row: of for row, (_, _, of) in outcome.dropped.items()} == dropped
+    assert outcome.kept == {str(n): text for n, text in enumerate(texts) if str(n) not in dropped}
+    assert not outcome.cuts and not outcome.edited
+
+
+def test_a_row_never_counts_against_itself() -> None:
+    text = "\n".join([sentence(1, 20)] * 50)
+    outcome = run([text, sentence(2, 20)], unit="token", window=13, max_repeated_share=0.8)
+    assert outcome.kept == {"0": text, "1": sentence(2, 20)}
+
+
+def talks(answers: Sequence[str]) -> pa.RecordBatch:
+    said = [[{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": a}] for n, a in enumerate(answers)]
+    return documents([""] * len(said)).drop_columns(["text"]).append_column("messages", pa.array(said, MESSAGES))
+
+
+def test_conversations_are_dropped_whole_and_never_cut() -> None:
+    rows = talks([sentence(1, 40), f"{sentence(1, 40)} {sentence(2, 5)}", f"{sentence(1, 40)} {sentence(2, 25)}"])
+    stage = DedupRepeats(RepeatsConfig(unit="token", window=13)).for_kind("conversation")
+    assert stage.config.max_repeated_share == 0.8
+    outcome = run_level(stage, rows, kind="conversation")
+    assert {row: (why, of) for row, (why, _, of) in outcome.dropped.items()} == {"1": ("duplicate_passages", "0")}
+    assert set(outcome.kept) == {"0", "2"} and not outcome.cuts
+    own = DedupRepeats(RepeatsConfig(max_repeated_share=0.5))
+    assert own.for_kind("preference") == own
+
+
+def test_the_sides_of_a_pair_are_told_apart() -> None:
+    """A pair whose answers changed places is new."""
+    ask, good, bad = (" ".join(f"{side}{n}" for n in range(20)) for side in "abc")
+    rows = documents(["", ""]).drop_columns(["text"])
+    for name, texts in {"prompt": [ask, ask], "chosen": [good, bad], "rejected": [bad, good]}.items():
+        turns = [[{"role": "user" if name == "prompt" else "assistant", "content": text}] for text in texts]
+        rows = rows.append_column(name, pa.array(turns, MESSAGES))
+    sketch = DedupRepeats(RepeatsConfig(unit="token")).sketch(rows)
+    one, other = (set(row) for row in sketch.column("hashes").to_pylist())
+    assert len(one) == len(other) == 60 and len(one & other) == 20
+
+
+# The stage.
 
 BANNER = "Subscribe to our letter and never miss a thing again"
 WORDS = [f"w{n}" for n in range(400)]
@@ -188,212 +458,132 @@ def sentence(seed: int, words: int = 8) -> str:
     return " ".join(random.Random(seed).choices(WORDS, k=words)) + "."
 
 
-def lines(texts: Any, cut: int = 1000, workers: int = 2, **config: Any) -> LevelOutcome:
-    return run_level(DedupLines(LinesConfig(**({"min_words_left": 0} | config))), texts, cut=cut, workers=workers)
-
-
-def spans(texts: Any, cut: int = 1000, **config: Any) -> LevelOutcome:
-    return run_level(DedupSpans(SpansConfig(**({"min_words_left": 0} | config))), texts, cut=cut)
-
-
-def expected(rows: Sequence[Sequence[tuple[str, ...]]], span: int, min_words: int, min_left: int) -> list[Any]:
-    """For each row None if it is dropped, else the row that each of its units is cut for (None: it stays)."""
-    stands_in: dict[Key, int] = {}
-    decided: list[Any] = []
-    for row, units in enumerate(rows):
-        keys = [tuple(units[i : i + span]) for i in range(len(units) - span + 1)]
-        compared = [sum(map(len, key)) >= min_words for key in keys]
-        cut: list[int | None] = [None] * len(units)
-        for i, key in enumerate(keys):
-            own = {keys[j]: row for j in range(i - span + 1) if compared[j] and cut[j : j + span] == [None] * span}
-            known = own | stands_in
-            if compared[i] and key in known:
-                cut[i : i + span] = [known[key] if c is None else c for c in cut[i : i + span]]
-        left = sum(len(u) for u, c in zip(units, cut, strict=True) if c is None)
-        if left < min_left and any(c is not None for c in cut):
-            decided.append(None)
-            continue
-        decided.append(cut)
-        for i, key in enumerate(keys):
-            if compared[i] and cut[i : i + span] == [None] * span:
-                stands_in.setdefault(key, row)
-    return decided
-
-
-def check(outcome: LevelOutcome, texts: Sequence[str], unit: Any, span: int, min_words: int, min_left: int) -> None:
-    units = [units_of(text, unit) for text in texts]
-    words = [[tuple(split_words(u)) for u in row] for row in units]
-    decided = expected(words, span, min_words, min_left)
-    assert set(outcome.dropped) == {str(row) for row, cut in enumerate(decided) if cut is None}
-    for row, cut in enumerate(decided):
-        if cut is None:
-            continue
-        cuts = [c for c in outcome.cuts if c["id"] == str(row)]
-        assert [c["text"].strip() for c in cuts] == [u for u, c in zip(units[row], cut, strict=True) if c is not None]
-        assert [c["duplicate_of"] for c in cuts] == [str(c) for c in cut if c is not None]
-        assert restored(outcome.kept[str(row)], cuts) == texts[row]
-        assert (str(row) in outcome.edited) == bool(cuts)
-
-
-TEXTS = st.lists(st.lists(st.sampled_from("abcde"), max_size=9), max_size=7)
-
-
-@settings(max_examples=100)
-@given(TEXTS, st.integers(1, 3), st.integers(0, 6), st.integers(1, 3))
-def test_spans_are_cut_as_plain_python_cuts_them(rows: list[list[str]], span: int, min_left: int, cut: int) -> None:
-    texts = [" ".join(f"{c} {c}!" for c in row) for row in rows]
-    outcome = spans(texts, cut, span_sentences=span, min_words=2, min_words_left=min_left)
-    check(outcome, texts, "sentence", span, 2, min_left)
-
-
-@given(TEXTS, st.sampled_from(["line", "paragraph"]), st.integers(0, 6), st.data())
-def test_lines_and_paragraphs_are_cut_as_plain_python_cuts_them(
-    rows: list[list[str]], unit: Any, min_left: int, data: st.DataObject
-) -> None:
-    ends = st.sampled_from(["\n", "\r\n", "\n\n", "\n \n  "])
-    texts = ["".join(f"{c}, {c.upper() * 2}{data.draw(ends)}" for c in row) for row in rows]
-    check(lines(texts, 2, unit=unit, min_words=2, min_words_left=min_left), texts, unit, 1, 2, min_left)
-
-
 def test_what_is_cut_can_be_read_in_the_row_that_is_named() -> None:
     rng = random.Random(4)
     pieces = [(rng.randrange(1000), rng.randrange(1000), rng.randrange(2, 8)) for _ in range(300)]
     texts = [" ".join(sentence(n) for at in piece[:2] for n in range(at, at + piece[2])) for piece in pieces]
-    outcome = spans(texts, min_words_left=12)
-    assert len(outcome.cuts) > 300 and len(outcome.dropped) > 10
-    read = {name: [tuple(split_words(u)) for u in units_of(text, "sentence")] for name, text in outcome.kept.items()}
+    outcome = run(texts, unit="sentence", min_words_left=12)
+    assert len(outcome.cuts) > 50 and len(outcome.dropped) > 10
     for piece in outcome.cuts:
-        assert tuple(split_words(piece["text"])) in read[piece["duplicate_of"]]
-    for reason, _, duplicate_of in outcome.dropped.values():
-        assert reason == "duplicate_spans"
-        assert duplicate_of is None or duplicate_of in outcome.kept
+        named = units_of(outcome.kept[piece["duplicate_of"]], "sentence")
+        assert set(units_of(piece["text"], "sentence")) <= set(named)
+    assert all(of is None or of in outcome.kept for _, _, of in outcome.dropped.values())
 
 
 def test_a_line_that_a_dropped_row_had_first_stays_in_the_next_row() -> None:
     first, other = sentence(1), sentence(2)
     texts = [f"{other}\n{sentence(5, 60)}", f"{other}\n{first}", f"{first}\n{sentence(3, 60)}"]
-    outcome = lines(texts, min_words_left=20)
-    assert outcome.dropped == {"1": ("duplicate_lines", "1 of its 2 lines stand before it, 8 words are new", "0")}
+    outcome = run(texts, min_words_left=20)
+    assert outcome.dropped == {"1": ("duplicate_passages", "8 of its 16 words stand before it, 8 are new", "0")}
     assert outcome.kept["2"] == texts[2] and not outcome.cuts
 
 
 def test_short_lines_and_lines_without_words_are_left_alone() -> None:
     text = "import numpy as np\n\n{\n    }\n--------------------\n" + BANNER
-    outcome = lines([text, text, "{\n}\n" * 3])
+    outcome = run([text, text, "{\n}\n" * 3])
     assert outcome.kept == {"0": text, "1": text.removesuffix("\n" + BANNER), "2": "{\n}\n" * 3}
 
 
 def test_case_punctuation_and_white_space_do_not_tell_lines_apart_and_accents_and_digits_do() -> None:
     same = f"  * {BANNER.upper().replace(' ', '  ')}!!"
     texts = [BANNER, same, BANNER.replace("e", "é"), "Page 1 of the manual for users", "Page 2 of the manual for users"]
-    assert lines(texts).kept == {str(n): "" if n == 1 else t for n, t in enumerate(texts)}
-    assert lines(texts, digits="zero").kept["4"] == ""
+    assert run(texts).kept == {str(n): "" if n == 1 else t for n, t in enumerate(texts)}
+    assert run(texts, digits="zero").kept["4"] == ""
 
 
 def test_decomposed_text_is_the_same_and_comes_back_as_it_was_written() -> None:
     composed, decomposed = "Überall dürfen Bäume grün sein", "U\u0308berall du\u0308rfen Ba\u0308ume gru\u0308n sein"
-    outcome = lines([composed + "\nab", decomposed + "\nab"])
+    outcome = run([composed + "\nab", decomposed + "\nab"])
     assert outcome.kept == {"0": composed + "\nab", "1": "ab"}
     assert outcome.cuts[0]["text"] == decomposed + "\n"
+    assert run([composed, f"deux {decomposed}"], unit="token", window=5).kept["1"] == "deux"
 
 
-@pytest.mark.parametrize("memory_mb", [1, 1024])
-def test_workers_shards_and_memory_do_not_change_what_is_decided(memory_mb: int) -> None:
+@pytest.mark.parametrize(("unit", "window"), [("line", 1), ("token", 7)])
+def test_workers_shards_and_memory_do_not_change_what_is_decided(unit: Unit, window: int) -> None:
     rng = random.Random(7)
-    texts = ["\n".join(sentence(rng.randrange(900)) for _ in range(40)) for _ in range(2000)]
-    reference = lines(texts, 500, 1)
-    assert reference.facts["units"] == 80_000 and len(reference.cuts) > 70_000
-    for cut, workers in ((500, 3), (1999, 2)):
-        other = lines(texts, cut, workers, memory_mb=memory_mb)
+    texts = ["\n".join(sentence(rng.randrange(900)) for _ in range(40)) for _ in range(1000)]
+    config = {"unit": unit, "window": window, "min_words_left": 20}
+    reference = run(texts, 250, 1, **config)
+    assert reference.facts["words_lost"] > 10_000
+    for cut, workers, memory_mb in ((250, 3, 1024), (999, 2, 1)):
+        other = run(texts, cut, workers, memory_mb=memory_mb, **config)
         assert (other.kept, other.cuts, other.facts) == (reference.kept, reference.cuts, reference.facts)
-        if cut == 500:
+        if cut == 250:
             assert other.decisions == reference.decisions
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["\n \n"], ["one two three four five six"], ["a b c d e f"] * 3000])
-def test_nothing_one_row_and_equal_rows(texts: list[str]) -> None:
-    for outcome in (lines(texts, min_words_left=1), spans(texts, min_words_left=1, span_sentences=1, min_words=1)):
-        assert len(outcome.kept) == min(len(texts), 1)
-        assert all(of == "0" for _, _, of in outcome.dropped.values())
+@pytest.mark.parametrize(
+    "config", [{}, {"unit": "sentence", "window": 1}, {"unit": "token", "window": 5}, {"max_repeated_share": 0.9}]
+)
+def test_nothing_one_row_and_equal_rows(texts: list[str], config: dict[str, Any]) -> None:
+    outcome = run(texts, **({"min_words": 1, "min_words_left": 1} | config))
+    assert len(outcome.kept) == min(len(texts), 1)
+    assert all(of == "0" for _, _, of in outcome.dropped.values())
 
 
 def test_an_edited_row_gets_the_hash_of_its_new_text() -> None:
-    texts = [BANNER, f"new\n{BANNER}"]
-    rows = documents(texts, content_hash=pa.array(["old"] * 2))
-    stage = DedupLines(LinesConfig(min_words_left=0))
-    outcome = run_level(stage, rows)
-    assert outcome.kept["1"] == "new" and outcome.edited == {"1"}
-    assert outcome.notes == {"lines_cut": 1, "bytes_cut": len(BANNER) + 1}
-    assert digest(normalize(pa.array(["new"]))).to_pylist() == _hashes(stage, rows)[1:]
+    rows = documents([BANNER, f"new\n{BANNER}\n{BANNER}"], content_hash=pa.array(["old"] * 2))
+    found = list[Any]()
 
-
-def _hashes(stage: DedupLines, rows: pa.RecordBatch) -> list[str]:
-    hashes: list[str] = []
-
-    class Spy(DedupLines):
+    class Spy(DedupRepeats):
         def decide(self, batch: pa.RecordBatch) -> Any:
             decision = super().decide(batch)
-            hashes.extend(decision.columns["content_hash"].to_pylist())
+            found.extend(decision.columns["content_hash"].to_pylist())
             return decision
 
-    run_level(Spy(stage.config), rows)
-    return hashes
+    outcome = run_level(Spy(RepeatsConfig(min_words_left=0)), rows)
+    assert outcome.kept["1"] == "new" and outcome.edited == {"1"}
+    assert outcome.notes == {"lines_cut": 2, "bytes_cut": 2 * len(BANNER) + 2}
+    assert found == ["old", *digest(normalize(pa.array(["new"]))).to_pylist()]
 
 
 def test_a_source_that_loses_most_of_its_words_raises_an_alarm() -> None:
     texts = [sentence(n) for n in range(20)]
     rows = documents(texts * 2, source=pa.array(["new.jsonl"] * 20 + ["copy.jsonl"] * 20))
-    whole, source = lines(rows).facts["alarms"]
+    whole, source = run(rows).facts["alarms"]
     assert whole.startswith(
-        "160 of all 320 words are lost (50.0%; max_loss is 30.0%). Most lines are lost for: '0' 1, "
+        "160 of all 320 words are lost (50.0%; max_loss is 30.0%). Most passages are lost for: '0' 1, "
     )
     assert "Check with `datakit explain`" in whole
     assert source == "the source 'copy.jsonl' loses 160 of its 160 words (100.0%; max_loss is 30.0%)"
 
 
-@pytest.mark.parametrize("stage", [DedupLines(), DedupSpans()])
-@pytest.mark.parametrize("kind", ["conversation", "preference"])
-def test_rows_that_are_no_texts_are_refused(stage: Any, kind: str) -> None:
-    with pytest.raises(
-        UsageError, match=f"{stage.name} cuts pieces out of texts, and these rows are of the kind {kind}"
-    ):
-        stage.for_kind(kind)
+def test_ids_of_a_tokenizer_can_be_the_tokens_and_cuts_end_between_words(tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel()
+    trainer = trainers.BpeTrainer(vocab_size=280, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    tokenizer.train_from_iterator(["unbelievable things happen"] * 3, trainer)
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    passage = "unbelievable things happen in the harbour, naïve 港口"
+    rows, config = [f"one {passage} end", f"two {passage}x more"], {"unit": "token", "tokenizer": str(tmp_path)}
+    outcome = run(rows, window=20, **config)
+    assert restored(outcome.kept["1"], outcome.cuts) == rows[1]
+    assert outcome.kept["1"].split() == ["two", "x", "more"]
+    outcome = run(["one unbelievable things happen", "two unbelievable things happening"], window=3, **config)
+    assert outcome.kept["1"] == "two happening", "its first ids are cut, but they are no whole word"
+    with pytest.raises(ModelError, match="none: expected a tokenizer"):
+        DedupRepeats(RepeatsConfig(unit="token", tokenizer=str(tmp_path / "none"))).resources()
 
 
 @pytest.mark.parametrize(
-    ("config", "values"),
-    [(LinesConfig, {"min_words": 0}), (SpansConfig, {"span_sentences": 0}), (LinesConfig, {"max_loss": 1.5})],
-)
-def test_values_that_make_no_sense_are_refused(config: Any, values: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(values))):
-        config(**values)
-
-
-def corpus(shared: Path, name: str, rows: int) -> list[str]:
-    with pa.input_stream(str(shared / "corpora/web" / name)) as stream:
-        return [orjson.loads(line)["text"] for line in itertools.islice(stream.read().splitlines(), rows)]
-
-
-@pytest.mark.parametrize(
-    "name", ["react_docs_zh.jsonl.zst", "fastapi_docs_13_langs.jsonl.gz", "electron_8_langs.jsonl.zst"]
-)
-def test_real_documents_lose_what_plain_python_cuts(shared: Path, name: str) -> None:
-    texts = [text[:3000] for text in corpus(shared, name, 60)]
-    check(lines(texts, 50, min_words_left=20), texts, "line", 1, 5, 20)
-    check(spans(texts, 50, min_words_left=20), texts, "sentence", 3, 10, 20)
-
-
-@pytest.mark.parametrize(
-    "sentences",
+    "values",
     [
-        ["Mr. J. R. Smith came to Washington, D.C. yesterday.", "He left.", "So did I.", "Then it rained."],
-        ["U.S. Rev. Stat. § 12 applies.", "See No. 5, art. 3 and p. 7.", "The answer is no.", "Five more followed."],
-        ["Prof. Dr. Müller wohnt z.B. in der Nr. 5.", "Er kommt am Montag."],
-        ["La Sra. García y el Sr. López llegaron.", "Era tarde."],
-        ["It costs 3.14 dollars approx. at the market etc. and so on...", "Then what?"],
+        {"min_words": -1}, {"window": -1}, {"max_loss": 1.5}, {"max_repeated_share": 2.0},
+        {"window": 1, "unit": "token"}, {"digits": "zero", "unit": "token"}, {"tokenizer": "x"},
     ],
+)  # fmt: skip
+def test_values_that_make_no_sense_are_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(values))):
+        RepeatsConfig(**values)
+
+
+@pytest.mark.parametrize(
+    ("unit", "window", "min_words"), [("line", 1, 5), ("paragraph", 1, 5), ("sentence", 3, 10), ("token", 50, 1)]
 )
-def test_a_full_stop_after_an_abbreviation_ends_no_sentence(sentences: list[str]) -> None:
-    data, offsets = string_buffers(pa.array([" ".join(sentences)]))
-    found = find_units(data, offsets, "sentence")
-    assert [bytes(data[a:b]).decode() for a, b in zip(found.starts, found.ends, strict=True)] == sentences
+def test_each_unit_has_defaults_of_its_own(unit: Unit, window: int, min_words: int) -> None:
+    config = RepeatsConfig(unit=unit)
+    assert (config.window, config.min_words) == (window, min_words)

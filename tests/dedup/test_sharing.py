@@ -11,18 +11,18 @@ import pytest
 
 import datakit.dedup.sharing as sharing
 from datakit.dedup.exact import Memory
-from datakit.dedup.repeats import DedupLines, DedupSpans, LinesConfig, SpansConfig
+from datakit.dedup.repeats import DedupRepeats, RepeatsConfig
 from datakit.dedup.sharing import SharingStage, share
-from datakit.dedup.substrings import DedupSubstrings, SubstringsConfig
 from datakit.dedup.urls import DedupUrls
 from datakit.errors import IntegrityError
 from datakit.stage import CompareUnits, SketchFile
 from tests.dedup.conftest import documents, run_level, write
 
 STAGES = [
-    DedupLines(LinesConfig(min_words=1, min_words_left=3)),
-    DedupSpans(SpansConfig(span_sentences=2, min_words=2, min_words_left=3)),
-    DedupSubstrings(SubstringsConfig(min_tokens=6, min_words_left=3)),
+    DedupRepeats(RepeatsConfig(min_words=1, min_words_left=3)),
+    DedupRepeats(RepeatsConfig(unit="sentence", window=2, min_words=2, min_words_left=3)),
+    DedupRepeats(RepeatsConfig(unit="token", window=6, min_words_left=3)),
+    DedupRepeats(RepeatsConfig(unit="token", window=6, max_repeated_share=0.6)),
     DedupUrls(),
 ]
 
@@ -45,7 +45,7 @@ def files_of(stage: SharingStage, batch: pa.RecordBatch, cut: int, folder: Path)
     return [SketchFile.of(write(stage.sketch(part), folder / f"{i}.arrow")) for i, part in enumerate(parts)]
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.parametrize("stage", STAGES, ids=["lines", "sentences", "tokens", "shares", "urls"])
 def test_the_gathered_rows_are_those_with_a_value_that_occurs_again(
     stage: SharingStage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,7 +63,7 @@ def test_the_gathered_rows_are_those_with_a_value_that_occurs_again(
     assert found.values == len(values) and found.amounts().total() == stage.amounts(stage.sketch(batch)).sum()
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+@pytest.mark.parametrize("stage", STAGES, ids=["lines", "sentences", "tokens", "shares", "urls"])
 def test_neither_ranges_nor_shards_change_a_decision(stage: SharingStage, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = pages(300, 2)
     whole = run_level(stage, batch, cut=300, workers=1)

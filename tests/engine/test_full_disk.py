@@ -89,8 +89,7 @@ def driven(folder: Path, *args: object, prefix: tuple[str, ...] = ()) -> list[st
     ("command", "sizes", "phases"),
     [
         ("dedup --save-index", (200, 900, 2450, 3500), {"read", "sketch", "index"}),
-        ("dedup-lines", (550, 850, 1100), {"sketch", "sort", "out"}),
-        ("dedup-ngrams", (1500, 2600), {"sketch", "split"}),
+        ("dedup-repeats", (600, 900, 1200, 1500), {"sketch", "sort", "out"}),
     ],
 )
 def test_a_full_disk_is_a_clear_error_at_every_phase_and_the_run_goes_on_after(

@@ -17,7 +17,7 @@ from datakit.engine.recipe import STAGES, config_class, make_stage, stage_class
 from datakit.stage import Stage
 from tests.package_copy import ROOT, change_code, copy_package, reword, run
 
-DEDUP = {"dedup", "dedup_urls", "dedup_lines", "dedup_spans", "dedup_ngrams", "dedup_substrings", "dedup_semantic"}
+DEDUP = {"dedup", "dedup_urls", "dedup_repeats", "dedup_semantic"}
 OTHER_ROOMS = {
     "dedup": {"filter", "pack", "read"},
     "filter": {"dedup", "pack"},
@@ -83,7 +83,7 @@ def test_what_cuts_reads_and_writes_rows_is_code_of_all_stages(package: Path, pa
     ("path", "names"),
     [
         ("dedup/_kernels_minhash.py", DEDUP),
-        ("dedup/_kernels_ngrams.py", {"dedup_ngrams"}),
+        ("dedup/_kernels_repeats.py", {"dedup_repeats"}),
         ("filter/_kernels_signals.py", {"filter", "normalize"}),
         ("filter/_kernels_fasttext.py", {"language", *READERS}),
         ("filter/perplexity.py", {"perplexity", "perplexity_model"}),
