@@ -114,7 +114,7 @@ def test_the_package_itself_imports_the_standard_library_only() -> None:
 
 @pytest.mark.parametrize("path", DATAKIT, ids=relative)
 def test_the_factory_does_not_know_the_trainer(path: Path) -> None:
-    assert not {module.split(".")[0] for module in imports(path)} & {"train", "torch", "transformers", "safetensors"}
+    assert not {module.split(".")[0] for module in imports(path)} & {"train", "torch", "transformers"}
 
 
 @pytest.mark.parametrize("path", TRAIN, ids=relative)
