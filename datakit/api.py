@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import datakit.storage as storage
+from datakit import removed
 from datakit.config import options
 from datakit.data import RECORD_BITS, of_kind, read_rows
 from datakit.engine.executors import Local, Progress, all_cores, for_terminal
@@ -41,7 +42,9 @@ TABLE = "table"
 _REPLACED = ("cluster_size", "duplicates")
 """Columns of an earlier dedup, which a later one replaces."""
 
-_DROP_COLUMNS = ("stage", "reason", "detail", "duplicate_of", "similarity", "duplicate_in")
+_DROP_COLUMNS = dict.fromkeys(("stage", "reason", "detail", "duplicate_of"), pa.string()) | {"similarity": pa.float64()}
+_IN = "duplicate_in"
+"""A column of dropped rows where an earlier dataset was compared."""
 
 
 class Dataset:
@@ -135,17 +138,12 @@ class Dataset:
         """
         from datakit.report.export import ExportConfig, export
 
-        return export(
-            self.path, storage.local(output), ExportConfig(**{k: _tuple(v) for k, v in values.items()})
-        ).folder
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return export(self.path, storage.local(output), ExportConfig(**given)).folder
 
     def verify(self) -> list[str]:
         """Recompute every checksum and count, back to the raw inputs; returns the problems found."""
         return [f"{name}: {problem}" for name, problem in verify(self.path, inspect_shard) if problem]
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 def open_dataset(path: str | os.PathLike[str]) -> Dataset:
@@ -228,15 +226,15 @@ class Result:
         if self._table is None:
             parts = [part.drop_columns(["row_key"]) for part in found]
             return pa.concat_tables(parts, promote_options="permissive") if parts else pa.table({})
-        parts = [self._dropped_rows(self._table, part) for part in found]
-        empty = self._dropped_rows(self._table, _NOTHING_DROPPED)
-        return pa.concat_tables([*parts, *([] if parts else [empty])], promote_options="default")
+        nothing = pa.table({"row_key": pa.array([], pa.uint64())})
+        parts = [self._dropped_rows(self._table, part) for part in found or [nothing]]
+        return pa.concat_tables(parts, promote_options="default")
 
     @functools.cached_property
     def quarantined(self) -> pa.Table:
         """The records that could not become rows; for rows from memory, `row` is their number from 0."""
         found = [d.to_table("quarantine") for d in self._chain if tables(d.manifest, "quarantine")]
-        table = pa.concat_tables(found) if found else pa.table({}, schema=None)
+        table = pa.concat_tables(found) if found else pa.table({})
         if self._table is None or not found:
             return table
         return table.append_column("row", pc.subtract(table.column("line"), 1))
@@ -264,8 +262,8 @@ class Result:
     def _kept_rows(self) -> pa.Table:
         if self.manifest.stage != "pack":
             return self.dataset.to_table()
-        (tokens, *_) = self.dataset.parents
-        rows, gone = tokens.to_table(), self.dataset.to_table("dropped")
+        (tokens, *_), (entry, *_) = self.dataset.parents, self.manifest.parents
+        rows, gone = tokens.to_table().slice(0, entry.get("limit")), self.dataset.to_table("dropped")
         if gone.num_rows:
             rows = rows.filter(pc.invert(pc.is_in(rows.column("row_key"), gone.column("row_key").combine_chunks())))
         return rows
@@ -287,49 +285,31 @@ class Result:
 
     def _with_edited(self, table: pa.Table, rows: pa.Table) -> pa.Table:
         """The table with the texts that the stage rewrote."""
-        for column in ("text", "messages", "prompt", "chosen", "rejected"):
-            if column not in rows.column_names:
-                continue
-            name = self._text_column() if column == "text" else column
-            new = rows.column(column)
+        fields = self._chain[0].facts.get("text_fields", {})
+        for column in [n for n in ("text", "messages", "prompt", "chosen", "rejected") if n in rows.column_names]:
+            name, new = fields.get(TABLE, "text") if column == "text" else column, rows.column(column)
             if name not in table.column_names:
                 table = table.append_column(name, new)
                 continue
-            at, old = table.column_names.index(name), table.column(name)
-            if column != "text" and not (pa.types.is_list(old.type) or pa.types.is_large_list(old.type)):
-                raise ConfigError(f"the column {name!r} is {old.type}; its rewritten messages need a list of structs")
-            given = new.cast(old.type) if column == "text" else _like(new, old.type)
+            at = table.column_names.index(name)
+            kind = table.schema.field(at).type
+            if column != "text" and not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+                raise ConfigError(f"the column {name!r} is {kind}; its rewritten messages need a list of structs")
+            given = new.cast(kind) if column == "text" else _like(new, kind)
             table = table.set_column(at, table.schema.field(at), given)
         return table
 
-    def _text_column(self) -> str:
-        name: str = self._chain[0].facts.get("text_fields", {}).get(TABLE, "text")
-        return name
-
     def _dropped_rows(self, table: pa.Table, rows: pa.Table) -> pa.Table:
+        """The input's columns of some dropped rows, then why they went."""
         taken = table.take(_row_numbers(rows))
-        for name in _DROP_COLUMNS:
-            if name not in rows.column_names and name == "duplicate_in":
-                continue
+        for name, kind in _DROP_COLUMNS.items():
             if name in table.column_names:
                 raise ConfigError(f"dropped rows get the column {name!r}, which the input has already: rename it there")
-            if name in rows.column_names:
-                column = rows.column(name)
-            else:
-                column = pa.nulls(rows.num_rows, pa.float64() if name == "similarity" else pa.string())
-            if name == "duplicate_of" and "id" not in table.column_names and "duplicate_in" not in rows.column_names:
+            column = rows.column(name) if name in rows.column_names else pa.nulls(rows.num_rows, kind)
+            if name == "duplicate_of" and "id" not in table.column_names and _IN not in rows.column_names:
                 column = _numbers_in_ids(column)
             taken = taken.append_column(name, column)
-        return taken
-
-
-_NOTHING_DROPPED = pa.table(
-    {
-        "row_key": pa.array([], pa.uint64()),
-        **{name: pa.array([], pa.string()) for name in ("stage", "reason", "detail", "duplicate_of")},
-        "similarity": pa.array([], pa.float64()),
-    }
-)
+        return taken.append_column(_IN, rows.column(_IN)) if _IN in rows.column_names else taken
 
 
 def _row_numbers(rows: pa.Table) -> pa.ChunkedArray:
@@ -382,25 +362,18 @@ def run_stage_on(
     """
     table, inputs = _inputs(data)
     own, sections = _values(stage, values)
-    flags = {stage: own}
-    if limit:
-        flags.setdefault("ingest", {})["limit"] = limit
-    scratch = None if output is not None else _Scratch()
+    flags = {stage: own} | ({"ingest": {"limit": limit} | (own if stage == "ingest" else {})} if limit else {})
+    name, scratch = check_name(dataset or TABLE), None
+    if output is None:
+        scratch = _Scratch()
+        layout = OutputLayout(root=scratch.folder, dataset=name)
+    else:
+        layout = OutputLayout(root=Path.cwd(), dataset=name, output=storage.local(output), final=stage)
+        layout.check()
     try:
-        name = check_name(dataset or TABLE)
-        if output is None:
-            assert scratch is not None
-            layout = OutputLayout(root=scratch.folder, dataset=name)
-        else:
-            layout = OutputLayout(root=Path.cwd(), dataset=name, output=storage.local(output), final=stage)
-            layout.check()
-        shown = for_terminal(quiet=not progress)
-        try:
+        with _shown(progress) as shown:
             run = Run(layout=layout, executor=Local(workers or all_cores()), progress=shown)
-            recipe = Recipe(dataset=name, tables=sections)
-            path = Flow(run=run, recipe=recipe, flags=flags).stage(stage, inputs)
-        finally:
-            shown.close()
+            path = Flow(run=run, recipe=Recipe(dataset=name, tables=sections), flags=flags).stage(stage, inputs)
         return Result(path, table, scratch)
     except BaseException:
         if scratch is not None:
@@ -408,12 +381,19 @@ def run_stage_on(
         raise
 
 
+@contextlib.contextmanager
+def _shown(progress: bool) -> Iterator[Progress]:
+    shown = for_terminal(quiet=not progress)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
 def _inputs(data: Any) -> tuple[pa.Table | None, list[Any]]:
     """(the table, where rows come from memory; the inputs of the flow)."""
-    if isinstance(data, Result | Dataset):
-        return None, [str(data.path if isinstance(data, Dataset) else data.dataset.path)]
-    if isinstance(data, str | os.PathLike):
-        return None, [os.fspath(data)]
+    if isinstance(data, Result | Dataset | str | os.PathLike):
+        return None, [os.fspath(_plain(data))]
     if isinstance(data, Sequence) and data and all(isinstance(d, str | os.PathLike) for d in data):
         return None, [os.fspath(d) for d in data]
     from datakit.read.columnar import table_of
@@ -440,6 +420,8 @@ def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
             sections.setdefault(kind.directly_after, {})[name] = plain
         elif name in {"ingest", kind.directly_after} - {""} and isinstance(plain, dict):
             sections.setdefault(name, {}).update(plain)
+        elif instead := removed.sentence(stage, name):
+            raise ConfigError(f"{stage}: the argument {name!r} is gone: {instead}")
         else:
             raise ConfigError(f"{stage}: unknown argument {name!r}; its values are {', '.join(sorted(known))}")
     return flags, sections
@@ -447,7 +429,7 @@ def _values(stage: str, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Result | Dataset):
-        return str(value.path if isinstance(value, Dataset) else value.dataset.path)
+        return str((value.dataset if isinstance(value, Result) else value).path)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, Mapping):
@@ -467,7 +449,8 @@ def stage_function(stage: str) -> Callable[..., Result]:
         if p.name not in ("stage", "values", *("limit",) * (stage == "ingest"))
     ]
     known = [o for o in options(config_class(stage)) if not (o.name == "kind" and stage == "ingest")]
-    fields = [inspect.Parameter(o.name, inspect.Parameter.KEYWORD_ONLY, default=o.default) for o in known]
+    only = inspect.Parameter.KEYWORD_ONLY
+    fields = [inspect.Parameter(o.name, only, default=o.default, annotation=o.type) for o in known]
     call.__name__ = call.__qualname__ = stage
     lines = [f"    {o.name}: {o.help or 'a section, as a dictionary'} (default: {o.default!r})" for o in known]
     call.__doc__ = f"{STAGES[stage].summary}\n\n{_SHARED}\n\nOptions:\n" + "\n".join(lines)
@@ -566,13 +549,10 @@ class Pipeline:
             DatakitError: bad input or a missing model. Finished work is kept: run again to continue.
         """
         storage.pull(self.project / "manifests")
-        shown: Progress = for_terminal(quiet=not progress)
         layout = OutputLayout(root=self.project, dataset=self.recipe.dataset)
-        try:
+        with _shown(progress) as shown:
             run = Run(layout=layout, executor=Local(self.workers or all_cores()), progress=shown)
             return Dataset(Flow(run=run, recipe=self.recipe).all(until))
-        finally:
-            shown.close()
 
     def forecast(self, **values: Any) -> "Forecast":
         """What `run` will take in time, memory and disk and what each stage will drop, from a sample; see
@@ -599,9 +579,9 @@ class _Scratch:
         base.mkdir(mode=0o700, exist_ok=True)
         held = contextlib.ExitStack()
         with storage.locked(base, wait=True):
-            for folder in base.glob("run-*"):
-                with contextlib.suppress(UsageError), storage.locked(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
+            for left in base.glob("run-*"):
+                with contextlib.suppress(UsageError), storage.locked(left):
+                    shutil.rmtree(left, ignore_errors=True)
             self.folder = Path(tempfile.mkdtemp(prefix="run-", dir=base))
             held.enter_context(storage.locked(self.folder))
         self._finalizer = weakref.finalize(self, _remove, self.folder, held, os.getpid())

@@ -2,13 +2,14 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
 import datakit.storage as storage
-from datakit.cli.stages import ANY_PATH, CONTEXT, in_project, project
+from datakit.cli.flags import ANY_PATH, CONTEXT, in_project, project, say
 from datakit.engine.recipe import check_name
 from datakit.errors import UsageError
 
@@ -29,6 +30,11 @@ def ids_in(file: BinaryIO) -> list[str]:
     if not found:
         raise UsageError(f"{file.name}: holds no ids; expected one on each line")
     return found
+
+
+def some_of(ids: Sequence[str]) -> str:
+    """The first three of some ids."""
+    return ", ".join(map(repr, ids[:3])) + ", ..." * (len(ids) > 3)
 
 
 @click.group(context_settings=CONTEXT)
@@ -69,7 +75,7 @@ def remove(manifest: Path, ids: BinaryIO | None, dropped_by: Path | None) -> Non
     )
     if unknown:
         click.echo(
-            f"{len(unknown):,} ids are not in it ({', '.join(map(repr, unknown[:3]))}{', ...' * (len(unknown) > 3)}): "
+            f"{len(unknown):,} ids are not in it ({some_of(unknown)}): "
             "they are unknown, were dropped by that run, or belong to a dataset that it was run against"
         )
 
@@ -93,7 +99,7 @@ def remove_rows(ids: BinaryIO, dataset: str, why: str) -> None:
         f"{found.added:,} ids are new on the list, {found.before:,} were on it; {found.rows:,} rows have their content"
     )
     if found.unknown:
-        click.echo(f"{len(found.unknown):,} ids are in no row: {', '.join(map(repr, found.unknown[:3]))}")
+        click.echo(f"{len(found.unknown):,} ids are in no row: {some_of(found.unknown)}")
     click.echo(
         f"next: `datakit run --dataset {dataset}` drops the rows in every stage, `datakit gc --purge` removes the "
         "versions that still hold them, and `datakit verify --absent IDS` proves that data/ holds none; exports and "
@@ -127,21 +133,34 @@ def gc(dataset: str | None, history: bool, purge: bool, before: str, output: Pat
     their shards, quarantine and sketches from the disk. Later stages keep theirs, and `verify` passes. The next run
     reads the raw files again and makes the shards again.
     """
-    from datakit.engine.lineage import forget_history, remove_folder, unused_folders
-
     if dataset:
         check_name(dataset)
     if history and purge:
         raise UsageError("--history removes the manifests of old versions, --purge keeps them: give one of the two")
     if before and not (purge and (dataset or output)):
         raise UsageError("--before goes with --purge and --dataset (or --output): it removes newest results")
+    if output is not None and (not purge or dataset or history):
+        raise UsageError("--output goes with --purge alone (and --before)")
     if output is not None:
-        if not purge or dataset or history:
-            raise UsageError("--output goes with --purge alone (and --before)")
-        _purge_output(output, before, dry_run)
-        return
+        total = _purge_output(output, before, dry_run)
+    else:
+        total = _collect(project(), dataset, history=history, purge=purge, before=before, dry_run=dry_run)
+    click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
 
-    root = project()
+
+def _purge_output(output: Path, before: str, dry_run: bool) -> int:
+    """Purge the folders in parents/ of an `--output` folder; returns the bytes that are free now."""
+    from datakit.engine.lineage import purge_parents
+
+    gone = list(purge_parents(output, before, dry_run=dry_run))
+    say(f"{'would purge' if dry_run else 'purged'} {folder} ({size:,} bytes)" for folder, size in gone)
+    return sum(size for _, size in gone)
+
+
+def _collect(root: Path, dataset: str | None, *, history: bool, purge: bool, before: str, dry_run: bool) -> int:
+    """Remove what a project does not need; returns the bytes that are free now."""
+    from datakit.engine.lineage import forget_history, remove_folder, unused_folders
+
     gone = forget_history(root, dataset, dry_run=dry_run) if history else set[Path]()
     total = _purge(root, dataset, before, dry_run) if purge else 0
     for folder in unused_folders(root, dataset, ignore=gone):
@@ -149,17 +168,7 @@ def gc(dataset: str | None, history: bool, purge: bool, before: str, output: Pat
         done = "would remove" if dry_run else "removed" if remove_folder(folder) else "in use:"
         total += 0 if done == "in use:" else size
         click.echo(f"{done} {folder.relative_to(root)} ({size:,} bytes)")
-    click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
-
-
-def _purge_output(output: Path, before: str, dry_run: bool) -> None:
-    from datakit.engine.lineage import purge_parents
-
-    total = 0
-    for folder, size in purge_parents(output, before, dry_run=dry_run):
-        click.echo(f"{'would purge' if dry_run else 'purged'} {folder} ({size:,} bytes)")
-        total += size
-    click.echo(f"{total:,} bytes {'could be' if dry_run else 'were'} freed")
+    return total
 
 
 def _purge(root: Path, dataset: str | None, before: str, dry_run: bool) -> int:

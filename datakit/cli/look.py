@@ -1,85 +1,41 @@
-"""Commands that change nothing: verify, status, history, forecast, show, explain, pairs, tune."""
+"""Commands that change nothing: verify, status, history, forecast, show, explain, pairs, tune, peek, lint, unpack."""
 
-import difflib
 import json
 import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-import datakit.storage as storage
-from datakit.cli.keep import ids_in
-from datakit.cli.stages import ANY_PATH, CONTEXT, HERE, in_project, ledger_lines, project
-from datakit.config import assign, build
+import datakit.cli.flags as cli
+from datakit.cli.flags import CONTEXT, project, say, say_json
+from datakit.cli.keep import ids_in, some_of
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import InputError, IntegrityError, UsageError
-from datakit.manifest import Manifest, data_dir, load, purged_on
+from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from datakit.filter.rule_set import RuleSet
-
-F = TypeVar("F", bound=Callable[..., Any])
-
+    from datakit.pack.inspect import PackedSet
 
 LISTED = 10
 """Inputs and files of a result that are listed, unless all are asked for."""
 
-# Arguments that several commands have.
-
-
-def _manifest_file(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """A manifest, also by the folder that holds it (`--output`)."""
-    return storage.pull_result(path) if path is not None else None
-
-
-manifest_argument = click.argument("manifest", type=ANY_PATH, callback=_manifest_file)
-
-
-def manifest_option(help: str) -> Callable[[F], F]:
-    """`--manifest`, instead of the manifests of a dataset."""
-    return click.option("--manifest", type=ANY_PATH, callback=_manifest_file, help=help)
-
-
-def json_flag(what: str) -> Callable[[F], F]:
-    """`--json`."""
-    return click.option("--json", "as_json", is_flag=True, help=f"Print {what} as JSON, and nothing else.")
-
-
-columns_option = click.option(
-    "--columns",
-    type=click.IntRange(0),
-    help="Characters of a line: from 72 on, two texts stand in two columns; 0: never [default: the terminal's width]",
-)
-
-
-def _columns(given: int | None) -> int:
-    """Characters of a line: as given, or of the terminal; 0 for a file or a pipe."""
-    if given is not None:
-        return given
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-
-
 # Results: verify, show, explain, pairs.
 
 
-@in_project
+@cli.in_project
 @click.command(context_settings=CONTEXT)
-@click.argument("manifest", type=ANY_PATH, callback=_manifest_file, required=False)
+@cli.optional_manifest
 @click.option("--roundtrip", is_flag=True, help="For a packed set: also compare every token and label with its source.")
 @click.option(
     "--absent", type=click.File("rb"), metavar="IDS",
     help="Instead: prove that no file below data/ holds the rows with these ids, one on each line of IDS.",
 )  # fmt: skip
 @click.option("--dataset", help="With --absent: look at this dataset only.")
-@json_flag("a summary")
+@cli.json_flag("a summary")
 def verify(manifest: Path | None, roundtrip: bool, absent: BinaryIO | None, dataset: str | None, as_json: bool) -> None:
     """Recompute every checksum and count of MANIFEST and of all that it was made from, back to the raw inputs.
 
@@ -98,22 +54,161 @@ def verify(manifest: Path | None, roundtrip: bool, absent: BinaryIO | None, data
         from datakit.report.peek import roundtrip_problem
 
         checked.append((f"{manifest}, token by token", roundtrip_problem(manifest)))
-    problems = [(name, problem) for name, problem in checked if problem]
-    if as_json:
-        click.echo(json.dumps({"checked": len(checked), "problems": problems}, ensure_ascii=False, indent=1))
-    if problems:
-        lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
-        raise IntegrityError(f"{manifest}: {len(problems)} of {len(checked)} files and manifests fail:\n{lines}")
+    _judge(checked, f"{manifest}: {{}} files and manifests fail", as_json)
     if not as_json:
-        click.echo("".join(stale_line(manifest)), nl=False)
-        click.echo("".join(f"{name}\n" for name, _ in checked if "were purged on" in name), nl=False)
+        say([*stale_line(manifest), *(name for name, _ in checked if "were purged on" in name)])
         click.echo(f"{manifest}: all {len(checked)} files and manifests are unchanged, and the ledgers balance")
 
 
-@in_project
+def _judge(checked: list[tuple[str, str | None]], said: str, as_json: bool) -> None:
+    """Print problems, or a summary as JSON.
+
+    Raises:
+        IntegrityError: there are problems.
+    """
+    problems = [(name, problem) for name, problem in checked if problem]
+    if as_json:
+        say_json({"checked": len(checked), "problems": problems})
+    if problems:
+        lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
+        raise IntegrityError(f"{said.format(f'{len(problems)} of {len(checked)}')}:\n{lines}")
+
+
+def _verify_absent(ids: BinaryIO, dataset: str | None, as_json: bool) -> None:
+    from datakit.read.removal import absent, not_listed
+
+    wanted = ids_in(ids)
+    checked = list(absent(project(), wanted, dataset))
+    run = "After `datakit remove`, run the dataset, then `datakit gc --purge`"
+    _judge(checked, f"{{}} files may hold the rows. {run}", as_json)
+    if not checked:
+        raise UsageError("data/ holds no files to look at")
+    if as_json:
+        return
+    click.echo(
+        f"none of {len(wanted):,} ids is in any of {len(checked):,} files below data/; raw files, exports and "
+        "--output folders were not looked at"
+    )
+    if strange := not_listed(project(), wanted, dataset):
+        click.echo(
+            f"{len(strange):,} ids are on no list of removed rows, so that only their spelling was looked for: "
+            f"{some_of(strange)}"
+        )
+
+
+def stale_line(manifest: Path) -> Iterator[str]:
+    """A line where a result is not what a run would make now."""
+    from datakit.engine.plan import why_stale_result
+
+    if why := why_stale_result(manifest):
+        dataset = manifest.parent.name
+        yield f"STALE: {manifest}: {why}; `datakit run --dataset {dataset}` brings it up to date"
+
+
+@click.command(context_settings=CONTEXT)
+@cli.manifest_argument
+@click.option("--rows", type=click.IntRange(0), default=3, help="Rows of each role to show [default: 3]")
+@click.option("-v", "--verbose", is_flag=True, help="List all inputs and files.")
+@cli.json_flag("the manifest")
+def show(manifest: Path, rows: int, verbose: bool, as_json: bool) -> None:
+    """Show a manifest: ledger, shards, facts, and some kept, dropped and quarantined rows."""
+    from datakit.report.tables import ledger_lines, lines_of
+
+    found = load(manifest)
+    if as_json:
+        click.echo(found.to_bytes().decode(), nl=False)
+        return
+    say([*ledger_lines(found), *stale_line(manifest)])
+    parents = [
+        (p.get("use", "from"), p.get("raw") or p["manifest"], p.get("version", p["sha256"][:12]),
+         f"its first {p['limit']:,} rows" if "limit" in p else "")
+        for p in found.parents
+    ]  # fmt: skip
+    shards = [(shard.path, shard.rows, "rows", shard.bytes, "bytes") for shard in found.shards]
+    size = sum(shard.bytes for shard in found.shards)
+    for listed, what in ((parents, "inputs"), (shards, f"files, {size:,} bytes in all")):
+        shown = listed if verbose else listed[:LISTED]
+        say(lines_of([""] * len(listed[0]), shown, indent=2) if shown else ())
+        if more := len(listed) - len(shown):
+            click.echo(f"  ... {more:,} more {what} (--verbose lists them)")
+    if purged := purged_on(manifest, found):
+        click.echo(f"  its shards were purged on {purged}: no row can be shown")
+        return
+    say(_first_rows(found, data_dir(manifest, found), rows))
+    say(click.style(f"ALARM {alarm}", fg="red") for alarm in found.facts.get("alarms", []))
+
+
+def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
+    """The first `rows` rows of each role, shortened."""
+    from datakit.data import first_rows, read_rows
+    from datakit.report.texts import body, shorten
+
+    for role in ("kept", "dropped", "quarantine"):
+        shards = (shard for shard in manifest.of_role(role) if shard.path.endswith(".parquet"))
+        batches = first_rows((batch for shard in shards for batch in read_rows(folder, shard)), rows) if rows else ()
+        for row in (row for batch in batches for row in batch.to_pylist()):
+            line = f", line {row['line']}" if row.get("line") is not None else ""
+            why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
+            yield f"--- {role}: {row.get('id') or row.get('file')}{why}"
+            yield "    " + shorten(body(row))
+
+
+@cli.in_project
+@click.command(context_settings=CONTEXT)
+@click.argument("row_id")
+@cli.dataset_option
+@cli.manifest_option("Search the history of this manifest instead.")
+@cli.columns_option
+def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: int) -> None:
+    """Show what each stage did with the row ROW_ID, and for a duplicate the row that stayed.
+
+    Text of one row only is marked as [-...-] or {+...+}; white space does not count.
+    """
+    from datakit.report.explain import story
+
+    paths = [manifest] if manifest else []
+    if manifest is None:
+        root = project()
+        folder = root / "manifests" / which_dataset(root, dataset)
+        paths = sorted(p for p in folder.glob("*.json") if not p.name.endswith(".run.json"))
+        if not paths:
+            raise UsageError(f"{folder}: holds no manifests; has the dataset been run?")
+    lines = story(row_id, paths, columns)
+    if not lines:
+        stages = f"the {len(paths)} results of {paths[0].parent.name}" if len(paths) > 1 else str(paths[0])
+        raise InputError(
+            f"no row has the id {row_id!r} in {stages}; `datakit show {os.path.relpath(paths[0])}` lists some ids"
+        )
+    latest = max(paths, key=lambda path: FLOW.index(path.stem) if path.stem in FLOW else -1)
+    say([*lines, *stale_line(latest)])
+
+
+@click.command(context_settings=CONTEXT)
+@cli.manifest_argument
+@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_repeats, dedup_semantic.")
+@click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
+@cli.columns_option
+@cli.json_flag("the counts and the pairs")
+def pairs(manifest: Path, stage: str, lowest: int, columns: int, as_json: bool) -> None:
+    """Show the rows that dedup dropped beside the rows that stay for them, the least similar first.
+
+    MANIFEST is of a dedup stage of any level, or of a later stage: then --stage names the level [default: dedup]. For
+    rows that were dropped for their URL or their lines, the similarity is computed here. Text of the dropped row only
+    is marked as [-...-], text of the row that stays only as {+...+}; white space does not count.
+    """
+    from datakit.report.pairs import drops, listing
+
+    found = drops(manifest, lowest, stage)
+    say_json(found.to_json()) if as_json else say(listing(found, columns))
+
+
+# Datasets: status, history, forecast.
+
+
+@cli.in_project
 @click.command(context_settings=CONTEXT)
 @click.option("--dataset", help="Only this dataset.")
-@json_flag("the states")
+@cli.json_flag("the states")
 def status(dataset: str | None, as_json: bool) -> None:
     """Show every dataset of the project: its stages with rows, sizes and what is stale, and what `gc` would free."""
     from datakit.report.history import state_lines, states
@@ -122,17 +217,14 @@ def status(dataset: str | None, as_json: bool) -> None:
     found = states(root, which_dataset(root, dataset) if dataset else None)
     if not found:
         raise UsageError("manifests/ holds no dataset: `datakit init NAME FILES...` begins one")
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
-    else:
-        click.echo("\n".join(line for one in found for line in state_lines(one)))
+    say_json(found) if as_json else say(line for one in found for line in state_lines(one))
 
 
-@in_project
+@cli.in_project
 @click.command(context_settings=CONTEXT)
-@click.option("--dataset", help="The dataset's name.")
+@cli.dataset_option
 @click.option("--stage", help="Only this stage.")
-@json_flag("the versions")
+@cli.json_flag("the versions")
 def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
     """Show the versions of each stage of a dataset, the oldest first: when each was made, and what changed.
 
@@ -145,21 +237,18 @@ def history(dataset: str | None, stage: str | None, as_json: bool) -> None:
     found = versions(root, name, stage)
     if not found:
         raise UsageError(f"manifests/{name}/history holds no version{f' of {stage}' if stage else ''}")
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=1))
-    else:
-        click.echo("\n".join(version_lines(found)))
+    say_json(found) if as_json else say(version_lines(found))
 
 
-@in_project
+@cli.in_project
 @click.command(context_settings=CONTEXT)
-@click.option("--dataset", help="The dataset's name.")
+@cli.dataset_option
 @click.option("--share", type=float, default=0.01, show_default=True, help="Share of the rows in the sample, at least.")
 @click.option("--rows", type=click.IntRange(0), default=10_000, show_default=True, help="Rows in it, at least.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the sample.")
 @click.option("--workers", type=click.IntRange(1), help="Workers of the run [default: all cores]")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Any config value, as for `datakit run`.")
-@json_flag("the forecast")
+@cli.json_flag("the forecast")
 def forecast(dataset: str | None, workers: int | None, sets: tuple[str, ...], as_json: bool, **values: Any) -> None:
     """Say what a full run will take in time, memory and disk, and what each stage will drop.
 
@@ -180,294 +269,127 @@ def forecast(dataset: str | None, workers: int | None, sets: tuple[str, ...], as
         found = forecast_of(recipe.changed(sections(sets, None)), root, config, progress)
     finally:
         progress.close()
-    if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
-    else:
-        click.echo("\n".join(forecast_lines(found)))
-
-
-def stale_line(manifest: Path) -> Iterator[str]:
-    """A line where a result is not what a run would make now."""
-    from datakit.engine.plan import why_stale_result
-
-    if why := why_stale_result(manifest):
-        dataset = manifest.parent.name
-        yield f"STALE: {manifest}: {why}; `datakit run --dataset {dataset}` brings it up to date\n"
-
-
-def _verify_absent(ids: BinaryIO, dataset: str | None, as_json: bool) -> None:
-    from datakit.read.removal import absent, not_listed
-
-    wanted = ids_in(ids)
-    checked = list(absent(project(), wanted, dataset))
-    problems = [(name, problem) for name, problem in checked if problem]
-    if as_json:
-        click.echo(json.dumps({"checked": len(checked), "problems": problems}, ensure_ascii=False, indent=1))
-    if problems:
-        lines = "\n".join(f"  {name}: {problem}" for name, problem in problems)
-        raise IntegrityError(
-            f"{len(problems)} of {len(checked)} files may hold the rows. After `datakit remove`, run the dataset, then "
-            f"`datakit gc --purge`:\n{lines}"
-        )
-    if not checked:
-        raise UsageError("data/ holds no files to look at")
-    if not as_json:
-        click.echo(
-            f"none of {len(wanted):,} ids is in any of {len(checked):,} files below data/; raw files, exports and "
-            "--output folders were not looked at"
-        )
-        if strange := not_listed(project(), wanted, dataset):
-            click.echo(
-                f"{len(strange):,} ids are on no list of removed rows, so that only their spelling was looked for: "
-                f"{', '.join(map(repr, strange[:3]))}{', ...' * (len(strange) > 3)}"
-            )
-
-
-@click.command(context_settings=CONTEXT)
-@manifest_argument
-@click.option("--rows", type=click.IntRange(0), default=3, help="Rows of each role to show [default: 3]")
-@click.option("-v", "--verbose", is_flag=True, help="List all inputs and files.")
-@json_flag("the manifest")
-def show(manifest: Path, rows: int, verbose: bool, as_json: bool) -> None:
-    """Show a manifest: ledger, shards, facts, and some kept, dropped and quarantined rows."""
-    found = load(manifest)
-    if as_json:
-        click.echo(found.to_bytes().decode(), nl=False)
-        return
-    click.echo("\n".join(ledger_lines(found)))
-    click.echo("".join(stale_line(manifest)), nl=False)
-    parents = [
-        f"  {p.get('use', 'from'):<9} {p.get('raw') or p['manifest']}  {p.get('version', p['sha256'][:12])}"
-        + (f", its first {p['limit']:,} rows" if "limit" in p else "")
-        for p in found.parents
-    ]
-    shards = [f"  {s.path:<32} {s.rows:>12,} rows {s.bytes:>16,} bytes" for s in found.shards]
-    for lines, what in ((parents, "inputs"), (shards, f"files, {sum(s.bytes for s in found.shards):,} bytes in all")):
-        shown = lines if verbose else lines[:LISTED]
-        click.echo("".join(f"{line}\n" for line in shown), nl=False)
-        if len(lines) > len(shown):
-            click.echo(f"  ... {len(lines) - len(shown):,} more {what} (--verbose lists them)")
-    if purged := purged_on(manifest, found):
-        click.echo(f"  its shards were purged on {purged}: no row can be shown")
-        return
-    for line in _first_rows(found, data_dir(manifest, found), rows):
-        click.echo(line)
-    click.echo("".join(click.style(f"ALARM {a}\n", fg="red") for a in found.facts.get("alarms", [])), nl=False)
-
-
-def _first_rows(manifest: Manifest, folder: Path, rows: int) -> Iterator[str]:
-    """The first `rows` rows of each role, shortened."""
-    from datakit.data import read_rows
-    from datakit.report.texts import body, shorten
-
-    for role in ("kept", "dropped", "quarantine"):
-        left = rows
-        for shard in manifest.of_role(role):
-            if left == 0 or not shard.path.endswith(".parquet"):
-                continue
-            for batch in read_rows(folder, shard):
-                for row in batch.slice(0, left).to_pylist():
-                    line = f", line {row['line']}" if row.get("line") is not None else ""
-                    why = f"{line}  [{row['reason']}] {row.get('detail') or ''}" if row.get("reason") else ""
-                    yield f"--- {role}: {row.get('id') or row.get('file')}{why}"
-                    yield "    " + shorten(body(row))
-                    left -= 1
-                if left == 0:
-                    break
-
-
-@in_project
-@click.command(context_settings=CONTEXT)
-@click.argument("row_id")
-@click.option("--dataset", help="The dataset's name.")
-@manifest_option("Search the history of this manifest instead.")
-@columns_option
-def explain(row_id: str, dataset: str | None, manifest: Path | None, columns: int | None) -> None:
-    """Show what each stage did with the row ROW_ID, and for a duplicate the row that stayed.
-
-    Text of one row only is marked as [-...-] or {+...+}; white space does not count.
-    """
-    from datakit.report.explain import story
-
-    paths = [manifest] if manifest else []
-    if manifest is None:
-        root = project()
-        folder = root / "manifests" / which_dataset(root, dataset)
-        paths = sorted(p for p in folder.glob("*.json") if not p.name.endswith(".run.json"))
-        if not paths:
-            raise UsageError(f"{folder}: holds no manifests; has the dataset been run?")
-    lines = story(row_id, paths, _columns(columns))
-    if not lines:
-        stages = f"the {len(paths)} results of {paths[0].parent.name}" if len(paths) > 1 else str(paths[0])
-        raise InputError(
-            f"no row has the id {row_id!r} in {stages}; `datakit show {os.path.relpath(paths[0])}` lists some ids"
-        )
-    click.echo("\n".join(lines))
-    latest = max(paths, key=lambda path: FLOW.index(path.stem) if path.stem in FLOW else -1)
-    click.echo("".join(stale_line(latest)), nl=False)
-
-
-@click.command(context_settings=CONTEXT)
-@manifest_argument
-@click.option("--stage", default="", help="The level: dedup, dedup_urls, dedup_repeats, dedup_semantic.")
-@click.option("--lowest", type=click.IntRange(0), default=10, help="How many pairs to show [default: 10]")
-@columns_option
-@json_flag("the counts and the pairs")
-def pairs(manifest: Path, stage: str, lowest: int, columns: int | None, as_json: bool) -> None:
-    """Show the rows that dedup dropped beside the rows that stay for them, the least similar first.
-
-    MANIFEST is of a dedup stage of any level, or of a later stage: then --stage names the level [default: dedup]. For
-    rows that were dropped for their URL or their lines, the similarity is computed here. N-grams name no row. Text of
-    the dropped row only is marked as [-...-], text of the row that stays only as {+...+}; white space does not count.
-    """
-    from datakit.report.pairs import drops, listing
-
-    found = drops(manifest, lowest, stage)
-    if not as_json:
-        click.echo("\n".join(listing(found, _columns(columns))))
-        return
-    near = {f"{similarity:.2f}": n for similarity, n in found.near.items()}
-    counts = {"stage": found.stage, "exact": found.exact, "prefixes": found.prefixes, "near": near}
-    counts["unnamed"] = found.unnamed
-    summary = counts | {"others": found.others, "pairs": [pair.to_json() for pair in found.pairs]}
-    click.echo(json.dumps(summary, ensure_ascii=False, indent=1))
+    say_json(found.to_json()) if as_json else say(forecast_lines(found))
 
 
 # The filter's thresholds: tune.
 
 
-@in_project
+@cli.in_project
 @click.command(context_settings=CONTEXT)
 @click.argument("thresholds", nargs=-1, metavar="[RULE_SET[.THRESHOLD]]...")
-@click.option("--dataset", help="The dataset's name.")
-@manifest_option("A filter manifest instead.")
+@cli.dataset_option
+@cli.manifest_option("A filter manifest instead.")
 @click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="Another limit, as for `datakit filter --set`.")
 @click.option("--groups", type=click.IntRange(0), default=5, help="Languages and sources to show [default: 5]")
 @click.option("--examples", type=click.IntRange(0), default=2, help="Rows on each side of a limit [default: 2]")
-@click.option("--html", type=HERE, help="Write a page with a histogram for each threshold.")
-@json_flag("everything")
+@click.option("--html", type=cli.HERE, help="Write a page with a histogram for each threshold.")
+@cli.json_flag("everything")
 def tune(
-    thresholds: tuple[str, ...],
-    dataset: str | None,
-    manifest: Path | None,
-    sets: tuple[str, ...],
-    groups: int,
-    examples: int,
-    html: Path | None,
-    as_json: bool,
-) -> None:
+    thresholds: tuple[str, ...], dataset: str | None, manifest: Path | None, sets: tuple[str, ...], groups: int,
+    examples: int, html: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Show what each threshold of the last filter run drops by itself, and what other limits would drop.
 
     For each threshold: the share of dropped rows, by language and source too, other limits with their shares, and rows
     just inside and just outside the limit. Only saved signals are read, and the text of the rows that are shown.
     RULE_SET may name rule sets that were not on, if the run measured what they need.
     """
-    from datakit.filter.thresholds import findings
-    from datakit.report.tuning import finding_lines, summary_lines, tuning_page
+    from datakit.report.tuning import tune as tuned
+    from datakit.report.tuning import tuning_lines, tuning_page
 
     root = project()
     path = manifest or root / "manifests" / which_dataset(root, dataset) / "filter.json"
-    if not path.is_file():
-        raise UsageError(f"{path}: is not there; run `datakit filter` first: it measures the rows")
-    filtered = load(path)
-    folder = data_dir(path, filtered)
-    signals = _signals(path, filtered, folder)
-    wanted = tuple(t.replace("-", "_") for t in thresholds)
-    listed = [
-        f
-        for f in findings(signals, _rule_sets(filtered, wanted, sets), examples)
-        if not wanted or any(f.name == t or f.name.startswith(f"{t}.") for t in wanted)
-    ]
+    found = tuned(path, thresholds, sets, examples)
     if as_json:
-        shown = [{name: value for name, value in asdict(f).items() if name != "values"} for f in listed]
-        click.echo(json.dumps(shown, ensure_ascii=False, indent=1))
-        return
-    texts = _texts(filtered, folder, {row_id for f in listed for row_id, _ in (*f.inside, *f.outside)})
-    if html is not None:
-        title = f"{filtered.dataset} / {filtered.stage} {filtered.version}"
-        html.write_text(tuning_page(title, listed, signals.num_rows, groups, texts), encoding="utf-8")
+        say_json(found.to_json())
+    elif html is not None:
+        html.write_text(tuning_page(found, groups), encoding="utf-8")
         click.echo(f"wrote {html}")
+    else:
+        say(tuning_lines(found, groups))
+
+
+# Packed sets: peek, lint, unpack.
+
+
+@click.command(context_settings=CONTEXT)
+@cli.manifest_argument
+@click.option("--row", type=click.IntRange(0), help="The packed row to show [default: 0]")
+@click.option("--id", "row_id", help="Show every packed row that holds tokens of the row with this id.")
+@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: the first, or all with --id]")
+@click.option("--html", type=cli.HERE, help="Write an HTML page instead.")
+def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, html: Path | None) -> None:
+    """Show a packed row as text: targets in green, each sequence with its source row, the padding."""
+    from datakit.pack.inspect import open_all
+    from datakit.pack.inspect import peek as open_row
+    from datakit.report.peek import Origins, lines, page
+
+    if row is not None and row_id is not None:
+        raise UsageError("peek shows --row or --id, not both")
+    sets, tokenizer = open_all(manifest)
+    origins, sets = Origins.of(manifest), _chosen(sets, name)
+    wanted = [(sets[0], row or 0)] if row_id is None else origins.packed_rows(sets, row_id)
+    for rows, number in wanted:
+        if number >= len(rows):
+            there = f"{rows.name} has {len(rows):,} rows, counted from 0"
+            raise UsageError(f"{manifest}: {there}; there is no row {number}")
+    looks = [(rows, open_row(rows, tokenizer, number)) for rows, number in wanted]
+    names = origins.names({s.row_key for _, look in looks for s in look.sequences})
+    if html is None:
+        say(line for rows, look in looks for line in lines(look, rows.name, names, len(rows)))
+    else:
+        html.write_text(page(str(manifest), [(rows.name, len(rows), look) for rows, look in looks], names), "utf-8")
+        click.echo(f"wrote {html}")
+
+
+def _chosen(sets: "list[PackedSet]", name: str | None) -> "list[PackedSet]":
+    found = [s for s in sets if name in (None, s.name)]
+    if not found:
+        raise UsageError(f"no set is called {name!r}; there are {', '.join(s.name for s in sets)}")
+    return found
+
+
+@click.command(context_settings=CONTEXT)
+@cli.manifest_argument
+@cli.json_flag("the counts")
+def lint(manifest: Path, as_json: bool) -> None:
+    """Count by source what is wrong, or may be wrong, with a packed set's labels; fail if something is wrong."""
+    from datakit.pack.inspect import WRONG, lint_rows, open_all
+    from datakit.report.peek import Origins, lint_lines
+
+    sets, tokenizer = open_all(manifest)
+    findings = lint_rows(sets, tokenizer)
+    names = Origins.of(manifest).sources()
+    by_source = {names.get(file, f"file {file}"): counts for file, counts in sorted(findings.items())}
+    if as_json:
+        say_json({s: c.to_json() for s, c in by_source.items()})
+    else:
+        notes = [m.ledger.notes for _, m in ancestors(manifest) if m.stage == "tokenize"]
+        say(lint_lines(by_source))
+        say(f"tokenize: {count:,} rows {name}" for counts in notes for name, count in counts.items())
+    wrong = [f"{s}: {n:,} {w}" for s, c in by_source.items() for w in WRONG if (n := getattr(c, w))]
+    if wrong:
+        raise IntegrityError(f"{manifest}: labels or tokens are wrong: {'; '.join(wrong)}")
+
+
+@click.command(context_settings=CONTEXT)
+@cli.manifest_argument
+@click.option("--set", "name", help="Which set, as `validation` or `train-256` [default: all]")
+@click.option("--output", type=cli.HERE, help="A JSONL file [default: the terminal]")
+@click.option("--limit", type=click.IntRange(0), help="Only the first rows, so many.")
+def unpack(manifest: Path, name: str | None, output: Path | None, limit: int | None) -> None:
+    """Turn a packed set back into text: one JSON line a row, with the parts that the model learns to write."""
+    from datakit.pack.inspect import open_all
+    from datakit.report.peek import unpacked
+
+    sets, tokenizer = open_all(manifest)
+    rows = islice(unpacked(manifest, _chosen(sets, name), tokenizer), limit)
+    lines: Iterable[str] = (json.dumps(row, ensure_ascii=False) for row in rows)
+    if output is None:
+        for line in lines:
+            click.echo(line)
         return
-    click.echo("\n".join(summary_lines(listed, signals.num_rows)))
-    shown_sets = {f.name.partition(".")[0] for f in listed}
-    if without := [r for r in filtered.config["rules"] if r not in shown_sets and not wanted]:
-        click.echo(f"not in the table, since its saved signals do not tell: {', '.join(without)}")
-    click.echo()
-    for finding in listed:
-        click.echo("\n".join(finding_lines(finding, signals.num_rows, groups, texts)))
-
-
-def _signals(path: Path, manifest: Manifest, folder: Path) -> "pa.Table":
-    import pyarrow as pa
-
-    from datakit.data import read_rows
-
-    shards = manifest.of_role("signals")
-    if not shards:
-        raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
-    return pa.Table.from_batches([b for s in shards for b in read_rows(folder, s)])
-
-
-def _rule_sets(manifest: Manifest, wanted: tuple[str, ...], sets: tuple[str, ...]) -> "list[RuleSet]":
-    """The rule sets of the run, then others that were asked for, with the run's limits and `--set` values."""
-    from datakit.filter.stage import FilterConfig, rule_set_class
-
-    values = dict(manifest.config) | {"rules": []}
-    for text in sets:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise UsageError(f"--set {text}: expected key=value")
-        assign(values, FilterConfig, key.removeprefix("filter."), value)
-    config = build(FilterConfig, values, "filter")
-    asked = [t.partition(".")[0] for t in wanted]
-    for threshold in wanted:
-        _check_threshold(threshold)
-    found = []
-    for name in dict.fromkeys([*manifest.config["rules"], *asked]):
-        rule_set_class(name)  # refuses an unknown name
-        rule_set = config.rule_set(name)
-        if _was_measured(rule_set, manifest.facts["saved"]):
-            found.append(rule_set)
-        elif name in asked:
-            raise UsageError(
-                f"{name}: was not measured with these values; run `datakit filter` with this rule set first"
-            )
-    return found
-
-
-def _check_threshold(wanted: str) -> None:
-    """Refuse the name of a rule set or a threshold that does not exist, and name the nearest one."""
-    from datakit.filter.stage import RULE_SETS, rule_set_class
-
-    rules, dot, _ = wanted.partition(".")
-    known, asked, what = list(RULE_SETS), rules, "rule set"
-    if rules in RULE_SETS and dot:
-        known, asked, what = [f"{rules}.{f.name}" for f in fields(rule_set_class(rules))], wanted, "threshold"
-    if asked not in known:
-        near = difflib.get_close_matches(asked, known, n=1, cutoff=0.0)
-        raise UsageError(f"{wanted}: there is no such {what}; did you mean {near[0]}?")
-
-
-def _was_measured(rule_set: "RuleSet", saved: dict[str, Any]) -> bool:
-    """Whether the run counted all that the rule set's thresholds need."""
-    own = json.loads(json.dumps(rule_set.counted_with()))
-    shared = not rule_set.shared or saved.get("shared", False)
-    return shared and (not rule_set.counts or saved["counted"].get(rule_set.name) == own)
-
-
-def _texts(manifest: Manifest, folder: Path, ids: set[str]) -> dict[str, str]:
-    """The text of a few rows by id, each on one line."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from datakit.data import read_rows
-    from datakit.report.texts import body, shorten
-
-    wanted, found = pa.array(sorted(ids), pa.string()), dict[str, str]()
-    for shard in (*manifest.of_role("kept"), *manifest.of_role("dropped")):
-        if len(found) == len(ids):
-            break
-        for batch in read_rows(folder, shard):
-            rows = batch.filter(pc.is_in(batch.column("id"), wanted)).to_pylist()
-            found |= {row["id"]: shorten(body(row), 160) for row in rows}
-    return found
+    with output.open("w", encoding="utf-8") as f:
+        count = sum(1 for line in lines if f.write(line + "\n"))
+    click.echo(f"wrote {count:,} rows to {output}")

@@ -12,19 +12,20 @@ import datakit.storage as storage
 from datakit import __version__
 from datakit.engine.recipe import FLOW, STAGES
 from datakit.errors import DatakitError
+from datakit.removed import sentence
 from datakit.terminal import guarded_output, printable
 
 OTHER_COMMANDS = {
     "init": ("datakit.cli.stages:init", "Begin a dataset: write its commented recipe."),
-    "run": ("datakit.cli.stages:run", "Run a dataset's stages in order; skip what is up to date."),
+    "run": ("datakit.cli.stages:run_command", "Run a dataset's stages in order; skip what is up to date."),
     "classifier": ("datakit.cli.train:classifier", "Train a classifier from examples."),
     "tokenizer": ("datakit.cli.train:tokenizer", "Train a tokenizer."),
     "perplexity train": ("datakit.cli.train:perplexity_train", "Train a language model for `perplexity`."),
     "tune": ("datakit.cli.look:tune", "Show what each threshold of the filter drops, and what another would."),
     "verify": ("datakit.cli.look:verify", "Recompute every checksum and count, back to the raw inputs."),
-    "peek": ("datakit.cli.packed:peek", "Show a packed row as text, with its labels."),
-    "lint": ("datakit.cli.packed:lint", "Count label errors of a packed set, by source."),
-    "unpack": ("datakit.cli.packed:unpack", "Turn a packed set back into text."),
+    "peek": ("datakit.cli.look:peek", "Show a packed row as text, with its labels."),
+    "lint": ("datakit.cli.look:lint", "Count label errors of a packed set, by source."),
+    "unpack": ("datakit.cli.look:unpack", "Turn a packed set back into text."),
     "show": ("datakit.cli.look:show", "Show a manifest: ledger, shards, facts, some rows."),
     "status": ("datakit.cli.look:status", "Show every dataset: stages, rows, sizes, what is stale."),
     "history": ("datakit.cli.look:history", "Show the versions of a dataset, and what changed between them."),
@@ -64,7 +65,8 @@ class LazyGroup(click.Group):
         """The command, imported; None if there is none of that name."""
         if name in OTHER_COMMANDS:
             module, attribute = OTHER_COMMANDS[name][0].split(":")
-            command: click.Command = getattr(importlib.import_module(module), attribute)
+            found = getattr(importlib.import_module(module), attribute)
+            command: click.Command = found if isinstance(found, click.Command) else found()
             return command
         if name.replace("-", "_") not in FLOW:
             return None
@@ -80,6 +82,8 @@ class LazyGroup(click.Group):
         if two in OTHER_COMMANDS:
             return two, self.get_command(ctx, two), args[2:]
         if args and self.get_command(ctx, args[0].replace("_", "-")) is None:
+            if instead := sentence(args[0]):
+                ctx.fail(f"The command {args[0]!r} is gone: {instead}")
             near = difflib.get_close_matches(args[0].replace("_", "-"), commands(), n=1, cutoff=0.6)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             ctx.fail(f"No such command {args[0]!r}.{meant} `datakit --help` lists all.")

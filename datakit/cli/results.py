@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import datakit.cli.flags as cli
 import datakit.storage as storage
-from datakit.cli.look import json_flag, manifest_argument, stale_line
-from datakit.cli.stages import ANY_PATH, CONTEXT, HERE
+from datakit.cli.flags import CONTEXT, say, say_json
+from datakit.cli.look import stale_line
 from datakit.engine.recipe import FLOW, which_dataset
 from datakit.errors import UsageError
 from datakit.manifest import load, write_whole
@@ -22,8 +23,10 @@ _FSSPEC = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 
 
 @click.command(context_settings=CONTEXT)
-@manifest_argument
-@click.option("--output", required=True, type=ANY_PATH, help="The folder: new, or empty; also s3://, gs:// or az://.")
+@cli.manifest_argument
+@click.option(
+    "--output", required=True, type=cli.ANY_PATH, help="The folder: new, or empty; also s3://, gs:// or az://."
+)
 @click.option(
     "--format", default="parquet", type=click.Choice(["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]), show_default=True,
     help="Format of the files; `datasets.load_dataset` reads the folder (jsonl.zst: with the package zstandard).",
@@ -34,7 +37,7 @@ _FSSPEC = {"s3": "s3fs", "gs": "gcsfs", "az": "adlfs"}
 @click.option(
     "--file-mb", default=500, type=click.IntRange(1), show_default=True, help="Megabytes of values in a file."
 )
-@json_flag("what was written")
+@cli.json_flag("what was written")
 def export(manifest: Path, output: Path, add: tuple[str, ...], as_json: bool, **values: Any) -> None:
     """Write the kept rows of MANIFEST into a folder for others: data, a dataset card (README.md) and SHA256SUMS.
 
@@ -45,17 +48,15 @@ def export(manifest: Path, output: Path, add: tuple[str, ...], as_json: bool, **
     from datakit.report.export import export as export_rows
 
     columns = tuple(name.strip() for given in add for name in given.split(",") if name.strip())
-    click.echo("".join(stale_line(manifest)), nl=False, err=as_json)
+    click.echo("".join(f"{line}\n" for line in stale_line(manifest)), nl=False, err=as_json)
     made = export_rows(manifest, output, ExportConfig(add=columns, **values))
     if as_json:
         splits = {s.name: {"rows": s.rows, "files": s.files} for s in made.splits}
-        click.echo(json.dumps({"folder": str(output), "splits": splits, "columns": made.columns}, indent=1))
+        say_json({"folder": str(output), "splits": splits, "columns": made.columns})
         return
-    for split in made.splits:
-        click.echo(f"{split.name}: {split.rows:,} rows in {len(split.files)} files")
-    click.echo(f"columns: {', '.join(made.columns)}")
-    if not values["license"]:
-        click.echo("the card states no license: --license NAME names it")
+    say(f"{split.name}: {split.rows:,} rows in {len(split.files)} files" for split in made.splits)
+    say([f"columns: {', '.join(made.columns)}"])
+    say([] if values["license"] else ["the card states no license: --license NAME names it"])
     click.echo(f"wrote {output}: {_loading(storage.url_of(output), output, made)} reads it")
 
 
@@ -75,8 +76,8 @@ def _loading(url: str | None, output: Path, made: "Exported") -> str:
 @click.option(
     "--samples", type=click.IntRange(0), default=3, show_default=True, help="Rows that are shown of each reason."
 )
-@click.option("--html", type=HERE, help="Write an HTML page instead.")
-@json_flag("the difference")
+@click.option("--html", type=cli.HERE, help="Write an HTML page instead.")
+@cli.json_flag("the difference")
 def diff(first: str, second: str, stage: str | None, samples: int, html: Path | None, as_json: bool) -> None:
     """Show how two results differ: rows gained, lost and changed, by stage and reason, settings and inputs.
 
@@ -90,19 +91,17 @@ def diff(first: str, second: str, stage: str | None, samples: int, html: Path | 
     if html is not None:
         html.write_text(diff_page(found), "utf-8")
     if as_json:
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=1))
+        say_json(found.to_json())
     else:
-        click.echo("\n".join(diff_lines(found)) if html is None else f"wrote {html}")
+        say(diff_lines(found) if html is None else [f"wrote {html}"])
 
 
 def _both(first: str, second: str, stage: str | None) -> tuple[Path, Path]:
     """The manifests of two results; of datasets, the last stage that both have."""
-    root = Path.cwd()
-    stages = [stage] if stage else list(reversed([s for s in FLOW if s != "tokenizer"]))
-    for name in stages:
-        found = [_manifest_of(root, given, name) for given in (first, second)]
-        if all(found):
-            return found[0], found[1]  # type: ignore[return-value]
+    for name in [stage] if stage else reversed(FLOW):
+        one, other = (_manifest_of(Path.cwd(), given, name) for given in (first, second))
+        if one and other and name != "tokenizer":
+            return one, other
     raise UsageError(
         f"{first}, {second}: expected two manifests, datasets or versions with the stage {stage or 'of one name'}; "
         "`datakit status` lists the datasets, `datakit history` their versions"
@@ -123,9 +122,9 @@ def _manifest_of(root: Path, given: str, stage: str) -> Path | None:
 
 
 @click.command(context_settings=CONTEXT)
-@click.argument("manifest", type=ANY_PATH, required=False)
-@click.option("--dataset", help="The dataset's name: its last result is shown.")
-@click.option("--output", type=HERE, help="The page [default: NAME-report.html]")
+@cli.optional_manifest
+@cli.dataset_option
+@click.option("--output", type=cli.HERE, help="The page [default: NAME-report.html]")
 def report(manifest: Path | None, dataset: str | None, output: Path | None) -> None:
     """Write one HTML page about a dataset: funnel, drops, signals, lengths, samples, doubtful duplicates, lineage.
 
@@ -133,13 +132,12 @@ def report(manifest: Path | None, dataset: str | None, output: Path | None) -> N
     """
     from datakit.report.page import report as page_of
 
-    path = storage.pull_result(manifest) if manifest is not None else None
-    path = path or _last_result(Path.cwd(), which_dataset(Path.cwd(), dataset))
-    click.echo("".join(stale_line(path)), nl=False)
-    page = page_of(path)
+    path = manifest or _last_result(Path.cwd(), which_dataset(Path.cwd(), dataset))
+    say(stale_line(path))
+    page = page_of(path).encode()
     target = output or Path(f"{load(path).dataset}-report.html")
-    write_whole(target.absolute(), page.encode())
-    click.echo(f"wrote {target} ({len(page.encode()):,} bytes)")
+    write_whole(target.absolute(), page)
+    click.echo(f"wrote {target} ({len(page):,} bytes)")
 
 
 def _last_result(root: Path, dataset: str) -> Path:

@@ -1,6 +1,7 @@
 """What each threshold of the filter drops, and what other limits would drop, from saved signals, without the text."""
 
 import dataclasses
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,13 @@ def findings(table: pa.Table, rule_sets: Sequence[RuleSet], examples: int) -> It
             name = f"{rule_set.name}.{measure.label or measure.threshold}"
             yield _finding(name, measure, limit, failed, gone, batch, examples)
             gone |= failed
+
+
+def was_measured(rule_set: RuleSet, saved: dict[str, Any]) -> bool:
+    """Whether a run counted all that the rule set's thresholds need; `saved` is what its manifest says of that."""
+    own = json.loads(json.dumps(rule_set.counted_with()))
+    shared = not rule_set.shared or saved.get("shared", False)
+    return shared and (not rule_set.counts or saved.get("counted", {}).get(rule_set.name) == own)
 
 
 def _finding(

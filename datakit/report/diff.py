@@ -6,7 +6,7 @@ rows of a file that moved are matched by their content.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import read_rows
-from datakit.engine.lineage import config_differences, limit_differences, raw_differences
 from datakit.errors import InputError
 from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on, tables
-from datakit.report.page import table, text, whole_page
+from datakit.report.history import setting_differences
+from datakit.report.page import render
+from datakit.report.tables import head_line, lines_of
 from datakit.report.texts import body, differences, shorten, visible
 from datakit.text.words import hash_values
 
@@ -42,6 +43,9 @@ class DifferingRow:
     """For a changed row: its text in the second result."""
 
 
+KINDS = ("gained", "lost", "changed")
+
+
 @dataclass(slots=True)
 class Difference:
     """How the kept rows of two results differ."""
@@ -49,29 +53,21 @@ class Difference:
     first: tuple[Path, Manifest]
     second: tuple[Path, Manifest]
     same: int = 0
-    counts: dict[str, Counter[str]] = field(
-        default_factory=lambda: {n: Counter() for n in ("gained", "lost", "changed")}
-    )
+    counts: dict[str, Counter[str]] = field(default_factory=lambda: {name: Counter() for name in KINDS})
     """"gained", "lost" and "changed" rows by why the other result does not have them."""
-    samples: dict[str, list[DifferingRow]] = field(
-        default_factory=lambda: {n: [] for n in ("gained", "lost", "changed")}
-    )
+    samples: dict[str, list[DifferingRow]] = field(default_factory=lambda: {name: [] for name in KINDS})
     settings: dict[str, list[str]] = field(default_factory=dict)
     """By stage: inputs and settings that differ."""
 
     def to_json(self) -> dict[str, Any]:
         """The difference as JSON."""
-        named = {n: {"dataset": m.dataset, "stage": m.stage, "version": m.version, "manifest": str(p)} for n, (p, m) in
-                 (("first", self.first), ("second", self.second))}  # fmt: skip
-        rows = {
-            name: {
-                "rows": counts.total(),
-                "by_reason": dict(counts.most_common()),
-                "samples": [{"id": s.id, "why": s.why, "text": s.text, "other": s.other} for s in self.samples[name]],
-            }
-            for name, counts in self.counts.items()
-        }
-        return named | {"same": self.same, **rows, "settings": self.settings}
+        made: dict[str, Any] = {"same": self.same, "settings": self.settings}
+        for name, (path, m) in (("first", self.first), ("second", self.second)):
+            made[name] = {"dataset": m.dataset, "stage": m.stage, "version": m.version, "manifest": str(path)}
+        for name, counts in self.counts.items():
+            samples = list(map(asdict, self.samples[name]))
+            made[name] = {"rows": counts.total(), "by_reason": dict(counts.most_common()), "samples": samples}
+        return made
 
 
 def diff(first: Path, second: Path, samples: int = 3) -> Difference:
@@ -87,7 +83,7 @@ def diff(first: Path, second: Path, samples: int = 3) -> Difference:
     place = other.places(one.ids)
     both = place >= 0
     changed = one.ids[both][one.contents[both] != other.contents[place[both]]]
-    lost, gained = ~both, other.without(one)
+    lost, gained = ~both, one.places(other.ids) < 0
     stays = lost & np.isin(one.contents, other.contents[gained])
     moved = gained & np.isin(other.contents, one.contents[lost])
     found.same = int(both.sum()) - len(changed) + int(stays.sum())
@@ -123,10 +119,6 @@ class _Hashes:
     def places(self, ids: Hashes) -> npt.NDArray[np.int64]:
         """int64 (ids,): where each id is; -1 for none."""
         return _places(self.ids, ids)
-
-    def without(self, other: "_Hashes") -> npt.NDArray[np.bool_]:
-        """bool (rows,): the rows whose ids the other result does not have."""
-        return other.places(self.ids) < 0
 
 
 def _places(known: Hashes, ids: Hashes) -> npt.NDArray[np.int64]:
@@ -239,15 +231,7 @@ def _settings(first: Path, second: Path) -> dict[str, list[str]]:
     for stage in dict.fromkeys([*one, *other]):
         if stage not in one or stage not in other:
             found[stage] = ["is in the second only" if stage not in one else "is in the first only"]
-            continue
-        a, b = one[stage], other[stage]
-        said = [*raw_differences(a.parents, b.parents), *limit_differences(a.parents, b.parents)]
-        said += config_differences(a.config, b.config)
-        said += ["other models, or another list of removed rows"] * (
-            a.facts.get("resources") != b.facts.get("resources")
-        )
-        said += ["another version of the code"] * (a.code != b.code)
-        if said:
+        elif said := list(setting_differences(one[stage], other[stage], [])):
             found[stage] = said
     return found
 
@@ -258,22 +242,19 @@ def _settings(first: Path, second: Path) -> dict[str, list[str]]:
 def diff_lines(found: Difference) -> Iterator[str]:
     """The difference as lines of text."""
     for name, (path, manifest) in (("first ", found.first), ("second", found.second)):
-        rows = manifest.ledger.rows.kept
-        yield f"{name}  {manifest.dataset} / {manifest.stage}  version {manifest.version}  {rows:,} rows  {path}"
+        yield f"{name}  {head_line(manifest)}  {manifest.ledger.rows.kept:,} rows  {path}"
     for stage, said in found.settings.items():
         yield from (f"  {stage}: {line}" for line in said)
-    yield f"  {found.same:>14,}  rows are the same"
-    for name, counts in found.counts.items():
-        yield f"  {counts.total():>14,}  {name}"
-        for why, n in counts.most_common():
-            yield f"    {n:>12,}  {_why(name, why)}"
-            for sample in found.samples[name]:
-                if sample.why == why:
-                    yield f"                  {visible(sample.id)}: {visible(shorten(sample.text, 120))}"
-                    if sample.other:
-                        yield from (
-                            f"                    {line}" for line in differences(sample.text, sample.other)[:4]
-                        )
+    counts = [(found.same, "rows are the same")]
+    counts += [(counted.total(), name) for name, counted in found.counts.items()]
+    yield from lines_of(["", ""], counts, 2)
+    for name, counted in found.counts.items():
+        for why, n in counted.most_common():
+            yield f"  {name}: {n:,}  {_why(name, why)}"
+            for sample in (s for s in found.samples[name] if s.why == why):
+                yield f"    {visible(sample.id)}: {shorten(sample.text, 120)}"
+                marked = differences(sample.text, sample.other)[:4] if sample.other else []
+                yield from (f"      {line}" for line in marked)
 
 
 def _why(name: str, why: str) -> str:
@@ -283,25 +264,23 @@ def _why(name: str, why: str) -> str:
 
 def diff_page(found: Difference) -> str:
     """The difference as an HTML page."""
-    parts = ["<h1>Two results</h1>"]
     sides = [
-        [n, text(f"{m.dataset} / {m.stage}"), f"<code>{m.version}</code>", f"{m.ledger.rows.kept:,}", text(p)]
-        for n, (p, m) in (("first", found.first), ("second", found.second))
+        (name, f"{m.dataset} / {m.stage}", m.version, m.ledger.rows.kept, str(path))
+        for name, (path, m) in (("first", found.first), ("second", found.second))
     ]
-    parts.append(table(["", "result", "version", "rows", "manifest"], sides, (3,)))
-    parts.append("<h2>Settings and inputs</h2>")
-    said = [[text(stage), text(line)] for stage, lines in found.settings.items() for line in lines]
-    parts.append(table(["stage", "difference"], said) if said else '<p class="faint">They are equal.</p>')
-    parts.append(f"<h2>Rows</h2><p>{found.same:,} rows are the same.</p>")
-    counted = [[name, text(_why(name, w)), f"{n:,}"] for name, c in found.counts.items() for w, n in c.most_common()]
-    parts.append(table(["", "why", "rows"], counted, (2,)))
-    for name, samples in found.samples.items():
-        if samples:
-            parts.append(f"<h2>Samples: {name}</h2>")
-        for s in samples:
-            other = f'<p dir="auto"><ins>{text(shorten(s.other, 700))}</ins></p>' if s.other else ""
-            parts.append(
-                f'<div class="sample"><span class="tag">{text(_why(name, s.why))}</span> <code>{text(s.id)}</code>'
-                f'<p dir="auto">{text(shorten(s.text, 700))}</p>{other}</div>'
-            )
-    return whole_page("Two results", "\n".join(parts))
+    groups = {
+        name: [
+            {"id": s.id, "why": _why(name, s.why), "text": shorten(s.text, 700), "other": shorten(s.other, 700)}
+            for s in samples
+        ]
+        for name, samples in found.samples.items()
+    }
+    return render(
+        "diff.html",
+        title="Two results",
+        sides=sides,
+        same=found.same,
+        settings=[(stage, line) for stage, lines in found.settings.items() for line in lines],
+        counts=[(name, _why(name, why), n) for name, c in found.counts.items() for why, n in c.most_common()],
+        groups=list(groups.items()),
+    )

@@ -10,20 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.data import RECORD_BITS, compared_fields, read_rows
+from datakit.data import RECORD_BITS, read_rows
 from datakit.engine.recipe import stage_class
 from datakit.manifest import Manifest, ancestors, check_shards, data_dir, purged_on, tables
-from datakit.report.pairs import compare_fields
+from datakit.report.pairs import compare
 from datakit.report.texts import body, differences, shorten, side_by_side, visible
 
 MOST_CUTS = 20
 """Cut pieces of a row that are shown; the others are counted."""
-
 MOST_MATCHES = 5
 """Evaluation items that a row matches and that are shown, the largest share first; the others are counted."""
-
 _MOST_CHARACTERS = 10_000_000
 """Longer texts (both together) are not compared by shingles: that takes some hundred bytes a word."""
+INDENT = " " * 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +33,7 @@ class FoundRow:
     manifest: Manifest
     role: str
     """"kept", "dropped" or "quarantined"."""
-    batch: pa.RecordBatch
-    """One row."""
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The row as plain Python."""
-        row: dict[str, Any] = self.batch.to_pylist()[0]
-        return row
+    row: dict[str, Any]
 
 
 def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
@@ -50,7 +42,9 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
     `paths` are manifests; the stages are those behind the one with the longest history. The text of a dropped duplicate
     is compared with the text of the kept row, in two columns if `columns` characters are enough.
     """
-    order = _lineage(paths)
+    chains = [ancestors(path) for path in paths]
+    longest = max(chains, key=lambda chain: (len(chain), chain[0][0].stat().st_mtime_ns))
+    order = [found for found in reversed(longest) if stage_class(found[1].stage).makes_rows]
     lines, text, row_key, known, role = list[str](), "", -1, False, ""
     for path, manifest in order:
         if day := purged_on(path, manifest):
@@ -64,21 +58,13 @@ def story(row_id: str, paths: list[Path], columns: int = 0) -> list[str]:
         row, known, role = found.row, True, found.role
         text, row_key = text or body(row), row.get("row_key", -1)
         lines.append(f"{manifest.stage:<9} {found.role}{_facts(manifest.stage, row)}")
-        if found.role == "kept":
-            lines += _cuts(path, manifest, row_id)
+        lines += [*_cuts(path, manifest, row_id)] if role == "kept" else []
         lines += _matches(path, manifest, row_id)
         if row.get("duplicate_of"):
             lines += _survivor(found, text, order, columns)
     if text:
         lines.insert(0, f"{row_id}\n  {shorten(text, 1000)}")
     return lines if known else []
-
-
-def _lineage(paths: list[Path]) -> list[tuple[Path, Manifest]]:
-    """The longest history of the manifests, oldest first, without stages whose result is no rows."""
-    chains = [ancestors(path) for path in paths]
-    longest = max(chains, key=lambda chain: (len(chain), chain[0][0].stat().st_mtime_ns))
-    return [found for found in reversed(longest) if stage_class(found[1].stage).makes_rows]
 
 
 def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
@@ -88,12 +74,12 @@ def _find(path: Path, manifest: Manifest, row_id: str) -> FoundRow | None:
             for batch in read_rows(folder, shard):
                 at = pc.index(batch.column("id"), pa.scalar(row_id)).as_py()
                 if at >= 0:
-                    return FoundRow(path, manifest, role, batch.slice(at, 1))
+                    return FoundRow(path, manifest, role, batch.slice(at, 1).to_pylist()[0])
     for shard in tables(manifest, "quarantine"):
         for batch in read_rows(folder, shard):
-            for at, row in enumerate(batch.to_pylist()):
+            for row in batch.to_pylist():
                 if row_id == f"{row['file']}:{row['line'] - 1}":  # the id that it would have got
-                    return FoundRow(path, manifest, "quarantined", batch.slice(at, 1))
+                    return FoundRow(path, manifest, "quarantined", row)
     return None
 
 
@@ -142,35 +128,35 @@ def _facts(stage: str, row: dict[str, Any]) -> str:
     return ""
 
 
+def _side_rows(path: Path, manifest: Manifest, role: str, row_id: str) -> list[dict[str, Any]]:
+    """The rows about a row in a side table of a stage."""
+    folder = data_dir(path, manifest)
+    batches = (batch for shard in tables(manifest, role) for batch in read_rows(folder, shard))
+    return [row for batch in batches for row in batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()]
+
+
 def _cuts(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
     """A line for each piece that the stage cut out of the row: its place, and the row that still has it."""
-    pieces = []
-    for shard in tables(manifest, "cuts"):
-        for batch in read_rows(data_dir(path, manifest), shard):
-            pieces += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
+    pieces = _side_rows(path, manifest, "cuts", row_id)
     for piece in pieces[:MOST_CUTS]:
         kept = f", stays in {visible(piece['duplicate_of'])}" if piece["duplicate_of"] else ""
         kept += f" of {manifest.stage} {piece['duplicate_in']}" if piece.get("duplicate_in") else ""
-        yield f"          cut at byte {piece['start']}{kept}: {visible(shorten(piece['text'].strip(), 100))}"
+        yield f"{INDENT}cut at byte {piece['start']}{kept}: {visible(shorten(piece['text'].strip(), 100))}"
     if len(pieces) > MOST_CUTS:
-        yield f"          and {len(pieces) - MOST_CUTS} more pieces"
+        yield f"{INDENT}and {len(pieces) - MOST_CUTS} more pieces"
 
 
 def _matches(path: Path, manifest: Manifest, row_id: str) -> Iterator[str]:
     """A line for each evaluation item that the row matches: the item, its file, how much of it, and the passage."""
-    found = []
-    for shard in tables(manifest, "matches"):
-        for batch in read_rows(data_dir(path, manifest), shard):
-            found += batch.filter(pc.equal(batch.column("id"), row_id)).to_pylist()
-    found.sort(key=lambda match: -match["overlap"])
+    found = sorted(_side_rows(path, manifest, "matches", row_id), key=lambda match: -match["overlap"])
     for match in found[:MOST_MATCHES]:
         file, _, record = match["item"].rpartition(":")
         yield (
-            f"          holds {match['overlap']:.0%} of the {match['part']} of item {record} of {visible(file)}: "
+            f"{INDENT}holds {match['overlap']:.0%} of the {match['part']} of item {record} of {visible(file)}: "
             f"{visible(shorten(match['passage'], 200))}"
         )
     if len(found) > MOST_MATCHES:
-        yield f"          and parts of {len(found) - MOST_MATCHES} more items"
+        yield f"{INDENT}and parts of {len(found) - MOST_MATCHES} more items"
 
 
 def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], columns: int) -> Iterator[str]:
@@ -181,7 +167,7 @@ def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], col
     found = [row for row in (_find(*result, name) for result in results if not purged_on(*result)) if row is not None]
     if not found:
         stage = gone.manifest.stage
-        yield f"          {name} stayed in the {stage} {version}, whose manifest or shards are not where they were"
+        yield f"{INDENT}{name} stayed in the {stage} {version}, whose manifest or shards are not where they were"
         return
     later = "".join(
         f", but was dropped later by {one.manifest.stage}: [{one.row['reason']}] {one.row['detail'] or ''}"
@@ -190,30 +176,24 @@ def _survivor(gone: FoundRow, text: str, order: list[tuple[Path, Manifest]], col
     )
     similarity = gone.row.get("similarity")  # null for a row that was dropped for its URL or its lines
     similar = "" if similarity is None else f"; similarity {similarity}{_shared_shingles(gone, found)}"
-    yield f"          {name} stayed{where}{later}{similar}"
+    yield f"{INDENT}{name} stayed{where}{later}{similar}"
     kept = body(found[0].row)
     two_columns = side_by_side(text, kept, gone.row["id"], name, columns - 12)
     if not two_columns:
-        yield "          [-this row-], {+that row+}:"
-    yield from (f"            {line}" for line in two_columns or differences(text, kept))
+        yield f"{INDENT}[-this row-], {{+that row+}}:"
+    yield from (f"  {INDENT}{line}" for line in two_columns or differences(text, kept))
 
 
 def _shared_shingles(gone: FoundRow, found: list[FoundRow]) -> str:
-    """How many shingles the two rows share, counted again in the texts that dedup compared."""
+    """How many shingles two documents share, counted again in the texts that dedup compared."""
     kept = next((one for one in found if one.manifest.stage == "dedup" and one.role == "kept"), None)
-    config = gone.manifest.config
-    if kept is None:
+    if kept is None or "text" not in gone.row:
         return ""
-    if "messages" in gone.batch.schema.names:
-        return ", the least of all turns"
-    view = config["on"], False
-    one, other = (
-        [text[0].as_py() for text in compared_fields(row.batch, *view, include_calls=True)] for row in (gone, kept)
-    )
-    if sum(map(len, [*one, *other])) > _MOST_CHARACTERS:
+    texts, size = (gone.row["text"], kept.row["text"]), gone.manifest.config["shingle_words"]
+    if sum(map(len, texts)) > _MOST_CHARACTERS:
         return ""
-    compared = compare_fields(one, other, config["shingle_words"])
+    compared = compare(*texts, size)
     if compared.equal:
         return ": the compared texts are equal"
     total = len(compared.shared) + len(compared.only_first) + len(compared.only_second)
-    return f": {len(compared.shared):,} of {total:,} shingles of {config['shingle_words']} words are in both"
+    return f": {len(compared.shared):,} of {total:,} shingles of {size} words are in both"

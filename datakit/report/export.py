@@ -1,8 +1,9 @@
 """`datakit export`: the rows of a result as files for others, with their own columns again, a card and checksums.
 
 A folder is complete or it is not there: everything is written into a hidden folder beside it, which is renamed at the
-end. It holds `data/` (JSON lines, compressed or not, or Parquet), `README.md` (a dataset card, see `report/card`) and
-`SHA256SUMS`. `datasets.load_dataset(folder)` reads it, since the card names the files of each split.
+end. It holds `data/` (JSON lines, compressed or not, or Parquet), `README.md` (a dataset card with the YAML head that
+the Hugging Face Hub reads) and `SHA256SUMS`. `datasets.load_dataset(folder)` reads it, since the card names the files
+of each split.
 
 Columns are those of the user: the text under the field that it came from, the fields that were columns, and the fields
 in `extra`. Names that are taken, and in Parquet fields that have several types, stay in `extra`. What stages added is
@@ -13,13 +14,14 @@ import base64
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import orjson
 import pyarrow as pa
@@ -27,12 +29,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import datakit.storage as storage
-from datakit.config import sha256_file
+from datakit.config import resolved, sha256_file
 from datakit.data import KEY, MESSAGES, of_kind, read_rows, stored
+from datakit.engine.recipe import config_class, stage_class
 from datakit.engine.store import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from datakit.errors import InputError, UsageError
 from datakit.manifest import Manifest, ancestors, data_dir, flush_folder, load, make_folder, tables, write_whole
 from datakit.read.columns import array_of, fitting, inferred, joined
+from datakit.report.page import templates
+from datakit.report.tables import losses
 
 Format = Literal["parquet", "jsonl", "jsonl.gz", "jsonl.zst"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -42,6 +47,10 @@ NOT_OWN = ("content_hash", "source", "lang", "lang_score")
 """The columns of every row that datakit made; `id` is always exported, `row_key` never."""
 _SIDE = pa.field("side", pa.string())
 """Of packed preference pairs, whose two sides follow one another: `chosen` or `rejected`."""
+MOST_SOURCES = 50
+"""Sources that a card lists, the largest first; the others are counted."""
+LEAST_LANGUAGE = 0.01
+"""The share of rows from which on a language is named in a card's head."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,7 +72,7 @@ class ExportConfig:
             raise UsageError(f"format: expected one of {', '.join(FORMATS)}, found {self.format!r}")
         if self.file_mb < 1:
             raise UsageError(f"file_mb: expected at least 1, found {self.file_mb}")
-        if not set(self.license) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-+"):
+        if not re.fullmatch(r"[a-z0-9.+-]*", self.license):
             raise UsageError(f"license: expected a name as the Hub has it, such as apache-2.0, found {self.license!r}")
 
 
@@ -94,11 +103,6 @@ class Exported:
     languages: Counter[str] = field(default_factory=Counter)
     """Rows by language, where they have one."""
 
-    @property
-    def rows(self) -> int:
-        """Rows of all splits."""
-        return sum(split.rows for split in self.splits)
-
 
 def export(path: Path, output: Path, config: ExportConfig | None = None) -> Exported:
     """Export the kept rows of the result at `path` (a manifest) into a new or empty folder.
@@ -108,10 +112,8 @@ def export(path: Path, output: Path, config: ExportConfig | None = None) -> Expo
         InputError: the result has no rows (a tokenizer, a classifier).
         IntegrityError: a shard is missing or damaged.
     """
-    from datakit.report.card import card
-
     config, manifest = config or ExportConfig(), load(path)
-    with _whole_folder(output) as folder:
+    with _whole_folder(output) if storage.url_of(output) is None else _published(output) as folder:
         make_folder(folder / "data")
         if manifest.stage == "pack":
             made = _export_packed(path, manifest, folder, config)
@@ -120,12 +122,15 @@ def export(path: Path, output: Path, config: ExportConfig | None = None) -> Expo
         else:
             raise InputError(f"{path}: the result of {manifest.stage} has no rows to export; its files lie in "
                              f"{data_dir(path, manifest)}")  # fmt: skip
-        write_whole(folder / "README.md", card(path, made, config).encode())
+        write_whole(folder / "README.md", _card(path, made, config).encode())
         names = ["README.md", *(name for split in made.splits for name in split.files)]
         sums = "".join(f"{sha256_file(folder / name)}  {name}\n" for name in sorted(names))
         write_whole(folder / "SHA256SUMS", sums.encode())
     made.folder = output
     return made
+
+
+# The folder.
 
 
 @contextlib.contextmanager
@@ -135,10 +140,6 @@ def _whole_folder(output: Path) -> Iterator[Path]:
     Raises:
         UsageError: `output` holds something, or another export writes there.
     """
-    if storage.url_of(output) is not None:
-        with _published(output) as folder:
-            yield folder
-        return
     if output.is_symlink() or (output.exists() and (not output.is_dir() or any(output.iterdir()))):
         raise UsageError(f"{output}: is not empty; name a new or an empty folder")
     output = output.absolute()
@@ -189,23 +190,17 @@ def _published(output: Path) -> Iterator[Path]:
 # Files of one split, cut by data.
 
 
-class _RowWriter(Protocol):
-    def write(self, rows: pa.RecordBatch) -> None: ...
-    def close(self) -> None: ...
-
-
 class _ParquetFile:
     """Zstd, with row groups like those of shards, so that a reader needs little memory."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+        self.close = self._writer.close
 
     def write(self, rows: pa.RecordBatch) -> None:
+        """Append rows."""
         per_row = max(1, rows.nbytes // max(1, rows.num_rows))
         self._writer.write_batch(rows, row_group_size=max(1, min(ROW_GROUP_ROWS, ROW_GROUP_BYTES // per_row)))
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 class _JsonFile:
@@ -213,32 +208,17 @@ class _JsonFile:
 
     def __init__(self, path: Path, codec: str) -> None:
         self._file = pa.CompressedOutputStream(str(path), codec) if codec else pa.OSFile(str(path), "wb")
+        self.close = self._file.close
 
     def write(self, rows: pa.RecordBatch) -> None:
-        extras = rows.column("extra").to_pylist() if "extra" in rows.schema.names else [None] * rows.num_rows
-        plain = rows.drop_columns(["extra"]) if "extra" in rows.schema.names else rows
-        lines = []
-        for row, extra in zip(_json_rows(plain), extras, strict=True):
-            lines.append(_line(row, extra))
-        if lines:
-            self._file.write(b"\n".join(lines) + b"\n")
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _json_rows(rows: pa.RecordBatch) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = rows.to_pylist()
-    lists = [f.name for f in rows.schema if f.type == MESSAGES or f.type == stored(MESSAGES)]
-    for row in found if lists else ():
-        for name in lists:
-            row[name] = [_message(m) for m in row[name] or ()]
-    if "tools" in rows.schema.names:
-        for row in found:
-            tools = row.pop("tools")
-            if tools is not None:
+        """Append rows."""
+        lists = [f.name for f in rows.schema if f.type == MESSAGES or f.type == stored(MESSAGES)]
+        for row in rows.to_pylist():
+            for name in lists:
+                row[name] = [_message(m) for m in row[name] or ()]
+            if (tools := row.pop("tools", None)) is not None:
                 row["tools"] = orjson.Fragment(tools)
-    return found
+            self._file.write(_line(row, row.pop("extra", None)) + b"\n")
 
 
 def _message(message: dict[str, Any]) -> dict[str, Any]:
@@ -267,50 +247,38 @@ def _plain(value: Any) -> Any:
     return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
-class _SplitWriter:
-    """Writes a split into files `data/NAME-00000-of-00003.SUFFIX`; rows are cut into files by their bytes alone."""
+def _write_split(
+    folder: Path, name: str, schema: pa.Schema, rows: Iterator[pa.RecordBatch], config: ExportConfig
+) -> Split:
+    """Write a split into files `data/NAME-00000-of-00003.SUFFIX`; rows are cut into files by their bytes alone."""
+    split, parts, filled = Split(name), list[Path](), 0
+    writer: _ParquetFile | _JsonFile | None = None
+    for batch in rows:
+        if writer is None or filled >= config.file_mb * 1_000_000:
+            if writer is not None:
+                writer.close()
+            parts.append(folder / "data" / f".{name}-{len(parts):05d}")
+            writer, filled = _open(parts[-1], schema, config), 0
+        writer.write(batch)
+        filled += batch.nbytes
+        split.rows += batch.num_rows
+        split.bytes += batch.nbytes
+    if writer is None:  # no rows are one file without rows
+        parts.append(folder / "data" / f".{name}-00000")
+        writer = _open(parts[-1], schema, config)
+    writer.close()
+    for number, part in enumerate(parts):
+        place = part.with_name(f"{name}-{number:05d}-of-{len(parts):05d}.{config.format}")
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        split.files.append(f"data/{part.rename(place).name}")
+    flush_folder(folder / "data")
+    return split
 
-    def __init__(self, folder: Path, name: str, schema: pa.Schema, config: ExportConfig) -> None:
-        self._folder, self._schema, self._config = folder, schema, config
-        self.split = Split(name)
-        self._writer: _RowWriter | None = None
-        self._parts: list[Path] = []
-        self._filled = 0
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows."""
-        if self._writer is None or self._filled >= self._config.file_mb * 1_000_000:
-            self._next_file()
-        assert self._writer is not None
-        self._writer.write(rows)
-        self._filled += rows.nbytes
-        self.split.rows += rows.num_rows
-        self.split.bytes += rows.nbytes
-
-    def _next_file(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._parts.append(self._folder / "data" / f".{self.split.name}-{len(self._parts):05d}")
-        self._filled = 0
-        if self._config.format == "parquet":
-            self._writer = _ParquetFile(self._parts[-1], self._schema)
-        else:
-            self._writer = _JsonFile(self._parts[-1], CODECS.get(self._config.format, ""))
-
-    def close(self) -> Split:
-        """Finish the files, flush them to the disk and give them their names."""
-        if self._writer is None:
-            self._next_file()  # no rows are one file without rows
-        assert self._writer is not None
-        self._writer.close()
-        for number, part in enumerate(self._parts):
-            name = f"{self.split.name}-{number:05d}-of-{len(self._parts):05d}.{self._config.format}"
-            with part.open("rb") as file:
-                os.fsync(file.fileno())
-            part.rename(part.with_name(name))
-            self.split.files.append(f"data/{name}")
-        flush_folder(self._folder / "data")
-        return self.split
+def _open(path: Path, schema: pa.Schema, config: ExportConfig) -> _ParquetFile | _JsonFile:
+    parquet = config.format == "parquet"
+    return _ParquetFile(path, schema) if parquet else _JsonFile(path, CODECS.get(config.format, ""))
 
 
 # Rows of all kinds.
@@ -323,11 +291,22 @@ class _Shape:
     schema: pa.Schema
     """Of the exported rows."""
     names: dict[str, str]
-    """Column of the result -> column of the export."""
-    unpacked: Mapping[str, pa.DataType]
+    """Column of the export -> column of the result."""
+    unpacked: dict[str, pa.DataType]
     """Fields of `extra` that are columns again, by name (Parquet only)."""
-    messages: tuple[str, ...]
-    """The fields of messages that any row has (Parquet only)."""
+
+    def convert(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows with the columns of the export."""
+        fields, rest = (
+            _fields_of(batch.column("extra"), self.unpacked) if self.unpacked else ({}, batch.column("extra"))
+        )
+        columns = []
+        for f in self.schema:
+            if f.name in self.names:
+                columns.append(_narrowed(batch.column(self.names[f.name]), f.type))
+            else:
+                columns.append(array_of(fields[f.name], f.type) if f.name in fields else rest)
+        return pa.record_batch(columns, schema=self.schema)
 
 
 def _export_rows(path: Path, manifest: Manifest, folder: Path, config: ExportConfig) -> Exported:
@@ -335,139 +314,105 @@ def _export_rows(path: Path, manifest: Manifest, folder: Path, config: ExportCon
         for shard in tables(manifest, "kept"):
             yield from read_rows(data_dir(path, manifest), shard)
 
+    def converted() -> Iterator[pa.RecordBatch]:
+        for batch in rows():
+            for column, counts in (("source", made.sources), ("lang", made.languages)):
+                values = pc.value_counts(batch.column(column).drop_null()).to_pylist()
+                counts.update({pair["values"]: pair["counts"] for pair in values})
+            yield shape.convert(batch)
+
     shape = _shape(path, manifest, rows, config)
-    convert = _typed if config.format == "parquet" else _renamed
     made = Exported(folder, manifest, config.format, [], {f.name: str(f.type) for f in shape.schema})
-    writer = _SplitWriter(folder, "train", shape.schema, config)
-    for batch in rows():
-        writer.write(convert(batch, shape))
-        made.sources.update(_counted(batch, "source"))
-        made.languages.update(_counted(batch, "lang"))
-    made.splits.append(writer.close())
+    made.splits.append(_write_split(folder, "train", shape.schema, converted(), config))
     return made
-
-
-def _counted(batch: pa.RecordBatch, column: str) -> dict[str, int]:
-    counts = pc.value_counts(batch.column(column).drop_null()).to_pylist()
-    return {pair["values"]: pair["counts"] for pair in counts}
 
 
 def _shape(
     path: Path, manifest: Manifest, rows: Callable[[], Iterator[pa.RecordBatch]], config: ExportConfig
 ) -> _Shape:
-    first = next(rows())
-    ingest = ancestors(path)[-1][1]
-    own = of_kind(manifest.kind).names
-    added = [n for n in first.schema.names if n not in own and n not in ingest.facts.get("columns", {})]
-    added = [*NOT_OWN, *added]
+    first, ingest = next(rows()).schema, ancestors(path)[-1][1]
+    own = {*of_kind(manifest.kind).names, *ingest.facts.get("columns", {})}
+    added = [*NOT_OWN, *(name for name in first.names if name not in own)]
     wanted = added if config.add == ("all",) else list(config.add)
     if unknown := [n for n in wanted if n not in added]:
-        raise UsageError(
-            f"{path}: its rows have no column {unknown[0]!r} that datakit made; they have {', '.join(added)}"
-        )
+        there = ", ".join(added)
+        raise UsageError(f"{path}: its rows have no column {unknown[0]!r} that datakit made; they have {there}")
     left_out = {KEY.name, "extra", *added} - set(wanted)
-    names = {n: n for n in first.schema.names if n not in left_out}
-    if text := _text_field(ingest, names):
-        names["text"] = text
-    fields = [first.schema.field(old).with_name(new) for old, new in names.items()]
+    names = {n: n for n in first.names if n not in left_out}
+    fields_of_text = {ingest.facts.get("text_fields", {}).get(file, "text") for file in ingest.facts.get("layouts", {})}
+    if "text" in names and len(fields_of_text) == 1 and (field := fields_of_text.pop()) not in names:
+        names = {field if n == "text" else n: n for n in names}
+    fields = [first.field(old).with_name(new) for new, old in names.items()]
     if config.format != "parquet":
-        return _Shape(pa.schema([*fields, pa.field("extra", pa.string())]), names, {}, ())
-    unpacked, messages, leftovers, used = _look_at(rows, {*names.values(), "extra"})
-    made = []
-    for f in fields:
-        if f.type in (MESSAGES, stored(MESSAGES)):
-            made.append(pa.field(f.name, pa.list_(pa.struct([m for m in f.type.value_type if m.name in messages]))))
-        elif f.name != "tools" or "tools" in used:
-            made.append(f)
-    made += [pa.field(n, kind) for n, kind in unpacked.items()]
-    made += [pa.field("extra", pa.string())] if leftovers else []
-    return _Shape(pa.schema(made), names, unpacked, messages)
-
-
-def _text_field(ingest: Manifest, names: Mapping[str, str]) -> str:
-    """The field that all texts came from, if it is one and not `text`."""
-    found = {ingest.facts.get("text_fields", {}).get(file, "text") for file in ingest.facts.get("layouts", {})}
-    name = found.pop() if len(found) == 1 else ""
-    return name if "text" in names and name and name not in names else ""
-
-
-def _look_at(
-    rows: Callable[[], Iterator[pa.RecordBatch]], taken: set[str]
-) -> tuple[dict[str, pa.DataType], tuple[str, ...], bool, set[str]]:
-    """(types of the fields of `extra` that have one, fields of messages that are used, whether anything stays in
-    `extra`, which of the columns that may be empty are not)."""
-    kinds: dict[str, pa.DataType | None] = {}
-    messages, used = dict.fromkeys(("role", "content")), set[str]()
-    leftovers = False
+        return _Shape(pa.schema([*fields, pa.field("extra", pa.string())]), names, {})
+    seen = _Seen()
     for batch in rows():
+        seen.look(batch, taken={*names, "extra"})
+    fields = [f.with_type(seen.narrowed(f.type)) for f in fields if f.name != "tools" or seen.tools]
+    fields += [pa.field(name, kind) for name, kind in sorted(seen.kinds.items()) if kind is not None]
+    fields += [pa.field("extra", pa.string())] if seen.leftovers else []
+    unpacked = {n: kind for n, kind in seen.kinds.items() if kind is not None}
+    return _Shape(pa.schema(fields), {n: old for n, old in names.items() if old != "tools" or seen.tools}, unpacked)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the rows hold, which decides the columns of Parquet files."""
+
+    kinds: dict[str, pa.DataType | None] = field(default_factory=dict)
+    """Types of the fields of `extra` by name; None where there are several."""
+    leftovers: bool = False
+    """Something may stay in `extra`."""
+    messages: set[str] = field(default_factory=lambda: {"role", "content"})
+    """The fields of messages that any row has."""
+    tools: bool = False
+
+    def look(self, batch: pa.RecordBatch, taken: set[str]) -> None:
+        """Look at some rows."""
         extras = [json.loads(e) for e in batch.column("extra").drop_null().to_pylist()]
-        for name, kind in inferred(extras).items():
-            kinds[name] = kind if name not in kinds else joined(kinds[name], kind)
+        types = inferred(extras)
         for name in dict.fromkeys(n for e in extras for n, v in e.items() if v is not None):
-            leftovers |= name in taken or name not in kinds
-        for name in ("messages", "prompt", "chosen", "rejected"):
-            if name in batch.schema.names:
-                flat = batch.column(name).flatten()
-                children = zip(flat.type, flat.flatten(), strict=True)
-                messages |= dict.fromkeys(f.name for f, values in children if values.null_count < len(values))
-        if "tools" in batch.schema.names and batch.column("tools").null_count < batch.num_rows:
-            used.add("tools")
-    columns = {n: kind for n, kind in sorted(kinds.items()) if kind is not None and n not in taken}
-    tests = {n: fitting(kind) for n, kind in columns.items()}
-    leftovers |= any(kind is None for kind in kinds.values())
-    if not leftovers:  # types that were joined may not hold every value
-        for batch in rows():
-            extras = [json.loads(e) for e in batch.column("extra").drop_null().to_pylist()]
-            leftovers |= any(n not in tests or not tests[n](v) for e in extras for n, v in e.items() if v is not None)
-    return columns, tuple(messages), leftovers, used
+            kind = types.get(name)
+            if name not in taken and name in types:
+                before = self.kinds.get(name, kind)
+                self.kinds[name] = kind if name not in self.kinds else joined(before, kind)
+                self.leftovers |= kind is None or before != kind  # types that are joined may not hold every value
+            self.leftovers |= name in taken or name not in types
+        for name in {"messages", "prompt", "chosen", "rejected"} & set(batch.schema.names):
+            flat = batch.column(name).flatten()
+            children = zip(flat.type, flat.flatten(), strict=True)
+            self.messages |= {f.name for f, values in children if values.null_count < len(values)}
+        self.tools |= "tools" in batch.schema.names and batch.column("tools").null_count < batch.num_rows
+
+    def narrowed(self, kind: pa.DataType) -> pa.DataType:
+        """A type of messages with the fields that are used; any other type as it is."""
+        if kind not in (MESSAGES, stored(MESSAGES)):
+            return kind
+        return pa.list_(pa.struct([f for f in kind.value_type if f.name in self.messages]))
 
 
-def _renamed(batch: pa.RecordBatch, shape: _Shape) -> pa.RecordBatch:
-    """The batch with the columns of the export, and `extra` as it is."""
-    columns = [batch.column(old) for old in shape.names]
-    return pa.record_batch([*columns, batch.column("extra")], names=[*shape.names.values(), "extra"])
-
-
-def _typed(batch: pa.RecordBatch, shape: _Shape) -> pa.RecordBatch:
-    """The batch with the columns of the export, and the fields of `extra` in columns."""
-    origin = {new: old for old, new in shape.names.items()}
-    fields, rest = _fields_of(batch.column("extra").to_pylist(), shape.unpacked)
-    columns = []
-    for f in shape.schema:
-        if f.name in origin:
-            columns.append(_narrowed(batch.column(origin[f.name]), f.type))
-        else:
-            columns.append(pa.array(rest, pa.string()) if f.name not in fields else array_of(fields[f.name], f.type))
-    return pa.record_batch(columns, schema=shape.schema)
-
-
-def _fields_of(
-    extras: Sequence[str | None], kinds: Mapping[str, pa.DataType]
-) -> tuple[dict[str, list[Any]], list[str | None]]:
+def _fields_of(extras: pa.Array, kinds: dict[str, pa.DataType]) -> tuple[dict[str, list[Any]], pa.Array]:
     """(values of the fields that are columns, JSON of what is left of each row)."""
     tests = {name: fitting(kind) for name, kind in kinds.items()}
     fields: dict[str, list[Any]] = {name: [] for name in kinds}
     rest: list[str | None] = []
-    for text in extras:
+    for text in extras.to_pylist():
         values = json.loads(text) if text is not None else {}
         for name, fits in tests.items():
-            given = values.get(name)
-            fields[name].append(given if fits(given) else None)
-            if name in values and fits(given):
-                del values[name]
+            here = name in values and fits(values[name])
+            fields[name].append(values.pop(name) if here else None)
         left = {n: v for n, v in values.items() if v is not None}
         rest.append(json.dumps(left, ensure_ascii=False) if left else None)
-    return fields, rest
+    return fields, pa.array(rest, pa.string())
 
 
 def _narrowed(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Messages with the fields of a narrower struct; any other column as it is."""
     if column.type == kind or not pa.types.is_list(kind) or not pa.types.is_struct(kind.value_type):
         return column.cast(kind)
-    flat, offsets = column.values, column.offsets
-    wanted = [f.name for f in kind.value_type]
-    made = pa.StructArray.from_arrays([flat.field(name) for name in wanted], fields=list(kind.value_type))
-    return pa.ListArray.from_arrays(offsets, made, type=kind)
+    children = [column.values.field(f.name) for f in kind.value_type]
+    made = pa.StructArray.from_arrays(children, fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(column.offsets, made, type=kind)
 
 
 # Packed rows.
@@ -476,23 +421,111 @@ def _narrowed(column: pa.Array, kind: pa.DataType) -> pa.Array:
 def _export_packed(path: Path, manifest: Manifest, folder: Path, config: ExportConfig) -> Exported:
     """Packed rows as tables of ids, labels (-100 where nothing is learnt) and positions; each set is a split."""
     from datakit.pack.format import training_schema
-    from datakit.pack.inspect import open_all, training_tables
+    from datakit.pack.inspect import PackedSet, open_all, training_tables
 
     if config.add:
         raise UsageError(f"{path}: packed rows have no columns that could be added; export an earlier stage")
     sets, _ = open_all(path)
     paired = any(rows.header.rows_per_unit > 1 for rows in sets)
     schema = training_schema().append(_SIDE) if paired else training_schema()
-    made = Exported(folder, manifest, config.format, [], {f.name: str(f.type) for f in schema})
-    for rows in sets:
-        writer, done = _SplitWriter(folder, rows.name.replace("-", "_"), schema, config), 0
+
+    def batches(rows: PackedSet) -> Iterator[pa.RecordBatch]:
+        done = 0
         for table in training_tables(rows):
             if paired:
                 sides = [("chosen", "rejected")[n % 2] for n in range(done, done + table.num_rows)]
                 done += table.num_rows
                 table = table.append_column(_SIDE, pa.array(sides, pa.string()))
                 table = table.filter(pc.greater(pc.list_value_length(table["input_ids"]), 0))  # a missing side
-            for batch in table.to_batches():
-                writer.write(batch)
-        made.splits.append(writer.close())
+            yield from table.to_batches()
+
+    made = Exported(folder, manifest, config.format, [], {f.name: str(f.type) for f in schema})
+    for rows in sets:
+        made.splits.append(_write_split(folder, rows.name.replace("-", "_"), schema, batches(rows), config))
     return made
+
+
+# The card.
+
+_TASKS = {"document": "text-generation", "conversation": "text-generation", "preference": "reinforcement-learning"}
+_ROWS = {
+    "document": "Documents: plain text, for pretraining.",
+    "conversation": "Conversations: messages in order, for supervised fine-tuning.",
+    "preference": "Preference pairs: a prompt, the answer that was chosen and the one that was rejected; a judged "
+    "answer has an empty other side.",
+    "tokens": "Token ids with the spans that a model learns (`label_spans`; null: all of them).",
+    "tokens_preference": "Token ids of both sides of preference pairs, with the spans that a model learns.",
+    "packed": "Packed rows of token ids: `labels` are aligned with `input_ids` and -100 where nothing is learnt, "
+    "`position_ids` start at 0 in each sequence, `seq_lens` are the lengths of the row's sequences.",
+}
+
+
+def _card(path: Path, made: Exported, config: ExportConfig) -> str:
+    """README.md: what the rows are, what each stage kept and dropped, with which settings, and how to load them."""
+    chain = [manifest for _, manifest in reversed(ancestors(path)) if stage_class(manifest.stage).makes_rows]
+    files = sorted(name for split in made.splits for name in split.files)
+    codes, total = made.languages.most_common(), max(sum(made.languages.values()), 1)
+    sources = sorted(made.sources.items(), key=lambda item: (-item[1], item[0]))
+    rest = sources[MOST_SOURCES:]
+    kind = made.manifest.kind
+    return (
+        templates()
+        .get_template("card.md")
+        .render(
+            made=made,
+            title=config.title or made.manifest.dataset,
+            license=config.license,
+            languages=[code for code, n in codes if code != "und" and n >= LEAST_LANGUAGE * total],
+            task=_TASKS.get(kind),
+            size=size_category(sum(split.rows for split in made.splits)),
+            download=sum((made.folder / name).stat().st_size for name in files),
+            about=_ROWS["packed" if made.manifest.stage == "pack" else kind],
+            reader="read_parquet" if made.format == "parquet" else "read_json",
+            first=files[0],
+            stages=[(m.stage, m.ledger.rows, _lost(m)) for m in chain],
+            sources=sources[:MOST_SOURCES],
+            others=(len(rest), sum(n for _, n in rest)),
+            recipe="\n".join(_recipe(chain)),
+        )
+    )
+
+
+def size_category(rows: int) -> str:
+    """The size category of the Hub: powers of ten from a thousand on."""
+    limits = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+    at = max(len(str(rows)) - 3, 0)
+    return (
+        f"n<{limits[0]}" if at == 0 else f"n>{limits[-1]}" if at >= len(limits) else f"{limits[at - 1]}<n<{limits[at]}"
+    )
+
+
+def _lost(manifest: Manifest) -> str:
+    rows = manifest.ledger.rows
+    lost = [f"{n:,} {reason}" for reason, n in losses(rows)]
+    return ", ".join([*lost, *[f"{rows.edited:,} of the kept were edited"] * bool(rows.edited)])
+
+
+def _recipe(chain: list[Manifest]) -> Iterator[str]:
+    """The settings of each stage that are not its defaults, as the sections of a recipe."""
+    yield "[dataset]"
+    yield f"stages = {json.dumps([m.stage for m in chain])}"
+    for manifest in chain:
+        yield from _section(manifest.stage, manifest.config, resolved(config_class(manifest.stage)()))
+
+
+def _section(name: str, values: dict[str, Any], defaults: dict[str, Any]) -> Iterator[str]:
+    nested = {k: v for k, v in values.items() if isinstance(v, dict) and isinstance(defaults.get(k), dict)}
+    other = {k: v for k, v in values.items() if k not in nested and v != defaults.get(k)}
+    if other:
+        yield f"\n[{name}]"
+        yield from (f"{key} = {_toml(value)}" for key, value in other.items())
+    for key, table in nested.items():
+        yield from _section(f"{name}.{key}", table, defaults[key])
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return '""' if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,26 +1,28 @@
 """`datakit pairs`: dropped duplicates of any level beside the rows that stay for them, the least similar first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from datakit.data import read_rows
 from datakit.errors import InputError
-from datakit.manifest import AGAINST, Manifest, Shard, ancestors, data_dir, load, tables
+from datakit.manifest import Manifest, ancestors, data_dir, load, tables
 from datakit.report.texts import body, differences, side_by_side, visible
 from datakit.text.words import normalize, split_words
 
-LEVELS = ("dedup", "dedup_urls", "dedup_repeats", "dedup_semantic")
+LEVEL = "dedup"
+"""What the names of all levels of dedup begin with."""
 ORDER = [("similarity", "ascending"), ("row_key", "ascending")]
-COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity"]
-FIELDS = ("prompt", "chosen", "rejected")
+COLUMNS = ["row_key", "id", "reason", "duplicate_of", "similarity", "duplicate_in"]
+SHINGLE_WORDS = 5
+"""Of the similarity that is computed here, where the stage compared something else than whole texts."""
+MOST_COMPARED = 2000
+"""Rows of such a stage whose similarity is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,79 +51,107 @@ class Drops:
     """Conversations that are the beginning of another one."""
     near: dict[float, int]
     """Rows by similarity, rounded down to 0.05, without exact duplicates and prefixes. Where the stage did not
-    compare whole texts, it is the similarity of the texts."""
+    compare whole texts, it is the similarity of the texts of some rows."""
+    named: int
+    """Rows that were dropped for one particular row."""
     unnamed: int
     """Rows that were not dropped for one particular row."""
     others: dict[str, int]
     """Rows that other dedup levels dropped in the same history."""
     pairs: list[Pair]
 
+    def to_json(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        made: dict[str, Any] = {
+            "stage": self.stage,
+            "exact": self.exact,
+            "prefixes": self.prefixes,
+            "unnamed": self.unnamed,
+        }
+        made |= {"near": {f"{similarity:.2f}": n for similarity, n in self.near.items()}, "others": self.others}
+        return made | {"pairs": [pair.to_json() for pair in self.pairs]}
+
 
 def drops(path: Path, lowest: int, stage: str = "") -> Drops:
     """The `lowest` least similar pairs of a dedup level in the history of the manifest at `path`.
 
-    The level is `stage` if that is given; else the manifest's own level, the document level, or the last one.
+    The level is `stage` if that is given; else the manifest's own level, the document level, or the last one. Where a
+    stage gives no similarity, that of the texts is computed for its first `MOST_COMPARED` rows.
 
     Raises:
         InputError: there is no such stage.
     """
-    levels = [(p, m) for p, m in ancestors(path) if m.stage in LEVELS]
+    levels = [(p, m) for p, m in ancestors(path) if m.stage.startswith(LEVEL)]
     level = _level(path, levels, stage)
-    chosen, exact, prefixes, unnamed, near = pa.table({}), 0, 0, 0, np.zeros(21, dtype=np.int64)
+    chosen, unmeasured, named_rows = pa.table({}), list[dict[str, Any]](), 0
+    reasons, near = Counter[str](), Counter[float]()
     for batch in _dropped(*level):
-        named = batch.filter(pc.is_valid(batch.column("similarity")))
-        is_exact = pc.equal(named.column("reason"), "exact_duplicate").to_numpy(zero_copy_only=False)
-        is_prefix = pc.equal(named.column("reason"), "prefix").to_numpy(zero_copy_only=False)
-        prefixes += int(is_prefix.sum())
-        thousandths = np.rint(named.column("similarity").to_numpy()[~is_exact & ~is_prefix] * 1000).astype(np.int64)
-        exact, unnamed = exact + int(is_exact.sum()), unnamed + batch.num_rows - named.num_rows
-        near += np.bincount(thousandths // 50, minlength=21)
-        chosen = pa.concat_tables([t for t in (chosen, pa.table(named)) if t.num_rows] or [pa.table(named)])
+        named = batch.filter(pc.is_valid(batch.column("duplicate_of")))
+        named_rows += named.num_rows
+        known = pc.is_valid(named.column("similarity"))
+        unmeasured += named.filter(pc.invert(known))[: MOST_COMPARED - len(unmeasured)].to_pylist()
+        measured = named.filter(known)
+        equal = pc.is_in(measured.column("reason"), pa.array(["exact_duplicate", "prefix"]))
+        reasons.update(measured.column("reason").filter(equal).to_pylist())
+        near.update(map(_floor, measured.column("similarity").filter(pc.invert(equal)).to_pylist()))
+        chosen = pa.concat_tables([t for t in (chosen, pa.table(measured)) if t.num_rows] or [pa.table(measured)])
         chosen = chosen.sort_by(ORDER).slice(0, lowest)
-    counts = {n / 20: int(count) for n, count in enumerate(near) if count}
-    others = {m.stage: sum(m.ledger.rows.dropped.values()) for _, m in reversed(levels) if m is not level[1]}
-    return Drops(level[1].stage, exact, prefixes, counts, unnamed, others, _pairs(*level, chosen.to_pylist()))
-
-
-def _level(path: Path, levels: list[tuple[Path, Manifest]], stage: str) -> tuple[Path, Manifest]:
-    own = load(path).stage
-    for wanted in [stage] if stage else [own, "dedup", *LEVELS]:
-        for level in levels:
-            if level[1].stage == wanted:
-                return level
-    there = f"; there are {', '.join(m.stage for _, m in levels)}" if levels else ""
-    raise InputError(
-        f"{path}: expected the manifest of a {stage or 'dedup'} stage, or of one that came after it{there}"
+    pairs = _pairs(*level, [*chosen.to_pylist(), *unmeasured])
+    near.update(_floor(pair.similarity) for pair in pairs[chosen.num_rows :])
+    pairs = sorted(pairs, key=lambda pair: pair.similarity)[:lowest]  # stable: rows of one similarity stay in order
+    return Drops(
+        stage=level[1].stage,
+        exact=reasons["exact_duplicate"],
+        prefixes=reasons["prefix"],
+        near=dict(sorted(near.items())),
+        named=named_rows,
+        unnamed=sum(level[1].ledger.rows.dropped.values()) - named_rows,
+        others={m.stage: sum(m.ledger.rows.dropped.values()) for _, m in reversed(levels) if m is not level[1]},
+        pairs=pairs,
     )
 
 
+def _floor(similarity: float) -> float:
+    """The similarity, rounded down to 0.05."""
+    return round(similarity * 1000) // 50 / 20
+
+
 def _dropped(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
-    """The dropped rows with the similarity of each to the row that stays for it."""
-    if manifest.stage not in ("dedup", "dedup_semantic"):
-        yield from _with_similarity(path, manifest)
-        return
+    """The dropped rows without their texts; `similarity` is null where the stage gives none."""
     for shard in tables(manifest, "dropped"):
-        yield from read_rows(data_dir(path, manifest), shard, [*COLUMNS, *_elsewhere(manifest)])
+        for batch in read_rows(data_dir(path, manifest), shard):
+            if "similarity" not in batch.schema.names:
+                batch = batch.append_column("similarity", pa.nulls(batch.num_rows, pa.float64()))
+            yield batch.select([name for name in COLUMNS if name in batch.schema.names])
 
 
-def _elsewhere(manifest: Manifest) -> list[str]:
-    """The column with the run that kept the other row, where rows were compared with those of earlier runs."""
-    return ["duplicate_in"] if any(p.get("use") == AGAINST for p in manifest.parents) else []
+def _level(path: Path, levels: list[tuple[Path, Manifest]], stage: str) -> tuple[Path, Manifest]:
+    for wanted in [stage] if stage else [load(path).stage, "dedup", *(m.stage for _, m in levels)]:
+        for level in levels:
+            if level[1].stage == wanted.replace("-", "_"):
+                return level
+    there = f"; there are {', '.join(m.stage for _, m in levels)}" if levels else ""
+    raise InputError(f"{path}: expected the manifest of a {stage or LEVEL} stage, or of one that came after it{there}")
 
 
 def _pairs(path: Path, manifest: Manifest, chosen: list[dict[str, Any]]) -> list[Pair]:
-    gone = _rows(path, manifest, "dropped", {row["id"] for row in chosen})
-    stay = dict[str | None, dict[str, dict[str, Any]]]()
-    for version in sorted({row.get("duplicate_in") for row in chosen}, key=lambda version: version or ""):
-        names = {row["duplicate_of"] for row in chosen if row.get("duplicate_in") == version}
-        stay[version] = _rows(*_dedup_run(path, manifest, version), "kept", names)
-    return [
-        Pair(r["similarity"], r["reason"], gone[r["id"]], stay[r.get("duplicate_in")][r["duplicate_of"]])
-        for r in chosen
-    ]
+    gone = rows_by_id(path, manifest, "dropped", (row["id"] for row in chosen))
+    stay = dict[tuple[str | None, str], dict[str, Any]]()
+    for version in dict.fromkeys(row.get("duplicate_in") for row in chosen):
+        names = (row["duplicate_of"] for row in chosen if row.get("duplicate_in") == version)
+        found = rows_by_id(*_run(path, manifest, version), "kept", names)
+        stay |= {(version, name): row for name, row in found.items()}
+    pairs = []
+    for r in chosen:
+        one, other = gone[r["id"]], stay[r.get("duplicate_in"), r["duplicate_of"]]
+        similarity = r["similarity"]
+        if similarity is None:
+            similarity = compare(body(one), body(other), SHINGLE_WORDS).similarity
+        pairs.append(Pair(similarity, r["reason"], one, other))
+    return pairs
 
 
-def _dedup_run(path: Path, manifest: Manifest, version: str | None) -> tuple[Path, Manifest]:
+def _run(path: Path, manifest: Manifest, version: str | None) -> tuple[Path, Manifest]:
     """The run that kept a row: this one (None), or an earlier one that it was run against.
 
     Raises:
@@ -135,89 +165,21 @@ def _dedup_run(path: Path, manifest: Manifest, version: str | None) -> tuple[Pat
     )
 
 
-def _rows(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Whole rows by id."""
-    wanted, found = pa.array(sorted(ids), pa.string()), dict[str, dict[str, Any]]()
-    for shard in tables(manifest, role):
-        for batch in _rows_with(data_dir(path, manifest), shard, wanted):
-            found |= {row["id"]: row for row in batch.to_pylist()}
-    return found
+def rows_by_id(path: Path, manifest: Manifest, role: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Some whole rows of a result by id."""
+    batches = _batches_with(path, manifest, role, pa.array(sorted(set(ids)), pa.string()))
+    return {row["id"]: row for batch in batches for row in batch.to_pylist()}
 
 
-def _rows_with(folder: Path, shard: Shard, ids: pa.Array | pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
-    """The rows of a shard with these ids; from a shard without any of them only the ids are read."""
-    if any(pc.any(pc.is_in(b.column("id"), ids)).as_py() for b in read_rows(folder, shard, ["id"])):
-        for batch in read_rows(folder, shard):
-            yield batch.filter(pc.is_in(batch.column("id"), ids))
-
-
-# Similarity, computed again as `dedup` computes it. The kernels load inside functions: `--help` and `datakit explain`
-# of a row that is no duplicate do not need them.
-
-
-class _Shingles(NamedTuple):
-    """The shingles of a row; for a row without any, its normalised text."""
-
-    hashes: npt.NDArray[np.uint64]
-    short: str
-
-
-def _with_similarity(path: Path, manifest: Manifest) -> Iterator[pa.RecordBatch]:
-    """The dropped rows of a stage that compared something else than whole texts.
-
-    `similarity` is the exact Jaccard similarity of a row's shingles and those of the row that stays for it, with the
-    default configuration of `dedup`; null where the stage names no row.
-    """
+def _batches_with(path: Path, manifest: Manifest, role: str, ids: pa.Array) -> Iterator[pa.RecordBatch]:
+    """The rows of a result with some ids; from a shard without any of them only the ids are read."""
     folder = data_dir(path, manifest)
-    gone = tables(manifest, "dropped")
-    columns = ["duplicate_of", *_elsewhere(manifest)]
-    named = {
-        survivor for shard in gone for batch in read_rows(folder, shard, columns) for survivor in _survivors(batch)
-    }
-    stay = dict[tuple[str | None, str | None], _Shingles]()
-    for version in {version for _, version in named}:
-        place, run = _dedup_run(path, manifest, version)
-        ids = pa.array(sorted(name for name, of in named if of == version and name is not None), pa.string())
-        for shard in tables(run, "kept"):
-            for batch in _rows_with(data_dir(place, run), shard, ids):
-                survivors = ((name, version) for name in batch.column("id").to_pylist())
-                stay |= dict(zip(survivors, _shingles_of_rows(batch), strict=True))
-    for shard in gone:
-        for batch in read_rows(folder, shard):
-            pairs = zip(_shingles_of_rows(batch), map(stay.get, _survivors(batch)), strict=True)
-            similarity = pa.array([None if other is None else _similarity(one, other) for one, other in pairs], "f8")
-            yield batch.select([*COLUMNS[:-1], *columns[1:]]).append_column("similarity", similarity)
+    for shard in tables(manifest, role) if len(ids) else ():
+        if any(pc.any(pc.is_in(b.column("id"), ids)).as_py() for b in read_rows(folder, shard, ["id"])):
+            yield from (batch.filter(pc.is_in(batch.column("id"), ids)) for batch in read_rows(folder, shard))
 
 
-def _survivors(batch: pa.RecordBatch) -> Iterator[tuple[str | None, str | None]]:
-    """(id, version of the earlier run that kept it) of the row that stays for each dropped row."""
-    versions = batch.column("duplicate_in").to_pylist() if "duplicate_in" in batch.schema.names else repeat(None)
-    return zip(batch.column("duplicate_of").to_pylist(), versions, strict=False)
-
-
-def _shingles_of_rows(batch: pa.RecordBatch) -> Iterator[_Shingles]:
-    from datakit.dedup.minhash import compared_texts, row_shingles, whole_text
-    from datakit.dedup.stage import DedupConfig
-
-    config = DedupConfig()
-    texts = compared_texts(batch, config)
-    sets = row_shingles(texts, config.shingle_words)
-    for row, text in enumerate(whole_text(texts)):
-        begin, end = sets.starts[row : row + 2]
-        yield _Shingles(sets.hashes[begin:end].copy(), "" if end > begin else text.as_py())
-
-
-def _similarity(one: _Shingles, other: _Shingles) -> float:
-    if not len(one.hashes) or not len(other.hashes):
-        return float(len(one.hashes) == len(other.hashes) and one.short == other.short)
-    shared = len(np.intersect1d(one.hashes, other.hashes, assume_unique=True))
-    return _jaccard(shared, len(one.hashes) + len(other.hashes) - shared)
-
-
-def _jaccard(shared: int, union: int) -> float:
-    from datakit.dedup.cluster import to_thousandths
-
-    return float(to_thousandths(np.array(shared), np.array(union)))
+# Similarity, where the stage itself compared something else.
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,40 +196,19 @@ class ShingleComparison:
 
 
 def compare(first: str, second: str, shingle_words: int) -> ShingleComparison:
-    """Compare the texts of two rows as the dedup stage does."""
-    return compare_fields([first], [second], shingle_words)
-
-
-def compare_fields(first: Sequence[str], second: Sequence[str], shingle_words: int) -> ShingleComparison:
-    """Compare two rows as the dedup stage does.
-
-    Each is one text, or the fields of a preference pair. The shingles of fields are distinct; they are written with the
-    names in `FIELDS`.
-    """
-    one, two = (normalize(pa.array(texts, pa.string())).to_pylist() for texts in (first, second))
-    a, b = _shingles_of_fields(one, shingle_words), _shingles_of_fields(two, shingle_words)
+    """Compare the texts of two documents as the dedup stage does."""
+    one, two = normalize(pa.array([first, second], pa.string())).to_pylist()
+    a, b = _word_shingles(one, shingle_words), _word_shingles(two, shingle_words)
+    shared = tuple(s for s in a if s in b)
+    union = len(a) + len(b) - len(shared)
+    similarity = (2000 * len(shared) + union) // (2 * union) / 1000 if union else float(one == two)  # halves up
     return ShingleComparison(
-        similarity=_similarity_of(one, two, shingle_words),
+        similarity=similarity,
         equal=one == two,
-        shared=tuple(s for s in a if s in b),
+        shared=shared,
         only_first=tuple(s for s in a if s not in b),
         only_second=tuple(s for s in b if s not in a),
     )
-
-
-def _similarity_of(one: list[str], two: list[str], shingle_words: int) -> float:
-    from datakit.dedup.minhash import row_shingles
-
-    sets = row_shingles([pa.array(field, pa.string()) for field in zip(one, two, strict=True)], shingle_words)
-    a, b = sets.hashes[: sets.starts[1]], sets.hashes[sets.starts[1] :]
-    return _similarity(_Shingles(a, "\n".join(one)), _Shingles(b, "\n".join(two)))
-
-
-def _shingles_of_fields(texts: list[str], size: int) -> dict[str, None]:
-    if len(texts) == 1:
-        return _word_shingles(texts[0], size)
-    fields = ((n, _word_shingles(text, size) or [text] * bool(text)) for n, text in zip(FIELDS, texts, strict=True))
-    return dict.fromkeys(f"{name}: {shingle}" for name, shingles in fields for shingle in shingles)
 
 
 def _word_shingles(text: str, size: int) -> dict[str, None]:
@@ -283,7 +224,8 @@ def listing(drops: Drops, columns: int = 0) -> Iterator[str]:
     """The drops as lines of text, with the texts of a pair in two columns if `columns` characters are enough."""
     yield _headline(drops)
     if drops.near:
-        what = "near duplicates by similarity" if drops.stage == "dedup" else "by the similarity of the texts"
+        some = f" (the first {MOST_COMPARED:,} rows)" if drops.named > MOST_COMPARED else ""
+        what = "near duplicates by similarity" if drops.stage == "dedup" else f"by the similarity of the texts{some}"
         yield f"{what}: " + ", ".join(f"{s:.2f}: {n:,}" for s, n in drops.near.items())
     if any(drops.others.values()):
         others = ", ".join(f"{stage} {count:,}" for stage, count in drops.others.items() if count)
@@ -297,19 +239,24 @@ def listing(drops: Drops, columns: int = 0) -> Iterator[str]:
         yield from (f"       {line}" for line in two_columns or differences(*texts))
 
 
+_WHY = {
+    "dedup_urls": "for the URL of another row",
+    "dedup_semantic": "because another row says the same in other words",
+}
+
+
 def _headline(drops: Drops) -> str:
     """How many rows were dropped, and why."""
-    named = sum(drops.near.values())
     if drops.stage == "dedup":
+        named = sum(drops.near.values())
         begin = f", and {drops.prefixes:,} conversations that others begin with" if drops.prefixes else ""
         return f"{named:,} near and {drops.exact:,} exact duplicates were dropped{begin}"
-    if drops.stage == "dedup_urls":
-        return f"{named:,} rows were dropped for the URL of another row"
-    if drops.stage == "dedup_semantic":
-        return f"{named:,} rows were dropped because another row says the same in other words"
+    if drops.stage in _WHY:
+        return f"{drops.named:,} rows were dropped {_WHY[drops.stage]}"
     alone = f"; {drops.unnamed:,} of them only repeat themselves" if drops.unnamed else ""
+    total = drops.named + drops.unnamed
     return (
-        f"{named + drops.unnamed:,} rows were dropped because too little of their text is new{alone}. Beside each is "
+        f"{total:,} rows were dropped because too little of their text is new{alone}. Beside each is "
         "the row that has most of its text; `datakit explain` shows what was cut out of rows that stay"
     )
 

@@ -5,7 +5,6 @@ A packed row is shown as colored lines on a terminal, or as one HTML page that n
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,14 +23,14 @@ from datakit.pack.inspect import (
     LabelRun,
     LintCounts,
     PackedRow,
-    PackedSequence,
     PackedSet,
-    TextPiece,
     TokenIndex,
     open_all,
     prove,
     texts,
 )
+from datakit.report.page import render
+from datakit.report.tables import lines_of, share
 from datakit.report.texts import visible
 from datakit.stage import Parent
 
@@ -163,44 +162,48 @@ def roundtrip_problem(path: Path) -> str | None:
 WORTH_A_LOOK = ("truncated_answers", "special_in_content")
 
 
-def lint_table(by_source: dict[str, LintCounts]) -> Iterator[str]:
-    """A line for each source; below it what is wrong or worth a look."""
-    width = max((len(s) for s in by_source), default=6)
-    yield f"{'source':<{width}} {'sequences':>12} {'tokens':>16} {'labels':>16} {'share':>7}"
+def lint_lines(by_source: dict[str, LintCounts]) -> Iterator[str]:
+    """A line for each source, with what is wrong or worth a look."""
+    rows = []
     for source, c in by_source.items():
-        yield f"{source:<{width}} {c.sequences:>12,} {c.tokens:>16,} {c.labels:>16,} {c.label_share:>7.1%}"
-        for names, mark in ((WRONG, "WRONG"), (WORTH_A_LOOK, "look at")):
-            yield from (f"  {mark:<8} {n:>12,} {name}" for name in names if (n := getattr(c, name)))
+        said = [
+            f"{mark} {n:,} {name}"
+            for names, mark in ((WRONG, "WRONG"), (WORTH_A_LOOK, "look at"))
+            for name in names
+            if (n := getattr(c, name))
+        ]
+        rows.append((source, c.sequences, c.tokens, c.labels, share(c.labels, c.tokens), "; ".join(said)))
+    yield from lines_of(["source", "sequences", "tokens", "labels", "share", ""], rows)
     if not any(getattr(c, name) for c in by_source.values() for name in WRONG):
         yield "no errors found"
 
 
-# A packed row on a terminal.
+# A packed row for people.
 
 COLORS = ("cyan", "yellow", "magenta", "blue")
 
 
+def page(title: str, looks: Sequence[tuple[str, int, PackedRow]], names: Names) -> str:
+    """The HTML page; `looks` are (name of the set, number of its rows, row)."""
+    titled = [(*look, [_row_title(s.row_key, names) for s in look[2].sequences]) for look in looks]
+    return render("peek.html", title=title, looks=titled)
+
+
 def lines(look: PackedRow, name: str, names: Names, total: int) -> Iterator[str]:
     """Colored lines; targets are green, and between ⟦ and ⟧ for terminals without colors."""
-    share = f"{look.labels / look.tokens:.1%}" if look.tokens else "none"
+    part = share(look.labels, look.tokens) or "none"
     yield click.style(f"{name}: row {look.row} of {total:,}", bold=True) + (
-        f"  {len(look.sequences)} sequences, {look.tokens:,} tokens, {look.labels:,} labels ({share}), "
+        f"  {len(look.sequences)} sequences, {look.tokens:,} tokens, {look.labels:,} labels ({part}), "
         f"{look.padding:,} padding"
     )
     yield _bar(look)
-    for number, sequence in enumerate(look.sequences):
-        yield _head(number, sequence, names)
-        yield "".join(_styled(run) for run in sequence.runs)
+    for number, s in enumerate(look.sequences):
+        cut = f", from token {s.start:,} of its row" if s.start else ""
+        head = f"── {number}  {_row_title(s.row_key, names)}  {s.tokens:,} tokens, {s.labels:,} labels{cut}"
+        yield click.style(head, fg=COLORS[number % len(COLORS)], bold=True)
+        yield "".join(_styled(run) for run in s.runs)
     if look.padding:
         yield click.style(f"── padding: {look.padding:,} tokens", dim=True)
-
-
-def _head(number: int, sequence: PackedSequence, names: Names) -> str:
-    label = (
-        f"── {number}  {_row_title(sequence.row_key, names)}  {sequence.tokens:,} tokens, {sequence.labels:,} labels"
-    )
-    cut = f", from token {sequence.start:,} of its row" if sequence.start else ""
-    return click.style(label + cut, fg=COLORS[number % len(COLORS)], bold=True)
 
 
 def _bar(look: PackedRow, width: int = 64) -> str:
@@ -221,87 +224,3 @@ def _styled(run: LabelRun) -> str:
         for p in run.pieces
     )
     return f"{click.style('⟦', fg='green')}{text}{click.style('⟧', fg='green')}" if run.learnt else text
-
-
-# Packed rows as an HTML page.
-
-STYLE = """\
-:root { color-scheme: light dark; --line: #8884; --learnt: light-dark(#a3e4b2, #12693a); --text: light-dark(#000, #fff);
---other: light-dark(#5b5b5b, #a9a9a9); --added: light-dark(#7c5aa6, #a892c8); }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.15rem; overflow-wrap: anywhere; } h2 { font-size: 1rem; margin: 2.5rem 0 .5rem; }
-.facts { color: #888; font-weight: normal; }
-.bar { display: flex; height: .9rem; border-radius: .3rem; overflow: hidden; margin: .6rem 0 1rem; }
-.bar > * { border-right: 1px solid Canvas; }
-.padding { background: repeating-linear-gradient(45deg, var(--line) 0 4px, transparent 4px 8px); }
-span.s0 { background: #8a95a5; } span.s1 { background: #5d6878; }
-section { border-left: .3rem solid; padding-left: .9rem; margin: 1rem 0; }
-section.s0 { border-color: #8a95a5; } section.s1 { border-color: #5d6878; }
-h3 { font-size: .85rem; margin: 0 0 .3rem; overflow-wrap: anywhere; }
-pre { font: 13px/1.65 ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; margin: 0;
-  color: var(--other); }
-mark { background: var(--learnt); color: var(--text); border-bottom: 2px solid #2a924a; }
-b { color: var(--added); font-weight: 600; } mark b, mark i { color: inherit; } i { color: #888; font-style: normal; }
-.key mark, .key b { padding: 0 .25rem; } .rest { padding: .3rem .9rem; color: #888; }
-"""
-HEAD = """\
-<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>{title}</title>
-<style>
-{style}</style>
-<h1>{title}</h1>
-<p class="key"><mark>what the model learns</mark> <b>added token</b> <i>↵ new line</i>; point at a token to see
-its id</p>
-"""
-
-
-def page(title: str, looks: Sequence[tuple[str, int, PackedRow]], names: Names) -> str:
-    """The page; `looks` are (name of the set, number of its rows, row)."""
-    body = [HEAD.format(title=escape(visible(title)), style=STYLE)]
-    for name, total, look in looks:
-        body.append(_heading(name, total, look) + _html_bar(look))
-        body += [_sequence(n, s, names) for n, s in enumerate(look.sequences)]
-        if look.padding:
-            body.append(f'<div class="padding rest">{look.padding:,} tokens of padding</div>')
-    return "\n".join(body) + "\n</html>\n"
-
-
-def _heading(name: str, total: int, look: PackedRow) -> str:
-    share = f" ({look.labels / look.tokens:.1%})" if look.tokens else ""
-    facts = (
-        f"{len(look.sequences)} sequences, {look.tokens:,} tokens, {look.labels:,} labels{share}, "
-        f"{look.padding:,} padding"
-    )
-    return f'<h2>{escape(visible(name))}: row {look.row:,} of {total:,} <span class="facts">{facts}</span></h2>'
-
-
-def _html_bar(look: PackedRow) -> str:
-    parts = [
-        f'<span class="s{n % 2}" style="flex:{s.tokens}" title="sequence {n}: {s.tokens:,} tokens"></span>'
-        for n, s in enumerate(look.sequences)
-    ]
-    if look.padding:
-        parts.append(f'<span class="padding" style="flex:{look.padding}" title="{look.padding:,} padding"></span>')
-    return f'<div class="bar">{"".join(parts)}</div>'
-
-
-def _sequence(number: int, sequence: PackedSequence, names: Names) -> str:
-    cut = f", from token {sequence.start:,} of its row" if sequence.start else ""
-    facts = f"{sequence.tokens:,} tokens, {sequence.labels:,} labels{cut}"
-    text = "".join(_run(run) for run in sequence.runs)
-    head = f'<h3>{number}&ensp;{escape(_row_title(sequence.row_key, names))} <span class="facts">{facts}</span></h3>'
-    return f'<section class="s{number % 2}">{head}\n<pre>{text}</pre></section>'
-
-
-def _run(run: LabelRun) -> str:
-    text = "".join(_piece(p) for p in run.pieces)
-    return f"<mark>{text}</mark>" if run.learnt else text
-
-
-def _piece(piece: TextPiece) -> str:
-    """The text of a token. New lines are shown as ↵ and break the line; other control characters are spelled out."""
-    text = escape(visible(piece.text), quote=False).replace("\n", "<i>↵</i>\n")
-    tag = "b" if piece.added else "span"
-    return f'<{tag} title="{" ".join(map(str, piece.ids))}">{text}</{tag}>'

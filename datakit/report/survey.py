@@ -1,13 +1,12 @@
-"""What the report of a dataset shows, read from its shards: drops by source and language, samples, lengths, signals.
+"""What the report of a dataset shows, read from its shards: drops by source and language, samples, lengths, scores.
 
 Every shard of dropped rows is read. Of the kept rows and of the signals, shards that are spread evenly over the data
 are read until the sample is large enough; the page says of how many rows it speaks.
 """
 
-import heapq
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +15,102 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from datakit.config import build
 from datakit.data import read_rows, view
 from datakit.manifest import Manifest, Shard, data_dir, tables
-from datakit.report.charts import Histogram, histogram
-from datakit.report.texts import body, shorten, visible
+from datakit.report.texts import body, shorten
 
 SAMPLE_ROWS = 200_000
 """Rows whose signals and lengths are looked at, about."""
 SAMPLE_BYTES = 256 << 20
 """Bytes of shards that are read for them, about."""
 SAMPLES_EACH = 12
-"""Dropped rows that are shown of each reason: those with the least `content_hash`, which is as good as chance."""
+"""Rows that are shown of each reason: those with the least `content_hash`, which is as good as chance."""
 MOST_REASONS = 40
 SAMPLE_CHARACTERS = 700
-OTHERS = "(others)"
+BINS = 40
+
+Link = tuple[Path, Manifest]
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedSample:
-    """A dropped row that is shown."""
+class Histogram:
+    """Values of many rows, counted in bins of one width (of one ratio, where `logarithmic`), and their limit."""
+
+    name: str
+    counts: list[int]
+    low: float
+    high: float
+    limit: float | None = None
+    logarithmic: bool = False
+    outside: int = 0
+    """Values beyond the last edge, which are counted in the last bin."""
+
+    @property
+    def rows(self) -> int:
+        """How many values there are."""
+        return sum(self.counts)
+
+    @property
+    def about(self) -> str:
+        """What stands beside the name."""
+        limit = [] if self.limit is None else [f"limit {self.limit:g}"]
+        return ", ".join([*limit, *[f"{self.outside:,} beyond the right end"] * bool(self.outside)])
+
+    @property
+    def ticks(self) -> tuple[float, float, float]:
+        """The values at the left end, in the middle and at the right end."""
+        middle = (self.low * self.high) ** 0.5 if self.logarithmic else (self.low + self.high) / 2
+        return self.low, middle, self.high
+
+    @property
+    def mark(self) -> float | None:
+        """Where the limit stands, in bins; None where it is out of sight."""
+        if self.limit is None or not self.low <= self.limit <= self.high:
+            return None
+        return round((self.limit - self.low) / (self.high - self.low) * len(self.counts), 2)
+
+    @property
+    def outline(self) -> str:
+        """The bars as an SVG path in a box that is one unit wide for each bin and 100 high."""
+        top = max(self.counts) or 1
+        return "M0 100" + "".join(f"V{100 - 96 * n / top:.1f}h1" for n in self.counts) + "V100Z"
+
+
+def histogram(
+    name: str, values: npt.NDArray[Any], limit: float | None = None, *, logarithmic: bool = False
+) -> Histogram | None:
+    """Count values from the least to the 99.5th percentile (or the largest, where `logarithmic`).
+
+    The range reaches to the limit if that is near. None where there are no finite values.
+    """
+    values = np.asarray(values, np.float64)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return None
+    if logarithmic:
+        low, high = max(float(values.min()), 1.0), max(float(values.max()), 2.0)
+        edges = np.geomspace(low, high, BINS + 1)
+    else:
+        low, high = float(values.min()), float(np.quantile(values, 0.995))
+        if limit is not None and np.isfinite(limit):
+            span = max(high - low, 1e-9)
+            if limit - high < 2 * span and low - limit < 2 * span:  # a limit that is far away would squeeze all bars
+                low, high = min(low, limit), max(high, limit)
+        low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+        edges = np.linspace(low, high, BINS + 1)
+    counts = np.histogram(np.clip(values, low, high), edges)[0].tolist()
+    return Histogram(name, counts, low, high, limit, logarithmic, int((values > high).sum()))
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRow:
+    """A row that is shown; `reason` is empty for one that stays."""
 
     stage: str
     reason: str
     id: str
-    source: str
-    language: str
-    detail: str
+    about: str
+    """Source, language and what the reason says."""
     text: str
 
 
@@ -53,112 +121,74 @@ class Survey:
     by_source: dict[str, Counter[str]] = field(default_factory=dict)
     """By stage: dropped rows by source."""
     by_language: dict[str, Counter[str]] = field(default_factory=dict)
-    samples: list[DroppedSample] = field(default_factory=list)
-    signals: dict[str, list[Histogram]] = field(default_factory=dict)
-    """By rule set or stage."""
+    dropped: list[SampleRow] = field(default_factory=list)
+    kept: list[SampleRow] = field(default_factory=list)
+    """Some rows of the last result with texts."""
+    charts: dict[str, list[Histogram]] = field(default_factory=dict)
+    """By stage, and "lengths": scores and signals with their limits, those that drop most first."""
     signal_rows: int = 0
-    lengths: dict[str, Histogram] = field(default_factory=dict)
-    """"characters" and "tokens" of the kept rows."""
-    length_rows: dict[str, int] = field(default_factory=dict)
 
 
-def survey(chain: list[tuple[Path, Manifest]]) -> Survey:
+def survey(chain: Sequence[Link]) -> Survey:
     """Look at the shards of some stages, the oldest first.
 
     Raises:
         IntegrityError: a shard is missing or damaged.
     """
     found = Survey()
-    for path, manifest in chain:
-        _dropped(path, manifest, found)
-        if manifest.stage == "filter" and manifest.of_role("signals"):
-            _signals(path, manifest, found)
-    _scores(chain, found)
-    for what, (path, manifest) in _measured(chain):
-        _lengths(path, manifest, what, found)
+    for link in chain:
+        _dropped(link, found)
+        if made := [*_scores(link), *_signals(link, found)]:
+            found.charts[link[1].stage] = made
+    _lengths(chain, found)
     return found
 
 
-def _dropped(path: Path, manifest: Manifest, found: Survey) -> None:
-    sources, languages = Counter[str](), Counter[str]()
-    least: dict[str, list[tuple[str, str, dict[str, Any]]]] = {}
+def _dropped(link: Link, found: Survey) -> None:
+    path, manifest = link
+    sources, languages, least = Counter[str](), Counter[str](), dict[str, pa.Table]()
     for shard in tables(manifest, "dropped"):
         for batch in read_rows(data_dir(path, manifest), shard):
-            sources.update(_counts(batch.column("source")))
+            sources.update(_counts(batch.column("source"), ""))
             if "lang" in batch.schema.names:
-                languages.update(_counts(pc.fill_null(batch.column("lang"), "unknown")))
+                languages.update(_counts(batch.column("lang"), "unknown"))
             for reason in pc.unique(batch.column("reason")).to_pylist():
-                _take(batch.filter(pc.equal(batch.column("reason"), reason)), least.setdefault(reason, []))
+                rows = pa.table(batch.filter(pc.equal(batch.column("reason"), reason)))
+                least[reason] = _least(rows, least.get(reason))
     if sources:
         found.by_source[manifest.stage] = sources
     if set(languages) - {"unknown"}:
         found.by_language[manifest.stage] = languages
-    most = [reason for reason, _ in Counter(manifest.ledger.rows.dropped).most_common(MOST_REASONS)]
-    for reason in most:
-        for _, _, row in sorted(least.get(reason, []), key=lambda item: item[:2], reverse=True):
-            found.samples.append(_sample(manifest.stage, reason, row))
+    for reason, _ in Counter(manifest.ledger.rows.dropped).most_common(MOST_REASONS):
+        rows = least[reason].to_pylist() if reason in least else []
+        found.dropped += [_sample(manifest.stage, reason, row) for row in rows]
 
 
-def _take(batch: pa.RecordBatch, least: list[tuple[str, str, dict[str, Any]]]) -> None:
-    """Keep the rows with the least hashes in a heap, whose first one has the largest of these."""
-    order = pc.sort_indices(batch.column("content_hash"))[:SAMPLES_EACH]
-    for row in batch.take(order).to_pylist():
-        mark = "".join(chr(255 - ord(c)) for c in row["content_hash"])  # a heap keeps the least on top: turned round
-        item = (mark, row["id"], row)
-        if len(least) < SAMPLES_EACH:
-            heapq.heappush(least, item)
-        elif item[:2] > least[0][:2]:
-            heapq.heapreplace(least, item)
+def _least(rows: pa.Table, before: pa.Table | None) -> pa.Table:
+    both = rows if before is None else pa.concat_tables([before, rows])
+    return both.sort_by([("content_hash", "ascending"), ("id", "ascending")]).slice(0, SAMPLES_EACH)
 
 
-def _sample(stage: str, reason: str, row: dict[str, Any]) -> DroppedSample:
-    text = shorten(body(row), SAMPLE_CHARACTERS) if reason != "removed" else ""
-    fields = (stage, reason, row["id"], row["source"], row.get("lang") or "", row.get("detail") or "", text)
-    return DroppedSample(*map(visible, fields))
+def _counts(column: pa.Array, missing: str) -> dict[str, int]:
+    return {c["values"] or missing: c["counts"] for c in pc.value_counts(column).to_pylist()}
 
 
-def _counts(column: pa.Array) -> dict[str, int]:
-    return {c["values"] or "": c["counts"] for c in pc.value_counts(column).to_pylist()}
+def _sample(stage: str, reason: str, row: dict[str, Any]) -> SampleRow:
+    about = ", ".join(filter(None, (row["source"], row.get("lang"))))
+    if reason and row.get("detail"):
+        about += f": {row['detail']}"
+    text = "" if reason == "removed" else shorten(body(row), SAMPLE_CHARACTERS)
+    return SampleRow(stage, reason, row["id"], about, text)
 
 
-def _spread(shards: tuple[Shard, ...]) -> list[Shard]:
-    """Shards that are spread evenly, of about `SAMPLE_BYTES`."""
+def _spread(link: Link, shards: tuple[Shard, ...]) -> Iterator[pa.RecordBatch]:
+    """Every n-th row of shards that are spread evenly: of about `SAMPLE_BYTES`, and about `SAMPLE_ROWS`."""
     step = max(1, round(sum(s.bytes for s in shards) / SAMPLE_BYTES))
-    return list(shards[step // 2 :: step]) or list(shards[:1])
-
-
-def _thinned(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Every n-th row, so that about `SAMPLE_ROWS` of `rows` rows stay."""
-    step = max(1, rows // SAMPLE_ROWS)
-    for batch in batches:
-        yield batch if step == 1 else batch.take(pa.array(np.arange(0, batch.num_rows, step)))
-
-
-def _signals(path: Path, manifest: Manifest, found: Survey) -> None:
-    """A histogram for each threshold of the rule sets that were on."""
-    import json
-
-    from datakit.filter.rule_set import MeasuredRows
-    from datakit.filter.stage import FilterConfig
-
-    folder, shards = data_dir(path, manifest), _spread(manifest.of_role("signals"))
-    batches = (batch for shard in shards for batch in read_rows(folder, shard))
-    table = pa.Table.from_batches(list(_thinned(batches, sum(s.rows for s in shards)))).combine_chunks()
-    if not table.num_rows:
-        return
-    (batch,) = table.to_batches()
-    found.signal_rows = table.num_rows
-    config, rows = build(FilterConfig, dict(manifest.config), "filter"), MeasuredRows(batch, saved=batch)
-    counted = manifest.facts.get("saved", {}).get("counted", {})
-    for name in manifest.config["rules"]:
-        rule_set = config.rule_set(name)
-        if rule_set.counts and counted.get(name) != json.loads(json.dumps(rule_set.counted_with())):
-            continue
-        limits = asdict(rule_set)
-        for measure in rule_set.measure(rows):
-            values = measure.values if measure.applies is None else measure.values[measure.applies]
-            if made := histogram(measure.threshold, values, limits[measure.threshold]):
-                found.signals.setdefault(name, []).append(made)
+    chosen = shards[step // 2 :: step] or shards[:1]
+    thin = max(1, sum(s.rows for s in chosen) // SAMPLE_ROWS)
+    for shard in chosen:
+        for batch in read_rows(data_dir(*link), shard):
+            yield batch if thin == 1 else batch.take(pa.array(np.arange(0, batch.num_rows, thin)))
 
 
 _SCORES = {
@@ -168,43 +198,54 @@ _SCORES = {
 """By stage: the column of a score, and the field of its config that it is compared with."""
 
 
-def _scores(chain: list[tuple[Path, Manifest]], found: Survey) -> None:
-    """A histogram of the score of each stage that has one; of dedup, the similarity of dropped rows."""
-    for path, manifest in chain:
-        column, limit = _SCORES.get(manifest.stage, ("", ""))
-        values: list[npt.NDArray[Any]] = []
-        roles = () if not column else ("dropped",) if manifest.stage == "dedup" else ("kept", "dropped")
-        for role in roles:
-            shards = _spread(tables(manifest, role)) if tables(manifest, role) else []
-            for shard in shards:
-                for batch in read_rows(data_dir(path, manifest), shard):
-                    if column in batch.schema.names:
-                        values.append(batch.column(column).drop_null().to_numpy(zero_copy_only=False))
-        if values:
-            given = manifest.config.get(limit)
-            shown = float(given) if isinstance(given, int | float) else None
-            if made := histogram(column, np.concatenate(values), shown):
-                found.signals.setdefault(manifest.stage, []).append(made)
+def _scores(link: Link) -> Iterator[Histogram]:
+    """The scores of a stage that has them; of dedup, the similarity of dropped rows."""
+    manifest = link[1]
+    column, limit = _SCORES.get(manifest.stage, ("", ""))
+    shards = [shard for role in ("kept", "dropped") if column for shard in tables(manifest, role)]
+    batches = _spread(link, tuple(s for s in shards if manifest.stage != "dedup" or s in tables(manifest, "dropped")))
+    columns = [batch.column(column).drop_null() for batch in batches if column in batch.schema.names] if shards else []
+    given = manifest.config.get(limit)
+    made = histogram(column, _joined(columns), float(given) if isinstance(given, int | float) else None)
+    yield from [made] if made else []
 
 
-def _measured(chain: list[tuple[Path, Manifest]]) -> Iterator[tuple[str, tuple[Path, Manifest]]]:
-    """The last result that holds texts, and the one that holds tokens."""
-    texts = [link for link in chain if link[1].kind in ("document", "conversation", "preference") and
-             tables(link[1], "kept")]  # fmt: skip
-    tokens = [link for link in chain if link[1].stage == "tokenize"]
-    yield from (("characters", link) for link in texts[-1:])
-    yield from (("tokens", link) for link in tokens[-1:])
+def _joined(columns: Iterable[pa.Array]) -> npt.NDArray[np.float64]:
+    return np.concatenate([np.empty(0), *(column.to_numpy(zero_copy_only=False) for column in columns)])
 
 
-def _lengths(path: Path, manifest: Manifest, what: str, found: Survey) -> None:
-    lengths = []
-    for shard in _spread(tables(manifest, "kept")):
-        for batch in read_rows(data_dir(path, manifest), shard):
+def _signals(link: Link, found: Survey) -> Iterator[Histogram]:
+    """The signal of each threshold of the filter, those that drop most rows first."""
+    manifest = link[1]
+    if manifest.stage != "filter" or not manifest.of_role("signals"):
+        return
+    from datakit.filter.thresholds import findings
+    from datakit.report.tuning import rule_sets
+
+    table = pa.Table.from_batches(list(_spread(link, manifest.of_role("signals"))))
+    found.signal_rows = table.num_rows
+    if table.num_rows:
+        for one in sorted(findings(table, rule_sets(manifest), 0), key=lambda finding: -finding.drops):
+            made = histogram(one.name, one.values, one.limit)
+            yield from [made] if made else []
+
+
+def _lengths(chain: Sequence[Link], found: Survey) -> None:
+    """Characters of the last result that holds texts, and some of its rows; tokens of the last that holds tokens."""
+    measured = dict[str, Link]()
+    for link in chain:
+        if link[1].stage == "tokenize":
+            measured["tokens"] = link
+        elif link[1].kind in ("document", "conversation", "preference") and tables(link[1], "kept"):
+            measured["characters"] = link
+    for what, link in measured.items():
+        lengths, least = list[pa.Array](), None
+        for batch in _spread(link, tables(link[1], "kept")):
             if what == "characters":
-                lengths.append(pc.utf8_length(view(batch, "all")).to_numpy(zero_copy_only=False))
+                lengths.append(pc.utf8_length(view(batch, "all")))
+                least = _least(pa.table(batch), least)
             else:
-                lengths.append(pc.list_value_length(batch.column("input_ids")).to_numpy(zero_copy_only=False))
-    values = np.concatenate(lengths) if lengths else np.zeros(0)
-    if made := histogram(what, values, logarithmic=True):
-        found.lengths[what] = made
-        found.length_rows[what] = len(values)
+                lengths.append(pc.list_value_length(batch.column("input_ids")))
+        if made := histogram(what, _joined(lengths), logarithmic=True):
+            found.charts.setdefault("lengths", []).append(made)
+        found.kept += [_sample(link[1].stage, "", row) for row in (least.to_pylist() if least is not None else ())]

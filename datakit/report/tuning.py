@@ -1,96 +1,155 @@
-"""What `datakit tune` shows of the filter's thresholds: lines for a terminal, and a page with histograms."""
+"""`datakit tune`: what each threshold of the last filter run drops by itself, from its saved signals."""
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from datakit.filter.thresholds import Finding
-from datakit.report.charts import draw, histogram
-from datakit.report.page import table, text, whole_page
+from datakit.config import assign, build
+from datakit.errors import UsageError
+from datakit.manifest import Manifest, data_dir, load
+from datakit.report.page import render
+from datakit.report.pairs import rows_by_id
+from datakit.report.survey import histogram
+from datakit.report.tables import lines_of, share
+from datakit.report.texts import body, shorten
 
-
-def summary_lines(found: Sequence[Finding], total: int) -> Iterator[str]:
-    """A table of the thresholds, the one that drops most first; `total` is the number of rows."""
-    if not found:
-        yield "no threshold judges by a signal that is saved here; if the filter stage is stale, run it again"
-        return
-    width = max(len(f.name) for f in found)
-    yield f"{'threshold':<{width}}  {'limit':>10}  {'drops':>12}  {'':>6}  {'drops first':>12}"
-    for f in _most_first(found):
-        yield f"{f.name:<{width}}  {f.limit:>10g}  {f.drops:>12,}  {share(f.drops, total):>6}  {f.first:>12,}"
-
-
-def finding_lines(finding: Finding, total: int, groups: int, texts: dict[str, str]) -> list[str]:
-    """Lines about one threshold; `texts` are those of some rows by id, `groups` the languages and sources to show."""
-    lines = [
-        f"{finding.name} = {finding.limit}",
-        f"  drops     {finding.drops:>12,} of {total:,} rows ({share(finding.drops, total)}); "
-        f"{finding.first:,} that no earlier threshold drops",
-    ]
-    if finding.rows < total:
-        lines.append(f"  skips     {total - finding.rows:>12,} rows that the threshold does not judge")
-    if finding.limits:
-        lines.append("  a limit of  " + ", ".join(f"{v:g} drops {s:.1%}" for v, s in finding.limits.items()))
-    for column, counts in finding.groups.items():
-        if shown := _groups(counts, groups):
-            lines.append(f"  {column:<9} {shown}")
-    for side, rows in (("stays", finding.inside), ("drops", finding.outside)):
-        lines += [f"  {side}  {value:g}  {row_id}: {texts.get(row_id, '')}" for row_id, value in rows]
-    return lines
+if TYPE_CHECKING:
+    from datakit.filter.rule_set import RuleSet
+    from datakit.filter.thresholds import Finding
 
 
-def tuning_page(title: str, found: Sequence[Finding], total: int, groups: int, texts: dict[str, str]) -> str:
-    """The page: the table, then a card with a histogram for each threshold, the one that drops most first.
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The thresholds of a filter run, in the order in which they decide."""
+
+    manifest: Manifest
+    total: int
+    """Rows that were measured."""
+    found: list["Finding"]
+    texts: dict[str, str]
+    """Of the rows that are named, by id."""
+    untold: list[str]
+    """Rule sets of the run of which the saved signals do not tell."""
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The findings as JSON, without the values of all rows."""
+        return [{name: value for name, value in asdict(f).items() if name != "values"} for f in self.found]
+
+
+def tune(path: Path, thresholds: Sequence[str], sets: Iterable[str], examples: int) -> Tuning:
+    """What the thresholds of the filter result at `path` drop; `thresholds` are rule sets or `RULE_SET.THRESHOLD`.
 
     Raises:
-        MissingExtraError: matplotlib is not installed.
+        UsageError: an unknown name, or a rule set that was not measured.
     """
-    order = _most_first(found)
-    rows = [
-        [f'<a href="#{f.name}">{f.name}</a>', f"{f.limit:g}", f"{f.drops:,}", share(f.drops, total), f"{f.first:,}"]
-        for f in order
+    import pyarrow as pa
+
+    from datakit.data import read_rows
+    from datakit.filter.thresholds import findings
+
+    if not path.is_file():
+        raise UsageError(f"{path}: is not there; run `datakit filter` first: it measures the rows")
+    manifest, wanted = load(path), [t.replace("-", "_") for t in thresholds]
+    folder, shards = data_dir(path, manifest), manifest.of_role("signals")
+    if not shards:
+        raise UsageError(f"{path}: holds no signals; run `datakit filter` with --signals on an input with rows")
+    signals = pa.Table.from_batches([batch for shard in shards for batch in read_rows(folder, shard)])
+    found = [
+        f
+        for f in findings(signals, rule_sets(manifest, wanted, sets), examples)
+        if not wanted or any(f.name == t or f.name.startswith(f"{t}.") for t in wanted)
     ]
-    body = [
-        f"<h1>{text(title)}</h1>",
-        f"<p>{total:,} rows. Each threshold by itself; the line in a histogram is its limit.</p>",
-        table(["threshold", "limit", "drops", "share", "drops first"], rows, range(1, 5)),
-        '<div class="grid">',
-        *(_card(f, total, groups, texts) for f in order),
-        "</div>",
-    ]
-    return whole_page(title, "\n".join(body))
+    ids = {row_id for f in found for row_id, _ in (*f.inside, *f.outside)}
+    rows = rows_by_id(path, manifest, "kept", ids) | rows_by_id(path, manifest, "dropped", ids)
+    shown = {f.name.partition(".")[0] for f in found}
+    untold = [name for name in manifest.config["rules"] if name not in shown and not wanted]
+    return Tuning(manifest, signals.num_rows, found, {k: shorten(body(r), 160) for k, r in rows.items()}, untold)
 
 
-def _card(finding: Finding, total: int, groups: int, texts: dict[str, str]) -> str:
-    about = [f"drops {finding.drops:,} ({share(finding.drops, total)})"]
-    about += [f"{finding.first:,} that no earlier threshold drops"]
-    if finding.rows < total:
-        about.append(f"does not judge {total - finding.rows:,}")
-    more = []
+def rule_sets(manifest: Manifest, wanted: Sequence[str] = (), sets: Iterable[str] = ()) -> "list[RuleSet]":
+    """The rule sets of a run whose signals are saved, then others that are asked for, with `--set` values."""
+    from datakit.filter.stage import FilterConfig, rule_set_class
+    from datakit.filter.thresholds import was_measured
+
+    values = dict(manifest.config) | {"rules": []}
+    for text in sets:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set {text}: expected key=value")
+        assign(values, FilterConfig, key.removeprefix("filter."), value)
+    config, asked = build(FilterConfig, values, "filter"), [_known(t) for t in wanted]
+    found = []
+    for name in dict.fromkeys([*manifest.config["rules"], *asked]):
+        rule_set_class(name)  # refuses an unknown name
+        rule_set = config.rule_set(name)
+        if was_measured(rule_set, manifest.facts.get("saved", {})):
+            found.append(rule_set)
+        elif name in asked:
+            raise UsageError(
+                f"{name}: was not measured with these values; run `datakit filter` with this rule set first"
+            )
+    return found
+
+
+def _known(wanted: str) -> str:
+    """The rule set of a threshold's name; an unknown name is refused with the nearest one."""
+    from datakit.filter.stage import RULE_SETS, rule_set_class
+
+    rules, dot, _ = wanted.partition(".")
+    known, asked, what = list(RULE_SETS), rules, "rule set"
+    if rules in RULE_SETS and dot:
+        known, asked, what = [f"{rules}.{f.name}" for f in fields(rule_set_class(rules))], wanted, "threshold"
+    if asked not in known:
+        near = difflib.get_close_matches(asked, known, n=1, cutoff=0.0)
+        raise UsageError(f"{wanted}: there is no such {what}; did you mean {near[0]}?")
+    return rules
+
+
+# For people.
+
+
+def tuning_lines(tuning: Tuning, groups: int) -> Iterator[str]:
+    """A table of the thresholds, then lines about each; `groups` is the number of languages and sources to show."""
+    if not tuning.found:
+        yield "no threshold judges by a signal that is saved here; if the filter stage is stale, run it again"
+    else:
+        yield from lines_of(["threshold", "limit", "drops", "", "drops first"], _rows(tuning))
+    if tuning.untold:
+        yield f"not in the table, since its saved signals do not tell: {', '.join(tuning.untold)}"
+    for finding in tuning.found:
+        yield f"\n{finding.name} = {finding.limit}"
+        yield from (f"  {line}" for line in _about(finding, tuning, groups))
+
+
+def tuning_page(tuning: Tuning, groups: int) -> str:
+    """The page: the table, then a card with a histogram for each threshold, the one that drops most first."""
+    cards = [
+        (f.name, histogram(f.name, f.values, f.limit), list(_about(f, tuning, groups))) for f in _most_first(tuning)
+    ]
+    title = f"{tuning.manifest.dataset} / {tuning.manifest.stage} {tuning.manifest.version}"
+    return render("tuning.html", title=title, total=tuning.total, rows=_rows(tuning), cards=cards)
+
+
+def _most_first(tuning: Tuning) -> "list[Finding]":
+    return sorted(tuning.found, key=lambda f: -f.drops)
+
+
+def _rows(tuning: Tuning) -> list[tuple[object, ...]]:
+    return [(f.name, f"{f.limit:g}", f.drops, share(f.drops, tuning.total), f.first) for f in _most_first(tuning)]
+
+
+def _about(finding: "Finding", tuning: Tuning, groups: int) -> Iterator[str]:
+    drops = f"{finding.drops:,} of {tuning.total:,} rows ({share(finding.drops, tuning.total)})"
+    yield f"drops {drops}; {finding.first:,} that no earlier threshold drops"
+    if finding.rows < tuning.total:
+        yield f"does not judge {tuning.total - finding.rows:,}"
     if finding.limits:
-        more.append("A limit of " + ", ".join(f"{v:g} drops {s:.1%}" for v, s in finding.limits.items()))
-    more += [f"By {column}: {shown}" for column, counts in finding.groups.items() if (shown := _groups(counts, groups))]
-    for side, rows in (("Stays", finding.inside), ("Drops", finding.outside)):
-        more += [f"{side}, {value:g}: {row_id}: {texts.get(row_id, '')}" for row_id, value in rows]
-    lines = "\n".join(f'<p class="faint">{text(line)}</p>' for line in more)
-    chart = histogram(finding.name, finding.values, finding.limit)
-    return (
-        f'<div class="card" id="{finding.name}"><h3>{finding.name} = {finding.limit:g}</h3>\n'
-        f"<p>{'; '.join(about)}</p>\n"
-        f"{draw(chart) if chart else ''}\n{lines}</div>"
-    )
-
-
-def _most_first(found: Sequence[Finding]) -> list[Finding]:
-    return sorted(found, key=lambda f: -f.drops)
-
-
-def _groups(counts: dict[str, tuple[int, int]], most: int) -> str:
-    shown = list(counts.items())[:most]
-    if not shown:
-        return ""
-    rest = f", and {len(counts) - most} more" if len(counts) > most else ""
-    return ", ".join(f"{key} {share(drops, rows)} of {rows:,}" for key, (rows, drops) in shown) + rest
-
-
-def share(part: int, whole: int) -> str:
-    """A part as a percentage."""
-    return f"{part / whole:.1%}" if whole else "0%"
+        yield "a limit of " + ", ".join(f"{v:g} drops {s:.1%}" for v, s in finding.limits.items())
+    for column, counts in finding.groups.items():
+        shown = [f"{key} {share(n, rows)} of {rows:,}" for key, (rows, n) in list(counts.items())[:groups]]
+        if shown:
+            yield f"by {column}: {', '.join(shown)}{f', and {len(counts) - groups} more' * (len(counts) > groups)}"
+    for side, rows in (("stays", finding.inside), ("drops", finding.outside)):
+        yield from (f"{side}, {value:g}: {row_id}: {tuning.texts.get(row_id, '')}" for row_id, value in rows)

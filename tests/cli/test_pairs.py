@@ -9,9 +9,7 @@ import datasketch
 import pyarrow.parquet as pq
 import pytest
 
-from datakit.data import compared_fields
 from datakit.manifest import load
-from datakit.report.pairs import compare_fields
 
 WORDS = [f"word{n}" for n in range(500)]
 
@@ -135,48 +133,3 @@ def test_two_columns_stand_side_by_side_where_there_is_room(datakit: Callable, d
         assert any("{+word" in line.split("│")[2] for line in wide)
     assert "141 of 151 shingles of 5 words are in both" in datakit("explain", "near", "--manifest", "out").out
     assert "the compared texts are equal" in datakit("explain", "same", "--manifest", "out").out
-
-
-TOOL_CALLS, TURNS = "sft/llamafactory/glaive_toolcall_en_demo.json", "sft/sharegpt_zh_1k.jsonl"
-PAIRS = "preference/hh_rlhf_harmless_test.jsonl.gz"
-
-
-@pytest.mark.parametrize(
-    ("name", "on"),
-    [(TOOL_CALLS, "prompt"), (TOOL_CALLS, "answer"), (TOOL_CALLS, "all"), (TURNS, "prompt"), (PAIRS, "all")],
-)
-def test_every_drop_among_real_conversations_is_true(
-    datakit: Callable, project: Path, shared: Path, name: str, on: str
-) -> None:
-    """Counted again, in plain Python, on the side of the rows that was compared."""
-    threshold = 0.1 if name == PAIRS else 0.4  # few pairs of answers are alike: one is at 0.5, none above
-    flags = ["--threshold", threshold, "--num-bands", 100, "--rows-per-band", 1] if name == PAIRS else []
-    said = datakit("dedup", shared / "corpora" / name, "--output", "out", "--on", on, "--threshold", "0.4", *flags)
-    assert said.code == 0, said.err
-    manifest = load(project / "out/manifest.json")
-    kept, dropped = (
-        [
-            batch
-            for shard in manifest.of_role(role)
-            for batch in pq.ParquetFile(project / "out" / shard.path).iter_batches()
-        ]
-        for role in ("kept", "dropped")
-    )
-    texts = {
-        name: texts
-        for batch in (*kept, *dropped)
-        for name, *texts in zip(
-            batch["id"].to_pylist(),
-            *(side.to_pylist() for side in compared_fields(batch, on, include_calls=True)),  # type: ignore[arg-type]
-            strict=True,
-        )
-    }
-    rows = [row for batch in dropped for row in batch.to_pylist()]
-    assert rows
-    for row in rows:
-        found = compare_fields(texts[row["id"]], texts[row["duplicate_of"]], 5)
-        assert found.similarity == row["similarity"] >= threshold
-        if name == PAIRS:
-            answers = (["", *texts[row[end]][1:]] for end in ("id", "duplicate_of"))
-            assert compare_fields(*answers, 5).similarity >= threshold
-        assert found.equal == (row["reason"] == "exact_duplicate")

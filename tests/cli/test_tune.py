@@ -110,17 +110,16 @@ def test_tune_shows_rule_sets_that_were_not_on(datakit, corpus):
 
 def test_tune_draws_a_histogram_for_each_threshold_on_one_page(datakit, corpus):
     datakit("filter", corpus, "--rules", "gopher_quality", "--dataset", "d")
-    pytest.importorskip("matplotlib")
     pages = []
     for name in ("a.html", "b.html"):
         assert "wrote" in datakit("tune", "--dataset", "d", "--html", name).out
         pages.append(Path(name).read_text(encoding="utf-8"))
     assert pages[0] == pages[1]
-    cards = pages[0].split('<div class="card"')[1:]
+    cards = pages[0].split('<figure class="card"')[1:]
     assert len(cards) == pages[0].count("<svg") > 5 and 'id="gopher_quality.min_words"' in pages[0]
     assert "Histogram of gopher_quality.min_words: 12 rows, limit 50" in pages[0]
     assert "r4: Row 4 begins here." in pages[0]
-    assert "src=" not in pages[0] and not re.search(r"https?://(?!www\.w3\.org/)", pages[0])
+    assert "src=" not in pages[0] and "http:" not in pages[0]
     ids = re.findall(r'\bid="([^"]*)"', pages[0])
     assert len(ids) == len(set(ids))
 
@@ -163,4 +162,4 @@ def test_tune_shows_the_rules_of_conversations(datakit, project):
     assert datakit("filter", "chats.jsonl", "--dataset", "chats").code == 0
     said = datakit("tune", "--dataset", "chats").out
     assert re.search(r"(?m)^empty_answer\.min_answer_chars +1 +1 +33\.3%", said)
-    assert "a limit of  8 drops 33.3%" in said
+    assert "a limit of 8 drops 33.3%" in said

@@ -11,7 +11,16 @@ import pytest
 import datakit
 from datakit.engine.recipe import Recipe
 from datakit.errors import ConfigError, UsageError
-from datakit.report.forecast import ForecastConfig, forecast, line_through, sample_keys, wilson
+from datakit.report.forecast import (
+    BLOCKS,
+    UNSEEN,
+    Estimate,
+    ForecastConfig,
+    bootstrap,
+    forecast,
+    line_through,
+    sample_keys,
+)
 
 WORDS = [f"word{n}" for n in range(3000)]
 
@@ -42,16 +51,22 @@ def test_equal_texts_have_one_key_and_similar_ones_have_it_as_often_as_they_are_
 
 
 def test_an_interval_holds_the_share_of_the_whole_in_nearly_every_sample() -> None:
-    rng, inside = np.random.default_rng(3), 0
+    rng, inside, widths = np.random.default_rng(3), 0, []
     for share in (0.003, 0.05, 0.6):
-        for _ in range(300):
-            found = wilson(int(rng.binomial(800, share)), 800)
+        for _ in range(100):
+            rows = rng.multinomial(800, [1 / BLOCKS] * BLOCKS)
+            lost = rng.binomial(rows, share).astype(float)
+            found = Estimate.of(bootstrap(lost, rows.astype(float)), UNSEEN / 800)
+            assert found.value == pytest.approx(lost.sum() / 800)
             inside += found.low <= share <= found.high
-    assert inside >= 895
-    assert wilson(0, 800).low == 0
-    assert wilson(0, 800).high > 0.003
-    wide, narrow = wilson(40, 800, design_effect=4), wilson(40, 800)
-    assert wide.high - wide.low > 1.8 * (narrow.high - narrow.low)
+            widths.append(found.high - found.low)
+    assert inside >= 297
+    assert np.mean(widths[200:]) == pytest.approx(2 * 3.29 * (0.6 * 0.4 / 800) ** 0.5, rel=0.2)  # the normal's
+    alike = np.zeros(BLOCKS)
+    alike[:10] = 24  # 240 rows that are taken together say less than 240 others
+    some = Estimate.of(bootstrap(alike, np.full(BLOCKS, 24.0)))
+    assert some.high - some.low > 3 * 2 * 3.29 * (0.04 * 0.96 / 6144) ** 0.5
+    assert Estimate.of(bootstrap(np.zeros(BLOCKS), np.ones(BLOCKS)), UNSEEN / BLOCKS).high == pytest.approx(7.6 / 256)
 
 
 def test_a_line_keeps_the_costs_of_a_start_apart_and_no_cost_is_negative() -> None:
@@ -62,10 +77,10 @@ def test_a_line_keeps_the_costs_of_a_start_apart_and_no_cost_is_negative() -> No
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """3,000 documents: a fifth exact and a tenth near duplicates, 100 rows all equal, some too short for the filter."""
+    """2,920 documents: a fifth exact and a tenth near duplicates, 20 rows all equal, some too short for the filter."""
     rng = random.Random(7)
     texts = documents(2100, rng)
-    texts += rng.sample(texts, 500) + [texts[0]] * 100
+    texts += rng.sample(texts, 500) + [texts[0]] * 20
     for text in rng.sample(texts[:2000], 300):
         words = text.split()
         words[rng.randrange(len(words))] = "other"
@@ -84,7 +99,7 @@ def test_a_forecast_of_a_quarter_holds_what_the_run_does(project: Path, monkeypa
     pipeline = datakit.Pipeline(steps, dataset="d", project=project, workers=2)
     said = pipeline.forecast(share=0.3, rows=0)
     assert not (project / "data").exists()
-    assert said.rows == 3003
+    assert said.rows == 2923
     assert 600 < said.sample_rows < 1300
     result = pipeline.run()
     for stage, real in zip(said.stages, [*result.parents[0].parents, *result.parents, result], strict=True):

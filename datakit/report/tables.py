@@ -1,0 +1,207 @@
+"""Tables on a terminal: what each stage took in, kept and dropped, what to look at next, and the state of a project.
+
+Every table is laid out by `lines_of`; no text from data can control the terminal.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import click
+
+from datakit.manifest import Count, Manifest, ancestors, load_run
+from datakit.report.texts import visible
+from datakit.storage import url_of
+
+MOST_REASONS = 3
+"""Reasons of a stage that are named in the table of a run, the most frequent first; the others are counted."""
+_NUMBER = re.compile(r"[-+]?[\d,.]*%?")
+
+
+def lines_of(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 0) -> list[str]:
+    """Lines of a table. Integers get separators of thousands, and columns of numbers are aligned to the right.
+
+    Without names of columns there is no head.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[f"{c:,}" if isinstance(c, int) else visible(str(c)) for c in row] for row in rows]
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(columns))
+    for at, name in enumerate(columns):
+        numbers = all(_NUMBER.fullmatch(row[at]) for row in cells)
+        table.add_column(Text(name), justify="right" if numbers else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*map(Text, row))
+    return [" " * indent + line for line in rendered(table, 100_000)]
+
+
+def rendered(table: Any, width: int, *, colours: bool = False) -> list[str]:
+    """The lines of a table of rich."""
+    from rich.console import Console
+
+    page = StringIO()
+    kind = {"force_terminal": True, "color_system": "standard"} if colours else {"color_system": None}
+    Console(file=page, width=width, legacy_windows=False, **kind).print(table)
+    return [line.rstrip() for line in page.getvalue().splitlines()]
+
+
+def share(part: float, whole: float) -> str:
+    """A part as a percentage; empty where there is nothing to be a part of."""
+    return f"{part / whole:.1%}" if whole else ""
+
+
+# The funnel: the stages of one run.
+
+
+@dataclass(frozen=True, slots=True)
+class FunnelStage:
+    """One stage of a funnel."""
+
+    path: Path
+    manifest: Manifest
+    seconds: float | None
+    """None where no run file tells."""
+    bytes: int
+    """Of the values that went in, in memory."""
+    now: bool
+    """The stage ran in this command; else it was up to date."""
+
+    @property
+    def mb_per_s(self) -> float | None:
+        """Megabytes (1e6 bytes) of values a second."""
+        return round(self.bytes / self.seconds / 1e6, 2) if self.seconds and self.bytes else None
+
+    @property
+    def alarms(self) -> list[str]:
+        """The alarms of the stage."""
+        found: list[str] = self.manifest.facts.get("alarms", [])
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The stage as JSON."""
+        made: dict[str, Any] = {"stage": self.manifest.stage, "version": self.manifest.version}
+        made |= {"ledger": self.manifest.ledger.to_json(), "seconds": self.seconds}
+        return made | {"mb_per_s": self.mb_per_s, "ran": self.now, "alarms": self.alarms}
+
+
+def losses(count: Count, *, unread: bool = True) -> list[tuple[str, int]]:
+    """(reason, number) of what did not stay: records that could not be read, then the most frequent reasons first."""
+    found = [("could not be read", count.quarantined)] if unread and count.quarantined else []
+    return found + sorted(count.dropped.items(), key=lambda item: (-item[1], item[0]))
+
+
+def funnel(path: Path, since: float = 0.0) -> list[FunnelStage]:
+    """The stages behind the manifest at `path`, in the order of the rows; `since` is when the command began (epoch)."""
+    known = {manifest.version: (place, manifest) for place, manifest in ancestors(path)}
+    ordered: dict[str, FunnelStage] = {}
+
+    def add(version: str) -> None:
+        """Parents first: what is no rows (a tokenizer) stands before what needs it."""
+        if version not in known or version in ordered:
+            return
+        place, manifest = known[version]
+        for parent in manifest.parents:
+            add(parent.get("version", ""))
+        run = load_run(place)
+        started = datetime.fromisoformat(run["started"]).timestamp() if run.get("started") else 0.0
+        now = bool(run) and started + run.get("seconds", 0.0) + 1.0 >= since  # `started` has whole seconds
+        ordered[version] = FunnelStage(place, manifest, run.get("seconds"), int(run.get("bytes", 0)), now)
+
+    add(next(iter(known)))
+    return list(ordered.values())
+
+
+def funnel_lines(stages: Sequence[FunnelStage]) -> list[str]:
+    """The funnel as a table: a line a stage, with the most frequent reasons of drops."""
+    rows = []
+    for stage in stages:
+        ledger = stage.manifest.ledger
+        count, tokens = ledger.rows, ledger.tokens
+        into, kept = ("", "") if tokens is None else (tokens.into, tokens.kept)
+        seconds = "before" if not stage.now else "" if stage.seconds is None else f"{stage.seconds:,.1f}"
+        speed = f"{stage.mb_per_s:,.1f}" if stage.now and stage.mb_per_s else ""
+        why = [_reasons(count, ""), _reasons(tokens, " tokens") if tokens else ""]
+        rows.append([stage.manifest.stage, count.into, count.kept, share(count.kept, count.into), into, kept,
+                     seconds, speed, "; ".join(filter(None, why))])  # fmt: skip
+    return lines_of(["stage", "rows in", "kept", "", "tokens in", "kept", "s", "MB/s", "dropped"], rows)
+
+
+def _reasons(count: Count, unit: str) -> str:
+    lost = losses(count)
+    named = [f"{n:,}{unit} {reason}" for reason, n in lost[:MOST_REASONS]]
+    if rest := lost[MOST_REASONS:]:
+        named.append(f"{sum(n for _, n in rest):,}{unit} for {len(rest)} other reasons")
+    return ", ".join(named)
+
+
+def ledger_lines(manifest: Manifest) -> list[str]:
+    """A stage's ledger: rows and tokens in, kept and dropped by reason; counters and packing."""
+    rows = list[tuple[object, ...]]()
+    for unit, count in (("rows", manifest.ledger.rows), ("tokens", manifest.ledger.tokens)):
+        if count is not None:
+            rows += [("in", count.into, unit), ("kept", count.kept, unit + _part(count.kept, count))]
+            rows += [("dropped", n, reason + _part(n, count)) for reason, n in losses(count, unread=False)]
+            about = {"quarantine": count.quarantined, "edited": count.edited, "padding": count.padding}
+            rows += [(name, n, unit) for name, n in about.items() if n]
+    return [head_line(manifest), *lines_of(["", "", ""], [*rows, *_about(manifest)], indent=2)]
+
+
+def about_lines(manifest: Manifest) -> list[str]:
+    """What is known of a result besides what came in and stayed."""
+    return lines_of(["", "", ""], _about(manifest), indent=2)
+
+
+def head_line(manifest: Manifest) -> str:
+    """Which result it is."""
+    return f"{manifest.dataset} / {manifest.stage}  version {manifest.version}"
+
+
+def _about(manifest: Manifest) -> Iterator[tuple[object, ...]]:
+    yield from (("note", n, name) for name, n in manifest.ledger.notes.items())
+    if packing := manifest.facts.get("packing"):
+        others = {k.removeprefix("density_"): v for k, v in packing.items() if k.startswith("density_")}
+        beside = "".join(f"; {other} would be {density:.1%}" for other, density in others.items())
+        yield "density", f"{packing['density']:.1%}", f"{manifest.config['packing']}{beside}"
+        if "good_answers" in packing:
+            bad = f"good, {packing['bad_answers']:,} bad; pairs with one side are for train.kto"
+            yield "answers", packing["good_answers"], bad
+        if "repeated_tokens" in packing:
+            yield "repeated", packing["repeated_tokens"], "tokens of prompts, in more than one piece of their row"
+
+
+def _part(part: int, count: Count) -> str:
+    return f"  ({part / count.into:.1%})" if count.into else ""
+
+
+def next_lines(stages: Iterable[FunnelStage]) -> Iterator[str]:
+    """What to look at next: a command for each stage that has something to show."""
+    for stage in stages:
+        name, rows, where = stage.manifest.stage, stage.manifest.ledger.rows, shlex.quote(_shown(stage.path))
+        if rows.quarantined:
+            yield f"datakit show {where}    # records that could not be read"
+        if name.startswith("dedup") and rows.dropped:
+            yield f"datakit pairs {where}    # dropped duplicates beside the rows that stay"
+        if name == "filter" and rows.dropped and stage.manifest.of_role("signals"):
+            yield f"datakit tune --manifest {where}    # what each threshold drops"
+        if name == "pack":
+            yield f"datakit peek {where}    # packed rows as text, with their labels"
+
+
+def alarm_lines(stages: Iterable[FunnelStage]) -> Iterator[str]:
+    """The alarms of all stages, in red."""
+    for stage in stages:
+        yield from (click.style(f"ALARM {stage.manifest.stage}: {alarm}", fg="red") for alarm in stage.alarms)
+
+
+def _shown(path: Path) -> str:
+    """A path as one would type it here."""
+    if url := url_of(path):
+        return url
+    where, here = path.resolve(), Path.cwd()
+    return str(where.relative_to(here) if where.is_relative_to(here) else path)
