@@ -186,7 +186,7 @@ def test_a_stage_is_what_the_registry_says(name: str) -> None:
 @pytest.mark.parametrize("name", STAGES)
 def test_a_stage_has_a_command_with_help(name: str) -> None:
     """Its flags follow from its config; `classifier` and `tokenizer` have commands of their own."""
-    done = CliRunner().invoke(datakit, [name.replace("_", "-"), "--help"])
+    done = CliRunner().invoke(datakit, [name.replace("_", "-"), "--help" if name in OTHER_COMMANDS else "--help-all"])
     assert done.exit_code == 0, done.output
     if name not in OTHER_COMMANDS:
         plain = [o.name for o in options(config_class(name)) if not o.nested and o.name != "kind"]

@@ -12,9 +12,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import datakit as python_api
+from datakit import removed
 from datakit.cli.main import commands
 from datakit.config import options
 from datakit.engine.recipe import FLOW, STAGES, config_class
+from datakit.errors import ConfigError
 from datakit.manifest import load
 from tests.engine.corpus import WORDS, write_corpus, write_project
 
@@ -88,12 +91,30 @@ def test_every_command_has_help(datakit: Callable, command: str) -> None:
 
 
 @pytest.mark.parametrize("stage", [s for s in FLOW if s != "tokenizer"])
-def test_every_plain_field_of_a_recipe_is_a_flag_with_help(datakit: Callable, stage: str) -> None:
-    shown = datakit(stage, "--help").out
+def test_help_shows_what_matters_and_help_all_every_field_of_a_recipe(datakit: Callable, stage: str) -> None:
+    shown, every = (datakit(stage, flag).out for flag in ("--help", "--help-all"))
+    assert re.search(r"\n--help-all shows \d+ more options\.\n$", shown) and "more options" not in every
     for o in options(config_class(stage)):
         assert o.help, f"{stage}.{o.name} has no help"
         if not o.nested and o.name != "kind":
-            assert f"--{o.name.replace('_', '-')}" in shown
+            flag = rf"\n  --{o.name.replace('_', '-')}[ ,\n]"
+            assert re.search(flag, every) and bool(re.search(flag, shown)) != o.advanced
+    for flag in ("--dataset", "--output", "--set"):
+        assert f"\n  {flag} " in shown.partition("Options of all stages:")[2]
+    assert "--executor" in every and "--executor" not in shown
+
+
+def test_an_option_or_a_stage_that_is_gone_says_what_to_use_instead(
+    datakit: Callable, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(removed.OPTIONS, "dedup", {"old_flag": "use --on."})
+    monkeypatch.setitem(removed.STAGES, "old_stage", "use `datakit dedup`.")
+    for args in (["--old-flag", "1"], ["--no-old-flag"], ["--old_flag=x"]):
+        said = datakit("dedup", "in.jsonl", *args)
+        assert said.code == 2 and "is gone: use --on." in said.err
+    assert "'old-stage' is gone: use `datakit dedup`." in datakit("old-stage").err
+    with pytest.raises(ConfigError, match="'old_flag' is gone: use --on"):
+        python_api.dedup(["in.jsonl"], old_flag=1)
 
 
 def test_flags_take_underscores_and_dashes(datakit: Callable, project: Path) -> None:
