@@ -47,7 +47,7 @@ from torch import Tensor, nn  # noqa: E402
 from datakit.config import build, sha256_file  # noqa: E402
 from datakit.errors import DatakitError  # noqa: E402
 from datakit.manifest import Count, Ledger, Manifest, Shard, save  # noqa: E402
-from datakit.pack.format import SOURCE_DTYPE, Bin2dWriter, Header  # noqa: E402
+from datakit.pack.format import SOURCE_DTYPE, PackedWriter, Header  # noqa: E402
 from train import distill, dpo  # noqa: E402
 from train.data.batches import Batch, DataConfig, StepStream  # noqa: E402
 from train.data.packed import Mixture, PackedSet  # noqa: E402
@@ -153,7 +153,7 @@ def _write(
         task=task, seq_len=seq_len, pad_id=0, eos_id=2, vocab_size=vocab, labelled=labelled, ids_dtype="uint16",
         rows_per_unit=rows_per_unit,
     )  # fmt: skip
-    with Bin2dWriter(folder / "kept" / "train", header) as writer:
+    with PackedWriter(folder / "kept" / "train", header) as writer:
         for number, sizes in enumerate(rows):
             bounds = np.cumsum([0, *sizes]).astype(np.int32)
             ids = np.zeros((1, seq_len + 1), np.int32)

@@ -183,7 +183,7 @@ def parse(text: str, kind: Any, where: str) -> Any:
     """A flag's or `--set` value's text as `kind`; lists, and the KEY=VALUE of tables, are separated by commas.
 
     A text with a brace is one KEY=VALUE: templates have commas of their own. A comma in brackets separates nothing:
-    `regex:a{1,3}` is one value.
+    `regex:a{1,3}` is one value. Nor does one without another KEY= behind it: `date=Jul 26, 2025` is one.
 
     Raises:
         ConfigError: the text is not a value of that type.
@@ -192,7 +192,8 @@ def parse(text: str, kind: Any, where: str) -> Any:
         parts = re.split(r",(?![^{\[(]*[}\])])", text)
         return tuple(parse(t.strip(), get_args(kind)[0], where) for t in parts if t.strip())
     if get_origin(kind) is dict:
-        pairs = [t.partition("=") for t in ([text] if "{" in text else text.split(",")) if t.strip()]
+        texts = [text] if "{" in text else re.split(r",(?=[^,=]*=)|,\s*$", text)
+        pairs = [t.partition("=") for t in texts if t.strip()]
         wrong = next((key for key, equals, _ in pairs if not equals or not key.strip()), None)
         if wrong is not None:
             raise ConfigError(f"{where}: expected KEY=VALUE, found {wrong!r}")

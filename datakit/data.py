@@ -63,6 +63,9 @@ MESSAGES: Final = pa.list_(MESSAGE)
 SPANS: Final = pa.list_(pa.struct([("start", pa.int32()), ("end", pa.int32())]))
 """Half-open token ranges `[start, end)`."""
 
+TURN_STARTS: Final = "turn_starts"
+"""The column of token rows with the tokens at which users' turns begin: a long conversation may be cut there."""
+
 
 def row_key(file_index: int, record: int) -> int:
     """The key of record number `record` (0-based) of file number `file_index` (0-based)."""
@@ -95,6 +98,8 @@ def tokens(preference: bool = False) -> pa.Schema:
     """
     fields = [*COMMON, pa.field("input_ids", pa.list_(pa.int32()), nullable=False), pa.field("label_spans", SPANS)]
     fields.append(pa.field("segment_source", pa.string(), nullable=False))
+    if not preference:
+        fields += [pa.field(TURN_STARTS, pa.list_(pa.int32()))]
     if preference:
         fields += [pa.field("rejected_ids", pa.list_(pa.int32()), nullable=False)]
         fields += [pa.field("rejected_label_spans", SPANS)]
@@ -135,6 +140,14 @@ def read_rows(folder: Path, shard: Shard, columns: list[str] | None = None) -> I
         RECORD.name if name == KEY.name and shard.first_file is not None else name for name in columns
     ]
     return (with_row_keys(batch, shard.first_file) for batch in read_shard(folder, shard, stored))
+
+
+def splitmix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """SplitMix64 (Steele, Lea, Flood 2014) of each value, uint64: distinct values have distinct hashes."""
+    mixed = values + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
 
 
 def first_rows(batches: Iterable[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch]:

@@ -96,18 +96,15 @@ def theirs(tokenizer: PreTrainedTokenizerFast, messages: list[dict], tools: list
 
 
 def ours(tokenizer, messages: list[dict], tools: list | None) -> tuple[list, list]:
-    from datakit.pack.labels import label, labelled_ids
+    from datakit.pack.labels import Labeller
 
-    row = label(tokenizer, messages, tools)
-    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
-    mask = [0] * len(ids)
-    for start, end in spans:
-        mask[start:end] = [1] * (end - start)
-    return ids.tolist(), mask
+    row = Labeller(tokenizer).label(messages, tools)
+    encoding = tokenizer.encode([row.text])[0]
+    return encoding.ids, [int(any(a <= start < b for a, b in row.labels)) for start, _ in encoding.offsets]
 
 
 def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools: list | None) -> str:
-    from datakit.pack.labels import RowError
+    from datakit.pack.labels import Labeller, RowError
 
     try:
         found = ours(tokenizer, messages, tools)
@@ -121,7 +118,7 @@ def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools:
     less = {k for k, (a, b) in enumerate(zip(mask, expected[1], strict=True)) if a < b}
     behind = {k for k in less if mask[k - 1] and not tokenizer.decode([ids[k]]).strip()}
     behind |= {k for k in less if k == len(ids) - 1 and ids[k] == tokenizer.eos_id}  # of the conversation, not a turn
-    asked = [tokenizer.prompt_after(role) for role in ("user", "tool")]
+    asked = [Labeller(tokenizer).probe.answer_header]
     learnt = [k for k in range(1, len(mask)) if mask[k] and k - 1 in less]
     runs = [[*takewhile(less.__contains__, range(k - 1, 0, -1))][::-1] for k in learnt]
     header = {
@@ -136,10 +133,10 @@ def verdict(expected: tuple[list, list], tokenizer, messages: list[dict], tools:
 
 
 def masks(base: Path) -> int:
-    from datakit.pack import template
+    from datakit.pack import chat
     from datakit.pack.chat import ChatTokenizer
 
-    template.TODAY = datetime.datetime.now()  # theirs writes the day into some prompts
+    chat.TODAY = datetime.datetime.now()  # theirs writes the day into some prompts
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as scratch:
         for model, (original, patched) in pairs().items():

@@ -18,7 +18,7 @@ from datakit.manifest import Manifest, ancestors, data_dir, load, purged_on
 from datakit.manifest import verify as verify_manifest
 
 if TYPE_CHECKING:
-    from datakit.pack.inspect import PackedSet
+    from datakit.pack.format import Packed
 
 LISTED = 10
 """Inputs and files of a result that are listed, unless all are asked for."""
@@ -343,7 +343,7 @@ def peek(manifest: Path, row: int | None, row_id: str | None, name: str | None, 
         click.echo(f"wrote {html}")
 
 
-def _chosen(sets: "list[PackedSet]", name: str | None) -> "list[PackedSet]":
+def _chosen(sets: "list[Packed]", name: str | None) -> "list[Packed]":
     found = [s for s in sets if name in (None, s.name)]
     if not found:
         raise UsageError(f"no set is called {name!r}; there are {', '.join(s.name for s in sets)}")

@@ -161,24 +161,6 @@ def _first_of_two(count: Int64, shorter: Int64, single: int, space: int) -> int:
 
 
 @kernel
-def mark(mask: npt.NDArray[np.uint8], starts: Int64, ends: Int64) -> None:
-    """Set mask[start:end] to 1 for each span."""
-    for i in range(len(starts)):
-        for t in range(starts[i], ends[i]):
-            mask[t] = 1
-
-
-@kernel
-def count_labels(mask: npt.NDArray[np.uint8], starts: Int64, lengths: Int64) -> Int64:
-    """Label tokens of each piece; a piece's first token is never a target."""
-    counts = np.zeros(len(starts), np.int64)
-    for i in range(len(starts)):
-        for t in range(starts[i] + 1, starts[i] + lengths[i]):
-            counts[i] += mask[t]
-    return counts
-
-
-@kernel
 def copy_rows(ids: Int32, starts: Int64, lengths: Int64, rows: Int64, ids_NS: Int32) -> None:
     """Copy pieces, sorted by row, into the rows of `ids_NS`."""
     at = 0

@@ -2,73 +2,209 @@
 
 The trainer imports this module, too: it needs jinja2 and tokenizers only.
 
-Special tokens (`<|im_start|>`: added tokens marked `special`, and those that the settings name, such as `eos_token`)
-are recognised only in the template's own text. In the text of messages they are plain text. For this, the tokenizer is
-loaded with each special token spelled as a pair of reserved code points, and the rendering is rewritten so that only
-the template's own tokens have this spelling. All other added tokens (`<think>`, Gemma's newlines) are recognised
-wherever they occur, as the model's own tokenizer does. The whole text is then encoded in one call, with normalisation
-and merges across the borders of messages. So the ids equal those of the unmodified tokenizer whenever no message spells
-a special token.
+**Special tokens** (`<|im_start|>`: added tokens marked `special`, and those that the settings name, such as
+`eos_token`) are recognised only in the template's own text. In the text of messages they are plain text. For this, the
+tokenizer is loaded with each special token spelled as a pair of reserved code points, and the rendering is rewritten so
+that only the template's own tokens have this spelling. All other added tokens (`<think>`, Gemma's newlines) are
+recognised wherever they occur, as the model's own tokenizer does. The whole text is then encoded in one call, so the
+ids equal those of the unmodified tokenizer whenever no message spells a special token.
 
-To tell the two apart, the text of messages enters the template as `Tracked`: a `str` with spans (start, end, tag) that
-say where its characters come from. Each string operation of a template passes the spans on: a user's `<|im_end|>` stays
-ten characters of the user. If the origin of a result is not known, its text gets the tag `UNKNOWN`, and the row is
-refused.
+**Marks** tell the two apart. Each text of a message goes into the template between two pairs of characters: `OPEN` and
+a number before it, `CLOSE` and the same number after it. They are noncharacters, which no text should have, and
+private-use characters for the numbers. What the template renders with marks must be, without them, exactly what it
+renders without. Then it is known where each text stands, and the rest is the template's own. A template that looks at a
+text (`startswith`, `| trim`) might see a mark where it expects a letter; then the two renderings differ, and fewer
+texts are marked (see `Marker.level`), or the conversation is refused.
 """
 
 import datetime
 import hashlib
 import json
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
 from jinja2 import Template, TemplateError, meta, nodes
+from jinja2.ext import Extension, LoopControlExtension
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Encoding, Tokenizer
 
 import datakit.storage as storage
 from datakit.errors import ConfigError, ModelError
 from datakit.manifest import tokenizer_file
-from datakit.pack.template import BUILT_IN, MARK, OPEN, Sandbox, TooSlowError, Watch
-from datakit.pack.tracked import (
-    CONTENT,
-    FIELDS,
-    REASONING,
-    TOOLS,
-    WIDTH,
-    Sealed,
-    SealedJson,
-    Span,
-    Tracked,
-    cut,
-    of,
-    plain_json,
-    track,
-)
 
 RESERVED = "\ufdd0"
 """A Unicode noncharacter; with a private-use character after it, it spells a special token."""
 FIRST_PRIVATE, PRIVATE = 0xF0000, 65534
+"""The private-use characters that number special tokens and marks, and how many there are."""
+OPEN, CLOSE = "\ufdd6", "\ufdd7"
+"""Before and after a text of a message, each with a private-use character behind it."""
+BLOCK, END_BLOCK = "\ufdd1", "\ufdd2"
+"""Around what a `{% generation %}` block renders."""
+MARKS = OPEN + CLOSE + BLOCK + END_BLOCK
+_MARK = re.compile(f"[{OPEN}{CLOSE}](.)|[{BLOCK}{END_BLOCK}]", re.DOTALL)
+RESERVED_SPELLING = re.compile(f"{RESERVED}[{chr(FIRST_PRIVATE)}-{chr(FIRST_PRIVATE + PRIVATE - 1)}]")
+RESERVED_TEXT = re.compile(f"[{MARKS}]|{RESERVED_SPELLING.pattern}")
+"""What no conversation may have: characters of marks, and the reserved spelling of a special token."""
+
+BUILT_IN = ("chatml", "llama3", "plain")
+"""Names of the templates in the folder `templates`."""
+TODAY = datetime.date(2024, 7, 26)
+"""The date that `strftime_now` formats: Llama 3.1's fallback. With the real date, tokens would change every day."""
+MAX_STEPS = 2_000_000
+"""A template may go through its loops so many times for one conversation, about a second; then it is stopped. Steps are
+counted, not seconds, so that it depends on the row alone."""
 
 Message = Mapping[str, Any]
+Span = tuple[int, int, int]
+"""Start and end (half-open, in characters) of a marked text, and its number."""
 
 
 class RenderError(ModelError):
-    """A template fails on some messages, or refuses them; the text says why."""
+    """A template fails on some messages, or it is not certain what it makes of them; `reason` is the ledger's word."""
+
+    def __init__(self, detail: str, reason: str = "template_error") -> None:
+        super().__init__(detail)
+        self.reason = reason
 
 
-THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
-"""Names of a message's thought: data sets and templates use all three."""
+class TooSlowError(Exception):
+    """A chat template takes too long for one conversation."""
+
+    sequence = 0
+    """Its number in a batch."""
+
+
+# ---------------------------------------------------------------------- rendering
+
+
+class Generation(Extension):
+    """`{% generation %} ... {% endgeneration %}`: marks the text of the assistant."""
+
+    tags = {"generation"}  # noqa: RUF012
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        """Wrap the body of the block in a call of `_marked`."""
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.CallBlock(self.call_method("_marked"), [], [], body).set_lineno(line)
+
+    def _marked(self, caller: Callable[[], str]) -> str:
+        return BLOCK + caller() + END_BLOCK
+
+
+class Sandbox(ImmutableSandboxedEnvironment):
+    """jinja2's sandbox with what chat templates expect of transformers. Each pass of a loop calls `_step`."""
+
+    def __init__(self) -> None:
+        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, LoopControlExtension])
+        self.filters["tojson"] = _tojson
+        self.globals |= {"raise_exception": _raise, "strftime_now": TODAY.strftime, "_step": lambda: True}
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        for loop in tree.find_all(nodes.For):
+            step = nodes.Call(nodes.Name("_step", "load"), [], [], None, None)
+            loop.body.insert(0, nodes.ExprStmt(step))
+            if loop.test is not None:  # `for x in y if test` may pass all items by
+                loop.test = nodes.And(step, loop.test)
+        return tree
+
+
+class MarkedJson(dict[str, Any]):
+    """An object that `tojson` writes between marks; a template that looks inside sees marks around its texts."""
+
+    def __init__(self, shown: dict[str, Any], real: Any, number: str) -> None:
+        super().__init__(shown)
+        self.real, self.number = real, number
+
+
+def _tojson(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    real = value.real if isinstance(value, MarkedJson) else value
+    text = json.dumps(real, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    return around(text, value.number) if isinstance(value, MarkedJson) else text
+
+
+def around(text: str, number: str) -> str:
+    """A text between the marks of a number."""
+    return f"{OPEN}{number}{text}{CLOSE}{number}"
+
+
+def _raise(message: str) -> None:
+    raise TemplateError(message)
+
+
+class _Steps:
+    """Counts the passes of a template's loops."""
+
+    def __init__(self) -> None:
+        self.left = MAX_STEPS
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        if self.left < 0:
+            raise TooSlowError
+        return True
 
 
 @dataclass(frozen=True, slots=True)
-class Reads:
+class Rendering:
+    """Messages as text, without marks."""
+
+    text: str
+    spans: list[Span]
+    """The marked texts, in the order in which they end."""
+    generated: list[tuple[int, int]]
+    """Start and end of the `{% generation %}` blocks that have text, ascending."""
+
+
+def unmarked(marked: str) -> Rendering:
+    """Take the marks out, and remember where they were.
+
+    Raises:
+        RenderError: the template took a marked text apart: its marks are not around one text.
+    """
+    parts: list[str] = []
+    spans: list[Span] = []
+    blocks: list[tuple[int, int]] = []
+    opened: list[tuple[str, int]] = []
+    at = length = 0
+    for mark in _MARK.finditer(marked):
+        parts.append(marked[at : mark.start()])
+        length += mark.start() - at
+        at = mark.end()
+        kind, number = marked[mark.start()], mark[1] or ""
+        if kind in (OPEN, BLOCK):
+            opened.append((number, length))
+            continue
+        if not opened or opened[-1][0] != number:
+            raise RenderError("the template takes a text apart", "labels_uncertain")
+        _, start = opened.pop()
+        if kind == CLOSE:
+            spans.append((start, length, ord(number) - FIRST_PRIVATE))
+        elif start < length:
+            blocks.append((start, length))
+    if opened:
+        raise RenderError("the template takes a text apart", "labels_uncertain")
+    return Rendering("".join([*parts, marked[at:]]), spans, sorted(blocks))
+
+
+# ---------------------------------------------------------------------- messages
+
+THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
+"""Names of a message's thought: data sets and templates use all three."""
+_THINK = re.compile("(</?think>)")
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTraits:
     """How a template reads messages."""
 
     thought_keys: tuple[str, ...] = THOUGHT_KEYS[:1]
@@ -82,60 +218,32 @@ class Reads:
     arguments_as_text: bool = False
     """The arguments of tool calls are JSON text, as in OpenAI's API; otherwise objects."""
 
-    def content(self, text: str) -> Any:
-        """The content of a message."""
-        return [{"type": "text", "text": text}] if self.parts else text
+
+def plain_messages(messages: Sequence[Message], traits: TemplateTraits = TemplateTraits()) -> list[dict[str, Any]]:
+    """Messages as a template gets them."""
+    return [_with_parts(message_fields(m, traits), traits) for m in messages]
 
 
-def _inside(content: str) -> tuple[int, int, int, int] | None:
-    """A thought in content: where `<think>` begins, the thought's first and last character and the end of `</think>`.
-
-    Some data sets leave `<think>` out, because the prompt has it: the thought then begins with the content.
-    """
-    find = content.where if isinstance(content, Sealed) else content.find
-    close = find("</think>")
-    if close < 0:
-        return None
-    tag = find("<think>", 0, close)
-    thought = cut(content, tag + len("<think>") if tag >= 0 else 0, close)
-    start = close - len(thought.lstrip())
-    return max(tag, 0), start, start + len(thought.strip()), close + len("</think>")
+def plain_tools(tools: Any) -> Any:
+    """Tools as a template gets them; None if there are none."""
+    return (_parsed(tools, "tools") if isinstance(tools, str) else tools) or None
 
 
-def thought_of(message: Message) -> str:
-    """The thought of an assistant's message, from its own field or from `<think>` in its content; "" if it has none."""
-    given = next((str(message[k]) for k in THOUGHT_KEYS if message.get(k)), "")
+def message_fields(message: Message, traits: TemplateTraits) -> dict[str, Any]:
+    """The fields of a message that are set: "" for missing content, the thought under the template's names for it,
+    calls as objects."""
     content = message.get("content") or ""
-    inside = _inside(content) if message["role"] == "assistant" else None
-    return given.strip() or (cut(content, *inside[1:3]) if inside else "")
-
-
-def answer_of(message: Message) -> str:
-    """The content of a message without a thought."""
-    content: str = message.get("content") or ""
-    inside = _inside(content) if message["role"] == "assistant" else None
-    return cut(content, 0, inside[0]) + cut(content, inside[3], len(content)).lstrip() if inside else content
-
-
-def _fields(message: Message, reads: Reads) -> dict[str, Any]:
-    """A message as a template gets it: only the fields that are set, calls as objects, "" for missing content.
-
-    The thought stands under the first of `THOUGHT_KEYS`.
-    """
-    seen: dict[str, Any] = {"role": message["role"] or "", "content": message.get("content") or ""}
-    for name in ("name", "tool_call_id"):
-        if message.get(name) is not None:
-            seen[name] = message[name]
+    seen: dict[str, Any] = {"role": message["role"] or "", "content": content}
+    seen |= {name: message[name] for name in ("name", "tool_call_id") if message.get(name) is not None}
     thought = next((message[k] for k in THOUGHT_KEYS if message.get(k) is not None), None)
-    if thought is None and not reads.splits_thoughts and seen["content"].lstrip().startswith("<think>"):
-        thought, seen["content"] = thought_of(message) or None, answer_of(message)
-    if thought is not None:
-        seen[THOUGHT_KEYS[0]] = thought
-    calls = message.get("tool_calls")
-    if calls:
-        calls = _json(calls, "tool_calls") if isinstance(calls, str) else calls
-        seen["tool_calls"] = [_call(c, reads.arguments_as_text) for c in calls]
-    return seen
+    moved = thought is None and not traits.splits_thoughts and message["role"] == "assistant"
+    if moved and content.lstrip().startswith("<think>") and "</think>" in content:
+        head, _, answer = content.partition("</think>")
+        thought, seen["content"] = head.partition("<think>")[2].strip() or None, answer.lstrip()
+    if calls := message.get("tool_calls"):
+        parsed = _parsed(calls, "tool_calls") if isinstance(calls, str) else calls
+        seen["tool_calls"] = [_call(c, traits.arguments_as_text) for c in parsed]
+    return seen | ({} if thought is None else dict.fromkeys(traits.thought_keys, thought))
 
 
 def _call(call: Any, as_text: bool) -> Any:
@@ -144,125 +252,150 @@ def _call(call: Any, as_text: bool) -> Any:
         return call
     if isinstance(call.get("function"), dict):
         return call | {"function": _call(call["function"], as_text)}
+    given = call.get("arguments")
     if as_text:
-        given = call.get("arguments")
-        if isinstance(given, SealedJson):
-            return call | {"arguments": given.given()}
-        return call if isinstance(given, str) else call | {"arguments": plain_json(given)}
+        return call if isinstance(given, str) else call | {"arguments": _tojson(given)}
     try:
-        parsed = json.loads(call["arguments"])
-    except (KeyError, TypeError, ValueError):
+        parsed = json.loads(given)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
         return call
     return call | {"arguments": parsed} if isinstance(parsed, dict) else call
 
 
-def _json(text: str, where: str) -> Any:
+def _parsed(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as e:
         raise RenderError(f"{where} is not JSON: {e}") from None
 
 
-def _shown(fields: dict[str, Any], reads: Reads) -> dict[str, Any]:
-    """The fields under the names, and with the content, that the template reads."""
-    thought = fields.pop(THOUGHT_KEYS[0], None)
-    more = {} if thought is None else dict.fromkeys(reads.thought_keys, thought)
-    return fields | {"content": reads.content(fields["content"])} | more
+def _with_parts(fields: dict[str, Any], traits: TemplateTraits) -> dict[str, Any]:
+    return fields | ({"content": [{"type": "text", "text": fields["content"]}]} if traits.parts else {})
 
 
-def plain_messages(messages: Sequence[Message], reads: Reads = Reads()) -> list[dict[str, Any]]:
-    """Messages as a template gets them."""
-    return [_shown(_fields(m, reads), reads) for m in messages]
+class Marker:
+    """Puts marks around the texts of one conversation, and numbers them."""
 
+    def __init__(self, special: re.Pattern[str], level: int = 1) -> None:
+        self.special = special
+        self.level = level
+        """0: all texts of messages are marked. 1: not blank ones. 2: of calls, only the names: a template that prints
+        Python lists escapes the marks of arguments."""
+        self.owners: list[tuple[int, str]] = []
+        """By number: the message (-1: tools) and the kind of its text."""
+        self.values: list[Any] = []
+        """By number: the text, or the object."""
 
-def tracked_messages(messages: Sequence[Message], reads: Reads = Reads()) -> list[dict[str, Any]]:
-    """The same messages, with each string tagged by message and field.
+    def number(self, value: Any, i: int, kind: str) -> str:
+        """The character that numbers a new mark."""
+        self.owners.append((i, kind))
+        self.values.append(value)
+        if len(self.owners) > PRIVATE:
+            raise RenderError(f"more than {PRIVATE} texts in one row", "labels_uncertain")
+        return chr(FIRST_PRIVATE + len(self.owners) - 1)
 
-    A role that is a plain word gets no tag: templates build markers from it (`<|` + role + `|>`).
-    """
-    seen = []
-    for i, message in enumerate(messages):
-        base = 1 + i * WIDTH
-        tagged = {k: track(v, base + FIELDS.index(k)) for k, v in _fields(message, reads).items()}
-        if message["role"].isidentifier():
-            tagged["role"] = message["role"]
-        content = str(tagged["content"])
-        if message["role"] == "assistant" and (inside := _inside(content)):
-            _, a, b, _ = inside
-            edges = ((0, a, base + CONTENT), (a, b, base + REASONING), (b, len(content), base + CONTENT))
-            spans = [span for span in edges if span[0] < span[1]]
-            tagged["content"] = (
-                Sealed(content, spans, content.holes) if isinstance(content, Sealed) else Tracked(content, spans)
-            )
-        seen.append(_shown(tagged, reads))
-    return seen
+    def around(self, text: str, i: int, kind: str) -> str:
+        """A text between marks."""
+        return around(text, self.number(text, i, kind))
 
+    def object(self, value: dict[str, Any], i: int, kind: str) -> Any:
+        """An object that `tojson` writes between marks: the arguments of a call, or a tool."""
+        number = self.number(value, i, kind)
+        return MarkedJson(self.unless_plain(value, i) if i < 0 else self.each(value, i, kind), value, number)
 
-def plain_tools(tools: Any) -> Any:
-    """Tools as a template gets them; None if there are none."""
-    return (_json(tools, "tools") if isinstance(tools, str) else tools) or None
+    def text(self, text: str, i: int, kind: str) -> str:
+        """Marks inside of the outer white space of a text, because templates strip it. An answer is divided at the tags
+        of its thought, because templates cut it there."""
+        parts = _THINK.split(text) if kind == "answer" else [text]
+        if not self.level and not any(part.strip() for part in parts[::2]):
+            parts = [text]  # the tags alone are the text
+        thoughts = parts.index("</think>") if "</think>" in parts[1::2] else 0
+        return "".join(
+            part if k % 2 else self._inside(part, i, "thought" if k < thoughts else kind)
+            for k, part in enumerate(parts)
+        )
 
+    def _inside(self, text: str, i: int, kind: str) -> str:
+        core = text.strip()
+        start = text.find(core)
+        return text[:start] + self.around(core, i, kind) + text[start + len(core) :] if core else text
 
-def tracked_tools(tools: Any) -> Any:
-    """The same tools, with the tag `TOOLS`."""
-    return track(plain_tools(tools), TOOLS)
+    def each(self, value: Any, i: int, kind: str) -> Any:
+        """Marks around each text in a JSON value, but not its keys."""
+        if isinstance(value, str):
+            return self.text(value, i, kind)
+        if isinstance(value, dict):
+            return {key: self.each(v, i, kind) for key, v in value.items()}
+        return [self.each(v, i, kind) for v in value] if isinstance(value, list) else value
+
+    def unless_plain(self, value: Any, i: int = -1) -> Any:
+        """Roles, names, ids and texts of tools get marks only where they spell a special token: templates compare them.
+
+        Raises:
+            RenderError: a key spells a special token; keys cannot be marked.
+        """
+        if not self.special.search(json.dumps(value, ensure_ascii=False)):
+            return value
+        if isinstance(value, dict):
+            if any(map(self.special.search, value)):
+                raise RenderError("a key of an object spells a special token", "special_token_in_key")
+            return {key: self.unless_plain(v, i) for key, v in value.items()}
+        return [self.unless_plain(v, i) for v in value] if isinstance(value, list) else self.text(value, i, "name")
+
+    def message(self, fields: dict[str, Any], i: int, traits: TemplateTraits) -> dict[str, Any]:
+        """A message with marks."""
+        made = {k: v if k in ("content", "tool_calls") else self.unless_plain(v, i) for k, v in fields.items()}
+        if traits.thought_keys[0] in fields:
+            thought = self.each(fields[traits.thought_keys[0]], i, "thought")
+            made |= dict.fromkeys(traits.thought_keys, thought)
+        content = self.text(fields["content"], i, "answer" if fields["role"] == "assistant" else "content")
+        if not self.level and not content.strip() and "tool_calls" not in fields:
+            content = self.around("", i, "blank") + content
+        if "tool_calls" in fields:
+            made["tool_calls"] = [self._call(c, i, f"call {k}") for k, c in enumerate(fields["tool_calls"])]
+        return _with_parts(made | {"content": content}, traits)
+
+    def _call(self, call: Any, i: int, kind: str) -> Any:
+        if not isinstance(call, dict):
+            return self.unless_plain(call, i)
+        made = {}
+        for key, value in call.items():
+            if key == "function":
+                made[key] = self._call(value, i, kind)
+            elif key == "name" or (key == "arguments" and self.level < 2):
+                made[key] = self.object(value, i, kind) if isinstance(value, dict) else self.each(value, i, kind)
+            else:
+                made[key] = self.unless_plain(value, i)
+        return made
+
+    def tools(self, tools: Any) -> Any:
+        """Tools with marks."""
+        if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
+            return self.unless_plain(tools)
+        return [self.object(tool, -1, f"tool {k}") for k, tool in enumerate(tools)]
 
 
 @dataclass(frozen=True, slots=True)
-class Rendering:
-    """Messages as text."""
+class MarkedRow:
+    """A conversation that was rendered with marks, and equals its plain rendering without them."""
 
-    text: str
-    spans: tuple[Span, ...] = ()
-    """Where the text of messages is, if they were tracked."""
-    generated: tuple[tuple[int, int], ...] = ()
-    """Start and end of the `{% generation %}` blocks, in characters of `text`."""
+    rendering: Rendering
+    marker: Marker
+    traits: TemplateTraits
+    plain: list[dict[str, Any]]
+    """The messages as the template gets them without marks."""
+    plain_tools: Any
+    messages: list[dict[str, Any]]
+    """The same with marks."""
+    tools: Any
 
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """The special tokens that the template wrote, and the text with exactly these in reserved spelling."""
-
-    text: str
-    tokens: tuple[tuple[int, int, int], ...]
-    """Start and end in the rendering, and id."""
-
-    def place(self, characters: Sequence[int]) -> list[int]:
-        """Positions in `text` of characters of the rendering that are not inside a special token."""
-        ends = [end for _, end, _ in self.tokens]
-        shifts = [0, *accumulate(2 - (end - start) for start, end, _ in self.tokens)]
-        return [at + shifts[bisect_right(ends, at)] for at in characters]
+    @property
+    def owners(self) -> list[tuple[int, str]]:
+        """By number of a mark: the message (-1: tools) and the kind of text."""
+        return self.marker.owners
 
 
-def untagged(rendering: Rendering) -> Iterable[tuple[int, int]]:
-    """Start and end of each part of the rendering that is the template's own text."""
-    at = 0
-    for start, end, _ in rendering.spans:
-        if start > at:
-            yield at, start
-        at = max(at, end)
-    if at < len(rendering.text):
-        yield at, len(rendering.text)
-
-
-def unmarked(text: str) -> Rendering:
-    """The rendering, with the marks of `{% generation %}` blocks removed from its text."""
-    if not isinstance(text, Tracked):
-        return Rendering(text)
-    kept, spans, opened, generated = [], [], [], []
-    at = shift = 0
-    for start, end, tag in text.spans:
-        if tag != MARK:
-            spans.append((start - shift, end - shift, tag))
-            continue
-        kept.append(str.__getitem__(text, slice(at, start)))
-        if str.__getitem__(text, start) == OPEN:
-            opened.append(start - shift)
-        elif opened:
-            generated.append((opened.pop(), start - shift))
-        at, shift = end, shift + 1
-    kept.append(str.__getitem__(text, slice(at, None)))
-    return Rendering("".join(kept), tuple(spans), tuple(generated))
+# ---------------------------------------------------------------------- the tokenizer
 
 
 class ChatTokenizer:
@@ -280,10 +413,9 @@ class ChatTokenizer:
         self.definition = definition
         self.sha256 = hashlib.sha256(definition).hexdigest()
         self.template_sha256 = hashlib.sha256(chat_template.encode()).hexdigest()
-        spec = _parsed(definition, where)
+        spec = _read_json(definition, where)
         self._added = _added_tokens(spec, settings)
         self._spelled = {t["content"]: RESERVED + chr(FIRST_PRIVATE + i) for i, t in enumerate(self._special())}
-        self._prompts: dict[str, str] = {}
         self._load(spec)
         self.tokens = {k: _text(settings.get(k)) for k in ("bos_token", "eos_token", "pad_token", "unk_token")}
         self.bos_id, self.eos_id, self.pad_id = (self._id(f"{k}_token") for k in ("bos", "eos", "pad"))
@@ -291,55 +423,20 @@ class ChatTokenizer:
         self.adds_bos = self.bos_id is not None and bool(by_itself or settings.get("add_bos_token"))
         """Whether other programs put the bos token before a text. As in transformers 5 the post-processor does so, even
         where the settings say no."""
-        self._pattern = re.compile("|".join(sorted(map(re.escape, self.special), key=len, reverse=True)) or r"(?!)")
+        self.special_text, self._added_text = _any_of(self.special), _any_of(self.added)
+        environment = Sandbox()
         try:
-            self._template: Template = Sandbox().from_string(chat_template)
+            tree = environment.parse(chat_template)
+            self._template: Template = environment.from_string(chat_template)
         except TemplateError as e:
             raise ModelError(f"{self.template_where} does not compile: {e}") from None
-        self._check_variables(variables)
+        self.constants = frozenset(c.value for c in tree.find_all(nodes.Const) if isinstance(c.value, str))
+        """Every string in the template."""
+        self._check_variables(tree, variables)
         try:
-            with Watch() as watch:
-                watch.begin(1)
-                self.reads = self._probed()
+            self.traits = self._probed()
         except TooSlowError:
             raise ModelError(f"{self.template_where} takes too long for a question and an answer") from None
-
-    def _check_variables(self, given: Mapping[str, Any]) -> None:
-        """Refuse a variable that the template never reads: it would change nothing.
-
-        Raises:
-            ConfigError: there is one; with those that the template reads.
-        """
-        if not given.keys() - {"today"}:
-            return
-        tree = Sandbox().parse(self.template_source)
-        read = meta.find_undeclared_variables(tree)
-        for name in sorted(given.keys() - read - {"today"}):
-            made = {found.name for found in tree.find_all(nodes.Name) if found.ctx == "store"}
-            asked = set(re.findall(r"(\w+) is (?:not )?defined", self.template_source))
-            own = (read - made) | (read & asked)
-            own -= {"messages", "tools", "documents", "add_generation_prompt", *NAMED, *Sandbox().globals}
-            known = f"it reads {', '.join(sorted(own))}" if own else "it reads none"
-            raise ConfigError(f"{self.template_where} has no variable {name} (--template-var); {known}")
-
-    def _probed(self) -> Reads:
-        """How the template reads messages, found by rendering probes."""
-        keys = tuple(k for k in THOUGHT_KEYS if re.search(rf"(\.|['\"]){k}\b", self.template_source))
-        reads = Reads(keys or THOUGHT_KEYS[:1])
-        question: list[Message] = [{"role": "user", "content": "?"}]
-        if not self._try(question, reads).spans and self._try(question, replace(reads, parts=True)).spans:
-            reads = replace(reads, parts=True)
-        apart = self._try([*question, {"role": "assistant", "content": "!", "reasoning_content": "hm"}], reads)
-        inside = self._try([*question, {"role": "assistant", "content": "<think>\nhm\n</think>\n\n!"}], reads)
-        shows, shows_inside = (any((t - 1) % WIDTH == REASONING for *_, t in r.spans) for r in (apart, inside))
-        splits = not shows or apart.text == inside.text
-        return replace(reads, splits_thoughts=splits, shows=(shows, shows_inside if splits else shows))
-
-    def _try(self, messages: Sequence[Message], reads: Reads) -> Rendering:
-        try:
-            return self.render(tracked_messages(messages, reads))
-        except RenderError:
-            return Rendering("")
 
     @classmethod
     def load(
@@ -352,13 +449,14 @@ class ChatTokenizer:
 
         Raises:
             ModelError: a file is missing or cannot be used, or the template does not compile.
+            ConfigError: the template never reads one of the variables.
         """
         file = tokenizer_file(path)
         settings: dict[str, Any] = {}
         for name in ("special_tokens_map.json", "tokenizer_config.json"):
             beside = file.with_name(name)
             if beside.is_file():
-                settings |= _parsed(beside.read_bytes(), str(beside))
+                settings |= _read_json(beside.read_bytes(), str(beside))
         own = file.with_name("chat_template.jinja")
         if own.is_file():
             settings["chat_template"] = own.read_text(encoding="utf-8")
@@ -388,21 +486,9 @@ class ChatTokenizer:
         has_bytes = model.get("byte_fallback") or '"ByteLevel"' in steps
         self.drops_unknown = "merges" in model and unknown is None and not has_bytes
         """Whether characters that the vocabulary does not have vanish without a token."""
-        self.structural_ids = frozenset(self.special.values()) - {self.unknown_id}
-        """Ids that plain text never encodes to: those of special tokens, without the one for unknown text."""
         vocab = model.get("vocab") or {}
         ids = vocab.values() if isinstance(vocab, dict) else range(len(vocab))
         self.vocab_size = max([*ids, *numbers.values()], default=-1) + 1
-
-    @cached_property
-    def _decoder(self) -> Tokenizer:
-        """The unmodified tokenizer. Only decoding needs it, and loading it is slow."""
-        return Tokenizer.from_str(json.dumps(_parsed(self.definition, self.where) | {"added_tokens": self._added}))
-
-    @property
-    def added_ids(self) -> frozenset[int]:
-        """The ids of all added tokens, special or not."""
-        return frozenset(self.added.values())
 
     def _bare(self, spec: dict[str, Any]) -> dict[str, Any]:
         """The definition of `encoder`, made from a parsed `tokenizer.json`, whose vocabulary is changed in place.
@@ -428,7 +514,7 @@ class ChatTokenizer:
 
     def spec(self) -> dict[str, Any]:
         """The definition of `encoder`: special tokens in reserved spelling, added tokens with their ids."""
-        spec = self._bare(_parsed(self.definition, self.where))
+        spec = self._bare(_read_json(self.definition, self.where))
         spec["added_tokens"] = [t | {"id": self.encoder.token_to_id(t["content"])} for t in spec["added_tokens"]]
         return spec
 
@@ -439,23 +525,61 @@ class ChatTokenizer:
             raise ModelError(f"{self.where}: {name} is {text!r}, which is not in the vocabulary")
         return found
 
+    # The template.
+
+    def _check_variables(self, tree: nodes.Template, given: Mapping[str, Any]) -> None:
+        """Refuse a variable that the template never reads: it would change nothing."""
+        read = meta.find_undeclared_variables(tree)
+        for name in sorted(given.keys() - read - {"today"}):
+            made = {found.name for found in tree.find_all(nodes.Name) if found.ctx == "store"}
+            asked = set(re.findall(r"(\w+) is (?:not )?defined", self.template_source))
+            own = (read - made) | (read & asked)
+            own -= {"messages", "tools", "documents", "add_generation_prompt", *NAMED, *Sandbox().globals}
+            known = f"it reads {', '.join(sorted(own))}" if own else "it reads none"
+            raise ConfigError(f"{self.template_where} has no variable {name} (--template-var); {known}")
+
+    def _probed(self) -> TemplateTraits:
+        """How the template reads messages, found by rendering probes."""
+        keys = tuple(k for k in THOUGHT_KEYS if re.search(rf"(\.|['\"]){k}\b", self.template_source))
+        traits = TemplateTraits(keys or THOUGHT_KEYS[:1])
+        question: list[Message] = [{"role": "user", "content": "?"}]
+
+        def tried(messages: list[Message], traits: TemplateTraits) -> tuple[str, set[str]]:
+            """The text, and the kinds of the texts that are in it."""
+            marker = Marker(self.special_text)
+            try:
+                found = self.render(marked_messages(marker, messages, traits))
+            except RenderError:
+                return "", set()
+            return found.text, {marker.owners[number][1] for _, _, number in found.spans}
+
+        if not tried(question, traits)[1] and tried(question, replace(traits, parts=True))[1]:
+            traits = replace(traits, parts=True)
+        apart, seen = tried([*question, {"role": "assistant", "content": "!", "reasoning_content": "hm"}], traits)
+        inside, _ = tried([*question, {"role": "assistant", "content": "<think>\nhm\n</think>\n\n!"}], traits)
+        shows, shows_inside = "thought" in seen, "hm" in inside
+        splits = not shows or apart == inside
+        return replace(traits, splits_thoughts=splits, shows=(shows, shows_inside if splits else shows))
+
     def render(
         self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
     ) -> Rendering:
-        """Render messages as `plain_messages` or `tracked_messages` makes them.
+        """Render messages, as `plain_messages` or `marked_messages` makes them.
 
         `variables` are the template's, over those of the tokenizer; `today` (a date as 2025-07-31) is what
         `strftime_now` formats.
 
         Raises:
             RenderError: the template refuses these messages or fails on them.
+            TooSlowError: it goes through its loops more than `MAX_STEPS` times.
         """
         given: dict[str, Any] = {k: v for k, v in self.tokens.items() if v is not None}
         given |= {"messages": messages, "tools": tools, "documents": None} | self.variables | variables
+        given |= {"add_generation_prompt": add_generation_prompt, "_step": _Steps()}
         try:
             if "today" in given:
                 given["strftime_now"] = datetime.date.fromisoformat(given["today"]).strftime
-            text = self._template.render(given, add_generation_prompt=add_generation_prompt)
+            text = self._template.render(given)
         except (
             TemplateError,
             TypeError,
@@ -468,100 +592,94 @@ class ChatTokenizer:
             raise RenderError(f"{type(e).__name__}: {e}") from None
         return unmarked(text)
 
-    def rendered(
-        self, messages: Sequence[Message], tools: Any = None, **variables: Any
-    ) -> tuple[Rendering, list[dict[str, Any]], Reads]:
-        """Render messages of a data set; returns also the tracked messages, and how the template read them.
+    def marked(
+        self, messages: Sequence[Message], tools: Any = None, add_generation_prompt: bool = False, **variables: Any
+    ) -> MarkedRow:
+        """Render the messages of a data set with as many marks as the template passes on.
 
         If a template fails on tool calls with arguments as objects, it gets them as JSON (DeepSeek-V3's needs this).
 
         Raises:
-            RenderError: the template refuses these messages or fails on them.
+            RenderError: the template refuses these messages or fails on them, or does not pass their texts on.
         """
-        reads, tracked = self.reads, tracked_messages(messages, self.reads)
+        if RESERVED_TEXT.search(json.dumps([messages, tools], ensure_ascii=False)):
+            raise RenderError("the text has reserved code points (U+FDD0 to U+FDD7)", "reserved_code_point")
+        traits, shown_tools = self.traits, plain_tools(tools)
         try:
-            return self.render(tracked, tracked_tools(tools), **variables), tracked, reads
+            shown, plain = self._plain(messages, shown_tools, traits, add_generation_prompt, variables)
         except RenderError:
             if not any(m.get("tool_calls") for m in messages):
                 raise
-        reads = replace(reads, arguments_as_text=True)
-        tracked = tracked_messages(messages, reads)
-        return self.render(tracked, tracked_tools(tools), **variables), tracked, reads
-
-    def prompt_after(self, role: str, **variables: Any) -> str:
-        """The text that `add_generation_prompt` adds after a message of that role, found by rendering probes."""
-        key = json.dumps([role, variables], sort_keys=True)
-        if key not in self._prompts:
-            turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "!"}]
-            last = {"role": role, "content": "."}
-            probe = {"user": turns[:1], "assistant": turns, "system": [last]}.get(role, [*turns, last])
-            shown = plain_messages(probe, self.reads)
+            traits = replace(traits, arguments_as_text=True)
+            shown, plain = self._plain(messages, shown_tools, traits, add_generation_prompt, variables)
+        # Without blank texts to mark, levels 0 and 1 are the same.
+        has_blank = any(not _THINK.sub("", fields["content"]).strip() for fields in shown)
+        for level in range(0 if has_blank else 1, 3):
+            marker = Marker(self.special_text, level)
+            given = [marker.message(fields, i, traits) for i, fields in enumerate(shown)]
+            given_tools = marker.tools(shown_tools)
             try:
-                base, asked = (self.render(shown, None, asking, **variables).text for asking in (False, True))
+                found = self.render(given, given_tools, add_generation_prompt, **variables)
             except RenderError:
-                base = asked = ""
-            ends = next((c for c in self.special if base.endswith(c) and not asked.startswith(base)), "")
-            base = base.removesuffix(ends)  # Phi-3 ends a conversation with a token that no turn has
-            self._prompts[key] = asked[len(base) :] if asked.startswith(base) else ""
-        return self._prompts[key]
+                continue
+            if found.text == plain.text and found.generated == plain.generated:
+                if RESERVED in found.text and RESERVED_SPELLING.search(found.text):  # texts of two messages meet
+                    raise RenderError("U+FDD0 comes before a private-use character", "reserved_code_point")
+                bare = [_with_parts(fields, traits) for fields in shown]
+                return MarkedRow(found, marker, traits, bare, shown_tools, given, given_tools)
+        raise RenderError("the template does not pass on texts as they are", "labels_uncertain")
 
-    @cached_property
-    def _probe(self) -> tuple[Rendering, int, int] | None:
-        """A question, an answer and a question; the end of the answer's text and the start of the text after it."""
-        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
-        try:
-            rendering = self.render(tracked_messages(turns, self.reads))
-        except RenderError:
-            return None
-        said, asked = (next((b for _, b, tag in rendering.spans if of(tag) == i), 0) for i in (1, 2))
-        return rendering, said, asked - 1
+    def _plain(
+        self, messages: Sequence[Message], tools: Any, traits: TemplateTraits, asks: bool, variables: Mapping[str, Any]
+    ) -> tuple[list[dict[str, Any]], Rendering]:
+        """The fields of messages, and their rendering without marks."""
+        shown = [message_fields(m, traits) for m in messages]
+        return shown, self.render([_with_parts(fields, traits) for fields in shown], tools, asks, **variables)
 
     @cached_property
     def turn_end(self) -> tuple[int, ...]:
         """The special token that ends an assistant's turn, and `eos_token` if it directly follows.
 
-        Found by rendering probe messages; empty if the template refuses them.
+        Found by rendering a question, an answer and a question; empty if the template refuses them.
         """
-        if self._probe is None:
+        turns = [{"role": r, "content": c} for r, c in (("user", "?"), ("assistant", "!"), ("user", "."))]
+        try:
+            probe = self.marked(turns).rendering
+            (_, _, _), (_, said, _), (asked, _, _) = probe.spans
+        except (RenderError, ValueError):
             return ()
-        rendering, said, asked = self._probe
-        found = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
-        doubled = len(found) > 1 and found[1][0] == found[0][1] and found[1][2] == self.eos_id
-        return tuple(token for _, _, token in found[: 1 + doubled])
+        found = [t for t in self.special_tokens(probe) if said <= t[0] < asked]
+        ids = [self.special[content] for _, _, content in found]
+        doubled = len(found) > 1 and found[1][0] == found[0][1] and ids[1] == self.eos_id
+        return tuple(ids[: 1 + doubled])
 
-    @cached_property
-    def ends_with_question(self) -> bool:
-        """Whether only the header of the next question ends an answer, directly after its text (GLM-4.5)."""
-        if self._probe is None:
-            return False
-        rendering, said, asked = self._probe
-        tokens = [t for t in self.structure(rendering).tokens if said <= t[0] < asked]
-        return len(tokens) == 1 and tokens[0][0] == said
+    def special_tokens(self, rendering: Rendering) -> list[tuple[int, int, str]]:
+        """The special tokens in the template's own text: start, end and content."""
+        found: list[tuple[int, int, str]] = []
+        at, end = 0, len(rendering.text)
+        for start, behind, _ in [*rendering.spans, (end, end, 0)]:
+            if start >= at:  # texts inside of a marked text end before it
+                found += [(m.start(), m.end(), m[0]) for m in self.special_text.finditer(rendering.text, at, start)]
+            at = max(at, behind)
+        return found
 
-    @cached_property
-    def answer_header(self) -> str:
-        """The text before an answer, as far as the generation prompt has it; "" if the template shows neither."""
-        if self._probe is None:
-            return ""
-        rendering, said, _ = self._probe
-        asked = next((b for _, b, tag in rendering.spans if of(tag) == 0), 0)
-        between = rendering.text[asked : said - 1]
-        prompt = self.prompt_after("user")
-        found = (between[at:] for at in range(len(between)) if prompt)
-        return next((prompt if rest.startswith(prompt) else rest for rest in found if rest.startswith(prompt)
-                     or prompt.startswith(rest)), "")  # fmt: skip
-
-    def structure(self, rendering: Rendering) -> Structure:
-        """Find the special tokens in the template's own text (text without a tag)."""
-        tokens: list[tuple[int, int, int]] = []
-        for start, end in untagged(rendering):
-            for m in self._pattern.finditer(rendering.text, start, end):
-                tokens.append((m.start(), m.end(), self.special[m.group()]))
+    def spelled(self, text: str, tokens: Iterable[tuple[int, int, str]]) -> str:
+        """A text with these of its special tokens in reserved spelling."""
         parts, at = [], 0
-        for start, end, _ in tokens:
-            parts += [rendering.text[at:start], self._spelled[rendering.text[start:end]]]
+        for start, end, content in tokens:
+            parts += [text[at:start], self._spelled[content]]
             at = end
-        return Structure("".join([*parts, rendering.text[at:]]), tuple(tokens))
+        return "".join([*parts, text[at:]])
+
+    def uncut(self, text: str, at: int) -> int:
+        """`at`, or the start of the added token that has it inside."""
+        return next((m.start() for m in self._added_text.finditer(text) if m.start() < at < m.end()), at)
+
+    def only_added(self, text: str) -> bool:
+        """Whether a text has nothing but added tokens and white space."""
+        return not self._added_text.sub("", text).strip()
+
+    # Ids.
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Encode texts with special tokens in reserved spelling.
@@ -601,18 +719,29 @@ class ChatTokenizer:
         """The ids of a conversation, with the generation prompt for the assistant's next turn.
 
         Raises:
-            RenderError: the template refuses these messages or fails on them.
+            RenderError: the template refuses these messages or fails on them, or changes a text that spells a special
+                token, which then cannot be told from the template's own.
         """
-        rendering, _, _ = self.rendered(messages, tools, **variables | {"add_generation_prompt": True})
-        return self.encode_text(self.structure(rendering).text)
+        try:
+            found = self.marked(messages, tools, True, **variables).rendering
+        except RenderError as e:
+            if e.reason != "labels_uncertain" or self.special_text.search(json.dumps([messages, tools])):
+                raise
+            _, found = self._plain(messages, plain_tools(tools), self.traits, True, variables)
+        return self.encode_text(self.spelled(found.text, self.special_tokens(found)))
 
     def encode_trusted(self, text: str) -> list[int]:
         """The ids of text that is not a user's: added tokens in it are tokens."""
-        return self.encode_text(self.structure(unmarked(text)).text)
+        return self.encode_text(self.spelled(text, self.special_tokens(Rendering(text, [], []))))
 
     def stop_ids(self) -> list[int]:
         """The ids that stop generation, ascending: `eos_token`, and the special token that ends an assistant's turn."""
         return sorted({i for i in (*self.turn_end[-1:], self.eos_id) if i is not None})
+
+    @cached_property
+    def _decoder(self) -> Tokenizer:
+        """The unmodified tokenizer. Only decoding needs it, and loading it is slow."""
+        return Tokenizer.from_str(json.dumps(_read_json(self.definition, self.where) | {"added_tokens": self._added}))
 
     def decode(self, ids: Iterable[int], skip_special_tokens: bool = False) -> str:
         """The text of ids."""
@@ -644,7 +773,12 @@ class ChatTokenizer:
         return {"tokenizer.json": self.definition, "tokenizer_config.json": config.encode()}
 
 
-def _parsed(content: bytes, where: str) -> dict[str, Any]:
+def marked_messages(marker: Marker, messages: Sequence[Message], traits: TemplateTraits) -> list[dict[str, Any]]:
+    """Messages as a template gets them, with marks."""
+    return [marker.message(message_fields(m, traits), i, traits) for i, m in enumerate(messages)]
+
+
+def _read_json(content: bytes, where: str) -> dict[str, Any]:
     try:
         value = json.loads(content)
     except ValueError as e:
@@ -683,19 +817,22 @@ def _added_tokens(spec: dict[str, Any], settings: Mapping[str, Any]) -> list[dic
 
 def _choose(asked: str, settings: Mapping[str, Any], where: str) -> str:
     """The source of the template."""
-    if asked in BUILT_IN:
-        return BUILT_IN[asked]
-    if asked:
+    if asked and asked not in BUILT_IN:
         if not (file := storage.here(asked)).is_file():
             raise ModelError(f"chat template {asked!r}: expected a file or one of {', '.join(BUILT_IN)}")
         return file.read_text(encoding="utf-8")
-    own = settings.get("chat_template")
+    own = None if asked else settings.get("chat_template")
     if isinstance(own, list):
         named = {t["name"]: t["template"] for t in own}
         if "default" not in named:
             raise ModelError(f"{where}: its templates are {', '.join(named)}, none is `default`; give --chat-template")
         own = named["default"]
-    return str(own) if own else BUILT_IN["chatml"]
+    return str(own) if own else built_in(asked or "chatml")
+
+
+def built_in(name: str) -> str:
+    """The source of a built-in template."""
+    return (Path(__file__).parent / "templates" / f"{name}.jinja").read_text(encoding="utf-8")
 
 
 def _unknown(model: Mapping[str, Any]) -> str | None:
@@ -707,3 +844,8 @@ def _unknown(model: Mapping[str, Any]) -> str | None:
 def _text(token: Any) -> str | None:
     """The text of a special token, which configs give as a string or as an AddedToken object."""
     return token.get("content") if isinstance(token, Mapping) else token
+
+
+def _any_of(texts: Iterable[str]) -> re.Pattern[str]:
+    """Finds any of some texts, the longest first; nothing if there are none."""
+    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True))) or r"(?!)")

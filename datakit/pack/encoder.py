@@ -1,16 +1,20 @@
-"""Texts -> token ids, with `fastokens` where it gives the ids of `tokenizers`.
+"""Texts -> token ids, with `fastokens` where it gives the ids of `tokenizers`; and the tokens at given characters.
 
 **Which library encodes.** `tokenizers` is the reference; `fastokens` encodes where it gives the same ids. Before a run
 begins, the identity gate (`choose_engine`) encodes a sample of the input, some awkward strings and texts of the
 tokenizer's added tokens with both. If one id differs, `tokenizers` encodes the whole run. The choice is stored, so
-every worker and every resumed run uses the same library. fastokens returns ids without offsets in the text. If the
-tokens of a row, written as bytes, are exactly the bytes of its text, the offsets follow from the lengths of the tokens.
-`tokenizers` encodes all other rows (for example those that a normaliser changes).
+every worker and every resumed run uses the same library.
+
+**Where tokens are.** fastokens returns ids without offsets in the text. A token stands for so many bytes; if the
+normaliser leaves a text as it is, and the bytes of its tokens add up to those of the text, each token's place follows.
+`tokenizers` tells the places in all other rows.
 """
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -22,10 +26,12 @@ import numpy.typing as npt
 import orjson
 
 import datakit.storage as storage
+from datakit.data import splitmix64
 from datakit.errors import ModelError
 from datakit.manifest import tokenizer_file, write_whole
 from datakit.pack.chat import FIRST_PRIVATE, PRIVATE, RESERVED, ChatTokenizer
-from datakit.pack.shapes import Joined, Shapes
+from datakit.pack.labels import Labeller
+from datakit.pack.shapes import Shapes
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -41,21 +47,13 @@ ADDED_PAIRS = 1024
 AWKWARD = (
     *(" ", "  ", "\n", "\r\n\r\n", "\t x", "a\u00a0b", "\u3000", "\u2028", "\x85", "\x1c", "\x00", "\u200b", "\ufeffa"),
     *("we'LL they've 'S 'ſ 'K", "it’s ''", "1 12345 ٣²½Ⅷ〇一𝟘 १२", "a1b2 3.14e-10", "x" * 300, "=" * 70, " " * 50),
-    *(
-        "é e\u0301 \u212b \u0958 \u1112\u1161\u11ab",
-        "\u0345\u0334\u0301 \u0334\u0345",
-        "ﬁ Ǆ ß ẞ İ ı",
-        "中文字，首都です。",
-    ),
+    *("é e\u0301 \u212b \u0958 \u1112\u1161\u11ab", "\u0345\u0334\u0301 \u0334\u0345", "ﬁ Ǆ ß ẞ İ ı"),
+    "中文字，首都です。",
     *("ไทยนี้ 한국 हिन्दी עברית العربية", "🦊 👩‍👩‍👧 🇩🇪", "\U0010ffff \ufffd \ue000 \ufdd1", "日本の首都です東京は" * 4),
     *("!...---://_#\\", '"quoted"', "<|im_end|>", "<|im_", "<s> [INST] <think>", "▁ Ġ Ċ <0x0A> ##ing", "aaaaab" * 12),
-    *(
-        "\tdef f(x):\n        return x\n\n\n",
-        "https://a.b/c?d=e&f=%20",
-        "ALLCAPS CamelCase snake_case",
-        "\n \n\t\n  x\r y",
-    ),
-)
+    *("\tdef f(x):\n        return x\n\n\n", "https://a.b/c?d=e&f=%20", "ALLCAPS CamelCase snake_case"),
+    "\n \n\t\n  x\r y",
+)  # fmt: skip
 """Strings on which tokenizers often differ; the identity gate always compares them."""
 
 Engine = Literal["fastokens", "tokenizers"]
@@ -80,24 +78,6 @@ class EngineChoice:
         return cls(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
 
 
-@dataclass(slots=True)
-class EncodingCounts:
-    """Encoding counters."""
-
-    fast_rows: int = 0
-    """Rows that fastokens encoded."""
-    library_rows: int = 0
-    """Rows that `tokenizers` encoded."""
-
-    def add(self, other: "EncodingCounts") -> None:
-        """Add another's counts."""
-        self.fast_rows += other.fast_rows
-        self.library_rows += other.library_rows
-
-
-COUNTED = {"fastokens": "fast_rows", "tokenizers": "library_rows"}
-
-
 def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
     """The identity gate: fastokens if its ids equal those of `tokenizers` on a sample, on the awkward strings and on
     texts of the tokenizer's added tokens."""
@@ -107,7 +87,11 @@ def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
         encoder.load_fastokens()
     except Exception as e:  # fastokens raises several types
         return EngineChoice("tokenizers", f"fastokens does not read this tokenizer: {e}")
-    given = [*AWKWARD, *_side_by_side(encoder.tokenizer.spec()["added_tokens"]), *sample.texts()]
+    given = [
+        *AWKWARD,
+        *_side_by_side([token["content"] for token in encoder.tokenizer.spec()["added_tokens"]]),
+        *sample.texts(),
+    ]
     try:
         wanted_rows = encoder.tokenizer.encode_fast(given)
     except ModelError:
@@ -120,9 +104,8 @@ def choose_engine(encoder: "Encoder", sample: "Sample") -> EngineChoice:
     return EngineChoice("fastokens", "", len(given))
 
 
-def _side_by_side(added: list[dict[str, Any]]) -> Iterator[str]:
+def _side_by_side(contents: list[str]) -> Iterator[str]:
     """Texts in which added tokens touch each other, words and white space: where flags such as `single_word` matter."""
-    contents = [token["content"] for token in added]
     for i, one in enumerate(contents):
         for step in range(min(len(contents), 1 + ADDED_PAIRS // len(contents))):
             other = contents[(i + step) % len(contents)]
@@ -130,50 +113,37 @@ def _side_by_side(added: list[dict[str, Any]]) -> Iterator[str]:
 
 
 class Sample:
-    """A sample of the input's texts: the `SAMPLE_ROWS` rows with the smallest hashes of their row keys (bottom-k)."""
+    """A sample of the input's texts: the `SAMPLE_ROWS` rows with the smallest hashes of their row keys (bottom-k), so
+    that it does not depend on the size of the batches."""
 
     def __init__(self) -> None:
         self.seen_bytes = 0
-        self._ranks = np.empty(0, np.uint64)
-        self._texts: list[list[str]] = []
+        self._rows: list[tuple[int, list[str]]] = []
 
     def add(
         self, row_keys: npt.NDArray[np.uint64], size: int, texts_of: Callable[[list[int]], list[list[str]]]
     ) -> None:
-        """Add the rows of a batch of `size` bytes; `texts_of` returns the texts of some of its rows.
-
-        The sample does not depend on the size of the batches.
-        """
+        """Add the rows of a batch of `size` bytes; `texts_of` returns the texts of some of its rows."""
         self.seen_bytes += size
-        ranks = _hashed(row_keys)
+        ranks = splitmix64(row_keys)
         chosen = np.argsort(ranks)[:SAMPLE_ROWS]
-        if len(self._ranks) == SAMPLE_ROWS:
-            chosen = chosen[ranks[chosen] < self._ranks[-1]]
-        texts = self._texts + [
-            [_passage(text, rank) for text in row]
+        if len(self._rows) == SAMPLE_ROWS:
+            chosen = chosen[ranks[chosen] < self._rows[-1][0]]
+        self._rows += [
+            (rank, [_passage(text, rank) for text in row])
             for row, rank in zip(texts_of(chosen.tolist()), ranks[chosen].tolist(), strict=True)
         ]
-        joined = np.concatenate([self._ranks, ranks[chosen]])
-        order = np.argsort(joined)[:SAMPLE_ROWS]
-        self._ranks, self._texts = joined[order], [texts[i] for i in order.tolist()]
+        self._rows = sorted(self._rows)[:SAMPLE_ROWS]
 
     def texts(self) -> list[str]:
         """The sampled passages, at most `SAMPLE_BYTES` in total."""
         found, left = [], SAMPLE_BYTES
-        for text in chain.from_iterable(self._texts):
+        for text in chain.from_iterable(texts for _, texts in self._rows):
             left -= len(text.encode(errors="ignore"))
             if left < 0:
                 break
             found.append(text)
         return found
-
-
-def _hashed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """SplitMix64 (Steele et al. 2014): distinct keys have distinct hashes."""
-    mixed = keys + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def _passage(text: str, rank: int) -> str:
@@ -186,7 +156,7 @@ class Encoder:
     """A tokenizer, loaded in both libraries. Safe for use by several threads at once."""
 
     def __init__(self, tokenizer: ChatTokenizer) -> None:
-        self.tokenizer = tokenizer
+        self.tokenizer, self.labeller = tokenizer, Labeller(tokenizer)
         self._fast: Any = None
         self._shapes: dict[str, Shapes] = {}
         self._lock = threading.Lock()
@@ -210,6 +180,13 @@ class Encoder:
                 self._fast = made
         return self._fast
 
+    def shapes(self, train_on: Literal["all", "last"]) -> Shapes:
+        """The plans of conversations, which all batches of a process share."""
+        with self._lock:
+            if train_on not in self._shapes:
+                self._shapes[train_on] = Shapes(self.labeller, train_on)
+            return self._shapes[train_on]
+
     def encode(self, texts: list[str], engine: Engine) -> tuple[Int32, Int64]:
         """Encode texts. Returns their ids, int32, flat, and offsets in these, int64 (texts + 1,)."""
         if engine == "fastokens":
@@ -219,70 +196,81 @@ class Encoder:
         rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in found)]
         return np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
 
-    def encode_placed(self, texts: list[str]) -> tuple[Int32, Int64, Int64, npt.NDArray[np.bool_]]:
-        """Encode texts with fastokens, and find where each token ends in its text.
+    def encode_placed(
+        self, texts: list[str], places: Sequence[Sequence[int]], engine: Engine
+    ) -> tuple[Int32, Int64, Int64, int]:
+        """Encode texts, and find the tokens at some `places` (characters) of each.
 
-        Returns ids and offsets as `encode` does; ends, int64 (ids,): the byte offset in its text at which each token
-        ends; placed, bool (texts,): True if the tokens of a text, written as bytes, are exactly the bytes of the text.
-        For other texts `ends` has no meaning.
+        Returns ids and offsets as `encode` does; for each place, flat, the first token of its text that begins at this
+        character or after it, int64; and how many texts `tokenizers` encoded.
         """
-        ids, offsets = self.encode(texts, "fastokens")
-        spelled, starts = self._spellings
-        lengths = np.diff(starts)[ids]
-        ends = np.cumsum(lengths)
-        until = np.concatenate([[0], ends])[offsets]
-        data = [text.encode() for text in texts]
-        placed = np.diff(until) == [len(d) for d in data]
-        of_token = np.repeat(placed, np.diff(offsets))
-        own = lengths[of_token]
-        within = np.arange(int(own.sum())) - np.repeat(np.cumsum(own) - own, own)
-        given = np.frombuffer(b"".join(d for d, p in zip(data, placed, strict=True) if p), np.uint8)
-        wrong = spelled[np.repeat(starts[ids[of_token]], own) + within] != given
-        rows = np.flatnonzero(placed)
-        row_of_byte = np.repeat(rows, np.diff(until)[rows])
-        placed[row_of_byte[wrong]] = False
-        return ids, offsets, ends - np.repeat(until[:-1], np.diff(offsets)), placed
+        counts = list(map(len, places))
+        flat = np.fromiter(chain.from_iterable(places), np.int64, sum(counts))
+        bounds = np.cumsum([0, *counts])
+        ids, offsets, certain = np.empty(0, np.int32), np.zeros(1, np.int64), np.zeros(len(texts), np.bool_)
+        tokens = np.zeros(len(flat), np.int64)
+        if engine == "fastokens":
+            ids, offsets = self.encode(texts, engine)
+            tokens, certain = self._by_bytes(texts, places, ids, offsets, np.repeat(np.arange(len(texts)), counts))
+        rest = np.flatnonzero(~certain).tolist()
+        encodings = self.tokenizer.encode([texts[i] for i in rest])
+        for i, encoding in zip(rest, encodings, strict=True):
+            starts = [start for start, _ in encoding.offsets]
+            tokens[bounds[i] : bounds[i + 1]] = [bisect_left(starts, at) for at in places[i]]
+        if engine == "tokenizers":
+            rows = [np.empty(0, np.int32), *(np.array(e.ids, np.int32) for e in encodings)]
+            ids, offsets = np.concatenate(rows), np.cumsum([len(row) for row in rows], dtype=np.int64)
+        return ids, offsets, tokens, len(rest)
 
-    def shapes(self, train_on: Literal["all", "last"]) -> Shapes:
-        """The plans of conversations, which all batches of a process share."""
-        with self._lock:
-            return self._shapes.setdefault(train_on, Shapes(self.tokenizer, train_on))
+    def _by_bytes(
+        self, texts: list[str], places: Sequence[Sequence[int]], ids: Int32, offsets: Int64, of_text: Int64
+    ) -> tuple[Int64, npt.NDArray[np.bool_]]:
+        """The tokens at places in texts, from the numbers of bytes that tokens stand for; and the texts for which these
+        are certain, bool (texts,)."""
+        sizes = np.fromiter((len(t) if t.isascii() else len(t.encode()) for t in texts), np.int64, len(texts))
+        in_bytes = (at if t.isascii() else _bytes_before(t, at) for t, at in zip(texts, places, strict=True))
+        at = np.fromiter(chain.from_iterable(in_bytes), np.int64, len(of_text))
+        ends = np.concatenate([[0], np.cumsum(self._token_sizes[ids])])
+        until = ends[offsets]  # bytes of the tokens of the texts before
+        certain = np.diff(until) == sizes
+        if self.tokenizer.encoder.normalizer is not None:
+            certain &= np.fromiter(map(self._is_normal, texts), np.bool_, len(texts))
+        found = np.searchsorted(ends[:-1], at + until[of_text]) - offsets[of_text]
+        return found, certain
 
-    def edges(self, made: Joined, ids: Int32, offsets: Int64) -> tuple[Int64, Int64, npt.NDArray[np.bool_]]:
-        """The tokens at the edges of the labels of N joined rows, flat, with offsets, int64 (N + 1,); whether they and
-        the special tokens are certain, bool (N,)."""
-        from datakit.pack import _kernels_labels as kernels
-
-        spelled, starts = self._spellings
-        begins, bounds = (np.cumsum([0, *lengths]) for lengths in (made.sizes, made.num_edges))
-        data = "".join(made.texts).encode()
-        eights = np.frombuffer(data + bytes(16 - len(data) % 8), np.uint64)
-        found, counts, placed = kernels.place(
-            ids, offsets, self._token_table, spelled, starts, eights, begins, np.array(made.edges, np.int64), bounds
-        )
-        return found, bounds, placed & (counts == np.array(made.structural))
-
-    @cached_property
-    def _token_table(self) -> npt.NDArray[np.uint64]:
-        """What `_kernels_labels.place` looks up for each id, uint64 (ids, 2)."""
-        spelled, starts = self._spellings
-        lengths = np.diff(starts)
-        padded = np.concatenate([spelled, np.zeros(8, np.uint8)])
-        within = np.arange(8)
-        heads = np.where(within < lengths[:, None], padded[starts[:-1, None] + within], 0).astype(np.uint8)
-        structural = np.isin(np.arange(len(lengths)), list(self.tokenizer.structural_ids))
-        return np.stack([heads.view(np.uint64)[:, 0], (lengths * 2 + structural).astype(np.uint64)], axis=1)
+    def _is_normal(self, text: str) -> bool:
+        """Whether the normaliser leaves a text as it is."""
+        if self._normalizes_nfc:
+            return text.isascii() or unicodedata.is_normalized("NFC", text)
+        normal: str = self.tokenizer.encoder.normalizer.normalize_str(text)
+        return normal == text
 
     @cached_property
-    def _spellings(self) -> tuple[npt.NDArray[np.uint8], Int64]:
-        """The bytes of all tokens, flat, and offsets, int64 (ids + 1,). A token of unknown spelling has no bytes."""
-        spec = self.tokenizer.spec()
-        known = dict(_token_bytes(spec))
+    def _normalizes_nfc(self) -> bool:
+        return bool(self.tokenizer.spec()["normalizer"] == {"type": "NFC"})
+
+    @cached_property
+    def _token_sizes(self) -> Int64:
+        """The bytes of text that each token stands for, int64 (ids,); 0 where it is not known."""
+        spec, sizes = self.tokenizer.spec(), np.zeros(self.tokenizer.vocab_size, np.int64)
+        vocab = spec["model"].get("vocab")
+        on_bytes = '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")])
+        for token, number in vocab.items() if isinstance(vocab, dict) else ():
+            is_byte = len(token) == 6 and token.startswith("<0x")
+            # A byte-level vocabulary has a character for each byte; others write "▁" for a space.
+            sizes[number] = len(token) if on_bytes else 1 if is_byte else len(token.replace("▁", " ").encode())
         for token in spec["added_tokens"]:
-            if token["special"] or _on_bytes(spec) or token["id"] not in known:
-                known[token["id"]] = token["content"].encode()
-        tokens = [known.get(i, b"") for i in range(self.tokenizer.vocab_size)]
-        return np.frombuffer(b"".join(tokens), np.uint8), np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+            sizes[token["id"]] = len(token["content"].encode())
+        return sizes
+
+
+def _bytes_before(text: str, places: Sequence[int]) -> list[int]:
+    """The bytes before some characters of a text."""
+    found, at, size = dict[int, int](), 0, 0
+    for place in sorted(set(places)):
+        size += len(text[at:place].encode())
+        at, found[place] = place, size
+    return [found[place] for place in places]
 
 
 def _fill_holes(vocab: Any, added: int) -> None:
@@ -297,33 +285,6 @@ def _join_merges(model: dict[str, Any]) -> None:
     merges = model.get("merges") or []
     if not any(isinstance(pair, str) or " " in pair[0] or " " in pair[1] for pair in merges):
         model["merges"] = list(map(" ".join, merges))
-
-
-def _token_bytes(spec: dict[str, Any]) -> Iterator[tuple[int, bytes]]:
-    """Each id of the vocabulary, with the bytes of text that it stands for."""
-    vocab = spec["model"].get("vocab")
-    if not isinstance(vocab, dict):
-        return
-    if _on_bytes(spec):
-        table = _byte_alphabet()
-        for token, number in vocab.items():
-            yield number, token.translate(table).encode("latin-1", errors="ignore")
-    else:
-        for token, number in vocab.items():
-            is_byte = len(token) == 6 and token.startswith("<0x")
-            yield number, bytes.fromhex(token[3:5]) if is_byte else token.replace("▁", " ").encode()
-
-
-def _on_bytes(spec: dict[str, Any]) -> bool:
-    return '"ByteLevel"' in json.dumps([spec.get("pre_tokenizer"), spec.get("decoder")])
-
-
-def _byte_alphabet() -> dict[int, int]:
-    """GPT-2's characters for bytes (Radford et al. 2019): printable characters stand for themselves, the others are
-    numbered from U+0100."""
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = (b for b in range(256) if b not in printable)
-    return {0x100 + i: b for i, b in enumerate(others)}
 
 
 def encoder_of(tokenizer: str, chat_template: str, variables: Mapping[str, Any]) -> Encoder:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from datakit.pack.cut import TRUNCATED, TokenSequences, split_lengths
-from datakit.pack.format import SOURCE_DTYPE, RowWriter
+from datakit.pack.format import SOURCE_DTYPE, PackedWriter
 
 Int64 = npt.NDArray[np.int64]
 
@@ -135,7 +135,7 @@ class Output:
 
     name: str
     """The last part of its prefix: `train`, `validation`, `train-256`."""
-    writer: RowWriter
+    writer: PackedWriter
     packed_rows: int = 0
     sequences: int = 0
     tokens: int = 0
@@ -269,7 +269,7 @@ def _without_empty(
     return sources[~empty], np.delete(segments, 2 * np.flatnonzero(empty) + 1)
 
 
-def _ids(writer: RowWriter, pieces: TokenSequences, fitted: Fit) -> npt.NDArray[np.int32]:
+def _ids(writer: PackedWriter, pieces: TokenSequences, fitted: Fit) -> npt.NDArray[np.int32]:
     """The ids of the rows: int32 (rows, stride) with padding, or the real tokens, flat."""
     from datakit.pack import _kernels_fit as kernels
 

@@ -1,4 +1,4 @@
-"""File formats of packed sets: bin2d, bin, megatron and parquet; their header, their writers, and bin2d's reader.
+"""File formats of packed sets: bin2d, bin, megatron and parquet; their header, writer and reader.
 
 The trainer imports this module: it needs numpy only, and loads pyarrow inside the functions that write Parquet.
 
@@ -36,10 +36,11 @@ reads.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,7 @@ if TYPE_CHECKING:  # the trainer reads packed sets without pyarrow
     import pyarrow as pa
 
 Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.integer[Any]]
 
@@ -73,6 +75,8 @@ MEGATRON_DTYPES = {"int32": 4, "uint16": 8}
 """Megatron's codes for the dtype of the tokens."""
 IGNORED = -100
 """Label of a token that is not learnt; PyTorch's cross entropy ignores it."""
+TABLE_COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
+"""The columns of format parquet."""
 ROW_GROUP_TOKENS = 1 << 22
 """Tokens in a row group of the Parquet table, at most."""
 
@@ -133,161 +137,107 @@ class Header:
         }
 
     @classmethod
-    def from_json(cls, meta: dict[str, Any], where: str, format: Format = "bin2d") -> Self:
+    def from_json(cls, meta: dict[str, Any], where: str) -> Self:
         """The header in a meta file; `where` names the file in errors.
 
         Raises:
-            InputError: it is not version 1 of `format`, or a value is missing.
+            InputError: it is not version 1 of a known format, or a value is missing.
         """
-        found = {k: meta.get(k) for k in ("format", "version", "byteorder")}
-        if found != {"format": format, "version": 1, "byteorder": "little"}:
-            raise InputError(f"{where}: expected {format}, version 1, little-endian; found {found}")
+        name = meta.get("format")
+        found = {k: meta.get(k) for k in ("version", "byteorder")}
+        if name not in IDS or found != {"version": 1, "byteorder": "little"}:
+            formats = ", ".join(IDS)
+            raise InputError(f"{where}: expected version 1 of {formats}, little-endian; found {name!r}, {found}")
         try:
             return cls(
                 task=meta["task"], seq_len=meta["seq_len"], num_samples=meta["num_samples"],
                 labelled=meta["labels"] is not None, ids_dtype=meta["ids"]["dtype"],
                 pad_id=meta["pad_id"], eos_id=meta["eos_id"], vocab_size=meta["vocab_size"],
-                rows_per_unit=meta.get("rows_per_unit", 1), format=format,
+                rows_per_unit=meta.get("rows_per_unit", 1), format=name,
             )  # fmt: skip
         except (KeyError, TypeError) as e:
-            raise InputError(f"{where}: the {format} header lacks or mistypes {e}; pack the set again") from None
+            raise InputError(f"{where}: the {name} header lacks or mistypes {e}; pack the set again") from None
 
 
-class RowWriter(Protocol):
-    """Writes the rows of one set, block by block."""
+class PackedWriter:
+    """Writes the rows of one set, block by block. Memory holds one block, the lengths of rows and the source
+    records."""
 
-    header: Header
-    padded: bool
-    """True: `ids` is int32 (N, stride), filled up with `pad_id`. False: `ids` is int32 (real tokens of N rows,)."""
+    def __init__(self, prefix: Path, header: Header) -> None:
+        """Create the files `P.*` of the set.
+
+        Raises:
+            InputError: the format cannot store labels or preference pairs, and the set has them.
+        """
+        refused = {"megatron": header.labelled or header.rows_per_unit > 1, "parquet": header.rows_per_unit > 1}
+        if refused.get(header.format):
+            lost = "the labels of conversations" if header.rows_per_unit == 1 else "which side of a pair a row is"
+            raise InputError(f"pack: format {header.format} does not store {lost}; use bin2d or bin")
+        self.prefix, self.header = prefix, header
+        self.padded = header.format == "bin2d"
+        """True: `ids` is int32 (N, stride), filled up with `pad_id`. False: `ids` is int32 (real tokens of N rows,)."""
+        prefix.parent.mkdir(parents=True, exist_ok=True)
+        self._segments: _Ragged | None = None
+        self._labels: _Ragged | None = None
+        self._sources = [np.empty(0, SOURCE_DTYPE)]
+        self._lengths = [np.empty(0, np.int64)]
+        if header.format == "parquet":  # labels and segments are columns of the table
+            import pyarrow.parquet as pq
+
+            self._table: Any = pq.ParquetWriter(f"{prefix}.parquet", training_schema(), compression="zstd")
+            return
+        self._ids: BinaryIO = Path(f"{prefix}.{IDS[header.format]['bin']}").open("wb")  # noqa: SIM115
+        self._segments = _Ragged(prefix, "seg")
+        self._labels = _Ragged(prefix, "lbl") if header.labelled else None
 
     def append(
         self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
-        sources: npt.NDArray[Any], /,
+        sources: npt.NDArray[Any],
     ) -> None:  # fmt: skip
         """Append N rows. `labels` (label positions) and `segments` (boundaries) are flat, with one count per row;
         `sources` is SOURCE_DTYPE, one record per sequence."""
-
-    def close(self) -> Header:
-        """Finish the files, the header last, and return it with the number of rows."""
-
-
-def open_writer(prefix: Path, header: Header) -> RowWriter:
-    """The writer for the header's format; it creates the files of the set.
-
-    Raises:
-        InputError: the format cannot store labels or preference pairs, and the set has them.
-    """
-    refused = {"megatron": header.labelled or header.rows_per_unit > 1, "parquet": header.rows_per_unit > 1}
-    if refused.get(header.format):
-        lost = "the labels of conversations" if header.rows_per_unit == 1 else "which side of a pair a row is"
-        raise InputError(f"pack: format {header.format} does not store {lost}; use bin2d or bin")
-    made: dict[str, type[RowWriter]] = {"bin2d": Bin2dWriter, "bin": BinWriter, "megatron": MegatronWriter,
-                                        "parquet": ParquetWriter}  # fmt: skip
-    return made[header.format](prefix, header)  # type: ignore[call-arg]
-
-
-class Sidecars:
-    """Writes the other files of a set, besides the ids: labels, segments, sources, and the header last."""
-
-    def __init__(self, prefix: Path, header: Header) -> None:
-        self.prefix, self.header = prefix, header
-        prefix.parent.mkdir(parents=True, exist_ok=True)
-        inside = header.format == "parquet"
-        self._segments = None if inside else Ragged(self.create("seg.bin"), self.create("seg.idx"), "<i4")
-        labelled = header.labelled and not inside
-        self._labels = Ragged(self.create("lbl.bin"), self.create("lbl.idx"), "<i4") if labelled else None
-        self._sources: list[npt.NDArray[Any]] = []
-        self._rows = 0
-
-    def create(self, suffix: str) -> BinaryIO:
-        """Create the file `P.suffix`, open for writing."""
-        return Path(f"{self.prefix}.{suffix}").open("wb")
-
-    def append(
-        self,
-        labels: Int32 | None,
-        label_counts: Counts | None,
-        segments: Int32,
-        segment_counts: Counts,
-        sources: npt.NDArray[Any],
-    ) -> None:
-        """Append the labels, segments and sources of N rows; see `RowWriter.append`."""
-        if self._segments is not None:
-            self._segments.append(segments, segment_counts)
+        assert not self.padded or (ids.ndim == 2 and ids.shape[1] == self.header.stride), ids.shape
+        self._lengths.append(row_lengths(segments, segment_counts))
+        self._sources.append(np.asarray(sources, SOURCE_DTYPE))
+        if self._segments is None:
+            labels = labels if self.header.labelled else None
+            table = training_table(ids, labels, label_counts, segments, segment_counts)
+            self._table.write_table(table, row_group_size=max(1, ROW_GROUP_TOKENS // self.header.stride))
+            return
+        self._ids.write(np.ascontiguousarray(ids, self.header.dtype).tobytes())
+        self._segments.append(segments, segment_counts)
         if self._labels is not None:
             assert labels is not None and label_counts is not None
             self._labels.append(labels, label_counts)
-        self._sources.append(np.asarray(sources, SOURCE_DTYPE))
-        self._rows += len(segment_counts)
 
     def close(self) -> Header:
         """Finish the files, the header last, and return it with the number of rows."""
-        for part in (self._segments, self._labels):
-            if part is not None:
-                part.close()
-        np.save(f"{self.prefix}.src.npy", np.concatenate([np.empty(0, SOURCE_DTYPE), *self._sources]))
-        header = Header(**(asdict(self.header) | {"num_samples": self._rows}))
+        lengths = np.concatenate(self._lengths)
+        if self._segments is None:
+            self._table.close()
+        else:
+            self._ids.close()
+            self._segments.close()
+        if self._labels is not None:
+            self._labels.close()
+        if self.header.format == "bin":
+            Path(f"{self.prefix}.ids.idx").write_bytes(_index_of(lengths).astype("<u8").tobytes())
+        if self.header.format == "megatron":
+            self._write_megatron_index(lengths)
+        np.save(f"{self.prefix}.src.npy", np.concatenate(self._sources))
+        header = replace(self.header, num_samples=len(lengths))
         meta = json.dumps(header.to_json(self.prefix.name), indent=1, sort_keys=True) + "\n"
         Path(f"{self.prefix}.meta.json").write_text(meta, encoding="utf-8")
         return header
 
-
-class Ragged:
-    """Writes a flat file of values and its index of uint64 pairs (offset, count), in elements."""
-
-    def __init__(self, values: BinaryIO, index: BinaryIO, dtype: str) -> None:
-        self._values, self._index, self._dtype, self._offset = values, index, dtype, 0
-
-    def append(self, values: npt.NDArray[Any], counts: Counts) -> None:
-        """Append the values of N rows, flat, with one count per row."""
-        index = np.empty((len(counts), 2), "<u8")
-        ends = np.cumsum(counts, dtype=np.uint64)
-        index[:, 1] = counts
-        index[:, 0] = self._offset + ends - index[:, 1]
-        assert len(values) == (int(ends[-1]) if len(ends) else 0)
-        self._values.write(np.ascontiguousarray(values, self._dtype).tobytes())
-        self._index.write(index.tobytes())
-        self._offset += len(values)
-
-    def close(self) -> None:
-        """Close both files."""
-        self._values.close()
-        self._index.close()
-
-
-def row_lengths(segments: Int32, segment_counts: Counts) -> npt.NDArray[np.int64]:
-    """Real tokens of each row, int64 (N,): the last boundary of the row."""
-    return np.asarray(segments[np.cumsum(segment_counts) - 1], np.int64)
-
-
-class Bin2dWriter:
-    """Writes a set in format bin2d. Memory holds one block and the source records."""
-
-    padded = True
-
-    def __init__(self, prefix: Path, header: Header) -> None:
-        self.header = header
-        self._sidecars = Sidecars(prefix, header)
-        self._ids = self._sidecars.create("ids2d.bin")
-
-    def append(
-        self,
-        ids_NS: Int32,
-        labels: Int32 | None,
-        label_counts: Counts | None,
-        segments: Int32,
-        segment_counts: Counts,
-        sources: npt.NDArray[Any],
-    ) -> None:
-        """Append N rows; see `RowWriter.append`."""
-        assert ids_NS.ndim == 2 and ids_NS.shape[1] == self.header.stride, ids_NS.shape
-        self._ids.write(np.ascontiguousarray(ids_NS, self.header.dtype).tobytes())
-        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
-
-    def close(self) -> Header:
-        """Finish the files, the header last, and return it with the number of rows."""
-        self._ids.close()
-        return self._sidecars.close()
+    def _write_megatron_index(self, lengths: Int64) -> None:
+        first_bytes = (np.cumsum(lengths) - lengths) * np.dtype(self.header.dtype).itemsize
+        with Path(f"{self.prefix}.idx").open("wb") as f:
+            f.write(MEGATRON_MAGIC + np.array([1], "<u8").tobytes())
+            f.write(bytes([MEGATRON_DTYPES[self.header.ids_dtype]]))
+            f.write(np.array([len(lengths), len(lengths) + 1], "<u8").tobytes())
+            f.write(lengths.astype("<i4").tobytes() + first_bytes.astype("<i8").tobytes())
+            f.write(np.arange(len(lengths) + 1, dtype="<i8").tobytes())
 
     def __enter__(self) -> Self:
         return self
@@ -299,95 +249,44 @@ class Bin2dWriter:
             self.close()
 
 
-class BinWriter:
-    """Writes a set in format bin."""
+class _Ragged:
+    """Writes `P.NAME.bin`, int32 values, and `P.NAME.idx`, their uint64 pairs (offset, count), in elements."""
 
-    padded = False
+    def __init__(self, prefix: Path, name: str) -> None:
+        self._values, self._index = (Path(f"{prefix}.{name}.{suffix}").open("wb") for suffix in ("bin", "idx"))  # noqa: SIM115
+        self._offset = 0
 
-    def __init__(self, prefix: Path, header: Header) -> None:
-        self.header, self._sidecars = header, Sidecars(prefix, header)
-        self._ids = Ragged(self._sidecars.create("ids.bin"), self._sidecars.create("ids.idx"), header.dtype)
+    def append(self, values: npt.NDArray[Any], counts: Counts) -> None:
+        """Append the values of N rows, flat, with one count per row."""
+        index = _index_of(counts)
+        assert len(values) == index[:, 1].sum()
+        index[:, 0] += self._offset
+        self._values.write(np.ascontiguousarray(values, "<i4").tobytes())
+        self._index.write(index.astype("<u8").tobytes())
+        self._offset += len(values)
 
-    def append(
-        self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
-        sources: npt.NDArray[Any],
-    ) -> None:  # fmt: skip
-        """Append N rows; see `RowWriter.append`."""
-        self._ids.append(ids, row_lengths(segments, segment_counts))
-        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
-
-    def close(self) -> Header:
-        """Finish the files, the header last, and return it with the number of rows."""
-        self._ids.close()
-        return self._sidecars.close()
-
-
-class MegatronWriter:
-    """Writes plain text as Megatron's indexed dataset. Memory holds a block, lengths and source records."""
-
-    padded = False
-
-    def __init__(self, prefix: Path, header: Header) -> None:
-        self.header, self._sidecars, self._prefix = header, Sidecars(prefix, header), prefix
-        self._ids = self._sidecars.create("bin")
-        self._lengths: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-
-    def append(
-        self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
-        sources: npt.NDArray[Any],
-    ) -> None:  # fmt: skip
-        """Append N rows; see `RowWriter.append`."""
-        self._ids.write(np.ascontiguousarray(ids, self.header.dtype).tobytes())
-        self._lengths.append(row_lengths(segments, segment_counts))
-        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
-
-    def close(self) -> Header:
-        """Write the index, then the other files, the header last; return it with the number of rows."""
-        self._ids.close()
-        lengths = np.concatenate(self._lengths)
-        first_bytes = (np.cumsum(lengths) - lengths) * np.dtype(self.header.dtype).itemsize
-        with Path(f"{self._prefix}.idx").open("wb") as f:
-            f.write(MEGATRON_MAGIC + np.array([1], "<u8").tobytes())
-            f.write(bytes([MEGATRON_DTYPES[self.header.ids_dtype]]))
-            f.write(np.array([len(lengths), len(lengths) + 1], "<u8").tobytes())
-            f.write(lengths.astype("<i4").tobytes() + first_bytes.astype("<i8").tobytes())
-            f.write(np.arange(len(lengths) + 1, dtype="<i8").tobytes())
-        return self._sidecars.close()
+    def close(self) -> None:
+        """Close both files."""
+        self._values.close()
+        self._index.close()
 
 
-class ParquetWriter:
-    """Writes a set as a Parquet table that Hugging Face `datasets` loads; its columns are inputs of a causal LM."""
+def _index_of(counts: Counts) -> Int64:
+    """Offsets and counts of parts that follow each other, int64 (N, 2)."""
+    sizes = np.asarray(counts).astype(np.int64)
+    return np.stack([np.cumsum(sizes) - sizes, sizes], axis=1)
 
-    padded = False
-    COLUMNS = ("input_ids", "labels", "position_ids", "seq_lens", "seq_lengths")
 
-    def __init__(self, prefix: Path, header: Header) -> None:
-        self.header, self._sidecars = header, Sidecars(prefix, header)
-        import pyarrow.parquet as pq
-
-        self._table = pq.ParquetWriter(f"{prefix}.parquet", training_schema(), compression="zstd")
-
-    def append(
-        self, ids: Int32, labels: Int32 | None, label_counts: Counts | None, segments: Int32, segment_counts: Counts,
-        sources: npt.NDArray[Any],
-    ) -> None:  # fmt: skip
-        """Append N rows; see `RowWriter.append`."""
-        table = training_table(ids, labels if self.header.labelled else None, label_counts, segments, segment_counts)
-        rows = max(1, ROW_GROUP_TOKENS // self.header.stride)
-        self._table.write_table(table, row_group_size=rows)
-        self._sidecars.append(labels, label_counts, segments, segment_counts, sources)
-
-    def close(self) -> Header:
-        """Finish the files, the header last, and return it with the number of rows."""
-        self._table.close()
-        return self._sidecars.close()
+def row_lengths(segments: Int32, segment_counts: Counts) -> Int64:
+    """Real tokens of each row, int64 (N,): the last boundary of the row."""
+    return np.asarray(segments[np.cumsum(segment_counts) - 1], np.int64)
 
 
 def training_table(
     ids: npt.NDArray[Any], labels: npt.NDArray[Any] | None, label_counts: Counts | None,
     segments: npt.NDArray[Any], segment_counts: Counts,
 ) -> "pa.Table":  # fmt: skip
-    """N packed rows as the columns of format parquet; see `RowWriter.append` for the arrays. Without `labels`, each
+    """N packed rows as the columns of format parquet; see `PackedWriter.append` for the arrays. Without `labels`, each
     token but the first of a sequence is a label."""
     import pyarrow as pa
 
@@ -414,7 +313,7 @@ def training_schema() -> "pa.Schema":
     """The columns of format parquet."""
     import pyarrow as pa
 
-    return pa.schema([pa.field(name, pa.list_(pa.int32())) for name in ParquetWriter.COLUMNS])
+    return pa.schema([pa.field(name, pa.list_(pa.int32())) for name in TABLE_COLUMNS])
 
 
 def _lists(values: npt.NDArray[Any], counts: Counts) -> "pa.Array":
@@ -424,13 +323,13 @@ def _lists(values: npt.NDArray[Any], counts: Counts) -> "pa.Array":
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.asarray(values, np.int32)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Packed:
-    """A memory-mapped bin2d set."""
+    """A packed set of any format, over memory-mapped arrays (parquet: loaded into memory)."""
 
     header: Header
     ids: npt.NDArray[Any]
-    """int32 or uint16 (num_samples, stride)."""
+    """int32 or uint16: (num_samples, stride) in bin2d, else the real tokens of all rows, flat."""
     segments: Int32
     """Boundaries of the sequences of all rows, flat."""
     segment_index: UInt64
@@ -441,6 +340,10 @@ class Packed:
     """(num_samples, 2): offset and count in `labels`; None for plain text."""
     sources: npt.NDArray[Any]
     """SOURCE_DTYPE records, one per sequence, ordered by (row, segment)."""
+    ids_index: UInt64 | None = None
+    """(num_samples, 2): offset and count in flat `ids`; None for bin2d."""
+    name: str = ""
+    """The last part of the set's prefix: `train`, `validation`, `train-256`."""
 
     @classmethod
     def open(cls, prefix: Path) -> Self:
@@ -456,22 +359,41 @@ class Packed:
         try:
             meta = json.loads(meta_path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as e:
-            raise InputError(f"{meta_path}: cannot read the bin2d header ({e}); did packing finish?") from None
-        header = Header.from_json(meta, str(meta_path))
-        rows, folder = header.num_samples, prefix.parent
-        segment_index = map_file(folder / meta["segments"]["idx"], "<u8", (rows, 2))
-        label_index = map_file(folder / meta["labels"]["idx"], "<u8", (rows, 2)) if header.labelled else None
-        return cls(
-            header=header,
-            ids=map_file(folder / meta["ids"]["bin"], header.dtype, (rows, header.stride)),
-            segments=map_file(folder / meta["segments"]["bin"], "<i4", (total(segment_index),)),
-            segment_index=segment_index,
-            labels=None
-            if label_index is None
-            else map_file(folder / meta["labels"]["bin"], "<i4", (total(label_index),)),
-            label_index=label_index,
-            sources=np.load(folder / meta["sources"], mmap_mode="r", allow_pickle=False),
-        )
+            raise InputError(f"{meta_path}: cannot read the header of the set ({e}); did packing finish?") from None
+        header, folder = Header.from_json(meta, str(meta_path)), prefix.parent
+        sources = np.load(folder / meta["sources"], mmap_mode="r", allow_pickle=False)
+        if header.format == "parquet":
+            arrays = _read_table(folder / meta["ids"]["parquet"], header)
+            return cls(header=header, sources=sources, name=name, **arrays)
+
+        def ragged(files: dict[str, str]) -> tuple[Int32, UInt64]:
+            index = map_file(folder / files["idx"], "<u8", (header.num_samples, 2))
+            return map_file(folder / files["bin"], "<i4", (int(index[-1].sum()) if len(index) else 0,)), index
+
+        segments, segment_index = ragged(meta["segments"])
+        labels, label_index = ragged(meta["labels"]) if header.labelled else (None, None)
+        shape, ids_index = (header.num_samples, header.stride), None
+        if header.format != "bin2d":
+            lengths = row_lengths(segments, segment_index[:, 1]) if len(segments) else np.empty(0, np.int64)
+            shape, ids_index = (int(lengths.sum()),), _index_of(lengths).astype(np.uint64)  # type: ignore[assignment]
+        ids = map_file(folder / meta["ids"]["bin"], header.dtype, shape)
+        return cls(header, ids, segments, segment_index, labels, label_index, sources, ids_index, name)
+
+    def __len__(self) -> int:
+        return len(self.segment_index)
+
+    @cached_property
+    def real_tokens(self) -> Int64:
+        """Where the real tokens of each row are in `ids`, flat: offset and count, int64 (rows, 2)."""
+        if self.ids_index is not None:
+            return np.asarray(self.ids_index).astype(np.int64)
+        lengths = row_lengths(self.segments, self.segment_index[:, 1]) if len(self) else np.empty(0, np.int64)
+        return np.stack([np.arange(len(self)) * self.header.stride, lengths], axis=1)
+
+    def ids_of(self, row: int) -> npt.NDArray[Any]:
+        """The real tokens of a row."""
+        offset, count = map(int, self.real_tokens[row])
+        return self.ids.reshape(-1)[offset : offset + count]
 
     def labels_of(self, row: int) -> Int32 | None:
         """Label positions of a row, int32, ascending; None for plain text."""
@@ -486,9 +408,35 @@ class Packed:
         return self.segments[offset : offset + count]
 
 
-def total(index: UInt64) -> int:
-    """Number of values in the flat file that an index of (offset, count) pairs belongs to."""
-    return int(index[-1].sum()) if len(index) else 0
+def _read_table(file: Path, header: Header) -> dict[str, Any]:
+    """The arrays of a set in format parquet, by the fields of `Packed`."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(file)
+    except (OSError, pa.ArrowException) as e:
+        raise InputError(f"{file}: cannot read the packed table ({e}); pack the set again") from None
+    ids, targets, lengths = (table.column(c).combine_chunks() for c in ("input_ids", "labels", "seq_lens"))
+    ids_index = _index_of(pc.list_value_length(ids).to_numpy())
+    counts = pc.list_value_length(lengths).to_numpy()
+    ends = np.cumsum(lengths.flatten().to_numpy()) - np.repeat(ids_index[:, 0], counts)
+    segments = np.insert(ends, np.cumsum(counts) - counts, 0).astype(np.int32)
+    labels = label_index = None
+    if header.labelled:
+        learnt = targets.flatten().to_numpy() != IGNORED
+        row = np.repeat(np.arange(len(ids_index)), ids_index[:, 1])[learnt]
+        labels = (np.flatnonzero(learnt) - ids_index[row, 0] - 1).astype(np.int32)
+        label_index = _index_of(np.bincount(row, minlength=len(ids_index))).astype(np.uint64)
+    return {
+        "ids": ids.flatten().to_numpy(),
+        "ids_index": ids_index.astype(np.uint64),
+        "segments": segments,
+        "segment_index": _index_of(counts + 1).astype(np.uint64),
+        "labels": labels,
+        "label_index": label_index,
+    }
 
 
 def map_file(path: Path, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -19,13 +19,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from datakit.data import splitmix64
 from datakit.errors import ConfigError
 from datakit.stage import Decision
 
 OVER_MAX_TOKENS, OVER_WEIGHT = "over_max_tokens", "over_weight"
 COLUMNS = ("source", "content_hash", "input_ids", "rejected_ids")
-SALT = np.uint64(0x9E3779B97F4A7C15)
-"""Changes the order of the hashes: the validation set takes the rows with the smallest content hashes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +132,11 @@ class Mixture:
 def order_of(content_hash: pa.Array) -> npt.NDArray[np.uint64]:
     """The place of rows in the order that they are taken in, uint64 (rows,), from hashes of at least 16 hex digits.
 
-    63 bits of the finaliser of SplitMix64 (Steele, Lea, Flood 2014), a bijection on 64 bits.
+    63 bits of SplitMix64, so that the validation set, which has the rows with the smallest content hashes, is a sample
+    of each source.
     """
     digits = pc.utf8_slice_codeunits(content_hash, 0, 16).to_pylist()
-    mixed = np.array([int(d, 16) for d in digits], np.uint64) + SALT
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)
+    return splitmix64(np.array([int(d, 16) for d in digits], np.uint64)) >> np.uint64(1)
 
 
 def token_counts(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:

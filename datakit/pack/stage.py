@@ -7,9 +7,8 @@ import json
 import math
 import os
 import shutil
-from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -25,20 +24,9 @@ from datakit.config import option
 from datakit.data import of_kind
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count, check_shards, data_dir
-from datakit.pack.cut import (
-    LONG_ANSWER,
-    LONG_PROMPT,
-    NO_LABELS,
-    CutBatch,
-    Limits,
-    LongAnswer,
-    TokenSequences,
-    TurnMarks,
-    cut,
-    each_sequence,
-)
+from datakit.pack.cut import CutBatch, Limits, LongAnswer, TokenSequences, cut
 from datakit.pack.fit import OTHER, Output, Packer, Packing
-from datakit.pack.format import Format, Header, open_writer
+from datakit.pack.format import Format, Header, PackedWriter
 from datakit.pack.mixture import COLUMNS, Mixture
 from datakit.stage import Decision, Made, Parent, Stage, split
 
@@ -161,9 +149,10 @@ class _Work:
     tokens: int = 0
     repeated: int = 0
     """Tokens in further sequences of their row; they are no part of the ledger's balance."""
-    fair: int = 0
-    reach: Counter[tuple[int, int]] = field(default_factory=Counter)
-    needs: Counter[int] = field(default_factory=Counter)
+    beyond: int = 0
+    """Tokens that are lost because rows are too short."""
+    lengths: Counter[int] = field(default_factory=Counter)
+    """How many sequences have so many tokens."""
 
     def outputs(self) -> Iterator[Output]:
         """The outputs of all packers."""
@@ -194,10 +183,8 @@ class Pack(Stage):
         """Write the packed sets and a copy of the tokenizer."""
         source = parents[0]
         facts = source.manifest.facts["tokenizer"]
-        files = [s.path for s in source.manifest.of_role("kept") if s.path.endswith("tokenizer/tokenizer.json")]
-        folders = [(data_dir(source.path, source.manifest) / path).parent for path in files]
         mixture = self._mixture(source)
-        packed = self.run(mixture.taken(rows), folder, facts, folders[0] if folders else None)
+        packed = self.run(mixture.taken(rows), folder, facts)
         copied = []
         for shard in source.manifest.of_role("kept"):
             path = PurePosixPath(shard.path)
@@ -236,17 +223,10 @@ class Pack(Stage):
             if left_out.num_rows:
                 yield left_out
 
-    def run(
-        self,
-        batches: Iterable[pa.RecordBatch],
-        out: Path,
-        tokenizer_facts: dict[str, Any],
-        tokenizer: Path | None = None,
-    ) -> PackResult:
+    def run(self, batches: Iterable[pa.RecordBatch], out: Path, tokenizer_facts: dict[str, Any]) -> PackResult:
         """Write `out/kept/train.*` (and `validation.*`) from token rows in order.
 
-        `tokenizer_facts` has `vocab_size`, `pad_id` and `eos_id`; `tokenizer` is the folder whose template wrote the
-        rows, which shows where turns begin. The first batch with rows decides the task: pretrain,
+        `tokenizer_facts` has `vocab_size`, `pad_id` and `eos_id`. The first batch with rows decides the task: pretrain,
         sft or dpo.
 
         Raises:
@@ -257,10 +237,8 @@ class Pack(Stage):
         first = next(source, None)
         task = _task(first)
         work = self._begin(out, task, tokenizer_facts)
-        if work.limits.overflow == "split_turns" and tokenizer is not None:
-            work.limits = replace(work.limits, marks=TurnMarks.of(tokenizer))
-        for batch, owner, found in _cut_ahead(() if first is None else chain([first], source), work):
-            self._add(batch, owner, found, work)
+        for batch, found in _cut_ahead(() if first is None else chain([first], source), work):
+            self._add(batch, found, work)
         for packer in work.packers.values():
             packer.flush(final=True)
         return _result(out, work)
@@ -276,28 +254,22 @@ class Pack(Stage):
             outputs = []
             for header in headers:
                 stem = name if len(headers) == 1 else f"{name}-{header.seq_len}"
-                outputs.append(Output(stem, open_writer(out / FOLDER / stem, header)))
+                outputs.append(Output(stem, PackedWriter(out / FOLDER / stem, header)))
             packers[name] = Packer(packing, config.window_tokens, outputs, lost, config.align_bos)
         return _Work(_limits(config, task, headers[-1].stride), task != "pretrain", packers, lost)
 
-    def _add(self, batch: pa.RecordBatch, owner: Int64, found: CutBatch, work: _Work) -> None:
-        lost: dict[int, tuple[str | None, str | None]] = {}
-        for row, why in zip(owner.tolist(), zip(found.reasons, found.details, strict=True), strict=True):
-            lost[row] = why if lost.get(row, why)[0] is not None else (None, None)  # dropped if all its sequences are
-        told = [
-            pa.array([lost.get(row, (None, None))[i] for row in range(batch.num_rows)], pa.string()) for i in (0, 1)
-        ]
+    def _add(self, batch: pa.RecordBatch, found: CutBatch, work: _Work) -> None:
+        told = (pa.array(values, pa.string()) for values in (found.reasons, found.details))
         _, gone = split(batch, Decision(*told), self.name)
         if gone.num_rows:
             work.dropped.append(gone)
-        work.gone.update(why for why, _ in lost.values() if why is not None)
+        work.gone.update(reason for reason in found.reasons if reason is not None)
         work.lost.update(found.lost)
         work.rows += batch.num_rows
         work.tokens += found.into
         work.repeated += found.repeated
-        work.fair += found.fair
-        work.reach.update(found.reach)
-        work.needs.update(found.needs)
+        work.beyond += found.beyond
+        work.lengths.update(found.lengths)
         for name, chosen in self._splits(batch, found.sequences):
             work.packers[name].add(chosen)
 
@@ -317,26 +289,21 @@ def _with_dropped(count: Count, more: dict[str, int]) -> Count:
     return replace(count, into=count.into + sum(more.values()), dropped=dict(sorted((count.dropped | more).items())))
 
 
-def _cut_ahead(batches: Iterable[pa.RecordBatch], work: _Work) -> Iterator[tuple[pa.RecordBatch, Int64, CutBatch]]:
-    """Each batch, the row of each of its sequences, and these cut, in order. Some batches ahead are cut by as many
-    threads as there are cores."""
+def _cut_ahead(batches: Iterable[pa.RecordBatch], work: _Work) -> Iterator[tuple[pa.RecordBatch, CutBatch]]:
+    """Each batch, and its sequences after cutting, in order. Some batches ahead are cut by as many threads as there are
+    cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    waiting = deque[tuple[pa.RecordBatch, Future[tuple[Int64, CutBatch]]]]()
-
-    def work_on(batch: pa.RecordBatch) -> tuple[Int64, CutBatch]:
-        sequences, owner = each_sequence(batch)
-        return owner, cut(sequences, work.limits, work.labelled)
-
+    waiting = deque[tuple[pa.RecordBatch, Future[CutBatch]]]()
     with ThreadPoolExecutor(cores) as pool:
         for batch in batches:
             if not work.labelled and batch.column("label_spans").null_count < batch.num_rows:
                 raise InputError("pack: labelled rows follow plain text; pack conversations and plain text separately")
-            waiting.append((batch, pool.submit(work_on, batch)))
+            waiting.append((batch, pool.submit(cut, batch, work.limits, work.labelled)))
             if len(waiting) > cores:
                 ready, made = waiting.popleft()
-                yield ready, *made.result()
+                yield ready, made.result()
         for ready, made in waiting:
-            yield ready, *made.result()
+            yield ready, made.result()
 
 
 def held_out_rows(content_hash: pa.Array, share: float) -> npt.NDArray[np.bool_]:
@@ -418,61 +385,35 @@ def _result(out: Path, work: _Work) -> PackResult:
         sets={_role(name): _described(out, packer.outputs) for name, packer in work.packers.items()},
         facts=facts,
         dropped=work.dropped,
-        alarms=list(_alarms(work, lost)),
+        alarms=list(_alarms(work)),
     )
 
 
-def _alarms(work: _Work, lost: dict[str, int]) -> Iterator[str]:
+def _alarms(work: _Work) -> Iterator[str]:
     """What a user must know of the tokens that rows are too short for."""
-    if work.limits.overflow == "split_turns" and work.limits.marks is not None:
-        gone = lost.get(LONG_ANSWER, 0) + lost.get(LONG_PROMPT, 0)
-        enough = [seq_len_for(work.needs, share, work.fair) for share in (0.95, 0.99)]
-    elif work.reach:
-        gone = work.fair - kept_within(work.reach)(work.limits.stride)
-        enough = [seq_len_to_cut(work.reach, share) for share in (0.95, 0.99)]
-    else:
-        gone = lost.get(NO_LABELS, 0) if work.limits.overflow == "split" else 0
-        if gone > MAX_LOSS * work.tokens:
-            yield (
-                f"{gone:,} of {work.tokens:,} tokens ({gone / work.tokens:.1%}) are lost: pieces of conversations that "
-                f"rows of {work.limits.stride - 1} part from their answers; --overflow split_turns keeps them together"
-            )
-        return
-    if gone > MAX_LOSS * work.tokens:
+    if work.beyond > MAX_LOSS * work.tokens:
+        enough = [seq_len_for(work.lengths, share) for share in (0.95, 0.99)]
+        advice = (
+            "; --overflow split_turns keeps questions with their answers" if work.limits.overflow == "split" else ""
+        )
         yield (
-            f"{gone:,} of {work.tokens:,} tokens ({gone / work.tokens:.1%}) are lost because they do not fit into rows "
-            f"of {work.limits.stride - 1}; --seq-len {enough[0]} would keep 95%, --seq-len {enough[1]} 99%"
+            f"{work.beyond:,} of {work.tokens:,} tokens ({work.beyond / work.tokens:.1%}) are lost because they do not "
+            f"fit into rows of {work.limits.stride - 1}; with --seq-len {enough[0]} 95% of the tokens are in sequences "
+            f"that fit whole, with --seq-len {enough[1]} 99%{advice}"
         )
 
 
-def seq_len_for(needs: Counter[int], share: float, total: int) -> int:
-    """The least `seq_len`, a multiple of 64, with which this share of `total` tokens is kept.
+def seq_len_for(lengths: Counter[int], share: float) -> int:
+    """The least `seq_len`, a multiple of 64, with which this share of all tokens is in sequences that fit whole.
 
-    `needs` counts tokens by the stride below which they are lost.
+    `lengths` counts sequences by their tokens.
     """
-    lost, needed = 0, 1
-    for need in sorted(needs, reverse=True):
-        lost += needs[need]
-        if lost > (1 - share) * total:
-            needed = need
+    total, reached, needed = sum(length * count for length, count in lengths.items()), 0, 1
+    for needed in sorted(lengths):
+        reached += needed * lengths[needed]
+        if reached >= share * total:
             break
-    return _round_up(needed)
-
-
-def seq_len_to_cut(reach: Counter[tuple[int, int]], share: float) -> int:
-    """The same for rows that are truncated or dropped; `reach` as `CutBatch` has it."""
-    kept, longest = kept_within(reach), max(map(max, reach))
-    return _round_up(bisect_left(range(longest), share * kept(longest), key=kept))
-
-
-def kept_within(reach: Counter[tuple[int, int]]) -> Callable[[int], int]:
-    """How many tokens rows of a stride keep."""
-    (least, length), count = np.array(list(reach)).T, np.array(list(reach.values()))
-    return lambda stride: int((np.minimum(length, stride) * count)[least <= stride].sum())
-
-
-def _round_up(stride: int) -> int:
-    return max(-(-(stride - 1) // 64), 1) * 64
+    return max(-(-(needed - 1) // 64), 1) * 64
 
 
 def _role(name: str) -> str:

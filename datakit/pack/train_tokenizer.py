@@ -18,7 +18,7 @@ from datakit.config import option
 from datakit.data import view
 from datakit.errors import ConfigError, InputError
 from datakit.manifest import Count
-from datakit.pack.template import CHATML
+from datakit.pack.chat import built_in
 from datakit.stage import Made, Parent, Stage
 
 TOKENIZER = "kept/tokenizer"
@@ -74,7 +74,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> dict[str, 
         "pad_token": PAD,
         "unk_token": PAD,
         "clean_up_tokenization_spaces": False,
-        "chat_template": CHATML,
+        "chat_template": built_in("chatml"),
     }
     config_json = json.dumps(settings, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
     return {"tokenizer.json": tokenizer.to_str(pretty=True).encode(), "tokenizer_config.json": config_json.encode()}

@@ -375,6 +375,7 @@ def _preferences(found: list[Preference]) -> dict[str, pa.Array]:
 
 def _tokens(found: list[Tokens]) -> dict[str, pa.Array]:
     return {
+        "turn_starts": pa.nulls(len(found), pa.list_(pa.int32())),
         "input_ids": pa.array([t.input_ids for t in found], pa.list_(pa.int32())),
         "label_spans": _spans([t.label_spans for t in found]),
         "content_hash": pa.array([_hash_ids(t) for t in found], pa.string()),

@@ -420,8 +420,8 @@ def _narrowed(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _export_packed(path: Path, manifest: Manifest, folder: Path, config: ExportConfig) -> Exported:
     """Packed rows as tables of ids, labels (-100 where nothing is learnt) and positions; each set is a split."""
-    from datakit.pack.format import training_schema
-    from datakit.pack.inspect import PackedSet, open_all, training_tables
+    from datakit.pack.format import Packed, training_schema
+    from datakit.pack.inspect import open_all, training_tables
 
     if config.add:
         raise UsageError(f"{path}: packed rows have no columns that could be added; export an earlier stage")
@@ -429,7 +429,7 @@ def _export_packed(path: Path, manifest: Manifest, folder: Path, config: ExportC
     paired = any(rows.header.rows_per_unit > 1 for rows in sets)
     schema = training_schema().append(_SIDE) if paired else training_schema()
 
-    def batches(rows: PackedSet) -> Iterator[pa.RecordBatch]:
+    def batches(rows: Packed) -> Iterator[pa.RecordBatch]:
         done = 0
         for table in training_tables(rows):
             if paired:

@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from datakit.data import RECORD_BITS
 from datakit.errors import InputError
 from datakit.manifest import data_dir, find_parent, load
+from datakit.pack.format import Packed
 from datakit.pack.inspect import (
     WRONG,
     LabelRun,
     LintCounts,
     PackedRow,
-    PackedSet,
     TokenIndex,
     open_all,
     prove,
@@ -79,7 +79,7 @@ class Origins:
                 found.setdefault(int(file), batch.column("source")[int(at)].as_py())
         return found
 
-    def packed_rows(self, sets: Sequence[PackedSet], row_id: str) -> list[tuple[PackedSet, int]]:
+    def packed_rows(self, sets: Sequence[Packed], row_id: str) -> list[tuple[Packed, int]]:
         """The packed rows that hold tokens of the row with an id.
 
         Raises:
@@ -138,7 +138,7 @@ def _row_title(key: int, names: Names) -> str:
     return visible(row_id if row_id.startswith(source) else f"{row_id} ({source})")
 
 
-def unpacked(path: Path, sets: Sequence[PackedSet], tokenizer: Any) -> Iterator[dict[str, Any]]:
+def unpacked(path: Path, sets: Sequence[Packed], tokenizer: Any) -> Iterator[dict[str, Any]]:
     """The rows of packed sets as text, with their ids and sources."""
     return Origins.of(path).with_names(texts(TokenIndex(sets), tokenizer))
 

@@ -2,11 +2,12 @@
 
 import functools
 import json
+from bisect import bisect_left
 
 from tokenizers import Tokenizer
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import label, labelled_ids
+from datakit.pack.labels import Labelled, Labeller
 
 
 @functools.cache
@@ -61,13 +62,28 @@ class ByHand:
         return self.special("<|im_end|>", learn).text("\n")
 
 
+@functools.lru_cache(maxsize=100)
+def labeller(tokenizer: ChatTokenizer) -> Labeller:
+    return Labeller(tokenizer)
+
+
+def label(tokenizer: ChatTokenizer, messages, tools=None, **options) -> Labelled:
+    return labeller(tokenizer).label(messages, tools, **options)
+
+
+def labelled_ids(tokenizer: ChatTokenizer, row: Labelled) -> tuple[list[int], list[tuple[int, int]]]:
+    """Ids, and the tokens whose first character is in a label."""
+    encoding = tokenizer.encode([row.text])[0]
+    starts = [start for start, _ in encoding.offsets]
+    return encoding.ids, [(bisect_left(starts, a), bisect_left(starts, b)) for a, b in row.labels]
+
+
 def ours(tokenizer: ChatTokenizer, messages, tools=None, **options) -> tuple[list[int], list[bool]]:
-    row = label(tokenizer, messages, tools, **options)
-    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 0)
+    ids, spans = labelled_ids(tokenizer, label(tokenizer, messages, tools, **options))
     learnt = [False] * len(ids)
     for start, end in spans:
         learnt[start:end] = [True] * (end - start)
-    return ids.tolist(), learnt
+    return ids, learnt
 
 
 def user(text: str) -> dict:

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from datakit.data import SPANS
 from datakit.manifest import Count
-from datakit.pack.cut import TurnMarks, split_turns
-from datakit.pack.inspect import TokenIndex, open_rows, prove
-from datakit.pack.labels import label, labelled_ids
-from datakit.pack.stage import Pack, PackConfig, seq_len_for, seq_len_to_cut
+from datakit.pack.cut import split_turns
+from datakit.pack.format import Packed
+from datakit.pack.inspect import TokenIndex, prove
+from datakit.pack.stage import Pack, PackConfig, seq_len_for
+from tests.pack.by_hand import label, labelled_ids
 from tests.pack.token_rows import FACTS, batch_of, ids_of, pack_rows
 
 
@@ -31,44 +32,39 @@ def joined_turns(exchanges):
 
 
 def tokens_of(tokenizer, messages):
+    """Ids, which are learnt, label spans, and where users' turns begin."""
     row = label(tokenizer, messages)
-    ids, spans = labelled_ids(tokenizer, row, tokenizer.encode([row.text])[0], 1)
+    ids, spans = labelled_ids(tokenizer, row)
     learnt = np.zeros(len(ids), bool)
     for a, b in spans:
         learnt[a:b] = True
-    return ids, learnt, spans
+    starts = [len(tokenizer.encode_text(row.text[:at])) for at in row.turn_starts]
+    return np.array(ids), learnt, spans, np.array(starts, np.int64)
 
 
 def joined(ids, piece):
     return np.concatenate([*(ids[a:b] for a, b in piece.head), ids[piece.start : piece.end]])
 
 
-def test_pieces_are_what_the_template_writes_for_the_same_turns(small, trained):
+def test_pieces_are_what_the_template_writes_for_the_same_turns(small):
     system, exchanges = [{"role": "system", "content": "the quick fox"}], [exchange(i) for i in range(5)]
-    ids, learnt, _ = tokens_of(small, system + joined_turns(exchanges))
+    ids, learnt, _, starts = tokens_of(small, system + joined_turns(exchanges))
     alone = [tokens_of(small, system + joined_turns(exchanges[a:b]))[0] for a, b in ((0, 2), (2, 4), (4, 5))]
-    stride = max(map(len, alone))
-    marks = TurnMarks.of(trained)
-    pieces, lost, _ = split_turns(ids, learnt, stride, marks, "split")
+    pieces, lost = split_turns(learnt, starts, max(map(len, alone)), "split")
     assert [joined(ids, p).tolist() for p in pieces] == [a.tolist() for a in alone]
-    assert (lost, pieces[0].head_tokens) == (Counter(), 0)
+    assert (lost, pieces[0].head) == (Counter(), ())
 
 
-def test_a_long_answer_is_split_with_its_prompt_or_dropped(small, trained):
+def test_a_long_answer_is_split_with_its_prompt_or_dropped(small):
     messages = [*exchange(0), *exchange(1, words=60), *exchange(2)]
-    ids, learnt, spans = tokens_of(small, messages)
-    marks = TurnMarks.of(trained)
-    stride = 60
-    pieces, lost, needs = split_turns(ids, learnt, stride, marks, "drop")
-    assert split_turns(ids, learnt, max(needs), marks, "drop")[1] == {}
-    assert split_turns(ids, learnt, max(needs) - 1, marks, "drop")[1] == lost
+    ids, learnt, spans, starts = tokens_of(small, messages)
+    pieces, lost = split_turns(learnt, starts, 60, "drop")
     assert lost["long_answer"] == len(ids) - sum(p.end - p.start for p in pieces)
     assert not any(p.start < spans[1][1] and spans[1][0] < p.end for p in pieces)
-    wide = 400
-    assert len(split_turns(ids, learnt, len(ids), marks, "split")[0]) == 1
-    ids, learnt, spans = tokens_of(small, [*exchange(0), {"role": "user", "content": "hi"},
+    assert len(split_turns(learnt, starts, len(ids), "split")[0]) == 1
+    ids, learnt, spans, starts = tokens_of(small, [*exchange(0), {"role": "user", "content": "hi"},
                                            {"role": "assistant", "content": "fox " * 400}, *exchange(2)])  # fmt: skip
-    pieces, lost, _ = split_turns(ids, learnt, wide, marks, "split")
+    pieces, lost = split_turns(learnt, starts, 400, "split")
     assert not lost
     assert [(p.start, p.end) for p in pieces] == sorted((p.start, p.end) for p in pieces)
     assert sum(p.end - p.start for p in pieces) == len(ids)
@@ -76,30 +72,25 @@ def test_a_long_answer_is_split_with_its_prompt_or_dropped(small, trained):
     assert inner and all(p.head[-1][1] == spans[1][0] for p in inner if p.start > spans[1][0])
 
 
-@pytest.mark.parametrize("long_answer", ["split", "drop"])
-def test_a_system_prompt_that_is_lost_with_the_first_exchange_counts_for_the_row_length(small, trained, long_answer):
-    system = {"role": "system", "content": "fox " * 50}
-    ids, learnt, _ = tokens_of(small, [system, *exchange(0, words=60), *exchange(1)])
-    marks = TurnMarks.of(trained)
-    for stride in (40, 80, 120, 200):
-        _, lost, needs = split_turns(ids, learnt, stride, marks, long_answer)
-        assert sum(needs.values()) == sum(lost.values()) and all(need > stride for need in needs)
-    assert split_turns(ids, learnt, 40, marks, long_answer)[1]
+def test_a_row_without_users_turns_is_truncated():
+    pieces, lost = split_turns(np.ones(50, bool), np.empty(0, np.int64), 40, "split")
+    assert ([(p.start, p.end) for p in pieces], lost) == ([(0, 40)], Counter(truncated=10))
 
 
 def test_a_tool_result_that_looks_like_a_users_turn_is_not_cut_from_its_call(real, load):
     folder = real("minimind")
     if not folder.is_dir():
         pytest.skip("no such tokenizer beside the repository")
-    marks, tokenizer = TurnMarks.of(folder), load(folder)
+    tokenizer = load(folder)
     call = {
         "role": "assistant",
         "content": "",
         "tool_calls": '[{"type":"function","function":{"name":"f","arguments":{}}}]',
     }
     messages = [exchange(0)[0], call, {"role": "tool", "content": "3"}, {"role": "assistant", "content": "it is 3"}]
-    ids, _, _ = tokens_of(tokenizer, [*messages, *exchange(1)])
-    assert len(marks.starts(ids)) == 2
+    text, starts = (row := label(tokenizer, [*messages, *exchange(1)])).text, row.turn_starts
+    decoded = [tokenizer.decode(tokenizer.encode_text(text[at:])) for at in starts]
+    assert [text[:20] for text in decoded] == ["<|im_start|>user\nque"] * 2
 
 
 @settings(max_examples=40, deadline=None)
@@ -110,7 +101,7 @@ def test_a_tool_result_that_looks_like_a_users_turn_is_not_cut_from_its_call(rea
     system=st.booleans(),
 )
 def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_answer(
-    small, trained, tmp_path_factory, words, seq_len, long_answer, system
+    small, tmp_path_factory, words, seq_len, long_answer, system
 ):
     head = [{"role": "system", "content": "fox"}] if system else []
     turns = [exchange(i, n) for i, n in enumerate(words)]
@@ -123,12 +114,13 @@ def test_every_token_is_packed_once_or_counted_and_no_piece_is_cut_inside_an_ans
             "source": ["s"] * 2,
             "input_ids": pa.array([r[0].tolist() for r in rows], pa.list_(pa.int32())),
             "label_spans": pa.array([[{"start": a, "end": b} for a, b in r[2]] for r in rows], SPANS),
+            "turn_starts": pa.array([r[3].tolist() for r in rows], pa.list_(pa.int32())),
         }
     )
     out = tmp_path_factory.mktemp("out")
-    made = Pack(PackConfig(seq_len=seq_len, long_answer=long_answer)).run([batch], out, FACTS, trained)
+    made = Pack(PackConfig(seq_len=seq_len, long_answer=long_answer)).run([batch], out, FACTS)
     assert made.tokens.balance == 0 and made.rows.balance == 0
-    sets = [open_rows(out, made.header)]
+    sets = [Packed.open(out / made.header["prefix"])]
     rows_in, tokens_in = Count(**vars_of(made.rows)), Count(**vars_of(made.tokens))
     assert list(prove(TokenIndex(sets), [batch], rows_in, tokens_in)) == []
     for _, _, pieces in TokenIndex(sets).rows():
@@ -142,13 +134,10 @@ def vars_of(count):
     return {"into": count.into, "kept": count.kept, "dropped": count.dropped, "padding": count.padding}
 
 
-def test_the_alarm_names_the_row_length_that_keeps_enough():
-    needs = Counter({10: 900, 1000: 10_000})
-    assert seq_len_for(needs, 0.95, total=10_900) == 1024
-    assert seq_len_for(Counter({100: 100_000, 5000: 5000}), 0.95, total=105_000) == 128
-    # half of 704 tokens: 64 and 288
-    assert seq_len_to_cut(Counter({(1, 64): 1, (1, 640): 1}), 0.5) == 320
-    assert seq_len_to_cut(Counter({(1, 64): 1, (600, 640): 1}), 0.5) == 640, "nothing of the second before its label"
+def test_the_alarm_names_the_row_length_in_which_enough_tokens_fit_whole():
+    assert seq_len_for(Counter({64: 1, 640: 1}), 0.5) == 640
+    assert seq_len_for(Counter({65: 10, 640: 1}), 0.5) == 64
+    assert seq_len_for(Counter({100: 1000, 5000: 1}), 0.95) == 128
 
 
 LENGTHS = (20, 30, 40, 150, 200, 400, 700)
@@ -169,11 +158,11 @@ def test_the_row_length_of_the_alarm_keeps_what_it_says(tmp_path, name, overflow
     packed, _ = pack_rows(tmp_path / "a", [batch], seq_len=128, overflow=overflow)
     (alarm,) = packed.alarms
     assert f"{sum(packed.tokens.dropped.values()):,} of {packed.tokens.into:,} tokens" in alarm
-    for length, share in re.findall(r"(\d+) (?:would keep )?(\d\d)%", alarm):
-        again, _ = pack_rows(tmp_path / length, [batch], seq_len=int(length), overflow=overflow)
-        assert again.tokens.kept >= int(share) / 100 * again.tokens.into
-        shorter, _ = pack_rows(tmp_path / f"{length}-", [batch], seq_len=int(length) - 64, overflow=overflow)
-        assert shorter.tokens.kept < int(share) / 100 * shorter.tokens.into
+    lengths = [int(found) for found in re.findall(r"--seq-len (\d+)", alarm)]
+    assert len(lengths) == 2 and lengths == sorted(lengths)
+    for length, share in zip(lengths, (0.95, 0.99), strict=True):
+        again, _ = pack_rows(tmp_path / str(length), [batch], seq_len=length, overflow=overflow)
+        assert again.tokens.kept >= share * again.tokens.into
 
 
 def test_pieces_without_a_label_raise_an_alarm_and_pieces_of_documents_do_not(tmp_path):

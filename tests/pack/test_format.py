@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.errors import InputError
-from datakit.pack.inspect import open_rows
+from datakit.pack.format import Header, Packed
 from tests.pack.token_rows import batch_of, found_tokens, ids_of, pack_rows
 
 ROW = st.tuples(st.integers(1, 40), st.lists(st.integers(0, 40), max_size=6, unique=True).map(sorted))
@@ -167,9 +167,9 @@ def test_a_file_that_is_cut_short_is_named(tmp_path, format, file):
     whole = content(tmp_path, file)
     (tmp_path / "kept" / f"train.{file}").write_bytes(whole[:-2])
     with pytest.raises(InputError, match=file):
-        open_rows(tmp_path, result.header)
+        Packed.open(tmp_path / result.header["prefix"])
 
 
 def test_a_set_of_an_unknown_format_is_refused(tmp_path):
     with pytest.raises(InputError, match="found 'other'"):
-        open_rows(tmp_path, {"prefix": "kept/train", "format": "other"})
+        Header.from_json({"format": "other"}, "train.meta.json")

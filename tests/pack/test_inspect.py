@@ -8,13 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from datakit.manifest import Count
-from datakit.pack.format import SOURCE_DTYPE, Bin2dWriter, Header
+from datakit.pack.format import SOURCE_DTYPE, Header, Packed, PackedWriter
 from datakit.pack.inspect import (
     WRONG,
     LintCounts,
     TokenIndex,
     lint_rows,
-    open_rows,
     peek,
     pieces,
     prove,
@@ -87,7 +86,7 @@ def findings(result, rows, **changed) -> list[str]:
 def test_another_id_is_found(packed_rows):
     result, rows = packed_rows
     ids = np.array(rows.ids)
-    ids[3] += 1
+    ids[0, 3] += 1
     first, second, _ = findings(result, rows, ids=ids)
     assert first == "row r0: tokens 0 to 8 are packed with other ids"
     assert second.startswith("tokens kept: the ledger says 43, a comparison token by token finds 35")
@@ -149,7 +148,7 @@ def test_documents_come_back_as_they_were(trained, small, documents, tmp_path, c
     kept, _ = split(batch, stage.decide(batch), "tokenize")
     result = Pack(PackConfig(**config)).run([kept], tmp_path, small.facts())
     headers = result.header.get("buckets", [result.header])
-    found = list(texts(TokenIndex([open_rows(tmp_path, h) for h in headers]), small))
+    found = list(texts(TokenIndex([Packed.open(tmp_path / h["prefix"]) for h in headers]), small))
     assert [row["text"] for row in found] == given
     assert all(row["learnt"] is None and row["missing"] == 0 for row in found)
 
@@ -162,7 +161,7 @@ def test_conversations_come_back_with_what_is_learnt(trained, small, conversatio
     batch = conversations([turns])
     kept, _ = split(batch, stage.decide(batch), "tokenize")
     result = Pack(PackConfig(seq_len=100)).run([kept], tmp_path, small.facts())
-    (row,) = texts(TokenIndex([open_rows(tmp_path, result.header)]), small)
+    (row,) = texts(TokenIndex([Packed.open(tmp_path / result.header["prefix"])]), small)
     assert row["text"].startswith("<|im_start|>user\nq<|im_end|>\n")
     assert row["learnt"] == ["a<|im_end|>", "<|im_end|>"]
     assert row["tokens"] == len(kept.column("input_ids")[0])
@@ -189,15 +188,15 @@ def linted(small, tmp_path):
             task="sft", seq_len=SEQ_LEN, pad_id=0, eos_id=END, vocab_size=vocab_size, labelled=labelled,
             rows_per_unit=2 if pairs else 1,
         )  # fmt: skip
-        with Bin2dWriter(tmp_path / "kept" / "train", header) as writer:
+        with PackedWriter(tmp_path / "kept" / "train", header) as writer:
             for number, pieces in enumerate(packed):
                 write(writer, number, pieces, extra)
-        return lint_rows([open_rows(tmp_path, header.to_json("train") | {"prefix": "kept/train"})], small)
+        return lint_rows([Packed.open(tmp_path / "kept" / "train")], small)
 
     return make
 
 
-def write(writer: Bin2dWriter, number: int, pieces, extra) -> None:
+def write(writer: PackedWriter, number: int, pieces, extra) -> None:
     bounds = np.cumsum([0] + [len(p[0]) for p in pieces])
     ids = np.zeros((1, SEQ_LEN + 1), np.int32)
     ids[0, : bounds[-1]] = [i for p in pieces for i in p[0]]
@@ -301,7 +300,7 @@ def packed(trained, small, tmp_path):
         stage = Tokenize(TokenizeConfig(tokenizer=str(trained)))
         kept, _ = split(batch, stage.decide(batch), "tokenize")
         result = Pack(PackConfig(**config)).run([kept], tmp_path, small.facts())
-        return open_rows(tmp_path, result.header)
+        return Packed.open(tmp_path / result.header["prefix"])
 
     return make
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import RowError, label
-from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, ours, says, user
+from datakit.pack.labels import RowError
+from tests.pack.by_hand import ANSWERS, SYSTEM, ByHand, label, ours, says, user
 from tests.pack.known_templates import KNOWN, Known, llama3_turn
 
 

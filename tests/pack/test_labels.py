@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from datakit.pack import labels
 from datakit.pack.chat import ChatTokenizer
-from datakit.pack.labels import RowError, label
-from tests.pack.by_hand import ANSWERS, MARKERS, SYSTEM, ByHand, ours, says, user
+from datakit.pack.labels import Labeller, RowError
+from tests.pack.by_hand import ANSWERS, MARKERS, SYSTEM, ByHand, label, ours, says, user
 from tests.pack.known_templates import KNOWN
 from tests.pack.test_known_templates import write
 
@@ -84,12 +83,6 @@ def test_chatml_reasoning_tools_and_results(chatml):
     made = hand().turn("system", before).turn("user", "rain?")
     made.turn("assistant", "<think>\nlook it up\n</think>\n\n" + call, True).turn("tool", "dry")
     assert ours(tokenizer, row, tools) == made.turn("assistant", "No.", True).done()
-
-
-def test_chatml_answers_only_from_a_turn_on(chatml):
-    tokenizer, hand = chatml
-    made = hand().turn("user", "a").turn("assistant", "b").turn("user", "c").turn("assistant", "d", True)
-    assert ours(tokenizer, [user("a"), says("b"), user("c"), says("d")], first=3) == made.done()
 
 
 # minimind: a thought block in every answer, tool calls and thoughts as added tokens that are not special.
@@ -212,7 +205,6 @@ CASES = {
     "many turns": (LONG, {*range(2, 41, 2)}, {}),
     "the last turn": (LONG, {40}, {"train_on": "last"}),
     "the last turn, then a question": ([user("a"), says("b"), user("c")], {1}, {"train_on": "last"}),
-    "from a turn on": (LONG, {*range(20, 41, 2)}, {"first": 19}),
     "a turn of weight 0": ([user("a"), says("b", weight=0.0), user("c"), says("d", weight=0.5)], {3}, {}),
     "the last turn has weight 0": ([user("a"), says("b"), user("c"), says("d", weight=0)], set(), {"train_on": "last"}),
     "consecutive answers": ([user("a"), says("b"), says("c"), user("d"), says("e"), says("f")], {1, 2, 4, 5}, {}),
@@ -352,9 +344,8 @@ def test_only_a_special_token_ends_a_turn(with_added):
     ("template", "reason"),
     [
         (HEAD + "{{ m.content }}" + "{{ '\\n' }}{% endfor %}" + ASK, "labels_uncertain: no special token ends"),
-        (HEAD + "{{ '%s %s' % (m.content, messages[0].content) }}" + TAIL, "labels_uncertain: the template builds"),
-        (COUNTED + HEAD + "{{ m.content }}" + TAIL + ASK.replace("assistant", "bot"), "labels_uncertain: the messages"),
-        (COUNTED + HEAD + "{{ m.content }}" + TAIL, "labels_uncertain: the messages before"),
+        (HEAD + "{{ '%s %s' % (m.content, messages[0].content) }}" + TAIL, "labels_uncertain: "),
+        (COUNTED + HEAD + "{{ m.content }}" + TAIL + ASK.replace("assistant", "bot"), "labels_uncertain: turn 1 does"),
         (
             HEAD + "{% if m.role != 'user' %}{{ m.content }}{% endif %}" + TAIL + ASK,
             "template_drops_message: message 0",
@@ -397,16 +388,16 @@ def tokenizer(request, trained, load, tmp_path_factory):
     return ChatTokenizer.load(folder)
 
 
-class Always(labels._Turns):
-    """Renders what comes before every turn."""
+class Forgets(dict):
+    """Remembers nothing, so that every turn is looked for by renderings."""
 
-    def _found(self, i):
-        return self._start(i)
+    def __contains__(self, key):
+        return False
 
 
-def outcome(tokenizer, row):
+def outcome(labeller, row):
     try:
-        return label(tokenizer, row)
+        return labeller.label(row)
     except RowError as e:
         return e.reason
 
@@ -414,10 +405,9 @@ def outcome(tokenizer, row):
 @settings(max_examples=25)
 @given(row=CONVERSATIONS)
 def test_labels_are_those_of_rendering_before_every_turn(tokenizer, row):
-    with pytest.MonkeyPatch.context() as patch:
-        found = outcome(tokenizer, row)
-        patch.setattr(labels, "_Turns", Always)
-        assert found == outcome(tokenizer, row)
+    forgets = Labeller(tokenizer)
+    forgets.starts, forgets.ends = Forgets(), Forgets()
+    assert outcome(Labeller(tokenizer), row) == outcome(forgets, row)
 
 
 @pytest.mark.parametrize("answer", [{}, {"reasoning_content": "hm"}])

@@ -361,7 +361,7 @@ def test_align_bos_cuts_and_counts(tmp_path_factory, rows, window, packing):
     for (key, _, place), (token, _, _) in found_tokens(sets["train"]).items():
         assert token == ids_of(key, place + 1)[-1]
     if packing == "wrap":  # windows change nothing: every row but the last is full
-        assert all(n == 25 for n in sets["train"].id_index[:-1, 1])
+        assert all(n == 25 for n in sets["train"].real_tokens[:-1, 1])
 
 
 def test_conversations_are_not_cut_to_begin_the_next_row_with_another(tmp_path):

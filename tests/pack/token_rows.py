@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 
 from datakit.data import SPANS, tokens
-from datakit.pack.inspect import PackedSet, open_rows
+from datakit.pack.format import Packed
 from datakit.pack.stage import Pack, PackConfig, PackResult
 
 FACTS = {"vocab_size": 1000, "pad_id": 0, "eos_id": 2}
 
 
 def batch_of(rows, labelled=True, first_key=0, rejected=None) -> pa.RecordBatch:
-    """PackedSet of (length, edges of label spans)."""
+    """Packed of (length, edges of label spans)."""
     count = len(rows)
     columns = {
         "row_key": pa.array(range(first_key, first_key + count), pa.uint64()),
@@ -29,6 +29,8 @@ def batch_of(rows, labelled=True, first_key=0, rejected=None) -> pa.RecordBatch:
         "label_spans": pa.array([spans_of(n, e) if labelled else None for n, e in rows], SPANS),
         "segment_source": ["conversation" if labelled else "text"] * count,
     }
+    if not rejected:
+        columns["turn_starts"] = pa.nulls(count, pa.list_(pa.int32()))
     if rejected:
         made = [ids_of(first_key + i, n, 500) for i, (n, _) in enumerate(rejected)]
         columns["rejected_ids"] = pa.array(made, pa.list_(pa.int32()))
@@ -49,16 +51,16 @@ def spans_of(length: int, edges: list[int]) -> list[dict]:
     return [{"start": a, "end": b} for a, b in zip(edges[::2], edges[1::2], strict=False)]
 
 
-def pack_rows(out: Path, batches, **config: Any) -> tuple[PackResult, dict[str, PackedSet]]:
+def pack_rows(out: Path, batches, **config: Any) -> tuple[PackResult, dict[str, Packed]]:
     """Pack; the ledger must balance. Returns the sets by name too."""
     result = Pack(PackConfig(**config)).run(iter(batches), out, FACTS)
     assert result.rows.balance == 0
     assert result.tokens.balance == 0
     headers = [h for s in result.sets.values() for h in s.get("buckets", [s])]
-    return result, {rows.name: rows for rows in (open_rows(out, h) for h in headers)}
+    return result, {rows.name: rows for rows in (Packed.open(out / h["prefix"]) for h in headers)}
 
 
-def found_tokens(rows: PackedSet) -> dict[tuple[int, int, int], tuple[int, bool, int]]:
+def found_tokens(rows: Packed) -> dict[tuple[int, int, int], tuple[int, bool, int]]:
     """(row key, side, place in its row's tokens) -> (id, is it a target that counts, packed row)."""
     found = {}
     source = iter(rows.sources)

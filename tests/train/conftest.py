@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from datakit.config import sha256_file
 from datakit.manifest import Count, Ledger, Manifest, Shard, save
-from datakit.pack.format import SOURCE_DTYPE, Bin2dWriter, Header
+from datakit.pack.format import SOURCE_DTYPE, PackedWriter, Header
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
@@ -78,7 +78,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
         )
         written = {}
         for name, part in (("train", rows), ("validation", validation)):
-            with Bin2dWriter(folder / "kept" / name, fields) as writer:
+            with PackedWriter(folder / "kept" / name, fields) as writer:
                 for number, row in enumerate(part):
                     _append(writer, number, row)
             written[name] = json.loads((folder / "kept" / f"{name}.meta.json").read_text())
@@ -108,7 +108,7 @@ def pack(tmp_path_factory: pytest.TempPathFactory, tokenizer_folder: Path) -> Pa
     return make
 
 
-def _append(writer: Bin2dWriter, number: int, row: Row) -> None:
+def _append(writer: PackedWriter, number: int, row: Row) -> None:
     bounds = np.cumsum([0] + [len(ids) for ids, _ in row]).astype(np.int32)
     ids = np.full((1, writer.header.stride), PAD, np.int32)
     ids[0, : bounds[-1]] = [i for piece, _ in row for i in piece]
