@@ -47,7 +47,7 @@ from torch import Tensor, nn  # noqa: E402
 from datakit.config import build, sha256_file  # noqa: E402
 from datakit.errors import DatakitError  # noqa: E402
 from datakit.manifest import Count, Ledger, Manifest, Shard, save  # noqa: E402
-from datakit.pack.format import SOURCE_DTYPE, PackedWriter, Header  # noqa: E402
+from datakit.pack.format import SOURCE_DTYPE, Header, PackedWriter  # noqa: E402
 from train import distill, dpo  # noqa: E402
 from train.data.batches import Batch, DataConfig, StepStream  # noqa: E402
 from train.data.packed import Mixture, PackedSet  # noqa: E402

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from datakit.config import sha256_file
 from datakit.manifest import Count, Ledger, Manifest, Shard, save
-from datakit.pack.format import SOURCE_DTYPE, PackedWriter, Header
+from datakit.pack.format import SOURCE_DTYPE, Header, PackedWriter
 
 TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
