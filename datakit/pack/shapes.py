@@ -75,7 +75,7 @@ WAYS = (_as_it_is, _in_json, _json, _indented)
 """How a template may write a text or an object."""
 
 
-class Plan(NamedTuple):
+class ShapePlan(NamedTuple):
     """What a template makes of the conversations of one shape."""
 
     gaps: list[str]
@@ -137,7 +137,7 @@ class Shapes:
 
     def __init__(self, labeller: Labeller, train_on: Literal["all", "last"] = "all") -> None:
         self.labeller, self.tokenizer, self.train_on = labeller, labeller.tokenizer, train_on
-        self.plans: dict[Any, Plan | None] = {}
+        self.plans: dict[Any, ShapePlan | None] = {}
         self.seen: Counter[Any] = Counter()
         self.joined = 0
         """Rows that were joined from a plan."""
@@ -303,7 +303,7 @@ class Shapes:
         except RowError as e:
             return e
 
-    def _plan_of(self, key: Any, row: Row, values: list[Any]) -> Plan | None:
+    def _plan_of(self, key: Any, row: Row, values: list[Any]) -> ShapePlan | None:
         if key not in self.plans:
             if len(self.plans) > MAX_PLANS:
                 self.plans, self.seen = {}, Counter()
@@ -312,7 +312,7 @@ class Shapes:
             self.plans[key] = plan if right else None
         return self.plans[key]
 
-    def _plan(self, row: Row) -> Plan | None:
+    def _plan(self, row: Row) -> ShapePlan | None:
         """The plan of a row's shape; None if placeholders of two kinds give different ones."""
         messages, tools, cutter = self._cut(row)
         made = []
@@ -331,7 +331,7 @@ class Shapes:
 
     def _pieces(
         self, values: list[Any], labelled: Labelled, row: MarkedRow, labels: list[Chars], starts: list[int]
-    ) -> Plan | None:
+    ) -> ShapePlan | None:
         """The plan that a row of placeholders shows."""
         numbers = {_json(value): number for number, value in enumerate(values)}
         text, spelled = row.rendering.text, self.tokenizer.spelled
@@ -359,10 +359,10 @@ class Shapes:
             gaps.append("")
         if any(gap < 0 for gap, _ in edges) or row.marker.level > 1:
             return None
-        return Plan(gaps, holes, edges, 2 * len(labels), labelled._replace(text="", edges=(), turn_starts=()))
+        return ShapePlan(gaps, holes, edges, 2 * len(labels), labelled._replace(text="", edges=(), turn_starts=()))
 
 
-def _join(plan: Plan, rows: list[list[Any]]) -> list[Labelled]:
+def _join(plan: ShapePlan, rows: list[list[Any]]) -> list[Labelled]:
     """The conversations of a shape, from their texts."""
     columns = list(zip(*rows, strict=True))
     parts: list[Any] = [repeat(plan.gaps[0], len(rows))]
